@@ -1,0 +1,484 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What gateware, control program, host library, simulator and documentation agree on.
+
+`python -m dibber.interface.generate` turns this file into the C header and the reference page. The
+reasons behind the layouts stand in docs/design.md.
+"""
+
+from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
+from dibber.interface.schema import bank, enum, struct
+
+VERSION = (0, 1)
+
+# Constants ----------------------------------------------------------------------------------------
+
+CONSTANTS = (
+    ("MAGIC",            0x52424944, "\"DIBR\" read as a little-endian word"),
+    ("FIRMWARE_MAGIC",   0x4d424944, "\"DIBM\": a control program image"),
+    ("PCI_VENDOR",           0x1209, "pid.codes, the open hardware vendor identity"),
+    ("PCI_DEVICE",           0xd1bb, "not registered yet: see docs/design.md"),
+    ("PCI_CLASS",          0x028000, "network controller, other"),
+
+    ("BAR0_SIZE",          0x100000, "bytes of BAR 0, the only BAR"),
+    ("HOST_BASE",           0x00000, "BAR 0: identity and host registers (bank `host`)"),
+    ("MSIX_TABLE_BASE",     0x01000, "BAR 0: MSI-X table, 16 bytes a vector"),
+    ("MSIX_PBA_BASE",       0x01800, "BAR 0: MSI-X pending bits"),
+    ("FIRMWARE_BASE",       0x10000, "BAR 0: window on the control program's SRAM"),
+    ("ENDPOINT_BASE",       0x20000, "BAR 0: first endpoint's pages"),
+    ("ENDPOINT_STRIDE",      0x2000, "bytes from one endpoint's pages to the next"),
+    ("SLOT_OFFSET",          0x0000, "endpoint pages: command slots"),
+    ("DOORBELL_OFFSET",      0x1000, "endpoint pages: the doorbell page (bank `doorbell`)"),
+
+    ("ENDPOINTS",                 8, "endpoints of a card; endpoint 0 is the administrator's"),
+    ("SLOTS",                    32, "command slots of an endpoint, a power of two"),
+    ("SLOT_BYTES",              128, "bytes of a command slot"),
+    ("VECTORS",                   8, "MSI-X vectors"),
+    ("REGIONS",                  64, "entries of the region table, a power of two"),
+    ("NODES",                    16, "nodes that a card can talk to, itself included"),
+    ("LEVELS",                    3, "stride levels of a walk"),
+    ("SRAM_SIZE",           0x10000, "bytes of the control program's SRAM"),
+    ("SHARED_OFFSET",       0x0e000, "where struct mcp_shared lies in that SRAM"),
+    ("MAX_LENGTH",       0xffffffff, "bytes of the longest transfer"),
+    ("MAX_OFFSET",   0xffffffffffff, "highest offset in a region (48 bits travel on the wire)"),
+
+    ("PACKET_PAYLOAD",         4096, "payload bytes of the longest packet"),
+    ("BLOCK_BYTES",             256, "payload bytes under one CRC"),
+    ("WINDOW",                   64, "packets that may be unacknowledged per node"),
+    ("HEADER_WORDS",              6, "32-bit words of a packet header without extension and CRC"),
+    ("CRC_POLYNOMIAL",   0x1edc6f41, "CRC-32C (Castagnoli), RFC 3720, section 12.1"),
+
+    ("MCP_REGISTER_BASE", 0x80000000, "control program's address of bank `mcp`"),
+    ("MCP_SLOT_BASE",     0x80010000, "control program's address of the command slots, read only"),
+
+    ("TRACE_ENTRIES",           256, "entries of the control program's trace ring"),
+    ("QUEUE_ENTRY_BYTES",        32, "bytes of a completion or event"),
+    ("QUEUE_MAX_ENTRIES",     65536, "entries of the longest completion or event queue"),
+
+    ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
+)
+
+# Enumerations -------------------------------------------------------------------------------------
+
+OPCODE = enum("opcode", 8, "what a command asks for",
+    ("NOP",             0x00, "completes at once; for measuring the command path"),
+    ("PUT",             0x01, "source walk to destination walk on another node"),
+    ("ENDPOINT_OPEN",   0x80, "administrator: give an endpoint its queues"),
+    ("ENDPOINT_CLOSE",  0x81, "administrator: take them away"),
+    ("REGION_ADD",      0x82, "administrator: enter a region in the table"),
+    ("REGION_REMOVE",   0x83, "administrator: take a region out of the table"),
+)
+
+FLAG = enum("flag", 8, "bits of command.flags",
+    ("NOTICE",    1, "the target endpoint gets an event after the last byte is in memory"),
+    ("INTERRUPT", 2, "with NOTICE: the event raises the target endpoint's interrupt too"),
+    ("SOLICIT",   4, "the completion raises this endpoint's interrupt"),
+)
+
+STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
+    ("OK",                   "done: every byte was handed to the target's host"),
+    ("BAD_OPCODE",           "no such operation, or not for this endpoint"),
+    ("BAD_FLAGS",            "a flag that the operation does not know"),
+    ("BAD_LEVELS",           "more than three stride levels"),
+    ("BAD_COUNT",            "a count or block of zero in a transfer that has bytes"),
+    ("BAD_LENGTH",           "the walk's counts times its block is not the length"),
+    ("BAD_NODE",             "no such node, or this node itself"),
+    ("BAD_KEY",              "source: no region has this key"),
+    ("NOT_OWNER",            "source: the region belongs to another endpoint"),
+    ("NOT_PERMITTED",        "source: the region may not be read"),
+    ("BOUNDS",               "source: the walk leaves the region"),
+    ("REMOTE_BAD_KEY",       "destination: no region has this key"),
+    ("REMOTE_NOT_PERMITTED", "destination: the region may not be written from the wire"),
+    ("REMOTE_BOUNDS",        "destination: the walk leaves the region"),
+    ("REMOTE_BAD_HEADER",    "destination: the header contradicts itself"),
+    ("READ_ERROR",           "the host answered a read with an error completion"),
+    ("READ_TIMEOUT",         "the host did not answer a read in time"),
+    ("TIMEOUT",              "no acknowledgement in time: cable, peer or packets lost"),
+    ("BAD_ARGUMENT",         "an administrator command names something that cannot be"),
+    ("IN_USE",               "the endpoint is open already, or the region's slot is taken"),
+    ("FLUSHED",              "the endpoint was closed or the flow reset before this command ran"),
+)
+
+RIGHT = enum("right", 4, "bits of region.rights",
+    ("LOCAL_READ",   1, "source of a put"),
+    ("LOCAL_WRITE",  2, "destination of a get"),
+    ("REMOTE_READ",  4, "others may fetch from it"),
+    ("REMOTE_WRITE", 8, "others may deposit into it"),
+)
+
+PACKET = enum("packet", 8, "packet types",
+    ("DEPOSIT", 1, "payload and where it belongs"),
+    ("ACK",     2, "cumulative acknowledgement, with a refusal where there is one"),
+)
+
+PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
+    ("FIRST",     1, "first packet of an incarnation: PSN 0"),
+    ("LAST",      2, "last packet of a transfer"),
+    ("NOTICE",    4, "three words of notice follow in the extension"),
+    ("REFUSED",   8, "ACK: `psn` was refused for the reason in `key`; later packets are not affected"),
+    ("NAK",      16, "ACK: a packet after `ack` was lost; everything later was dropped"),
+    ("INTERRUPT",32, "the notice raises an interrupt"),
+)
+
+ENTRY = enum("entry", 8, "what a queue entry tells",
+    ("COMPLETION", 1, "a command of this endpoint ended"),
+    ("NOTICE",     2, "a put with notice arrived"),
+)
+
+CHANNEL = enum("channel", 2, "virtual channels of the link",
+    ("CONTROL",  0, "acknowledgements; never waits behind data"),
+    ("REQUEST",  1, "deposits"),
+    ("RESPONSE", 2, "replies; not used yet"),
+)
+
+MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host register MCP_STATE",
+    ("RESET",     "held in reset"),
+    ("BOOT",      "started, not yet ready"),
+    ("IDLE",      "waiting for an event"),
+    ("COMMAND",   "handling a command"),
+    ("SEND_DONE", "handling the end of a send job"),
+    ("ACK",       "handling acknowledgements"),
+    ("ARRIVAL",   "handling an arrival"),
+    ("TIMER",     "handling the timer"),
+    ("TRAP",      "stopped by an exception: see mcp_shared.trap"),
+)
+
+LINK_STATE = enum("link_state", 4, "host register LINK_STATUS",
+    ("DOWN",     "no signal or no comma"),
+    ("ALIGN",    "commas seen, the other end does not hear us yet"),
+    ("UP",       "both ends hear each other"),
+)
+
+CLOCK_OP = enum("clock_op", 32, "simulator clock extension: what a participant says",
+    ("JOIN",   1, "the endpoint takes part in the clock from now on"),
+    ("CHARGE", 2, "`count` calls of kind `call` were made: CPU time by the profile's table"),
+    ("WAIT",   3, "wait for a write by the card into [watch, watch+length) or for the deadline"),
+    ("LEAVE",  4, "stop holding the clock"),
+    ("ENTER",  5, "hold it again; answered when everybody who left is back"),
+    ("NOW",    6, "ask for the time"),
+)
+
+CALL = enum("call", 32, "library calls that the CPU is charged for",
+    ("PUT",          1, "dib_put"),
+    ("PUT_STRIDED",  2, "dib_put_strided"),
+    ("POLL_EMPTY",   3, "dib_poll that finds nothing"),
+    ("POLL_ENTRY",   4, "dib_poll, each entry found"),
+)
+
+ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, ENTRY, CHANNEL, MCP_STATE, LINK_STATE,
+         CLOCK_OP, CALL)
+
+# Structures ---------------------------------------------------------------------------------------
+
+WALK = struct("walk", 52, "one side of a transfer: up to three strides over a block",
+    Member("key",    "u32", "region key"),
+    Member("block",  "u32", "bytes of the innermost, contiguous block"),
+    Member("offset", "u64", "bytes from the region's start to the first block"),
+    Member("stride", "u32", "bytes from one block to the next, signed 64 bits as (low, high), level 0 innermost", count=6),
+    Member("count",  "u32", "blocks of each level; levels above command.levels are ignored", count=3),
+)
+
+COMMAND = struct("command", 128, "one command slot",
+    Member("opcode",   "u8",  "enum opcode"),
+    Member("flags",    "u8",  "enum flag"),
+    Member("levels",   "u8",  "stride levels: source in bits 3:0, destination in bits 7:4"),
+    Member("endpoint", "u8",  "target endpoint of a notice"),
+    Member("node",     "u16", "target node"),
+    Member("reserved0","u16", "0"),
+    Member("length",   "u32", "bytes of the transfer"),
+    Member("cookie",   "u32", "returned in the completion"),
+    Member("source",   "walk", "where the bytes come from"),
+    Member("reserved1","u32", "0"),
+    Member("target",   "walk", "where they go"),
+    Member("notice",   "u32", "value that a notice carries"),
+    known=(WALK,))
+
+ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot of endpoint 0",
+    Member("opcode",   "u8",  "enum opcode, 0x80 and above"),
+    Member("flags",    "u8",  "0 or SOLICIT"),
+    Member("rights",   "u8",  "REGION_ADD: enum right"),
+    Member("endpoint", "u8",  "endpoint opened or closed; owner of the region"),
+    Member("vector",   "u16", "ENDPOINT_OPEN: MSI-X vector of both queues"),
+    Member("reserved0","u16", "0"),
+    Member("key",      "u32", "REGION_*: index in bits 7:0, any generation above; never 0"),
+    Member("cookie",   "u32", "returned in the completion"),
+    Member("base",     "u64", "REGION_ADD: bus address of the first byte"),
+    Member("length",   "u64", "REGION_ADD: bytes"),
+    Member("cq_base",  "u64", "ENDPOINT_OPEN: bus address of the completion queue, 32-byte aligned"),
+    Member("eq_base",  "u64", "ENDPOINT_OPEN: bus address of the event queue, 32-byte aligned"),
+    Member("cq_entries","u32","ENDPOINT_OPEN: a power of two"),
+    Member("eq_entries","u32","ENDPOINT_OPEN: a power of two"),
+    Member("reserved1","u32", "0", count=18),
+)
+
+QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory",
+    Member("cookie",   "u32", "completion: the command's cookie; notice: its value"),
+    Member("length",   "u32", "bytes of the transfer"),
+    Member("node",     "u16", "the other node"),
+    Member("kind",     "u8",  "enum entry"),
+    Member("status",   "u8",  "enum status"),
+    Member("key",      "u32", "notice: key of the region written"),
+    Member("cycles",   "u64", "card's clock when the entry was made"),
+    Member("overruns", "u32", "events lost since the queue was opened because it was full"),
+    Member("phase",    "u32", "1 on the first pass through the queue, then 0, 1, …: tells new from old"),
+)
+
+PACKET_HEADER = struct("packet_header", 24, "what follows the start of a packet, before extension and CRC",
+    Member("target",      "u16", "destination node"),
+    Member("source",      "u16", "source node"),
+    Member("kind",        "u8",  "enum packet"),
+    Member("flags",       "u8",  "enum packet_flag"),
+    Member("incarnation", "u8",  "of the flow from source to target"),
+    Member("levels",      "u8",  "stride levels in the extension, 0…3"),
+    Member("psn",         "u16", "packet sequence number of this flow"),
+    Member("ack",         "u16", "ACK: last PSN that arrived in order and is in memory"),
+    Member("key",         "u32", "region key; ACK with REFUSED: enum status"),
+    Member("offset_low",  "u32", "where the first byte goes when levels is 0; else where the walk starts"),
+    Member("offset_high", "u16", ""),
+    Member("length",      "u16", "payload bytes"),
+)
+
+FIRMWARE_HEADER = struct("firmware_header", 64, "head of a control program image; not loaded into SRAM",
+    Member("magic",     "u32", "FIRMWARE_MAGIC"),
+    Member("version",   "u32", "interface version it was built for"),
+    Member("hash",      "u32", "interface hash it was built for"),
+    Member("bytes",     "u32", "bytes of the image after this header, a multiple of 4"),
+    Member("crc",       "u32", "CRC-32 (IEEE 802.3) of the image"),
+    Member("entry",     "u32", "reset address: 0"),
+    Member("identity",  "u32", "what it publishes in MCP_IDENTITY when it is ready"),
+    Member("reserved",  "u32", "0"),
+    Member("build",     "u8",  "text, zero padded: what built it", count=32),
+)
+
+TRACE_ENTRY = struct("trace_entry", 16, "one event in the control program's trace ring",
+    Member("cycles",   "u32", "card's clock, low word"),
+    Member("event",    "u32", "enum mcp_state of the handler in bits 7:0, event number above"),
+    Member("argument", "u32", "first argument", count=2),
+)
+
+TRAP = struct("mcp_trap", 32, "left by the trap handler",
+    Member("cause",    "u32", "mcause"),
+    Member("pc",       "u32", "mepc"),
+    Member("value",    "u32", "mtval"),
+    Member("sp",       "u32", "stack pointer"),
+    Member("ra",       "u32", "return address"),
+    Member("reserved", "u32", "0", count=3),
+)
+
+HANDLER = struct("mcp_handler", 16, "work of one handler since boot",
+    Member("calls",        "u32", "times entered with work to do"),
+    Member("cycles",       "u32", "cycles in it, modulo 2³²"),
+    Member("instructions", "u32", "instructions in it, modulo 2³²"),
+    Member("longest",      "u32", "cycles of the longest call"),
+)
+
+SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM; the identity stands last so that a shifted layout shows",
+    Member("trace",      "trace_entry", "ring", count=256),
+    Member("handler",    "mcp_handler", "indexed by enum mcp_state", count=16),
+    Member("trap",       "mcp_trap", "what stopped it"),
+    Member("trace_head", "u32", "entries written since boot"),
+    Member("commands",   "u32", "commands accepted"),
+    Member("refused",    "u32", "commands completed with an error at once"),
+    Member("timeouts",   "u32", "transfers that timed out"),
+    Member("overruns",   "u32", "events lost to full queues"),
+    Member("interrupts", "u32", "interrupts raised"),
+    Member("reserved",   "u32", "0", count=944),
+    Member("version",    "u32", "interface version"),
+    Member("hash",       "u32", "interface hash"),
+    known=(TRACE_ENTRY, HANDLER, TRAP))
+
+CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the library",
+    Member("op",       "u32", "enum clock_op"),
+    Member("endpoint", "u32", "participant"),
+    Member("call",     "u32", "CHARGE: enum call"),
+    Member("count",    "u32", "CHARGE: how many"),
+    Member("watch",    "u64", "WAIT: bus address"),
+    Member("length",   "u64", "WAIT: bytes, 0 for none"),
+    Member("deadline", "u64", "WAIT: picoseconds from now, all ones for none"),
+    Member("reserved", "u64", "0"),
+)
+
+CLOCK_REPLY = struct("clock_reply", 32, "its answer",
+    Member("now",      "u64", "picoseconds of simulated time since the run started"),
+    Member("woken",    "u32", "WAIT: 1 the memory was written, 0 the deadline came"),
+    Member("error",    "u32", "0, or an errno: the request made no sense"),
+    Member("cpu",      "u64", "picoseconds of CPU time charged to this participant so far"),
+    Member("free",     "u32", "1 when a client without the extension takes part: results do not repeat"),
+    Member("reserved", "u32", "0"),
+)
+
+STRUCTS = (WALK, COMMAND, ADMIN, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER, TRACE_ENTRY, TRAP,
+           HANDLER, SHARED, CLOCK_REQUEST, CLOCK_REPLY)
+
+# Counters -----------------------------------------------------------------------------------------
+
+# Each is a 32-bit counter of one-cycle pulses, read by the host as COUNT_<NAME>. A block names the
+# pulses that it makes by these names.
+COUNTERS = (
+    ("TLP_UNSUPPORTED",        "requests of the host that the card does not serve"),
+    ("TLP_MALFORMED",          "TLPs that contradict themselves"),
+    ("COMPLETION_UNEXPECTED",  "completions without a read in flight"),
+    ("COMPLETION_ERROR",       "reads that the host answered with an error"),
+    ("COMPLETION_TIMEOUT",     "reads that the host did not answer"),
+    ("DOORBELLS",              "writes of COMMAND_PRODUCER"),
+    ("POSTS",                  "queue entries written to host memory"),
+    ("INTERRUPTS",             "MSI-X messages sent"),
+    ("PACKETS_SENT",           "packets sent, acknowledgements included"),
+    ("PACKETS_RECEIVED",       "whole, good packets received"),
+    ("BYTES_SENT",             "payload bytes sent, in units of 4"),
+    ("BYTES_RECEIVED",         "payload bytes accepted, in units of 4"),
+    ("ACKS_SENT",              "acknowledgements sent"),
+    ("HEADER_CRC_ERROR",       "packets dropped: header CRC"),
+    ("PAYLOAD_CRC_ERROR",      "packets cut short: payload CRC"),
+    ("PACKET_TRUNCATED",       "packets shorter or longer than their header says, or ended as bad"),
+    ("PACKET_WRONG_NODE",      "packets dropped: for another node, or from a node out of range"),
+    ("PACKET_STALE",           "packets dropped: stale incarnation"),
+    ("PACKET_DUPLICATE",       "packets dropped: sequence number already executed"),
+    ("PACKET_GAP",             "packets dropped: an earlier one is missing"),
+    ("PACKET_REFUSED",         "packets refused by region table or bounds"),
+    ("CODE_ERRORS",            "8b/10b code errors"),
+    ("DISPARITY_ERRORS",       "8b/10b disparity errors"),
+    ("SLACK_OVERFLOW",         "packets dropped because the slack buffer was full"),
+    ("STOPS_SENT",             "changes from GO to STOP that we told the other end"),
+    ("STOPS_RECEIVED",         "changes from GO to STOP that the other end told us"),
+    ("STOPPED_CYCLES",         "cycles in which a packet waited for GO"),
+    ("LINK_LOST",              "times the link left UP"),
+)
+
+# Registers ----------------------------------------------------------------------------------------
+
+HOST = bank("host", "BAR 0: identity, control and counters",
+    Register("MAGIC",             "ro", "constant MAGIC"),
+    Register("INTERFACE_VERSION", "ro", "major in 31:16, minor in 15:0"),
+    Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
+    Register("FEATURES",          "ro", "0: none beyond this version yet"),
+    Register("BUILD",             "ro", "CRC-32 of the gateware sources"),
+    Register("CLOCK_HZ",          "ro", "frequency of the card's clock"),
+    Register("GEOMETRY", "ro", "sizes", (
+        Field("endpoints",   8, "constant ENDPOINTS"),
+        Field("slots",       8, "constant SLOTS"),
+        Field("regions",    10, "constant REGIONS"),
+        Field("nodes",       6, "constant NODES"))),
+    Register("DATA_WIDTH",        "ro", "bits of the data path: 64 or 128"),
+    Register("SCRATCH",           "rw", "for the host's own tests"),
+    Register("NODE_ID",           "rw", "this card's node number, 0…NODES-1"),
+    Register("MCP_CONTROL", "rw", "the control program's reset", (
+        Field("run", 1, "0 holds the processor in reset, and the engines with it"),)),
+    Register("MCP_STATE",         "ro", "enum mcp_state; RESET while MCP_CONTROL.run is 0"),
+    Register("MCP_IDENTITY",      "ro", "0 until the control program is ready, then its identity"),
+    Register("CYCLES_LOW",        "ro", "card's clock"),
+    Register("CYCLES_HIGH",       "ro", "its high word, held from the last read of CYCLES_LOW"),
+    Register("ADMIN_CQ_LOW",      "rw", "bus address of the administrator's completion queue"),
+    Register("ADMIN_CQ_HIGH",     "rw", ""),
+    Register("ADMIN_CQ_ENTRIES",  "rw", "its length, a power of two; written before MCP_CONTROL.run"),
+    Register("ADMIN_VECTOR",      "rw", "its MSI-X vector"),
+    Register("PCIE_STATUS", "ro", "what the PCIe PHY says", (
+        Field("max_payload", 16, "bytes"),
+        Field("max_request", 16, "bytes"))),
+    Register("LINK_STATUS", "ro", "the link", (
+        Field("state",   4, "enum link_state"),
+        Field("signal",  1, "the transceiver sees a signal"),
+        Field("stopped", 3, "channels that the other end stopped"))),
+    *(Register(f"COUNT_{name}", "ro", doc) for name, doc in COUNTERS),
+)
+
+DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, read back as written",
+    Register("COMMAND_PRODUCER", "rw", "commands written so far, modulo 2³²"),
+    Register("CQ_CONSUMER",      "rw", "completions read so far, modulo 2³²"),
+    Register("EQ_CONSUMER",      "rw", "events read so far, modulo 2³²"),
+    Register("COMMAND_HEAD",     "ro", "commands that the control program has taken, modulo 2³²"),
+)
+
+MCP = bank("mcp", "the control program's registers",
+    Register("EVENTS", "ro", "what there is to do", (
+        Field("command", 1, "an endpoint's COMMAND_PRODUCER differs from its HEAD"),
+        Field("job_done",1, "JOB_DONE is valid"),
+        Field("ack",     1, "ACKED_CHANGED is not 0"),
+        Field("refusal", 1, "REFUSAL is valid"),
+        Field("arrival", 1, "ARRIVAL is valid"),
+        Field("timer",   1, "CYCLES_LOW has reached TIMER"))),
+    Register("CYCLES_LOW",   "ro", "card's clock"),
+    Register("CYCLES_HIGH",  "ro", "its high word, held from the last read of CYCLES_LOW"),
+    Register("TIMER",        "rw", "next timer event; writing it clears the event"),
+    Register("STATE",        "rw", "shown to the host as MCP_STATE"),
+    Register("IDENTITY",     "rw", "shown to the host as MCP_IDENTITY"),
+    Register("NODE_ID",      "ro", "host register"),
+    Register("ADMIN_CQ_LOW", "ro", "host register"),
+    Register("ADMIN_CQ_HIGH","ro", "host register"),
+    Register("ADMIN_CQ_ENTRIES", "ro", "host register"),
+    Register("ADMIN_VECTOR", "ro", "host register"),
+
+    Register("COMMAND_PENDING", "ro", "a bit for each endpoint with commands not taken"),
+    Register("PRODUCER",     "ro", "doorbell COMMAND_PRODUCER of each endpoint", count=8),
+    Register("HEAD",         "rw", "commands taken, shown as COMMAND_HEAD", count=8),
+    Register("CQ_CONSUMER",  "ro", "doorbell CQ_CONSUMER of each endpoint", count=8),
+    Register("EQ_CONSUMER",  "ro", "doorbell EQ_CONSUMER of each endpoint", count=8),
+
+    Register("JOB_SLOT", "rw", "next send job: the command", (
+        Field("slot",     8, "slot number"),
+        Field("endpoint", 8, "endpoint number"))),
+    Register("JOB_FLOW", "rw", "next send job: its place in the flow", (
+        Field("psn",        16, "PSN of the first packet"),
+        Field("incarnation", 8, "of the flow"))),
+    Register("JOB_SKIP",     "rw", "next send job: bytes of the transfer that are passed over, a multiple of PACKET_PAYLOAD"),
+    Register("JOB_START",    "wo", "queue the job; the value is its tag, 8 bits, returned in JOB_DONE"),
+    Register("JOB_SPACE",    "ro", "jobs that can be queued now"),
+    Register("JOB_DONE", "ro", "oldest job whose last packet is in the send buffer, or that failed", (
+        Field("tag",    8, "JOB_START's"),
+        Field("status", 8, "enum status"),
+        Field("psn",   16, "PSN after its last packet"))),
+    Register("JOB_DONE_POP", "wo", "drop that entry"),
+
+    Register("ACKED_CHANGED","rw", "a bit for each node whose ACKED moved; write ones to clear"),
+    Register("ACKED",        "ro", "for each node: the last PSN acknowledged", count=16),
+    Register("FLOW_RESET", "wo", "start a new flow to a node: its ACKED becomes 0xffff; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
+        Field("node",        8, "target node"),
+        Field("incarnation", 8, "of the new flow"))),
+    Register("REFUSAL", "ro", "oldest refusal", (
+        Field("psn",    16, "PSN that was refused"),
+        Field("reason",  8, "enum status"),
+        Field("node",    8, "by which node"))),
+    Register("REFUSAL_POP",  "wo", "drop that entry"),
+
+    Register("ARRIVAL", "ro", "oldest notice, valid when EVENTS.arrival", (
+        Field("node",      16, "source node"),
+        Field("endpoint",   8, "target endpoint"),
+        Field("interrupt",  1, "it asks for an interrupt"))),
+    Register("ARRIVAL_VALUE",  "ro", "the notice's value"),
+    Register("ARRIVAL_LENGTH", "ro", "bytes of the transfer"),
+    Register("ARRIVAL_KEY",    "ro", "region written"),
+    Register("ARRIVAL_POP",    "wo", "drop that entry"),
+
+    Register("POST_ADDRESS_LOW",  "rw", "host address of a queue entry, 32-byte aligned"),
+    Register("POST_ADDRESS_HIGH", "rw", ""),
+    Register("POST_DATA",         "rw", "the entry", count=8),
+    Register("POST_START", "wo", "queue the write, then the interrupt", (
+        Field("vector",    8, "MSI-X vector"),
+        Field("interrupt", 1, "raise it"))),
+    Register("POST_SPACE",   "ro", "posts that can be queued now"),
+
+    Register("REGION_KEY",         "rw", "next region entry"),
+    Register("REGION_BASE_LOW",    "rw", ""),
+    Register("REGION_BASE_HIGH",   "rw", ""),
+    Register("REGION_LENGTH_LOW",  "rw", ""),
+    Register("REGION_LENGTH_HIGH", "rw", ""),
+    Register("REGION_ACCESS", "rw", "", (
+        Field("rights", 4, "enum right"),
+        Field("owner",  8, "endpoint"),
+        Field("valid",  1, "0: the entry is empty"))),
+    Register("REGION_WRITE", "wo", "the value is the index: enter it"),
+)
+
+BANKS = (HOST, DOORBELL, MCP)
+
+INTERFACE = Interface(VERSION, CONSTANTS, ENUMS, STRUCTS, BANKS)
+
+
+class Constants:
+    """The constants as attributes: `C.PACKET_PAYLOAD`."""
+
+for _name, _value, _ in CONSTANTS:
+    setattr(Constants, _name, _value)
+
+C = Constants

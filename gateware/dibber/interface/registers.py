@@ -1,0 +1,120 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A register bank of the interface description, as gateware."""
+
+from migen import *
+
+from litex.gen import *
+
+# Line Port ----------------------------------------------------------------------------------------
+
+def line_port(data_width, address_bits=20):
+    """The port through which the host side reaches a memory or a register bank.
+
+    One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
+    always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
+    is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later.
+    """
+    return Record([
+        ("adr",   address_bits),
+        ("dat_w", data_width),
+        ("be",    data_width//8),
+        ("we",    1),
+        ("re",    1),
+        ("dat_r", data_width),
+    ])
+
+# Register Bank ------------------------------------------------------------------------------------
+
+class RegisterBank(LiteXModule):
+    """The registers of one `Bank` behind a line port of 32, 64 or 128 bits.
+
+    Parameters
+    ----------
+    bank       : schema.Bank
+    data_width : bits of the port
+
+    Attributes
+    ----------
+    port          : line_port(data_width), from the bank's first byte
+    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers
+    storage       : dict name -> list of Signal(32); "rw": the value held
+    strobe        : dict name -> list of Signal(); "rw" and "wo": one cycle, with `written` valid
+    written       : dict name -> list of Signal(32); "rw": same as storage after the strobe; "wo": the value
+    read          : dict name -> list of Signal(); one cycle when the register is read
+
+    Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored.
+    `strobe` comes one cycle after the write, when `storage` already holds the new value.
+    """
+    def __init__(self, bank, data_width=32):
+        self.port    = port = line_port(data_width)
+        self.status  = {}
+        self.storage = {}
+        self.strobe  = {}
+        self.written = {}
+        self.read    = {}
+
+        # # #
+
+        lanes  = data_width//32
+        values = {}  # word index -> Signal(32) to be read
+        reads  = {}
+        for r in bank.registers:
+            for i in range(r.count):
+                word       = r.offset//4 + i
+                line, lane = divmod(word, lanes)
+                suffix     = f"{r.name.lower()}{i if r.count > 1 else ''}"
+                hit        = Signal(name=f"hit_{suffix}")
+                read       = Signal(name=f"read_{suffix}")
+                be         = port.be[4*lane:4*lane + 4]
+                dat        = port.dat_w[32*lane:32*lane + 32]
+                self.comb += hit.eq(port.we & (port.adr == line) & (be != 0))
+                reads[word] = read
+                self.read.setdefault(r.name, []).append(read)
+                if r.access == "ro":
+                    status = Signal(32, name=f"status_{suffix}")
+                    self.status.setdefault(r.name, []).append(status)
+                    values[word] = status
+                    continue
+                strobe = Signal(name=f"strobe_{suffix}")
+                self.strobe.setdefault(r.name, []).append(strobe)
+                if r.access == "rw":
+                    storage = Signal(32, reset=r.reset, name=f"storage_{suffix}")
+                    for b in range(4):
+                        self.sync += If(hit & be[b], storage[8*b:8*b + 8].eq(dat[8*b:8*b + 8]))
+                    self.sync += strobe.eq(hit)
+                    self.storage.setdefault(r.name, []).append(storage)
+                    self.written.setdefault(r.name, []).append(storage)
+                    values[word] = storage
+                else:
+                    written = Signal(32, name=f"written_{suffix}")
+                    self.sync += [
+                        strobe.eq(hit & (be == 0xf)),
+                        If(hit, written.eq(dat)),
+                    ]
+                    self.written.setdefault(r.name, []).append(written)
+
+        # Read: the address is registered, then the line is picked; 2 cycles in all.
+        adr   = Signal(len(port.adr))
+        valid = Signal()
+        self.sync += [
+            adr.eq(port.adr),
+            valid.eq(port.re & ~port.we),
+        ]
+        cases = {"default": port.dat_r.eq(0)}
+        lines = {}
+        for word, value in values.items():
+            line, lane = divmod(word, lanes)
+            lines.setdefault(line, []).append(port.dat_r[32*lane:32*lane + 32].eq(value))
+            self.comb += reads[word].eq(valid & (adr == line))
+        for line, statements in lines.items():
+            driven = {s.l.start//32 for s in statements} if lanes > 1 else {0}
+            statements += [port.dat_r[32*k:32*k + 32].eq(0) for k in range(lanes) if k not in driven]
+            cases[line] = statements
+        self.sync += Case(adr, cases)
+
+    def fields(self, bank, name, index=0):
+        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wo" (to use)."""
+        signal = (self.status.get(name) or self.written.get(name))[index]
+        return {f.name: signal[f.lsb:f.lsb + f.bits] for f in bank[name].fields}

@@ -1,0 +1,151 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The stream types at the boundaries between layers. docs/design.md draws where each one runs.
+
+A *line* is `data_width` bits. Data that has an address lies in its line where the address puts it:
+byte `address % (data_width//8)` of memory is byte lane `address % (data_width//8)`, lane 0 in bits 7:0.
+"""
+
+from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
+
+from litex.soc.interconnect.stream import EndpointDescription
+
+# Host side ----------------------------------------------------------------------------------------
+
+def write_layout(data_width):
+    """A memory write of consecutive bytes, as lines; becomes exactly one TLP.
+
+    `length` is 1…maximum payload bytes, and the bytes do not cross 4 KiB. The first line holds the
+    byte at `address`; lines follow without gaps, the last one marked `last`. When the last beat of a
+    TLP with `mark` has been taken by the PHY, the transmitter's `marked` pulses.
+    """
+    return EndpointDescription(
+        [("dat", data_width)],
+        [("address", 64), ("length", 13), ("mark", 1)])
+
+def read_layout():
+    """A memory read request: 1…maximum request size bytes, not crossing 4 KiB. One TLP."""
+    return EndpointDescription([("address", 64), ("length", 13), ("tag", 8)])
+
+def completion_layout(data_width):
+    """A completion for one of our reads, as lines.
+
+    `lower` are bits 6:0 of the address of its first byte; `count` is the bytes of the request that
+    were outstanding before this completion, its own included (0 stands for 4096); `bytes` is how many
+    it carries; `status` is 0 for success (PCIe Base 3.0, 2.2.9), and then there is data; otherwise
+    one beat without data.
+    """
+    return EndpointDescription(
+        [("dat", data_width)],
+        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13)])
+
+def post_layout():
+    """A queue entry for host memory, and then perhaps an interrupt. Little-endian, 32 bytes."""
+    return EndpointDescription(
+        [("address", 64), ("dat", 256), ("vector", 8), ("interrupt", 1)])
+
+# Deposit ------------------------------------------------------------------------------------------
+
+def walk_layout():
+    """One side of a transfer, in bus addresses, ready to be walked.
+
+    `address` is where the walk starts (region base + offset); every byte must lie in
+    [`low`, `high`). `length` is the bytes to produce and `skip` the bytes of the whole walk passed
+    over before them. Strides are signed.
+    """
+    return EndpointDescription(
+        [("address", 64), ("low", 64), ("high", 64), ("block", 32), ("levels", 2),
+         ("stride0", 64), ("stride1", 64), ("stride2", 64),
+         ("count0", 32), ("count1", 32), ("count2", 32),
+         ("length", 32), ("skip", 32)])
+
+def piece_layout():
+    """Consecutive bytes of a walk; `last` on the transfer's final piece.
+
+    `error`: the walk leaves its region here; this piece has no bytes and is the last one.
+    """
+    return EndpointDescription([("address", 64), ("length", 13), ("error", 1)])
+
+def payload_layout(data_width):
+    """Payload of one packet (inside gather: of one transfer), without addresses.
+
+    Every line is full but the `last`, which holds `bytes` bytes in its low lanes (1…data_width//8; it
+    is data_width//8 on the others). `error` on the last line: what came since the previous `last` is
+    void (sending: forget it; receiving: the packet was cut short after good blocks, write no more).
+    A packet without payload sends nothing here.
+    """
+    return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
+
+def job_layout():
+    """A send job from the control program. `skip` is a multiple of PACKET_PAYLOAD."""
+    return EndpointDescription(
+        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("skip", 32), ("tag", 8)])
+
+def job_done_layout():
+    """Its end: `status` as enum status, `psn` the next free one."""
+    return EndpointDescription([("tag", 8), ("status", 8), ("psn", 16)])
+
+def deposit_done_layout():
+    """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused."""
+    return EndpointDescription([("node", 16), ("psn", 16), ("refused", 1), ("reason", 8)])
+
+def slot_port(data_width):
+    """A read port of the command slots, shared by turns.
+
+    `adr` counts lines of `data_width` bits: ((endpoint*SLOTS + slot)*SLOT_BYTES)//(data_width//8) + line
+    of the slot. Accepted in a cycle with `valid` and `ready`; `dat_r` is valid exactly 2 cycles later.
+    """
+    return Record([
+        ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("adr", 16, DIR_M_TO_S),
+        ("dat_r", data_width, DIR_S_TO_M)])
+
+def region_layout():
+    """The answer of the region table."""
+    return [("found", 1), ("base", 64), ("length", 64), ("rights", 4), ("owner", 8)]
+
+# Packet -------------------------------------------------------------------------------------------
+
+def send_layout():
+    """A packet to send whose payload (if any) is already in the send buffer.
+
+    The destination's walk is read from the command slot (`endpoint`, `slot`) while the header leaves,
+    so it is not carried here. `skip` is the packet's place in the transfer, in bytes.
+    """
+    return EndpointDescription(
+        [("node", 16), ("incarnation", 8), ("psn", 16), ("flags", 8), ("levels", 2),
+         ("endpoint", 8), ("slot", 8), ("skip", 32), ("length", 13)])
+
+def deposit_layout():
+    """A received deposit packet whose header is good, in order, and for this node."""
+    return EndpointDescription(
+        [("source", 16), ("flags", 8), ("psn", 16), ("levels", 2), ("key", 32), ("offset", 48),
+         ("skip", 32), ("block", 32),
+         ("stride0", 64), ("stride1", 64), ("stride2", 64),
+         ("count0", 32), ("count1", 32), ("count2", 32),
+         ("length", 13),
+         ("notice", 32), ("notice_length", 32), ("notice_endpoint", 8)])
+
+def ack_layout():
+    """An acknowledgement, sent or received. `flags` as in enum packet_flag."""
+    return EndpointDescription(
+        [("node", 16), ("incarnation", 8), ("ack", 16), ("psn", 16), ("flags", 8), ("reason", 8)])
+
+def arrival_layout():
+    """A notice on its way to the control program; every byte before it has been handed to the PHY."""
+    return EndpointDescription(
+        [("node", 16), ("endpoint", 8), ("interrupt", 1), ("value", 32), ("length", 32), ("key", 32)])
+
+# Link ---------------------------------------------------------------------------------------------
+
+def word_layout():
+    """A packet as 32-bit words, byte 0 of the wire in bits 7:0. `bad` on `last`: drop it (receive only)."""
+    return EndpointDescription([("data", 32), ("bad", 1)], [("channel", 2)])
+
+def serial_tx_layout():
+    """To the transceiver: four symbols a word, `k` flags; `ready` paces it."""
+    return EndpointDescription([("data", 32), ("k", 4)])
+
+def serial_rx_layout():
+    """From the transceiver, no back-pressure: `ready` is ignored. Errors are per symbol."""
+    return EndpointDescription([("data", 32), ("k", 4), ("code_error", 4), ("disparity_error", 4)])
