@@ -87,8 +87,13 @@ def job_done_layout():
     return EndpointDescription([("tag", 8), ("status", 8), ("psn", 16)])
 
 def deposit_done_layout():
-    """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused."""
-    return EndpointDescription([("node", 16), ("psn", 16), ("refused", 1), ("reason", 8)])
+    """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused.
+
+    In the order of the deposits; `node`, `incarnation` and `psn` are the deposit's. A packet that was
+    cut short (payload `error`) has none.
+    """
+    return EndpointDescription(
+        [("node", 16), ("incarnation", 8), ("psn", 16), ("refused", 1), ("reason", 8)])
 
 def slot_port(data_width):
     """A read port of the command slots, shared by turns.
@@ -119,7 +124,8 @@ def send_layout():
 def deposit_layout():
     """A received deposit packet whose header is good, in order, and for this node."""
     return EndpointDescription(
-        [("source", 16), ("flags", 8), ("psn", 16), ("levels", 2), ("key", 32), ("offset", 48),
+        [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 2),
+         ("key", 32), ("offset", 48),
          ("skip", 32), ("block", 32),
          ("stride0", 64), ("stride1", 64), ("stride2", 64),
          ("count0", 32), ("count1", 32), ("count2", 32),

@@ -430,7 +430,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("psn",   16, "PSN after its last packet"))),
     Register("JOB_DONE_POP", "wo", "drop that entry"),
 
-    Register("ACKED_CHANGED","rw", "a bit for each node whose ACKED moved; write ones to clear"),
+    Register("ACKED_CHANGED","w1c","a bit for each node whose ACKED moved; write ones to clear"),
     Register("ACKED",        "ro", "for each node: the last PSN acknowledged", count=16),
     Register("FLOW_RESET", "wo", "start a new flow to a node: its ACKED becomes 0xffff; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
         Field("node",        8, "target node"),

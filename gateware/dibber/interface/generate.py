@@ -17,6 +17,12 @@ from dibber.interface.description import INTERFACE
 C_TYPES = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "s64": "int64_t"}
 
 
+def string_list(name, texts):
+    """Lines of a macro that expands to the initialiser of an array of strings."""
+    quoted = ['"%s"' % t.replace("\\", "\\\\").replace('"', '\\"') for t in texts]
+    return [f"#define {name} \\"] + [f"\t{q}, \\" for q in quoted[:-1]] + [f"\t{quoted[-1]}"]
+
+
 def c_header(interface=INTERFACE):
     """The C header: constants, enumerations, packed structures with static asserts, register offsets."""
     lines = [
@@ -37,6 +43,9 @@ def c_header(interface=INTERFACE):
         lines += ["", f"/* {e.doc} */", f"enum dibber_{e.name} {{"]
         lines += [f"\tDIBBER_{e.name.upper()}_{n} = {v}, /* {d} */" for n, v, d in e.values]
         lines.append("};")
+        if [v for _, v, _ in e.values] == list(range(len(e.values))):
+            lines += string_list(f"DIBBER_{e.name.upper()}_NAMES", [n for n, _, _ in e.values])
+            lines += string_list(f"DIBBER_{e.name.upper()}_TEXTS", [d for _, _, d in e.values])
     for s in interface.structs:
         lines += ["", f"/* {s.doc} */", f"struct dibber_{s.name} {{"]
         for m in s.members:
@@ -62,10 +71,9 @@ def c_header(interface=INTERFACE):
     host = next(b for b in interface.banks if b.name == "host")
     counters = [r for r in host.registers if r.name.startswith("COUNT_")]
     lines += ["", f"#define DIBBER_COUNTERS {len(counters)}",
-              f"#define DIBBER_HOST_COUNTERS 0x{counters[0].offset:03x}u",
-              "#define DIBBER_COUNTER_NAMES \\"]
-    lines += [f"\t\"{r.name[6:].lower()}\", \\" for r in counters[:-1]]
-    lines += [f"\t\"{counters[-1].name[6:].lower()}\"", "", "#endif", ""]
+              f"#define DIBBER_HOST_COUNTERS 0x{counters[0].offset:03x}u"]
+    lines += string_list("DIBBER_COUNTER_NAMES", [r.name[6:].lower() for r in counters])
+    lines += ["", "#endif", ""]
     return "\n".join(lines)
 
 

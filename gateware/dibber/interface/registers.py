@@ -14,7 +14,8 @@ def line_port(data_width, address_bits=20):
 
     One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
     always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
-    is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later.
+    is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later; `be` tells
+    which bytes of the line are asked for.
     """
     return Record([
         ("adr",   address_bits),
@@ -38,11 +39,13 @@ class RegisterBank(LiteXModule):
     Attributes
     ----------
     port          : line_port(data_width), from the bank's first byte
-    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers
-    storage       : dict name -> list of Signal(32); "rw": the value held
+    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers;
+                    "w1c": the bits to set
+    storage       : dict name -> list of Signal(32); "rw" and "w1c": the value held
     strobe        : dict name -> list of Signal(); "rw" and "wo": one cycle, with `written` valid
     written       : dict name -> list of Signal(32); "rw": same as storage after the strobe; "wo": the value
-    read          : dict name -> list of Signal(); one cycle when the register is read
+    read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
+                    the port tells from its neighbours in the line
 
     Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
@@ -77,6 +80,18 @@ class RegisterBank(LiteXModule):
                     self.status.setdefault(r.name, []).append(status)
                     values[word] = status
                     continue
+                if r.access == "w1c":
+                    # A bit that is set in the cycle in which it is cleared stays set.
+                    status  = Signal(32, name=f"set_{suffix}")
+                    storage = Signal(32, name=f"storage_{suffix}")
+                    clear   = Signal(32, name=f"clear_{suffix}")
+                    for b in range(4):
+                        self.comb += If(hit & be[b], clear[8*b:8*b + 8].eq(dat[8*b:8*b + 8]))
+                    self.sync += storage.eq((storage & ~clear) | status)
+                    self.status.setdefault(r.name, []).append(status)
+                    self.storage.setdefault(r.name, []).append(storage)
+                    values[word] = storage
+                    continue
                 strobe = Signal(name=f"strobe_{suffix}")
                 self.strobe.setdefault(r.name, []).append(strobe)
                 if r.access == "rw":
@@ -98,8 +113,10 @@ class RegisterBank(LiteXModule):
         # Read: the address is registered, then the line is picked; 2 cycles in all.
         adr   = Signal(len(port.adr))
         valid = Signal()
+        be    = Signal(len(port.be))
         self.sync += [
             adr.eq(port.adr),
+            be.eq(port.be),
             valid.eq(port.re & ~port.we),
         ]
         cases = {"default": port.dat_r.eq(0)}
@@ -107,7 +124,7 @@ class RegisterBank(LiteXModule):
         for word, value in values.items():
             line, lane = divmod(word, lanes)
             lines.setdefault(line, []).append(port.dat_r[32*lane:32*lane + 32].eq(value))
-            self.comb += reads[word].eq(valid & (adr == line))
+            self.comb += reads[word].eq(valid & (adr == line) & (be[4*lane:4*lane + 4] != 0))
         for line, statements in lines.items():
             driven = {s.l.start//32 for s in statements} if lanes > 1 else {0}
             statements += [port.dat_r[32*k:32*k + 32].eq(0) for k in range(lanes) if k not in driven]

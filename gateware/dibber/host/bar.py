@@ -1,0 +1,231 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""BAR 0: the windows behind it, and the engine that answers the host's reads."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.host import tlp
+from dibber.interface import C
+from dibber.interface.registers import line_port
+
+# Windows ------------------------------------------------------------------------------------------
+
+# name: (base, size) in bytes. Each base is a multiple of its size, a power of two of at least 4 KiB,
+# so that one TLP, which cannot cross 4 KiB, lies in one window.
+WINDOWS = {
+    "host"      : (C.HOST_BASE,         0x1000),
+    "msix"      : (C.MSIX_TABLE_BASE,   0x1000),
+    "firmware"  : (C.FIRMWARE_BASE,     C.SRAM_SIZE),
+    "endpoints" : (C.ENDPOINT_BASE,     C.ENDPOINTS*C.ENDPOINT_STRIDE),
+}
+
+# BAR Decoder --------------------------------------------------------------------------------------
+
+class BARDecoder(LiteXModule):
+    """Spread the host's writes over the windows and answer its reads.
+
+    A write reaches its port one cycle after it came, always. A line is read in a cycle without a
+    write. Requests are answered in order. Reads of what is in no window, and requests other than
+    memory reads, get a completion with Unsupported Request.
+
+    A read is cut at multiples of 128 bytes: the read completion boundary of all that is not a root
+    complex (PCIe Base 3.0, 2.3.1.1), and the smallest maximum payload there is. Of the DWs asked for
+    all bytes are returned, those not enabled too (they are don't care). `be` of the port tells which
+    DWs of a line are read, so that a register next to them does not take it for its own read.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    bar_size   : bytes of BAR 0
+
+    Attributes
+    ----------
+    writes   : Endpoint(line_layout), in       valid only
+    requests : Endpoint(request_layout), in
+    replies  : Endpoint(reply_layout), out     the lines of one completion come without gaps
+    ports    : dict name -> line_port(data_width); `adr` counts from the window's start
+
+    Cycles: 7 from a request of one line to its reply, if there is no write.
+    """
+    def __init__(self, data_width, bar_size):
+        lanes        = data_width//32
+        lane_bits    = log2_int(lanes)
+        offset_bits  = log2_int(bar_size) - 2
+        address_bits = offset_bits - lane_bits
+        chunk_dws    = 32
+        self.writes   = writes   = stream.Endpoint(tlp.line_layout(data_width, address_bits))
+        self.requests = requests = stream.Endpoint(tlp.request_layout(offset_bits))
+        self.replies  = replies  = stream.Endpoint(tlp.reply_layout(data_width))
+        self.ports    = {name: line_port(data_width) for name in WINDOWS}
+
+        # # #
+
+        # Ports ------------------------------------------------------------------------------------
+        issue    = Signal()               # a line wants to be read
+        read_adr = Signal(address_bits)
+        read_be  = Signal(data_width//8)
+        target   = Signal(address_bits)
+        self.comb += target.eq(Mux(writes.valid, writes.adr, read_adr))
+        adr      = Signal(address_bits)
+        dat_w    = Signal(data_width)
+        be       = Signal(data_width//8)
+        self.sync += [
+            adr.eq(target),
+            dat_w.eq(writes.dat),
+            be.eq(Mux(writes.valid, writes.be, read_be)),
+        ]
+        dat_r = Signal(data_width)
+        for name, (base, size) in WINDOWS.items():
+            assert base % size == 0 and base + size <= bar_size
+            port       = self.ports[name]
+            size_bits  = log2_int(size) - 2 - lane_bits
+            hit        = Signal(name=f"hit_{name}")
+            read_hit   = Signal(name=f"read_hit_{name}")
+            self.comb += [
+                hit.eq(target[size_bits:] == base//size),
+                read_hit.eq(read_adr[size_bits:] == base//size),
+                port.adr.eq(adr[:size_bits]),
+                port.dat_w.eq(dat_w),
+                port.be.eq(be),
+                # Lines of one chunk are all in one window, and `read_adr` stays in it until they
+                # have arrived.
+                If(read_hit, dat_r.eq(port.dat_r)),
+            ]
+            self.sync += [
+                port.we.eq(hit & writes.valid),
+                port.re.eq(hit & issue & ~writes.valid),
+            ]
+
+        # Request ----------------------------------------------------------------------------------
+        # PCIe Base 3.0, 2.3.1.1: byte count and lower address follow from the byte enables. A read of
+        # no bytes (a flush) counts as one byte.
+        request = Record(requests.description.payload_layout)
+        offset  = Signal(offset_bits)  # DW
+        left    = Signal(11)           # DWs
+        count   = Signal(13)           # bytes
+        low     = Signal(2)
+        length  = Signal(11)
+        unused  = Signal(3)
+        self.comb += [
+            length.eq(Cat(requests.length, requests.length == 0)),
+            If(requests.length == 1,
+                If(requests.first_be == 0,
+                    unused.eq(3)
+                ).Else(
+                    unused.eq(tlp.lowest(requests.first_be) + tlp.above(requests.first_be))
+                )
+            ).Else(
+                unused.eq(tlp.lowest(requests.first_be) + tlp.above(requests.last_be))
+            )
+        ]
+
+        # Chunk ------------------------------------------------------------------------------------
+        chunk   = Signal(6)  # DWs of this completion
+        ahead   = Signal(6)  # DWs from the start of the line to be read to the chunk's end
+        first   = Signal()
+        begin   = offset[:lane_bits]
+        room    = Signal(6)
+        self.comb += room.eq(chunk_dws - offset[:5])
+        for n in range(lanes):
+            self.comb += read_be[4*n:4*n + 4].eq(
+                Replicate((ahead > n) & (~first | (begin <= n)), 4))
+
+        # A line arrives 3 cycles after it was issued: one to the port, two in it.
+        lines   = stream.SyncFIFO([("dat", data_width)], chunk_dws//lanes)
+        self.submodules += lines
+        arrive  = Signal(3)
+        self.sync += arrive.eq(Cat(issue & ~writes.valid, arrive[:2]))
+        self.comb += [
+            lines.sink.valid.eq(arrive[2]),
+            lines.sink.dat.eq(dat_r),
+        ]
+
+        # Engine -----------------------------------------------------------------------------------
+        to_send = Signal(6)  # DWs from the start of the line to be sent to the chunk's end
+        self.comb += [
+            replies.requester.eq(request.requester),
+            replies.tag.eq(request.tag),
+            replies.attr.eq(request.attr),
+            replies.tc.eq(request.tc),
+            replies.count.eq(count),
+            replies.lower.eq(Cat(low, offset[:5])),
+            replies.dat.eq(lines.source.dat),
+        ]
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            requests.ready.eq(1),
+            NextValue(offset, requests.offset),
+            NextValue(left, length),
+            If(requests.memory,
+                NextValue(count, Cat(0, 0, length) - unused),
+                NextValue(low, tlp.lowest(requests.first_be)),
+            ).Else(
+                # 2.2.9: any other completion has a byte count of 4 and a lower address of 0.
+                NextValue(count, 4),
+                NextValue(low, 0),
+                NextValue(offset, 0),
+            ),
+            [NextValue(getattr(request, f[0]), getattr(requests, f[0])) for f in request.layout],
+            If(requests.valid,
+                If(requests.refused,
+                    NextState("REFUSE")
+                ).Else(
+                    NextState("CHUNK")
+                )
+            )
+        )
+        fsm.act("REFUSE",
+            replies.valid.eq(1),
+            replies.last.eq(1),
+            replies.status.eq(tlp.STATUS_UNSUPPORTED),
+            If(replies.ready, NextState("IDLE"))
+        )
+        fsm.act("CHUNK",
+            NextValue(chunk, Mux(left < room, left, room)),
+            NextValue(ahead, begin + Mux(left < room, left, room)),
+            NextValue(to_send, begin + Mux(left < room, left, room)),
+            NextValue(read_adr, offset[lane_bits:]),
+            NextValue(first, 1),
+            NextState("READ")
+        )
+        fsm.act("READ",
+            issue.eq(1),
+            If(~writes.valid,
+                NextValue(first, 0),
+                NextValue(ahead, ahead - lanes),
+                If(ahead <= lanes,
+                    NextState("ARRIVE")
+                ).Else(
+                    NextValue(read_adr, read_adr + 1)
+                )
+            )
+        )
+        fsm.act("ARRIVE",
+            If(arrive == 0, NextState("SEND"))
+        )
+        fsm.act("SEND",
+            replies.valid.eq(1),
+            replies.length.eq(chunk),
+            replies.last.eq(to_send <= lanes),
+            If(replies.ready,
+                lines.source.ready.eq(1),
+                NextValue(to_send, to_send - lanes),
+                If(replies.last, NextState("NEXT"))
+            )
+        )
+        fsm.act("NEXT",
+            NextValue(low, 0),
+            NextValue(offset, offset + chunk),
+            NextValue(left, left - chunk),
+            NextValue(count, count - (Cat(0, 0, chunk) - low)),
+            If(left == chunk,
+                NextState("IDLE")
+            ).Else(
+                NextState("CHUNK")
+            )
+        )

@@ -1,0 +1,89 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The host side as one block."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.host.bar import WINDOWS, BARDecoder
+from dibber.host.msix import MSIX
+from dibber.host.receiver import TLPReceiver
+from dibber.host.transmitter import TLPTransmitter
+from dibber.interface import C
+from dibber.layouts import completion_layout
+
+# Host Interface -----------------------------------------------------------------------------------
+
+class HostInterface(LiteXModule):
+    """All that stands between a LitePCIe PHY and the rest of the card.
+
+    Parameters
+    ----------
+    phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`, `qword_aligned`,
+                 `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and `msix_enable` (Signal)
+                 if it has one: without, only the table's mask bits hold interrupts back
+    data_width : 64 or 128, that of the PHY
+
+    Attributes
+    ----------
+    writes      : Endpoint(write_layout), in         writes to host memory
+    marked      : Signal, out                        the PHY took the last beat of a write with `mark`
+    reads       : Endpoint(read_layout), in          reads of host memory
+    completions : Endpoint(completion_layout), out   their answers; valid only, `ready` is ignored
+    posts       : Endpoint(post_layout), in          queue entries and interrupts
+    post_space  : Signal, out                        posts that can be queued now
+    ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
+    counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
+    max_payload : Signal(16), out                    bytes that a write may have
+    max_request : Signal(16), out                    bytes that a read may ask for
+    """
+    def __init__(self, phy, data_width):
+        assert phy.data_width == data_width
+        assert not phy.qword_aligned
+        assert phy.bar0_size == C.BAR0_SIZE
+        self.receiver = receiver = TLPReceiver(data_width, phy.endianness,
+            bar_size = phy.bar0_size,
+            windows  = list(WINDOWS.values()))
+        self.bar         = bar         = BARDecoder(data_width, phy.bar0_size)
+        self.msix        = msix        = MSIX(data_width)
+        self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
+
+        self.writes      = transmitter.writes
+        self.marked      = transmitter.marked
+        self.reads       = transmitter.reads
+        self.completions = receiver.completions
+        self.posts       = msix.sink
+        self.post_space  = msix.space
+        self.ports       = {name: port for name, port in bar.ports.items() if name != "msix"}
+        self.counters    = {
+            "TLP_UNSUPPORTED" : receiver.unsupported,
+            "TLP_MALFORMED"   : receiver.malformed,
+            "POSTS"           : msix.posted,
+            "INTERRUPTS"      : msix.interrupted,
+        }
+        self.max_payload = phy.max_payload_size
+        self.max_request = phy.max_request_size
+
+        # # #
+
+        self.comb += [
+            phy.source.connect(receiver.sink),
+            receiver.writes.connect(bar.writes),
+            receiver.requests.connect(bar.requests),
+            bar.replies.connect(transmitter.replies),
+            msix.port.adr.eq(bar.ports["msix"].adr),
+            msix.port.dat_w.eq(bar.ports["msix"].dat_w),
+            msix.port.be.eq(bar.ports["msix"].be),
+            msix.port.we.eq(bar.ports["msix"].we),
+            msix.port.re.eq(bar.ports["msix"].re),
+            bar.ports["msix"].dat_r.eq(msix.port.dat_r),
+            msix.source.connect(transmitter.posts),
+            transmitter.source.connect(phy.sink),
+            transmitter.id.eq(phy.id),
+        ]
+        if hasattr(phy, "msix_enable"):
+            self.comb += msix.enable.eq(phy.msix_enable)

@@ -1,0 +1,211 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Queue entries for host memory, and the interrupts behind them."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface import C
+from dibber.interface.registers import line_port
+from dibber.layouts import post_layout, write_layout
+
+# MSI-X Table --------------------------------------------------------------------------------------
+
+class MSIXTable(LiteXModule):
+    """MSI-X table and pending bits behind a line port (PCI Local Bus 3.0, 6.8.2).
+
+    The table begins at line 0 of the port, the pending bits at MSIX_PBA_BASE - MSIX_TABLE_BASE bytes;
+    the rest reads as 0. Mask bits are 1 after reset.
+
+    Attributes
+    ----------
+    port    : line_port(data_width)
+    mask    : Signal(VECTORS), out
+    pending : Signal(VECTORS), in
+    adr     : Signal, in                  table line for the sender
+    dat_r   : Signal(data_width), out     its content, one cycle later
+    """
+    def __init__(self, data_width):
+        line_bytes   = data_width//8
+        entry_lines  = 16//line_bytes
+        depth        = C.VECTORS*entry_lines
+        self.port    = port = line_port(data_width)
+        self.mask    = Signal(C.VECTORS, reset=2**C.VECTORS - 1)
+        self.pending = Signal(C.VECTORS)
+        self.adr     = Signal(max=depth)
+        self.dat_r   = Signal(data_width)
+
+        # # #
+
+        control    = 96 % data_width  # bit of Vector Control in the last line of an entry
+        table      = Memory(data_width, depth)
+        host       = table.get_port(write_capable=True, we_granularity=8)
+        sender     = table.get_port()
+        self.specials += table, host, sender
+        in_table   = Signal()
+        is_table   = Signal()
+        is_pending = Signal()
+        is_control = Signal()
+        masked     = Signal()
+        self.comb += [
+            in_table.eq(port.adr < depth),
+            host.adr.eq(port.adr),
+            host.dat_w.eq(port.dat_w),
+            If(port.we & in_table, host.we.eq(port.be)),
+            sender.adr.eq(self.adr),
+            self.dat_r.eq(sender.dat_r),
+        ]
+        vector = port.adr[log2_int(entry_lines):][:log2_int(C.VECTORS)]
+        self.sync += [
+            is_table.eq(in_table),
+            is_control.eq(port.adr[0] if entry_lines == 2 else 1),
+            masked.eq((self.mask >> vector)[0]),
+            is_pending.eq(port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes),
+            port.dat_r.eq(0),
+            If(is_table,
+                port.dat_r.eq(host.dat_r),
+                # The mask bits are registers, because all of them are needed at once, and reset.
+                If(is_control, port.dat_r[control:control + 32].eq(masked)),
+            ).Elif(is_pending,
+                port.dat_r.eq(self.pending)
+            )
+        ]
+        for n in range(C.VECTORS):
+            line = n*entry_lines + entry_lines - 1
+            self.sync += If(port.we & (port.adr == line) & port.be[control//8],
+                self.mask[n].eq(port.dat_w[control]))
+
+# MSI-X --------------------------------------------------------------------------------------------
+
+class MSIX(LiteXModule):
+    """Write queue entries to host memory and raise interrupts behind them.
+
+    A post is one 32-byte write; its interrupt, if it has one, is the write that follows. An interrupt
+    whose vector is masked, or that comes while MSI-X is off, sets the vector's pending bit and is sent
+    when it may be. A vector that the table does not have raises nothing.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    depth      : posts that can wait
+
+    Attributes
+    ----------
+    sink        : Endpoint(post_layout), in      `address` is a multiple of 32
+    source      : Endpoint(write_layout), out
+    port        : line_port(data_width)          see MSIXTable
+    enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing drives it
+    space       : Signal, out                    posts that can be queued now
+    posted      : Signal, out                    pulses for each entry sent
+    interrupted : Signal, out                    pulses for each message sent
+
+    Cycles: 5 a post with 64 bits, 3 with 128; with an interrupt 5 or 3 more.
+    """
+    def __init__(self, data_width, depth=16):
+        entry_lines = 128//data_width
+        post_lines  = 256//data_width
+        self.table  = table = MSIXTable(data_width)
+        self.fifo   = fifo  = stream.SyncFIFO(post_layout(), depth)
+        self.sink        = fifo.sink
+        self.source      = source = stream.Endpoint(write_layout(data_width))
+        self.port        = table.port
+        self.enable      = Signal(reset=1)
+        self.space       = Signal(max=depth + 1)
+        self.posted      = Signal()
+        self.interrupted = Signal()
+
+        # # #
+
+        post    = fifo.source
+        pending = table.pending
+        vector  = Signal(max=C.VECTORS)
+        line    = Signal(max=post_lines)
+        allowed = Signal(C.VECTORS)  # vectors that may be sent
+        due     = Signal(C.VECTORS)  # vectors that were held back and may be sent now
+        candidate = Signal(max=C.VECTORS)
+        message = Record([("address", 64), ("data", 32)])
+        self.comb += [
+            self.space.eq(depth - fifo.level),
+            due.eq(pending & allowed),
+            allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
+            [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
+        ]
+
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            NextValue(line, 0),
+            If(due != 0,
+                NextValue(vector, candidate),
+                NextState("FETCH")
+            ).Elif(post.valid,
+                NextState("POST")
+            )
+        )
+        fsm.act("POST",
+            source.valid.eq(1),
+            source.last.eq(line == post_lines - 1),
+            source.address.eq(Cat(Constant(0, 5), post.address[5:])),
+            source.length.eq(32),
+            Case(line, {n: source.dat.eq(post.dat[data_width*n:data_width*(n + 1)])
+                for n in range(post_lines)}),
+            NextValue(vector, post.vector),
+            If(source.ready,
+                NextValue(line, line + 1),
+                If(source.last,
+                    NextValue(line, 0),
+                    post.ready.eq(1),
+                    self.posted.eq(1),
+                    If(post.interrupt & (post.vector < C.VECTORS),
+                        NextState("FETCH")
+                    ).Else(
+                        NextState("IDLE")
+                    )
+                )
+            )
+        )
+        fsm.act("FETCH",
+            table.adr.eq(vector if entry_lines == 1 else Cat(line[0], vector)),
+            NextValue(line, line + 1),
+            NextState("TAKE")
+        )
+        last_take = [
+            If((allowed >> vector)[0],
+                NextState("SEND")
+            ).Else(
+                # Masked, perhaps a moment ago: nothing may leave after the host has masked it.
+                NextValue(pending, pending | (1 << vector)),
+                NextState("IDLE")
+            )
+        ]
+        if entry_lines == 1:
+            fsm.act("TAKE",
+                NextValue(message.address, table.dat_r[:64]),
+                NextValue(message.data, table.dat_r[64:96]),
+                *last_take
+            )
+        else:
+            fsm.act("TAKE",
+                If(line == 1,
+                    NextValue(message.address, table.dat_r),
+                    NextState("FETCH"),
+                ).Else(
+                    NextValue(message.data, table.dat_r[:32]),
+                    *last_take
+                )
+            )
+        fsm.act("SEND",
+            source.valid.eq(1),
+            source.last.eq(1),
+            source.address.eq(Cat(Constant(0, 2), message.address[2:])),
+            source.length.eq(4),
+            source.dat.eq(Cat(*[message.data]*(data_width//32))),
+            If(source.ready,
+                NextValue(pending, pending & ~(1 << vector)),
+                self.interrupted.eq(1),
+                NextState("IDLE")
+            )
+        )

@@ -1,0 +1,335 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From the PHY's receive stream to lines, requests and completions."""
+
+from math import ceil, log2
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from litepcie.common import phy_layout
+
+from dibber.host import tlp
+from dibber.layouts import completion_layout
+
+# TLP Receiver -------------------------------------------------------------------------------------
+
+class TLPReceiver(LiteXModule):
+    """Take every TLP that the PHY delivers, whatever else goes on.
+
+    `sink.ready` is constant 1. This holds because a TLP of B beats makes at most B entries of the
+    queue behind it, and the queue is emptied at an entry a cycle by consumers that cannot refuse.
+
+    A TLP is checked as a whole (kind, addresses, byte enables, its length against its beats) before
+    anything of it is passed on: its entries are written to the queue but committed by its last beat.
+    What is passed on stays in the order of arrival, so that a read never overtakes an earlier write.
+
+    `first` and `be` of the PHY are not used: the 7-series PHY gives no `first` at 64 bits, and its
+    128-bit aligner clears `be` of header DWs. A last beat with too few DWs in it goes unnoticed.
+
+    Parameters
+    ----------
+    data_width  : 64 or 128
+    endianness  : of payload DWs: "little" or "big" (see tlp.py)
+    bar_size    : bytes of BAR 0, a power of two
+    windows     : [(base, size)] in bytes: what of BAR 0 is served; all else is unsupported
+    max_payload : bytes; a TLP with more is malformed
+    read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it is
+                  taken, so credit does not bound them; a requester's tags do: 8 bits, 256 reads
+
+    Attributes
+    ----------
+    sink        : Endpoint(phy_layout), in
+    writes      : Endpoint(line_layout), out         valid only
+    requests    : Endpoint(request_layout), out      reads, and all that gets Unsupported Request
+    completions : Endpoint(completion_layout), out   valid only
+    unsupported : Signal, out    pulses for each request that the card does not serve
+    malformed   : Signal, out    pulses for each TLP dropped because it contradicts itself
+
+    Cycles: 5 from a TLP's last beat to its first line.
+    """
+    def __init__(self, data_width, endianness, bar_size, windows, max_payload=512, read_depth=256):
+        lanes        = data_width//32
+        lane_bits    = log2_int(lanes)
+        offset_bits  = log2_int(bar_size) - 2          # of a DW in BAR 0
+        address_bits = offset_bits - lane_bits         # of a line in BAR 0
+        self.sink        = sink        = stream.Endpoint(phy_layout(data_width))
+        self.writes      = writes      = stream.Endpoint(tlp.line_layout(data_width, address_bits))
+        self.completions = completions = stream.Endpoint(completion_layout(data_width))
+        self.unsupported = Signal()
+        self.malformed   = Signal()
+
+        # # #
+
+        # Beats ------------------------------------------------------------------------------------
+        # `current` is the beat being looked at, `previous` the one before it. With 64 bits the header
+        # is complete with the second beat. `flush` is the cycle after the last beat.
+        valid    = Signal()
+        last     = Signal()
+        current  = Signal(data_width)
+        previous = Signal(data_width)
+        second   = Signal()  # 64 bits: the first beat has been seen
+        body     = Signal()  # the header has been seen
+        headed   = Signal()  # this beat completes the header
+        flush    = Signal()
+        whole    = Signal()  # with flush: the TLP had a header
+        self.comb += [
+            sink.ready.eq(1),
+            headed.eq(valid & ~body & (second if lanes == 2 else 1)),
+        ]
+        self.sync += [
+            valid.eq(sink.valid),
+            last.eq(sink.last),
+            current.eq(sink.dat),
+            flush.eq(valid & last),
+            If(valid,
+                previous.eq(current),
+                second.eq(~last),
+                body.eq(~last & (body | headed)),
+                whole.eq(body | headed),
+            ),
+        ]
+
+        # Header -----------------------------------------------------------------------------------
+        dws = Cat(previous, current) if lanes == 2 else current
+        dw0, dw1, dw2, dw3 = (dws[32*n:32*n + 32] for n in range(4))
+        fmt, type_ = dw0[29:32], dw0[24:29]
+        quad, data = fmt[0], fmt[1]
+        length     = Signal(11)
+        low        = Signal(32)  # low half of the address
+        count      = Signal(13)
+        self.comb += [
+            length.eq(Cat(dw0[0:10], dw0[0:10] == 0)),
+            low.eq(Mux(quad, dw3, dw2)),
+            count.eq(Cat(dw1[0:12], dw1[0:12] == 0)),
+        ]
+
+        # PCIe Base 3.0, 2.2.1: what is not in table 2-3 is malformed. Prefixes (fmt 1xx) are not
+        # announced, so they are malformed too.
+        memory     = Signal()
+        completion = Signal()
+        message    = Signal()
+        refused    = Signal()  # non-posted, and nothing that we serve
+        self.comb += [
+            memory.eq(~fmt[2] & (type_ == tlp.TYPE_MEMORY)),
+            completion.eq(~fmt[2] & ~quad & (type_ == tlp.TYPE_COMPLETION)),
+            message.eq(~fmt[2] & quad & (type_[3:5] == 0b10)),
+            If(~fmt[2],
+                Case(type_, {
+                    tlp.TYPE_READ_LOCKED : refused.eq(~data),
+                    tlp.TYPE_IO          : refused.eq(~quad),
+                    tlp.TYPE_CONFIG_0    : refused.eq(~quad),
+                    tlp.TYPE_CONFIG_1    : refused.eq(~quad),
+                    tlp.TYPE_FETCH_ADD   : refused.eq(data),
+                    tlp.TYPE_SWAP        : refused.eq(data),
+                    tlp.TYPE_CAS         : refused.eq(data),
+                    "default"            : refused.eq(0),
+                })
+            ),
+        ]
+        served = Signal()
+        offset = low[2:2 + offset_bits]
+        self.comb += served.eq(Reduce("OR",
+            [offset[log2_int(size) - 2:] == base//size for base, size in windows]))
+
+        first_be, last_be = dw1[0:4], dw1[4:8]
+        bad = Signal()
+        self.comb += [
+            bad.eq(~(memory | completion | message | refused)),
+            # 2.2.7.1: poisoned data is not used.
+            If(data & dw0[14], bad.eq(1)),
+            If(data & (length > max_payload//4), bad.eq(1)),
+            If(memory,
+                # 2.2.7: no request crosses 4 KiB. 2.2.5: byte enables of one and of several DWs.
+                If(low[2:12] + length > 1024, bad.eq(1)),
+                If(length == 1,
+                    If(last_be != 0, bad.eq(1))
+                ).Elif((first_be == 0) | (last_be == 0),
+                    bad.eq(1)
+                ),
+            ),
+            If(completion,
+                # 2.2.9: data and success go together, and data is not more than was asked for.
+                If(data == (dw1[13:16] != tlp.STATUS_SUCCESS), bad.eq(1)),
+                If(data & ((count + dw2[0:2] + 3)[2:] < length), bad.eq(1)),
+            ),
+        ]
+
+        carried = Signal(13)  # bytes of a completion, if it is not the last of its request
+        total   = Signal(12)  # DWs
+        lane    = Signal(lane_bits)
+        self.comb += [
+            carried.eq(Cat(0, 0, length) - dw2[0:2]),
+            total.eq(3 + quad + dw0[15] + Mux(data, length, 0)),  # bit 15: a digest DW follows
+            lane.eq(Mux(completion, dw2, low)[2:2 + lane_bits]),
+        ]
+
+        # What is kept of the header while the payload passes.
+        is_lines      = Signal()  # payload that goes on as lines
+        is_write      = Signal()
+        is_request    = Signal()
+        is_completion = Signal()
+        is_refused    = Signal()
+        is_bad        = Signal()
+        exact         = Signal()  # header and beats agree so far
+        left          = Signal(12)  # DWs still to come
+        ahead         = Signal(12)  # DWs from the start of the line to the end of the payload
+        first         = Signal()    # the first line is not out yet
+        shift         = Signal(3)
+        begin         = Signal(lane_bits)
+        adr           = Signal(address_bits)
+        request       = Record(tlp.request_layout(offset_bits).payload_layout)
+        answer        = Record(completion_layout(data_width).param_layout)
+        single        = Signal()
+        self.sync += [
+            If(headed,
+                is_write.eq(memory & data & served),
+                is_lines.eq((memory & data & served) | (completion & data)),
+                is_request.eq((memory & ~data) | refused),
+                is_completion.eq(completion),
+                is_refused.eq(message | refused | (memory & ~served)),
+                is_bad.eq(bad),
+                exact.eq(total <= 4),
+                left.eq(Mux(total <= 4, 0, total - 4)),
+                shift.eq(lane + Mux(quad, 0, 1)),
+                begin.eq(lane),
+                single.eq(length == 1),
+                request.requester.eq(dw1[16:32]),
+                request.tag.eq(dw1[8:16]),
+                request.attr.eq(Cat(dw0[12:14], dw0[18])),
+                request.tc.eq(dw0[20:23]),
+                request.length.eq(dw0[0:10]),
+                request.first_be.eq(first_be),
+                request.last_be.eq(last_be),
+                request.memory.eq(memory | (type_ == tlp.TYPE_READ_LOCKED)),
+                request.refused.eq(refused | ~served),
+                request.offset.eq(offset),
+                answer.tag.eq(dw2[8:16]),
+                answer.status.eq(dw1[13:16]),
+                answer.lower.eq(dw2[0:7]),
+                answer.count.eq(count),
+                answer.bytes.eq(Mux(data, Mux(count < carried, count, carried), 0)),
+            ).Elif(valid & body,
+                exact.eq((left != 0) & (left <= lanes)),
+                left.eq(Mux(left > lanes, left - lanes, 0)),
+            )
+        ]
+
+        # Lines ------------------------------------------------------------------------------------
+        # The line that ends in a beat's payload leaves with that beat; what is left over leaves in
+        # the flush cycle. No beat that is or completes a header makes a line, so the flush cycle,
+        # which may hold the next TLP's first beat, is always free.
+        slot   = Signal()
+        window = tlp.payload_bytes(Cat(previous, current), endianness)
+        dat    = Signal(data_width)
+        be     = Signal(data_width//8)
+        self.comb += [
+            slot.eq((valid & body) | flush),
+            Case(shift, {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
+        ]
+        for n in range(lanes):
+            self.comb += If((ahead > n) & (~first | (begin <= n)),
+                be[4*n:4*n + 4].eq(0xf),
+                If(first & (begin == n),
+                    be[4*n:4*n + 4].eq(request.first_be)
+                ).Elif(~single & (ahead == n + 1),
+                    be[4*n:4*n + 4].eq(request.last_be)
+                )
+            )
+        line = Signal()
+        self.comb += line.eq(slot & is_lines & ~is_bad & (ahead != 0))
+        self.sync += [
+            If(line,
+                ahead.eq(Mux(ahead > lanes, ahead - lanes, 0)),
+                adr.eq(adr + 1),
+                first.eq(0),
+            ),
+            If(headed,
+                ahead.eq(lane + length),
+                adr.eq(offset[lane_bits:]),
+                first.eq(1),
+            ),
+        ]
+
+        # Queue ------------------------------------------------------------------------------------
+        # An entry is a line of a write, a line of a completion, or a request.
+        self.fifo     = fifo = stream.SyncFIFO(tlp.request_layout(offset_bits), read_depth, buffered=True)
+        self.requests = fifo.source
+        requests      = fifo.sink
+        good          = Signal()
+        self.comb += good.eq(flush & whole & exact & ~is_bad)
+        self.sync += [
+            self.malformed.eq(flush & ~good),
+            # A read for which there is no room is lost: `read_depth` says why there always is.
+            self.unsupported.eq((good & is_refused) | (requests.valid & ~requests.ready)),
+        ]
+        info_bits = max(len(be) + address_bits, len(answer.raw_bits()))
+        entry     = Record([("write", 1), ("request", 1), ("last", 1),
+                            ("dat", data_width), ("info", info_bits)])
+        push      = Signal()
+        commit    = Signal()
+        discard   = Signal()
+        req_head  = Cat(*[getattr(request, f[0]) for f in request.layout[:-1]])
+        self.sync += [
+            push.eq(line | (flush & (is_request | (is_completion & ~is_lines)))),
+            commit.eq(good),
+            discard.eq(flush & ~good),
+            entry.write.eq(is_write),
+            entry.request.eq(is_request),
+            entry.last.eq((ahead <= lanes) | ~is_lines),
+            entry.dat.eq(Mux(is_request, req_head, dat)),
+            If(is_completion,
+                entry.info.eq(answer.raw_bits())
+            ).Elif(is_request,
+                entry.info.eq(request.offset)
+            ).Else(
+                entry.info.eq(Cat(be, adr))
+            ),
+        ]
+        # A backlog is never longer than the longest TLP: while one TLP's lines leave, the next needs
+        # as many beats as it makes lines.
+        depth     = 2**ceil(log2(max_payload//4/lanes + 3))
+        storage   = Memory(len(entry.raw_bits()), depth)
+        wr        = storage.get_port(write_capable=True)
+        rd        = storage.get_port()
+        self.specials += storage, wr, rd
+        produce   = Signal(max=depth)
+        committed = Signal(max=depth)
+        consume   = Signal(max=depth)
+        readable  = Signal()
+        out_valid = Signal()
+        out       = Record(entry.layout)
+        after     = Signal(max=depth)
+        self.comb += [
+            wr.adr.eq(produce),
+            wr.dat_w.eq(entry.raw_bits()),
+            wr.we.eq(push),
+            after.eq(produce + push),
+            rd.adr.eq(consume),
+            readable.eq(consume != committed),
+            out.raw_bits().eq(rd.dat_r),
+        ]
+        self.sync += [
+            produce.eq(Mux(discard, committed, after)),
+            If(commit, committed.eq(after)),
+            consume.eq(consume + readable),
+            out_valid.eq(readable),
+        ]
+
+        # Sort -------------------------------------------------------------------------------------
+        self.comb += [
+            writes.valid.eq(out_valid & out.write),
+            writes.dat.eq(out.dat),
+            Cat(writes.be, writes.adr).eq(out.info),
+            completions.valid.eq(out_valid & ~out.write & ~out.request),
+            completions.last.eq(out.last),
+            completions.dat.eq(out.dat),
+            Cat(*[getattr(completions, f[0]) for f in answer.layout]).eq(out.info),
+            requests.valid.eq(out_valid & out.request),
+            Cat(*[getattr(requests, f[0]) for f in request.layout[:-1]]).eq(out.dat),
+            requests.offset.eq(out.info),
+        ]

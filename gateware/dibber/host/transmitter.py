@@ -1,0 +1,308 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From writes, reads and replies to the PHY's transmit stream."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from litepcie.common import phy_layout
+
+from dibber.host import tlp
+from dibber.layouts import read_layout, write_layout
+
+# Request Composer ---------------------------------------------------------------------------------
+
+class RequestComposer(LiteXModule):
+    """Put the header of a memory request beside its lines. One cycle.
+
+    The header has 3 DWs below 4 GiB and 4 above (PCIe Base 3.0, 2.2.4.1: an address below 4 GiB must
+    use the 3-DW form). Relaxed ordering and no-snoop are off.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    write      : True for memory writes, False for memory reads
+
+    Attributes
+    ----------
+    sink   : Endpoint(write_layout or read_layout), in
+    source : Endpoint(tlp_layout), out
+    id     : Signal(16), in    requester ID
+    """
+    def __init__(self, data_width, write):
+        lane_bits   = log2_int(data_width//32)
+        self.sink   = sink = stream.Endpoint(write_layout(data_width) if write else read_layout())
+        self.pipe   = pipe = stream.PipeValid(tlp.tlp_layout(data_width))
+        self.source = pipe.source
+        self.id     = Signal(16)
+
+        # # #
+
+        # PCIe Base 3.0, 2.2.5: with one DW its byte enables are the first ones and the last are 0.
+        offset   = sink.address[0:2]
+        end      = Signal(14)
+        dwords   = Signal(11)
+        first_be = Signal(4)
+        last_be  = Signal(4)
+        quad     = Signal()
+        self.comb += [
+            end.eq(offset + sink.length),
+            dwords.eq((end + 3)[2:]),
+            Case(offset, {n: first_be.eq((0xf << n) & 0xf) for n in range(4)}),
+            Case(end[0:2], {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
+            quad.eq(sink.address[32:] != 0),
+        ]
+        low    = Cat(Constant(0, 2), sink.address[2:32])
+        header = pipe.sink.header
+        self.comb += [
+            pipe.sink.valid.eq(sink.valid),
+            sink.ready.eq(pipe.sink.ready),
+            header[0:10].eq(dwords),
+            header[24:29].eq(tlp.TYPE_MEMORY),
+            header[29:32].eq((tlp.FMT_DATA if write else 0) | Mux(quad, tlp.FMT_QUAD, 0)),
+            If(dwords == 1,
+                header[32:36].eq(first_be & last_be),
+            ).Else(
+                header[32:36].eq(first_be),
+                header[36:40].eq(last_be),
+            ),
+            header[48:64].eq(self.id),
+            If(quad,
+                header[64:96].eq(sink.address[32:]),
+                header[96:128].eq(low),
+            ).Else(
+                header[64:96].eq(low),
+            ),
+            pipe.sink.shift.eq(sink.address[2:2 + lane_bits] + Mux(quad, 0, 1)),
+        ]
+        if write:
+            self.comb += [
+                pipe.sink.last.eq(sink.last),
+                pipe.sink.dat.eq(sink.dat),
+                pipe.sink.mark.eq(sink.mark),
+                pipe.sink.dwords.eq(dwords + Mux(quad, 4, 3)),
+            ]
+        else:
+            self.comb += [
+                pipe.sink.last.eq(1),
+                header[40:48].eq(sink.tag),
+                pipe.sink.dwords.eq(Mux(quad, 4, 3)),
+            ]
+
+# Reply Composer -----------------------------------------------------------------------------------
+
+class ReplyComposer(LiteXModule):
+    """Put the header of a completion beside its lines (PCIe Base 3.0, 2.2.9). One cycle.
+
+    Attributes
+    ----------
+    sink   : Endpoint(reply_layout), in
+    source : Endpoint(tlp_layout), out
+    id     : Signal(16), in    completer ID
+    """
+    def __init__(self, data_width):
+        lane_bits   = log2_int(data_width//32)
+        self.sink   = sink = stream.Endpoint(tlp.reply_layout(data_width))
+        self.pipe   = pipe = stream.PipeValid(tlp.tlp_layout(data_width))
+        self.source = pipe.source
+        self.id     = Signal(16)
+
+        # # #
+
+        header = pipe.sink.header
+        self.comb += [
+            pipe.sink.valid.eq(sink.valid),
+            pipe.sink.last.eq(sink.last),
+            sink.ready.eq(pipe.sink.ready),
+            header[0:6].eq(sink.length),
+            header[12:14].eq(sink.attr[0:2]),
+            header[18].eq(sink.attr[2]),
+            header[20:23].eq(sink.tc),
+            header[24:29].eq(tlp.TYPE_COMPLETION),
+            header[29:32].eq(Mux(sink.length != 0, tlp.FMT_DATA, 0)),
+            header[32:44].eq(sink.count),
+            header[45:48].eq(sink.status),
+            header[48:64].eq(self.id),
+            header[64:71].eq(sink.lower),
+            header[72:80].eq(sink.tag),
+            header[80:96].eq(sink.requester),
+            pipe.sink.dat.eq(sink.dat),
+            pipe.sink.shift.eq(sink.lower[2:2 + lane_bits] + 1),
+            pipe.sink.dwords.eq(sink.length + 3),
+        ]
+
+# Assembler ----------------------------------------------------------------------------------------
+
+class TLPAssembler(LiteXModule):
+    """Join header and lines to beats of the PHY, without a bubble between TLPs.
+
+    A TLP takes as many cycles as it has beats, because it never has more lines than beats: its last
+    lines leave with the beats that they end in.
+
+    Attributes
+    ----------
+    sink   : Endpoint(tlp_layout), in
+    source : Endpoint(phy_layout), out
+    marked : Signal, out    the last beat of a TLP with `mark` is being taken
+    """
+    def __init__(self, data_width, endianness):
+        lanes       = data_width//32
+        beat_layout = phy_layout(data_width).payload_layout + [("mark", 1)]
+        self.sink   = sink   = stream.Endpoint(tlp.tlp_layout(data_width))
+        self.source = source = stream.Endpoint(phy_layout(data_width))
+        self.marked = Signal()
+        self.pipe   = pipe   = stream.PipeValid(beat_layout)
+
+        # # #
+
+        # With 64 bits the header takes two beats, `opening` and `head`; with 128 only `head`. Payload
+        # may begin in the last DW of `head`, so that the first line is taken there.
+        body    = Signal()  # the header has left
+        opening = Signal()
+        head    = Signal()
+        step    = Signal()
+        beat    = pipe.sink
+        self.comb += step.eq(beat.valid & beat.ready)
+        if lanes == 2:
+            opened = Signal()
+            self.comb += [
+                opening.eq(~body & ~opened),
+                head.eq(~body & opened),
+            ]
+            self.sync += If(step, opened.eq(opening))
+        else:
+            self.comb += head.eq(~body)
+
+        more     = Signal()             # lines of this TLP are still to come from the sink
+        left     = Signal(11)           # its DWs still to leave
+        shift    = Signal(3)
+        mark     = Signal()
+        previous = Signal(data_width)   # the line before the one at the sink
+        self.comb += [
+            beat.valid.eq(sink.valid | (body & ~more)),
+            sink.ready.eq(beat.ready & (head | (body & more))),
+        ]
+        self.sync += [
+            If(sink.valid & sink.ready,
+                previous.eq(sink.dat),
+                more.eq(~sink.last),
+            ),
+            If(step & head,
+                body.eq(sink.dwords > 4),
+                left.eq(sink.dwords - 4),
+                shift.eq(sink.shift),
+                mark.eq(sink.mark),
+            ),
+            If(step & body,
+                body.eq(left > lanes),
+                left.eq(left - lanes),
+            ),
+        ]
+
+        window  = tlp.payload_bytes(Cat(previous, sink.dat), endianness)
+        payload = Signal(data_width)
+        turn    = Signal(3)
+        self.comb += [
+            turn.eq(Mux(body, shift, sink.shift)),
+            Case(turn, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
+            beat.first.eq(opening if lanes == 2 else head),
+            beat.mark.eq(Mux(body, mark, sink.mark)),
+            If(body,
+                beat.last.eq(left <= lanes),
+                beat.dat.eq(payload),
+                [beat.be[4*n:4*n + 4].eq(Replicate(left > n, 4)) for n in range(lanes)],
+            ).Else(
+                beat.last.eq(head & (sink.dwords <= 4)),
+                beat.dat.eq(sink.header[128 - data_width:]),
+                beat.be.eq(2**len(beat.be) - 1),
+                If(opening,
+                    beat.dat.eq(sink.header[:data_width])
+                ).Elif(~sink.header[29],  # 3-DW header: the fourth DW is payload, if there is any
+                    beat.dat[-32:].eq(payload[-32:]),
+                    beat.be[-4:].eq(Replicate(sink.dwords > 3, 4)),
+                ),
+            ),
+        ]
+        self.comb += [
+            pipe.source.connect(source, omit={"mark"}),
+            self.marked.eq(source.valid & source.ready & source.last & pipe.source.mark),
+        ]
+
+# TLP Transmitter ----------------------------------------------------------------------------------
+
+class TLPTransmitter(LiteXModule):
+    """Send whole TLPs of four kinds over one stream.
+
+    Order of choice: posts, replies, then writes and reads by turns. Posts come first because a
+    completion must not overtake a posted write that was there before it (PCIe Base 3.0, 2.4.1): what
+    the host has read must not run ahead of a queue entry or an interrupt. A source should offer the
+    lines of a TLP without gaps; the others wait for its last one.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    endianness : of payload DWs: "little" or "big" (see tlp.py)
+
+    Attributes
+    ----------
+    writes  : Endpoint(write_layout), in
+    reads   : Endpoint(read_layout), in
+    posts   : Endpoint(write_layout), in
+    replies : Endpoint(reply_layout), in
+    source  : Endpoint(phy_layout), out
+    marked  : Signal, out       the PHY takes the last beat of a write or post with `mark`
+    id      : Signal(16), in    requester and completer ID
+
+    Cycles: as many as the TLPs have beats; 3 from a sink to the source.
+    """
+    def __init__(self, data_width, endianness):
+        self.posts_composer   = RequestComposer(data_width, write=True)
+        self.replies_composer = ReplyComposer(data_width)
+        self.writes_composer  = RequestComposer(data_width, write=True)
+        self.reads_composer   = RequestComposer(data_width, write=False)
+        self.pipe      = pipe = stream.PipeValid(tlp.tlp_layout(data_width))
+        self.assembler = TLPAssembler(data_width, endianness)
+        self.posts     = self.posts_composer.sink
+        self.replies   = self.replies_composer.sink
+        self.writes    = self.writes_composer.sink
+        self.reads     = self.reads_composer.sink
+        self.source    = self.assembler.source
+        self.marked    = self.assembler.marked
+        self.id        = Signal(16)
+
+        # # #
+
+        composers = [self.posts_composer, self.replies_composer, self.writes_composer, self.reads_composer]
+        post, reply, write, read = (c.source for c in composers)
+        self.comb += [c.id.eq(self.id) for c in composers]
+
+        POST, REPLY, WRITE, READ = range(4)
+        choice = Signal(2)
+        held   = Signal(2)
+        locked = Signal()  # between the first and the last line of a TLP
+        turn   = Signal()  # it is the reads' turn
+        self.comb += [
+            If(locked,
+                choice.eq(held)
+            ).Elif(post.valid,
+                choice.eq(POST)
+            ).Elif(reply.valid,
+                choice.eq(REPLY)
+            ).Elif(write.valid & ~(turn & read.valid),
+                choice.eq(WRITE)
+            ).Else(
+                choice.eq(READ)
+            ),
+            Case(choice, {n: c.source.connect(pipe.sink) for n, c in enumerate(composers)}),
+            pipe.source.connect(self.assembler.sink),
+        ]
+        self.sync += If(pipe.sink.valid & pipe.sink.ready,
+            locked.eq(~pipe.sink.last),
+            held.eq(choice),
+            If(choice == WRITE, turn.eq(1)),
+            If(choice == READ,  turn.eq(0)),
+        )

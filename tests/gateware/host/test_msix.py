@@ -1,0 +1,153 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Posts and interrupts, through the whole host interface."""
+
+import random
+
+import pytest
+
+from cocotbext.pcie.core.tlp import TlpType
+
+from dibber.interface import C
+
+from tlps import Bench, PHYS, lines_of, offer, read, write, written
+
+BAR = 0xfe00_0000
+
+def set_vector(bench, vector, address, data, masked=0):
+    entry = address.to_bytes(8, "little") + data.to_bytes(4, "little") + masked.to_bytes(4, "little")
+    bench.send(write(BAR + C.MSIX_TABLE_BASE + 16*vector, entry))
+
+def set_mask(bench, vector, masked):
+    bench.send(write(BAR + C.MSIX_TABLE_BASE + 16*vector + 12, masked.to_bytes(4, "little")))
+
+def post(bench, address, data, vector=0, interrupt=0):
+    yield from offer(bench.dut.posts, [int.from_bytes(data, "little")],
+        address=address, vector=vector, interrupt=interrupt)
+
+def pause(cycles):
+    for _ in range(cycles):
+        yield
+
+def sent(bench):
+    """(address, bytes) of the card's writes in order."""
+    return [written(tlp) for _, _, tlp in bench.received
+        if tlp.fmt_type in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)]
+
+def pending(bench, tag):
+    return [int.from_bytes(tlp.data, "little") for _, _, tlp in bench.received
+        if tlp.fmt_type == TlpType.CPL_DATA and tlp.tag == tag]
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_an_interrupt_follows_its_entry(data_width, endianness, seed):
+    rng      = random.Random(seed)
+    bench    = Bench(data_width, endianness, stalls=0.3, seed=seed)
+    vectors  = [(0xfee0_0000 + 4*n, 0x4000 + n) for n in range(C.VECTORS - 1)] + [(0x12_0000_1004, 0xabcd1234)]
+    for n, (address, data) in enumerate(vectors):
+        set_vector(bench, n, address, data)
+    expected = []
+    def scenario(bench):
+        yield from pause(80)
+        for n in range(12):
+            address, entry = 0x8_0000_0000 + 32*n, rng.randbytes(32)
+            vector, raise_ = rng.randrange(C.VECTORS), rng.random() < 0.7
+            yield from post(bench, address, entry, vector, raise_)
+            expected.append((address, entry))
+            if raise_:
+                expected.append((vectors[vector][0], vectors[vector][1].to_bytes(4, "little")))
+    bench.run(scenario)
+    assert sent(bench) == expected
+    assert bench.count["POSTS"] == 12 and bench.count["INTERRUPTS"] == len(expected) - 12
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_a_masked_interrupt_is_pending_and_leaves_once_when_unmasked(data_width, endianness):
+    bench = Bench(data_width, endianness)
+    for n in range(3):
+        set_vector(bench, n, 0xfee0_0000, n, masked=1)
+    def scenario(bench):
+        yield from pause(40)
+        for vector in (1, 2, 1, 0):
+            yield from post(bench, 0x1000, bytes(32), vector, vector != 0)
+        yield from pause(60)
+        bench.send(read(BAR + C.MSIX_PBA_BASE, 4, tag=1))
+        set_mask(bench, 1, 0)
+        yield from pause(60)
+        bench.send(read(BAR + C.MSIX_PBA_BASE, 8, tag=2))
+    bench.run(scenario)
+    assert pending(bench, 1) == [0b110] and pending(bench, 2) == [0b100]
+    assert sent(bench) == [(0x1000, bytes(32))]*4 + [(0xfee0_0000, b"\x01\0\0\0")]
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_nothing_is_raised_while_msix_is_off(data_width, endianness):
+    bench = Bench(data_width, endianness)
+    set_vector(bench, 0, 0xfee0_0000, 7)
+    def scenario(bench):
+        yield bench.phy.msix_enable.eq(0)
+        yield from pause(40)
+        yield from post(bench, 0x1000, bytes(32), 0, 1)
+        yield from pause(60)
+        assert sent(bench) == [(0x1000, bytes(32))]
+        yield bench.phy.msix_enable.eq(1)
+    bench.run(scenario)
+    assert sent(bench) == [(0x1000, bytes(32)), (0xfee0_0000, b"\x07\0\0\0")]
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_a_vector_beyond_the_table_raises_nothing(data_width, endianness):
+    bench = Bench(data_width, endianness)
+    for n in range(C.VECTORS):
+        set_vector(bench, n, 0xfee0_0000, n)
+    def scenario(bench):
+        yield from pause(80)
+        yield from post(bench, 0x1000, bytes(32), C.VECTORS, 1)
+        yield from post(bench, 0x2000, bytes(32), 0xff, 1)
+    bench.run(scenario)
+    assert sent(bench) == [(0x1000, bytes(32)), (0x2000, bytes(32))]
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_the_table_reads_back_as_written_and_starts_masked(data_width, endianness):
+    bench = Bench(data_width, endianness)
+    bench.send(read(BAR + C.MSIX_TABLE_BASE, 64, tag=0))
+    set_vector(bench, 2, 0x1122334455667788, 0x99aabbcc, masked=1)
+    bench.send(write(BAR + C.MSIX_TABLE_BASE + 16*2 + 9, b"\x42"))
+    bench.send(read(BAR + C.MSIX_TABLE_BASE + 16*2, 16, tag=1))
+    bench.send(read(BAR + C.MSIX_TABLE_BASE + 0x400, 16, tag=2))
+    bench.run()
+    reset, entry, beyond = (bytes(tlp.data) for _, _, tlp in bench.received)
+    assert [reset[16*n + 12] & 1 for n in range(4)] == [1]*4
+    assert entry == bytes.fromhex("8877665544332211" "cc42aa99" "01000000")
+    assert beyond == bytes(16)
+
+def kinds(bench):
+    return ["answer" if tlp.fmt_type == TlpType.CPL_DATA else "post" if tlp.address == 0x1000 else "message"
+        for _, _, tlp in bench.received]
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("delay", [0, 14])
+def test_a_mask_that_the_host_has_read_back_holds(data_width, endianness, delay):
+    """Once the read behind the mask's write is answered, no message of that vector may follow."""
+    bench = Bench(data_width, endianness, seed=delay, stalls=0.5)
+    set_vector(bench, 0, 0xfee0_0000, 1)
+    def scenario(bench):
+        yield from pause(30)
+        set_mask(bench, 0, 1)
+        bench.send(read(BAR + C.MSIX_TABLE_BASE + 12, 4, tag=1))
+        yield from pause(delay)
+        yield from post(bench, 0x1000, bytes(32), 0, 1)
+    bench.run(scenario, settle=40)
+    assert "message" not in kinds(bench) or kinds(bench).index("message") < kinds(bench).index("answer")
+
+def test_an_answer_does_not_overtake_a_message_that_waits():
+    bench = Bench(128, "little")  # with 64 bits the post would still be waiting, and the message not begun
+    set_vector(bench, 0, 0xfee0_0000, 1)
+    def scenario(bench):
+        yield from pause(30)
+        bench.stalls = 1.0
+        yield from post(bench, 0x1000, bytes(32), 0, 1)
+        yield from pause(30)
+        set_mask(bench, 0, 1)
+        bench.send(read(BAR + C.MSIX_TABLE_BASE + 12, 4, tag=1))
+        yield from pause(40)
+        bench.stalls = 0.0
+    bench.run(scenario)
+    assert kinds(bench) == ["post", "message", "answer"]
