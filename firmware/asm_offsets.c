@@ -1,0 +1,24 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What start.S and mcp.ld need of the interface: compiled to assembly, whose -> lines are kept. */
+
+#include <stddef.h>
+
+#include "dibber_interface.h"
+
+#define DEFINE(name, value)	__asm__ volatile ("->" #name " %0" : : "i"(value))
+
+void asm_offsets(void)
+{
+	DEFINE(SHARED_BYTES, sizeof(struct dibber_mcp_shared));
+	DEFINE(SHARED_ADDRESS, DIBBER_SHARED_OFFSET);
+	DEFINE(TRAP_OFFSET, offsetof(struct dibber_mcp_shared, trap));
+	DEFINE(TRAP_CAUSE, offsetof(struct dibber_mcp_trap, cause));
+	DEFINE(TRAP_PC, offsetof(struct dibber_mcp_trap, pc));
+	DEFINE(TRAP_VALUE, offsetof(struct dibber_mcp_trap, value));
+	DEFINE(TRAP_SP, offsetof(struct dibber_mcp_trap, sp));
+	DEFINE(TRAP_RA, offsetof(struct dibber_mcp_trap, ra));
+	DEFINE(STATE_REGISTER, DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_STATE);
+	DEFINE(STATE_TRAP, DIBBER_MCP_STATE_TRAP);
+}

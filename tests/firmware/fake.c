@@ -1,0 +1,230 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * What the control program sees of the card, for native builds and for the RV32 model: registers
+ * with their side effects, command slots, and a clock that moves with each access. It decides
+ * nothing: writes that start something go to a log, and tests push what the engines would say.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dibber_interface.h"
+
+#define LOG		65536
+#define FIFO		1024
+#define ACCESS_CYCLES	4
+
+enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFOS };
+
+struct fake_log {
+	uint32_t offset;	/* of the register that started it */
+	uint32_t value;		/* written there */
+	uint32_t cycles;
+	uint32_t words[12];	/* of the registers before it */
+};
+
+uint32_t fake_registers[DIBBER_MCP_SIZE / 4];
+uint8_t fake_slots[DIBBER_ENDPOINTS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
+struct fake_log fake_log[LOG];
+uint32_t fake_logged;
+uint32_t fake_accesses;
+uint32_t fake_post_every;	/* accesses until a post leaves the queue; 0: tests do it */
+
+static uint32_t fifo[FIFOS][FIFO][4];
+static uint32_t fifo_head[FIFOS], fifo_tail[FIFOS];
+static uint64_t cycles;
+static uint32_t cycles_high;
+static uint32_t timer;
+
+#define REG(name)	fake_registers[DIBBER_MCP_##name / 4]
+
+void fake_reset(void)
+{
+	memset(fake_registers, 0, sizeof(fake_registers));
+	memset(fake_slots, 0, sizeof(fake_slots));
+	memset(fifo_head, 0, sizeof(fifo_head));
+	memset(fifo_tail, 0, sizeof(fifo_tail));
+	fake_logged = 0;
+	fake_accesses = 0;
+	fake_post_every = 0;
+	cycles = 0;
+	timer = 0;
+	REG(JOB_SPACE) = 16;
+	REG(POST_SPACE) = 16;
+}
+
+void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	const uint32_t words[4] = { a, b, c, d };
+
+	if (fifo_tail[which] - fifo_head[which] == FIFO)
+		abort();
+	memcpy(fifo[which][fifo_tail[which]++ % FIFO], words, sizeof(words));
+}
+
+void fake_ack(uint32_t node, uint32_t psn)
+{
+	fake_registers[DIBBER_MCP_ACKED / 4 + node] = psn;
+	REG(ACKED_CHANGED) |= 1u << node;
+}
+
+void fake_advance(uint64_t by)
+{
+	cycles += by;
+}
+
+uint64_t fake_now(void)
+{
+	return cycles;
+}
+
+static bool waiting(uint32_t which)
+{
+	return fifo_head[which] != fifo_tail[which];
+}
+
+static uint32_t commands_pending(void)
+{
+	uint32_t pending = 0;
+
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
+		if ((&REG(PRODUCER))[i] != (&REG(HEAD))[i])
+			pending |= 1u << i;
+	return pending;
+}
+
+static uint32_t events(void)
+{
+	uint32_t value = 0;
+
+	value |= (uint32_t)(commands_pending() != 0) << DIBBER_MCP_EVENTS_COMMAND_SHIFT;
+	value |= (uint32_t)waiting(FIFO_JOB_DONE) << DIBBER_MCP_EVENTS_JOB_DONE_SHIFT;
+	value |= (uint32_t)(REG(ACKED_CHANGED) != 0) << DIBBER_MCP_EVENTS_ACK_SHIFT;
+	value |= (uint32_t)waiting(FIFO_REFUSAL) << DIBBER_MCP_EVENTS_REFUSAL_SHIFT;
+	value |= (uint32_t)waiting(FIFO_ARRIVAL) << DIBBER_MCP_EVENTS_ARRIVAL_SHIFT;
+	value |= (uint32_t)((int32_t)((uint32_t)cycles - timer) >= 0)
+		 << DIBBER_MCP_EVENTS_TIMER_SHIFT;
+	return value;
+}
+
+static uint32_t front(uint32_t which, uint32_t word)
+{
+	return waiting(which) ? fifo[which][fifo_head[which] % FIFO][word] : 0xdeadbeefu;
+}
+
+uint32_t fake_read(uint32_t address)
+{
+	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
+
+	cycles += ACCESS_CYCLES;
+	fake_accesses++;
+	if (fake_post_every && fake_accesses % fake_post_every == 0)
+		REG(POST_SPACE)++;
+	if (address % 4)
+		abort();
+	if (address - DIBBER_MCP_SLOT_BASE < sizeof(fake_slots)) {
+		uint32_t value;
+
+		memcpy(&value, &fake_slots[address - DIBBER_MCP_SLOT_BASE], 4);
+		return value;
+	}
+	if (offset >= DIBBER_MCP_SIZE)
+		abort();
+	switch (offset) {
+	case DIBBER_MCP_EVENTS:
+		return events();
+	case DIBBER_MCP_CYCLES_LOW:
+		cycles_high = cycles >> 32;
+		return cycles;
+	case DIBBER_MCP_CYCLES_HIGH:
+		return cycles_high;
+	case DIBBER_MCP_COMMAND_PENDING:
+		return commands_pending();
+	case DIBBER_MCP_JOB_DONE:
+		return front(FIFO_JOB_DONE, 0);
+	case DIBBER_MCP_REFUSAL:
+		return front(FIFO_REFUSAL, 0);
+	case DIBBER_MCP_ARRIVAL:
+		return front(FIFO_ARRIVAL, 0);
+	case DIBBER_MCP_ARRIVAL_VALUE:
+		return front(FIFO_ARRIVAL, 1);
+	case DIBBER_MCP_ARRIVAL_LENGTH:
+		return front(FIFO_ARRIVAL, 2);
+	case DIBBER_MCP_ARRIVAL_KEY:
+		return front(FIFO_ARRIVAL, 3);
+	default:
+		return fake_registers[offset / 4];
+	}
+}
+
+static void log_write(uint32_t offset, uint32_t value, const uint32_t *words, uint32_t count)
+{
+	struct fake_log *entry = &fake_log[fake_logged];
+
+	if (fake_logged == LOG)
+		abort();
+	entry->offset = offset;
+	entry->value = value;
+	entry->cycles = cycles;
+	memcpy(entry->words, words, 4 * count);
+	fake_logged++;
+}
+
+static void pop(uint32_t which)
+{
+	if (!waiting(which))
+		abort();
+	fifo_head[which]++;
+}
+
+void fake_write(uint32_t address, uint32_t value)
+{
+	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
+
+	cycles += ACCESS_CYCLES;
+	fake_accesses++;
+	if (address % 4 || offset >= DIBBER_MCP_SIZE)
+		abort();
+	switch (offset) {
+	case DIBBER_MCP_TIMER:
+		timer = value;
+		break;
+	case DIBBER_MCP_JOB_START:
+		if (!REG(JOB_SPACE))
+			abort();
+		REG(JOB_SPACE)--;
+		log_write(offset, value, &REG(JOB_SLOT), 3);
+		break;
+	case DIBBER_MCP_JOB_DONE_POP:
+		pop(FIFO_JOB_DONE);
+		break;
+	case DIBBER_MCP_ACKED_CHANGED:
+		REG(ACKED_CHANGED) &= ~value;
+		break;
+	case DIBBER_MCP_FLOW_RESET:
+		(&REG(ACKED))[value & DIBBER_MCP_FLOW_RESET_NODE_MASK] = 0xffff;
+		log_write(offset, value, fake_registers, 0);
+		break;
+	case DIBBER_MCP_REFUSAL_POP:
+		pop(FIFO_REFUSAL);
+		break;
+	case DIBBER_MCP_ARRIVAL_POP:
+		pop(FIFO_ARRIVAL);
+		break;
+	case DIBBER_MCP_POST_START:
+		if (!REG(POST_SPACE))
+			abort();
+		REG(POST_SPACE)--;
+		log_write(offset, value, &REG(POST_ADDRESS_LOW), 10);
+		break;
+	case DIBBER_MCP_REGION_WRITE:
+		log_write(offset, value, &REG(REGION_KEY), 6);
+		break;
+	default:
+		fake_registers[offset / 4] = value;
+	}
+}

@@ -1,0 +1,240 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The control program built for this machine, with the register fake around it, driven from Python."""
+
+import _ctypes
+import ctypes
+import functools
+import pathlib
+import struct
+import subprocess
+from collections import namedtuple
+
+from dibber.interface.description import (
+    ADMIN, C, COMMAND, HANDLER, MCP, MCP_STATE, OPCODE, QUEUE_ENTRY, SHARED, WALK)
+from dibber.interface.generate import c_header, write_if_changed
+
+ROOT     = pathlib.Path(__file__).resolve().parents[2]
+FIRMWARE = ROOT/"firmware"
+OUT      = ROOT/"build"/"tests"/"firmware"
+IDENTITY = 0x1d1d1d1d
+SCALARS  = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+
+JOB_DONE, REFUSAL, ARRIVAL = range(3)  # FIFOs of the fake
+
+Job   = namedtuple("Job", "tag endpoint slot psn incarnation skip")
+Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
+
+# Structures ---------------------------------------------------------------------------------------
+
+def pack_struct(description, values, known=()):
+    """Bytes of a structure of the interface; members that are not in `values` are 0."""
+    known = {s.name: s for s in known}
+    out   = bytearray(description.size)
+    for m in description.members:
+        if m.name not in values:
+            continue
+        value = values[m.name]
+        if m.kind in known:
+            out[m.offset:m.offset + m.size] = pack_struct(known[m.kind], value)
+        else:
+            items = [value] if m.count == 1 else list(value)
+            struct.pack_into(f"<{len(items)}{SCALARS[m.kind]}", out, m.offset, *items)
+    return bytes(out)
+
+
+def walk(block=0, counts=(), key=1, offset=0, strides=()):
+    """One side of a put."""
+    return dict(key=key, block=block, offset=offset, count=list(counts),
+                stride=[word for s in strides for word in (s & 0xffffffff, s >> 32 & 0xffffffff)])
+
+
+def put(length=8, node=1, flags=0, cookie=0, source=None, target=None, levels=None, endpoint=0, notice=0, **more):
+    """The bytes of a PUT; without walks it is contiguous on both sides."""
+    source = source or walk(length)
+    target = target or walk(length)
+    if levels is None:
+        levels = len(source["count"]) | len(target["count"]) << 4
+    return pack_struct(COMMAND, dict(opcode=OPCODE.PUT, flags=flags, levels=levels, endpoint=endpoint, node=node,
+                                     length=length, cookie=cookie, source=source, target=target, notice=notice, **more),
+                       known=(WALK,))
+
+
+def admin(opcode, **values):
+    """The bytes of an administrator's command."""
+    return pack_struct(ADMIN, dict(opcode=opcode, **values))
+
+# Build --------------------------------------------------------------------------------------------
+
+@functools.cache
+def build():
+    """Compile sources and fake into a shared library; undefined behaviour ends the process."""
+    write_if_changed(OUT/"dibber_interface.h", c_header())
+    write_if_changed(OUT/"identity.h", f"#define MCP_IDENTITY 0x{IDENTITY:08x}u\n")
+    library = OUT/"mcp.so"
+    sources = sorted(FIRMWARE.glob("*.c")) + [pathlib.Path(__file__).parent/"fake.c"]
+    sources = [s for s in sources if s.name != "asm_offsets.c"]
+    newest  = max(p.stat().st_mtime for p in [*sources, *FIRMWARE.glob("*.h"), *OUT.glob("*.h")])
+    if not library.exists() or library.stat().st_mtime < newest:
+        subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-DMCP_NATIVE",
+                        "-fsanitize=undefined", "-fno-sanitize-recover=all", "-shared", "-fPIC",
+                        f"-I{FIRMWARE}", f"-I{OUT}", "-o", str(library), *map(str, sources)], check=True)
+    return library
+
+# Card ---------------------------------------------------------------------------------------------
+
+class Fake:
+    """The register fake: what the program wrote, and what the engines would say to it."""
+    class Log(ctypes.Structure):
+        _fields_ = [("offset", ctypes.c_uint32), ("value", ctypes.c_uint32), ("cycles", ctypes.c_uint32),
+                    ("words", ctypes.c_uint32*12)]
+
+    def __init__(self, library):
+        self.library   = library
+        self.registers = (ctypes.c_uint32*(MCP.size//4)).in_dll(library, "fake_registers")
+        self.slots     = (ctypes.c_uint8*(C.ENDPOINTS*C.SLOTS*C.SLOT_BYTES)).in_dll(library, "fake_slots")
+        self.log       = (self.Log*65536).in_dll(library, "fake_log")
+        self.logged    = ctypes.c_uint32.in_dll(library, "fake_logged")
+        self.accesses  = ctypes.c_uint32.in_dll(library, "fake_accesses")
+        self.names     = {r.offset: r.name for r in MCP.registers}
+        library.fake_now.restype = ctypes.c_uint64
+        library.fake_advance.argtypes = [ctypes.c_uint64]
+        self.reset()
+
+    def reset(self):
+        self.library.fake_reset()
+        self.jobs, self.resets, self.regions, self.posted = [], [], [], []
+        self["NODE_ID"] = 0
+
+    def __getitem__(self, name):
+        name, index = name if isinstance(name, tuple) else (name, 0)
+        return self.registers[MCP[name].offset//4 + index]
+
+    def __setitem__(self, name, value):
+        name, index = name if isinstance(name, tuple) else (name, 0)
+        self.registers[MCP[name].offset//4 + index] = value & 0xffffffff
+
+    def collect(self):
+        """Move what the program started from the log to `jobs`, `resets`, `regions` and `posted`."""
+        for entry in self.log[:self.logged.value]:
+            words, value = entry.words, entry.value
+            match self.names[entry.offset]:
+                case "JOB_START":
+                    self.jobs.append(Job(value, words[0] >> 8, words[0] & 0xff, words[1] & 0xffff, words[1] >> 16, words[2]))
+                case "FLOW_RESET":
+                    self.resets.append((value & 0xff, value >> 8))
+                case "REGION_WRITE":
+                    self.regions.append((value, *words[:6]))
+                case "POST_START":
+                    fields = struct.unpack("<" + "".join(SCALARS[m.kind] for m in QUEUE_ENTRY.members),
+                                           struct.pack("<8I", *words[2:10]))
+                    self.post_space()
+                    self.posted.append(Entry(*fields, words[0] | words[1] << 32, value & 0xff, value >> 8))
+        self.logged.value = 0
+
+    def post_space(self):
+        """A post that was seen has left the gateware's queue."""
+        self["POST_SPACE"] += 1
+
+    def job_done(self, tag, psn, status=0):
+        self.library.fake_push(JOB_DONE, tag | status << 8 | (psn & 0xffff) << 16, 0, 0, 0)
+
+    def refuse(self, node, psn, reason):
+        self.library.fake_push(REFUSAL, (psn & 0xffff) | reason << 16 | node << 24, 0, 0, 0)
+
+    def arrive(self, node, endpoint, value, length=8, key=1, interrupt=False):
+        self.library.fake_push(ARRIVAL, node | endpoint << 16 | interrupt << 24, value, length, key)
+
+    def ack(self, node, psn):
+        self.library.fake_ack(node, psn & 0xffff)
+
+
+class Card(Fake):
+    """A control program just loaded, its data zeroed, and a well-behaved host around it.
+
+    The administrator's completion queue is at ADMIN_CQ, and endpoint n's queues at cq(n) and eq(n).
+    """
+    ADMIN_CQ = 0x1_0000_0000
+    loaded   = None
+
+    def __init__(self, boot=True, persistent=bytes(20)):
+        if Card.loaded:
+            _ctypes.dlclose(Card.loaded)
+        library = ctypes.CDLL(str(build()))
+        Card.loaded = library._handle
+        super().__init__(library)
+        self.shared_bytes = (ctypes.c_uint8*SHARED.size).in_dll(library, "mcp_shared")
+        self.persistent   = (ctypes.c_uint8*20).in_dll(library, "mcp_persistent")
+        self.persistent[:] = persistent
+        if boot:
+            self.boot()
+
+    def boot(self):
+        self["ADMIN_CQ_LOW"], self["ADMIN_CQ_HIGH"] = self.ADMIN_CQ & 0xffffffff, self.ADMIN_CQ >> 32
+        self["ADMIN_CQ_ENTRIES"], self["ADMIN_VECTOR"] = 64, 0
+        self.library.mcp_boot()
+        self.collect()
+
+    def shared(self, name):
+        """A word of struct mcp_shared."""
+        return int.from_bytes(bytes(self.shared_bytes)[SHARED[name].offset:][:4], "little")
+
+    def handler(self, state):
+        """The account of a handler, as a dict."""
+        offset = SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, state)
+        words  = struct.unpack_from("<4I", bytes(self.shared_bytes), offset)
+        return dict(zip((m.name for m in HANDLER.members), words))
+
+    def step(self, count=8):
+        """Turns of the event loop; queued posts leave after each."""
+        for _ in range(count):
+            self.library.mcp_step()
+            self.collect()
+
+    def write_slot(self, endpoint, number, command):
+        base = (endpoint*C.SLOTS + number % C.SLOTS)*C.SLOT_BYTES
+        self.slots[base:base + C.SLOT_BYTES] = command
+
+    def ring(self, endpoint, *commands):
+        """Write commands into the endpoint's next slots and ring its doorbell once."""
+        for number, command in enumerate(commands, self["PRODUCER", endpoint]):
+            self.write_slot(endpoint, number, command)
+        self["PRODUCER", endpoint] += len(commands)
+
+    def entries(self):
+        """What was posted since the last call; the host has read it, so the consumer counts move."""
+        self.collect()
+        posted, self.posted = self.posted, []
+        for entry in posted:
+            endpoint = 0 if entry.address < self.ADMIN_CQ + 0x1000000 else (entry.address >> 24 & 0xff)
+            queue    = "EQ_CONSUMER" if entry.address & 0x800000 else "CQ_CONSUMER"
+            self[queue, endpoint] += 1
+        return posted
+
+    def cq(self, endpoint):
+        return self.ADMIN_CQ + endpoint*0x1000000
+
+    def eq(self, endpoint):
+        return self.cq(endpoint) + 0x800000
+
+    def administrate(self, opcode, **values):
+        """Run one command of the administrator; its status."""
+        self.ring(0, admin(opcode, cookie=0xadad, **values))
+        self.step()
+        entries = [e for e in self.entries() if e.cookie == 0xadad]
+        assert len(entries) == 1, entries
+        return entries[0].status
+
+    def open(self, endpoint, cq_entries=64, eq_entries=64, vector=None):
+        """Open an endpoint with its queues at cq() and eq(); the status."""
+        return self.administrate(OPCODE.ENDPOINT_OPEN, endpoint=endpoint, cq_base=self.cq(endpoint),
+                                 eq_base=self.eq(endpoint), cq_entries=cq_entries, eq_entries=eq_entries,
+                                 vector=endpoint if vector is None else vector)
+
+    def wait(self, cycles, step=30000):
+        """Let time pass, with turns of the loop in it."""
+        end = self.library.fake_now() + cycles
+        while self.library.fake_now() < end:
+            self.library.fake_advance(step)
+            self.step()

@@ -1,0 +1,147 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The administrator: endpoints opened and closed, regions entered and removed."""
+
+import pytest
+
+from dibber.interface.description import C, FLAG, OPCODE, STATUS
+from mcp_native import Card, admin, put
+from mcp_wire import WiredCard
+
+
+def region(card, opcode=OPCODE.REGION_ADD, **values):
+    """REGION_ADD with good values but for those given; the status."""
+    good = dict(key=0x105, base=0x1234567890, length=0x10000, rights=9, endpoint=1)
+    return card.administrate(opcode, **{**good, **values})
+
+# Regions ------------------------------------------------------------------------------------------
+
+def test_a_region_is_entered_and_removed(card):
+    card.regions.clear()
+    assert region(card, base=0x12_3456_7890, length=0x1_0000_0001) == STATUS.OK
+    assert card.regions == [(5, 0x105, 0x34567890, 0x12, 1, 1, 9 | 1 << 4 | 1 << 12)]
+    card.regions.clear()
+    assert card.administrate(OPCODE.REGION_REMOVE, key=0x105) == STATUS.OK
+    assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)]
+
+
+@pytest.mark.parametrize("change", [
+    dict(key=0), dict(key=C.REGIONS), dict(key=0xff), dict(rights=16), dict(endpoint=C.ENDPOINTS),
+    dict(length=0), dict(length=C.MAX_OFFSET + 2), dict(base=2**64 - 1, length=2), dict(base=2**64 - 0x8000)])
+def test_an_impossible_region_is_refused_and_not_entered(card, change):
+    card.regions.clear()
+    assert region(card, **change) == STATUS.BAD_ARGUMENT
+    assert card.regions == []
+
+
+@pytest.mark.parametrize("change", [
+    dict(length=C.MAX_OFFSET + 1), dict(base=2**64 - 0x10000), dict(key=0x80000000), dict(rights=0)])
+def test_a_region_at_the_limit_is_entered(card, change):
+    assert region(card, **change) == STATUS.OK
+
+
+def test_a_region_entry_in_use_is_not_overwritten(card):
+    assert region(card) == STATUS.OK
+    card.regions.clear()
+    assert region(card, key=0x205) == STATUS.IN_USE
+    assert card.administrate(OPCODE.REGION_REMOVE, key=0x205) == STATUS.BAD_ARGUMENT
+    assert card.regions == []
+
+
+def test_only_the_administrator_enters_regions(card):
+    card.regions.clear()
+    card.ring(1, admin(OPCODE.REGION_ADD, key=0x105, length=4096))
+    card.step()
+    assert [e.status for e in card.entries()] == [STATUS.BAD_OPCODE] and card.regions == []
+
+
+def test_unknown_flags_and_opcodes_of_the_administrator_are_refused(card):
+    assert card.administrate(OPCODE.REGION_REMOVE, key=1, flags=FLAG.NOTICE) == STATUS.BAD_FLAGS
+    assert card.administrate(0x84) == STATUS.BAD_OPCODE
+
+# Endpoints ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("change", [
+    dict(endpoint=C.ENDPOINTS), dict(endpoint=255), dict(vector=C.VECTORS), dict(vector=0xffff), dict(reserved0=1),
+    dict(cq_entries=0), dict(eq_entries=0), dict(cq_entries=3), dict(eq_entries=2*C.QUEUE_MAX_ENTRIES),
+    dict(cq_base=16), dict(eq_base=0x1001), dict(cq_base=2**64 - 32)])
+def test_an_impossible_endpoint_is_not_opened(card, change):
+    good = dict(endpoint=2, cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16, vector=2)
+    assert card.administrate(OPCODE.ENDPOINT_OPEN, **{**good, **change}) == STATUS.BAD_ARGUMENT
+    assert card.administrate(OPCODE.ENDPOINT_OPEN, **good) == STATUS.OK
+
+
+def test_an_open_endpoint_is_not_opened_again(card):
+    assert card.open(1) == STATUS.IN_USE
+    assert card.open(0) == STATUS.IN_USE
+
+
+@pytest.mark.parametrize("endpoint", [0, 2, C.ENDPOINTS, 255])
+def test_what_is_not_open_cannot_be_closed(card, endpoint):
+    assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=endpoint) == STATUS.BAD_ARGUMENT
+
+
+def test_a_closed_endpoint_can_be_opened_again_and_its_queue_starts_afresh(card):
+    card.ring(1, put(cookie=1))
+    card.step()
+    card.job_done(card.jobs[0].tag, 1)
+    card.ack(1, 0)
+    card.step()
+    assert [e.address for e in card.entries()] == [card.cq(1)]
+    assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=1) == STATUS.OK
+    assert card.open(1) == STATUS.OK
+    card.ring(1, bytes(C.SLOT_BYTES))
+    card.step()
+    [entry] = card.entries()
+    assert (entry.address, entry.phase) == (card.cq(1), 1)
+
+
+def test_closing_waits_for_the_endpoints_transfers_and_flushes_what_was_not_taken():
+    card = WiredCard()
+    card["JOB_SPACE"] = 2
+    card.ring(1, *[put(cookie=n) for n in range(5)])
+    card.step()
+    card.ring(0, admin(OPCODE.ENDPOINT_CLOSE, endpoint=1, cookie=99, flags=FLAG.SOLICIT))
+    card.step(20)
+    card.observe()
+    assert card.statuses == {2: STATUS.FLUSHED, 3: STATUS.FLUSHED, 4: STATUS.FLUSHED}
+    card.settle()
+    assert card.statuses == {0: 0, 1: 0, 2: STATUS.FLUSHED, 3: STATUS.FLUSHED, 4: STATUS.FLUSHED, 99: 0}
+    assert list(card.statuses)[-1] == 99
+    card.ring(1, put(cookie=100))
+    card.settle()
+    assert 100 not in card.statuses and card["HEAD", 1] == 6
+
+
+def test_closing_an_endpoint_that_rang_far_too_often_ends():
+    card = WiredCard()
+    card["JOB_SPACE"] = 0
+    card.ring(1, *[put(cookie=n) for n in range(C.SLOTS)])
+    card["PRODUCER", 1] += 1_000_000
+    card.ring(0, admin(OPCODE.ENDPOINT_CLOSE, endpoint=1, cookie=99))
+    card.step(40)
+    card.observe()
+    assert card.statuses[99] == STATUS.OK and card["HEAD", 1] == card["PRODUCER", 1]
+
+
+@pytest.mark.parametrize("change", [
+    dict(ADMIN_CQ_ENTRIES=0), dict(ADMIN_CQ_ENTRIES=48), dict(ADMIN_CQ_LOW=8), dict(ADMIN_VECTOR=C.VECTORS)])
+def test_without_a_possible_queue_for_the_administrator_nothing_is_written(change):
+    card = Card(boot=False)
+    card["ADMIN_CQ_ENTRIES"] = 64
+    for name, value in change.items():
+        card[name] = value
+    card.library.mcp_boot()
+    card.ring(0, bytes(C.SLOT_BYTES))
+    card.step()
+    assert card["IDENTITY"] and card.posted == [] and card["HEAD", 0] == 1
+
+
+def test_commands_rung_before_boot_are_not_executed():
+    card = Card(boot=False)
+    card["PRODUCER", 0], card["CQ_CONSUMER", 0] = 41, 41
+    card.boot()
+    card.step()
+    assert card.posted == [] and card["HEAD", 0] == 41
+    assert card.open(1) == STATUS.OK
