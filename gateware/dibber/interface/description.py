@@ -154,7 +154,7 @@ CLOCK_OP = enum("clock_op", 32, "simulator clock extension: what a participant s
     ("JOIN",   1, "the endpoint takes part in the clock from now on"),
     ("CHARGE", 2, "`count` calls of kind `call` were made: CPU time by the profile's table"),
     ("WAIT",   3, "wait for a write by the card into [watch, watch+length) or for the deadline"),
-    ("LEAVE",  4, "stop holding the clock"),
+    ("LEAVE",  4, "stop holding the clock; `count` 1: for good, nobody waits for the return"),
     ("ENTER",  5, "hold it again; answered when everybody who left is back"),
     ("NOW",    6, "ask for the time"),
 )
@@ -292,7 +292,7 @@ CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the
     Member("op",       "u32", "enum clock_op"),
     Member("endpoint", "u32", "participant"),
     Member("call",     "u32", "CHARGE: enum call"),
-    Member("count",    "u32", "CHARGE: how many"),
+    Member("count",    "u32", "CHARGE: how many; LEAVE: 1 for good, else 0"),
     Member("watch",    "u64", "WAIT: bus address"),
     Member("length",   "u64", "WAIT: bytes, 0 for none"),
     Member("deadline", "u64", "WAIT: picoseconds from now, all ones for none"),

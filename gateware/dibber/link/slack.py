@@ -1,0 +1,69 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The slack buffer: room for what is still on its way after STOP."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import word_layout
+
+# Words that may come after the high mark: docs/design.md, section 4.
+HEADROOM_WORDS = 128
+
+class SlackBuffer(LiteXModule):
+    """A channel's receive buffer, which says STOP before it is full.
+
+    A packet that finds it full all the same is dropped whole: what of it is in the buffer ends as bad. One
+    entry is kept for that end.
+
+    Parameters
+    ----------
+    words : depth; STOP above `words - HEADROOM_WORDS`, GO below half of that
+
+    Attributes
+    ----------
+    sink     : Endpoint(word_layout), in   without back-pressure
+    source   : Endpoint(word_layout), out
+    stop     : Signal(), out
+    overflow : Signal(), out  one cycle for each packet dropped
+
+    Cycles: 2 from sink to source.
+    """
+    def __init__(self, words):
+        assert words >= 2*HEADROOM_WORDS
+        self.sink     = sink   = stream.Endpoint(word_layout())
+        self.source   = source = stream.Endpoint(word_layout())
+        self.stop     = Signal()
+        self.overflow = Signal()
+
+        # # #
+
+        high = words - HEADROOM_WORDS
+        low  = high//2
+
+        self.fifo = fifo = stream.SyncFIFO([("data", 32), ("bad", 1)], words, buffered=True)
+        room     = Signal()
+        dropping = Signal()
+        self.comb += [
+            sink.ready.eq(1),
+            room.eq(fifo.level < words - 1),
+            self.overflow.eq(sink.valid & ~dropping & ~room),
+            fifo.sink.valid.eq(sink.valid & ~dropping & (room | ~sink.first)),
+            fifo.sink.data.eq(sink.data),
+            fifo.sink.first.eq(sink.first),
+            fifo.sink.last.eq(sink.last | ~room),
+            fifo.sink.bad.eq(sink.bad | ~room),
+            fifo.source.connect(source),
+        ]
+        self.sync += [
+            If(sink.valid, dropping.eq((dropping | ~room) & ~sink.last)),
+            If(fifo.level > high,
+                self.stop.eq(1)
+            ).Elif(fifo.level < low,
+                self.stop.eq(0)
+            ),
+        ]

@@ -1,0 +1,116 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the target of a flow tells its source."""
+
+from migen import *
+from migen.genlib.coding import PriorityEncoder
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, PACKET_FLAG
+from dibber.layouts import ack_layout, deposit_done_layout
+
+class Acknowledger(LiteXModule):
+    """Turn the ends of deposits, duplicates and gaps into acknowledgements.
+
+    Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and before
+    any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of an
+    earlier incarnation acknowledges nothing.
+
+    Attributes
+    ----------
+    done    : Endpoint(deposit_done_layout), in   in the order of the deposits
+    started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done yet
+    repeat  : Record, in     `strobe`, `node`: acknowledge again
+    gap     : Record, in     `strobe`, `node`: tell that a packet is missing
+    source  : Endpoint(ack_layout), out
+    refused : Signal(), out  one cycle for each refusal
+
+    Cycles: 2 from `done` to `source`.
+    """
+    def __init__(self):
+        self.done    = done    = stream.Endpoint(deposit_done_layout())
+        self.started = started = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
+        self.repeat  = repeat  = Record([("strobe", 1), ("node", 16)])
+        self.gap     = gap     = Record([("strobe", 1), ("node", 16)])
+        self.source  = source  = stream.Endpoint(ack_layout())
+        self.refused = Signal()
+
+        # # #
+
+        # Per node: incarnation, last PSN done, and whether there is one (`fresh`: not yet).
+        bits         = log2_int(C.NODES)
+        incarnations = Memory(8, C.NODES)
+        lasts        = Memory(16, C.NODES)
+        write_flow   = incarnations.get_port(write_capable=True)
+        read_flow    = incarnations.get_port(async_read=True)
+        done_flow    = incarnations.get_port(async_read=True)
+        write_last   = lasts.get_port(write_capable=True)
+        read_last    = lasts.get_port(async_read=True)
+        self.specials += incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last
+        fresh = Signal(C.NODES, reset=2**C.NODES - 1)
+
+        # Ends of deposits.
+        self.refusals = refusals = stream.SyncFIFO(ack_layout(), 4)
+        current = Signal()
+        finish  = Signal()
+        self.comb += [
+            done_flow.adr.eq(done.node[:bits]),
+            current.eq(done_flow.dat_r == done.incarnation),
+            done.ready.eq(~done.refused | refusals.sink.ready),
+            finish.eq(done.valid & done.ready & current),
+            self.refused.eq(done.valid & done.ready & done.refused),
+            write_last.adr.eq(done.node[:bits]),
+            write_last.dat_w.eq(done.psn),
+            write_last.we.eq(finish),
+            write_flow.adr.eq(started.node[:bits]),
+            write_flow.dat_w.eq(started.incarnation),
+            write_flow.we.eq(started.strobe),
+            refusals.sink.valid.eq(finish & done.refused),
+            refusals.sink.node.eq(done.node),
+            refusals.sink.incarnation.eq(done.incarnation),
+            refusals.sink.ack.eq(done.psn),
+            refusals.sink.psn.eq(done.psn),
+            refusals.sink.flags.eq(PACKET_FLAG.REFUSED),
+            refusals.sink.reason.eq(done.reason),
+        ]
+
+        # What is to be told. The lowest node goes first; no node starves, because an acknowledgement
+        # takes 9 words of the link and the shortest packet that asks for one took 11.
+        due     = Signal(C.NODES)
+        missing = Signal(C.NODES)
+        told    = Signal(C.NODES)
+        self.pick = pick = PriorityEncoder(C.NODES)
+        idle    = Signal()
+        self.comb += [
+            pick.i.eq(due),
+            read_flow.adr.eq(pick.o),
+            read_last.adr.eq(pick.o),
+            idle.eq(~source.valid | source.ready),
+            refusals.source.ready.eq(idle),
+            If(idle & ~refusals.source.valid & ~pick.n, told.eq(1 << pick.o)),
+        ]
+        ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
+        self.sync += [
+            due.eq((due & ~told) | ask(finish & ~done.refused, done.node) | ask(repeat.strobe, repeat.node)
+                | ask(gap.strobe, gap.node)),
+            missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),
+            fresh.eq((fresh & ~ask(finish, done.node)) | ask(started.strobe, started.node)),
+            If(idle,
+                source.valid.eq(refusals.source.valid | ~pick.n),
+                If(refusals.source.valid,
+                    source.payload.eq(refusals.source.payload)
+                ).Else(
+                    source.node.eq(pick.o),
+                    source.incarnation.eq(read_flow.dat_r),
+                    source.ack.eq(read_last.dat_r),
+                    If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff)),
+                    source.psn.eq(0),
+                    source.reason.eq(0),
+                    source.flags.eq(Mux((missing & (1 << pick.o)) != 0, PACKET_FLAG.NAK, 0)),
+                )
+            ),
+        ]

@@ -1,0 +1,188 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The header and extension of a deposit packet, built ahead from the command slot."""
+
+from migen import *
+from migen.genlib.coding import PriorityEncoder
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, COMMAND, PACKET, WALK
+from dibber.layouts import send_layout, slot_port
+from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP
+from dibber.packet.header import flag, header_word, header_words, position_after
+
+def _dword(*path):
+    """Index of the 32-bit word of a command slot in which a member stands."""
+    offset = COMMAND[path[0]].offset + (WALK[path[1]].offset if len(path) > 1 else 0)
+    return offset//4
+
+def flow_layout():
+    """What the sender must know of a packet beside its header words."""
+    return [("node", 16), ("incarnation", 8), ("psn", 16), ("length", 13)]
+
+class HeaderBuilder(LiteXModule):
+    """Build packet headers one after the other, ahead of the sender.
+
+    The lines of the slot are fetched in the order in which their words are needed, while the first
+    words already go out. `flow` is handed on once the last line is here: from then on a header word
+    comes every cycle, so that a sender that starts at `flow` meets no bubble.
+
+    Parameters
+    ----------
+    data_width : bits of a line of the slots
+
+    Attributes
+    ----------
+    sink    : Endpoint(send_layout), in
+    node_id : Signal(16), in
+    slot    : slot_port(data_width), master
+    words   : Endpoint([("data", 32)]), out  header and extension without CRC; `last` on its last word
+    flow    : Endpoint(flow_layout), out     one for each packet, in order
+
+    Cycles: 1 a word, 1 between packets; 4 and one for each further line fetched from `sink` to `flow`.
+    """
+    def __init__(self, data_width):
+        self.sink    = sink = stream.Endpoint(send_layout())
+        self.node_id = Signal(16)
+        self.slot    = slot = slot_port(data_width)
+        self.words   = words = stream.Endpoint([("data", 32)])
+        self.flow    = flow  = stream.Endpoint(flow_layout())
+
+        # # #
+
+        lanes = data_width//32  # 32-bit words in a line
+        lines = C.SLOT_BYTES*8//data_width
+
+        # What each position of header and extension takes from the slot.
+        key, offset_low, offset_high = map(header_word, ("key", "offset_low", "offset_high"))
+        offset   = _dword("target", "offset")
+        dword_of = {
+            key:         _dword("target", "key"),
+            offset_low:  offset,
+            offset_high: offset + 1,
+            BLOCK:       _dword("target", "block"),
+            NOTICE:      _dword("notice"),
+            NOTICE + 1:  _dword("length"),
+            NOTICE + 2:  _dword("endpoint"),
+        }
+        for level in range(C.LEVELS):
+            dword_of[LEVEL + 3*level]     = _dword("target", "stride") + 2*level
+            dword_of[LEVEL + 3*level + 1] = _dword("target", "stride") + 2*level + 1
+            dword_of[LEVEL + 3*level + 2] = _dword("target", "count") + level
+
+        # Fetch: one bit for each line that is used at all, in the order of first use.
+        order   = list(dict.fromkeys(dword_of[p]//lanes for p in sorted(dword_of)))
+        notice  = flag(sink.flags, "NOTICE")
+        needed  = Signal(len(order))
+        asked   = Signal(len(order))
+        arrived = Signal(len(order))
+        for i, line in enumerate(order):
+            positions = [p for p, dword in dword_of.items() if dword//lanes == line]
+            self.comb += needed[i].eq(Reduce("OR", [
+                Constant(1) if p < SKIP else notice if p >= NOTICE else
+                sink.levels > max(0, (p - LEVEL)//3) for p in positions]))
+
+        busy    = Signal()  # a packet is being built
+        told    = Signal()  # its flow entry is handed on
+        done    = Signal()
+        self.pending = pending = PriorityEncoder(len(order))
+        line    = Signal(max=lines)
+        self.comb += [
+            pending.i.eq(needed & ~asked),
+            Case(pending.o, {i: line.eq(number) for i, number in enumerate(order)}),
+            slot.valid.eq(busy & ~pending.n),
+            slot.adr.eq(Cat(line, (sink.endpoint*C.SLOTS + sink.slot)[:16 - log2_int(lines)])),
+        ]
+
+        # Two cycles later the line comes back, and is kept for this packet.
+        store = Memory(data_width, lines)
+        write = store.get_port(write_capable=True)
+        read  = store.get_port(async_read=True)
+        self.specials += store, write, read
+        accepted = [Signal(len(order)) for _ in range(3)]
+        returned = Signal(max=lines)
+        self.comb += [
+            If(slot.valid & slot.ready, accepted[0].eq(1 << pending.o)),
+            Case(accepted[2], {1 << i: returned.eq(number) for i, number in enumerate(order)}),
+            write.adr.eq(returned),
+            write.dat_w.eq(slot.dat_r),
+            write.we.eq(accepted[2] != 0),
+        ]
+        self.sync += [a.eq(b) for a, b in zip(accepted[1:], accepted)]
+
+        # Words.
+        position = Signal(max=NOTICE + 3)
+        dword    = Signal(max=C.SLOT_BYTES//4)
+        here     = Signal()
+        value    = Signal(32)
+        follow, ends, walk = position_after(position, sink.levels, notice)
+        self.comb += [
+            walk,
+            here.eq(1),
+            Case(position, {p: [dword.eq(d), here.eq(arrived[order.index(d//lanes)])]
+                            for p, d in dword_of.items()}),
+            read.adr.eq(dword[log2_int(lanes):]),
+            Case(dword[:log2_int(lanes)],
+                 {i: value.eq(read.dat_r[32*i:32*i + 32]) for i in range(lanes)}),
+        ]
+
+        # Without levels the packet's place is added to the offset here: low word first, then the carry.
+        place = Signal(32)
+        carry = Signal()
+        total = Signal(33)
+        own, assign = header_words(
+            target=sink.node, source=self.node_id, kind=PACKET.DEPOSIT, flags=sink.flags,
+            incarnation=sink.incarnation, levels=sink.levels, psn=sink.psn, length=sink.length,
+            offset_high=total[:16])
+        endpoint_lsb = 8*(COMMAND["endpoint"].offset % 4)
+        self.comb += [
+            assign,
+            If(sink.levels == 0, place.eq(sink.skip)),
+            If(position == offset_high,
+                total.eq(value + carry)
+            ).Else(
+                total.eq(value + place)
+            ),
+            words.data.eq(value),
+            Case(position, {
+                **{p: words.data.eq(own[p]) for p in range(C.HEADER_WORDS) if p not in (key, offset_low)},
+                offset_low: words.data.eq(total),
+                SKIP:       words.data.eq(sink.skip),
+                NOTICE + 2: words.data.eq(value[endpoint_lsb:endpoint_lsb + 8]),
+            }),
+            # The last word leaves together with, or after, the packet's flow entry.
+            words.valid.eq(busy & here & (~ends | told | flow.ready)),
+            words.last.eq(ends),
+        ]
+
+        self.comb += [
+            flow.node.eq(sink.node),
+            flow.incarnation.eq(sink.incarnation),
+            flow.psn.eq(sink.psn),
+            flow.length.eq(sink.length),
+            flow.valid.eq(busy & ~told & ((needed & ~arrived) == 0)),
+            done.eq(words.valid & words.ready & ends),
+            sink.ready.eq(done),
+        ]
+        self.sync += [
+            If(busy,
+                asked.eq(asked | accepted[0]),
+                arrived.eq(arrived | accepted[2]),
+                If(flow.valid & flow.ready, told.eq(1)),
+                If(words.valid & words.ready,
+                    position.eq(follow),
+                    If(position == offset_low, carry.eq(total[32])),
+                ),
+                If(done, busy.eq(0)),
+            ).Elif(sink.valid,
+                busy.eq(1),
+                told.eq(0),
+                asked.eq(0),
+                arrived.eq(0),
+                position.eq(0),
+            ),
+        ]

@@ -1,0 +1,69 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Where the fields of a packet header and its extension stand, from the interface description.
+
+The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level stride
+low, stride high, count; with NOTICE value, length and target endpoint.
+"""
+
+from migen import *
+
+from dibber.interface.description import C, PACKET_FLAG, PACKET_HEADER
+
+BYTES = {"u8": 1, "u16": 2, "u32": 4}
+
+# Longest header without its CRC: three levels and a notice.
+MAX_HEADER_WORDS = C.HEADER_WORDS + 2 + 3*C.LEVELS + 3
+
+# Header -------------------------------------------------------------------------------------------
+
+def header_words(**values):
+    """The header as a list of 32-bit expressions; fields that are not given are 0."""
+    words = [[] for _ in range(C.HEADER_WORDS)]
+    for m in PACKET_HEADER.members:
+        bits  = 8*BYTES[m.kind]
+        field = Signal(bits, name=f"header_{m.name}")
+        words[m.offset//4].append((field, values.pop(m.name, 0)))
+    assert not values, f"no such header fields: {values}"
+    return ([Cat(*[field for field, _ in word]) for word in words],
+            [field.eq(value) for word in words for field, value in word])
+
+def header_fields(words):
+    """The fields of a header held in a list of 32-bit signals, as a dict of slices."""
+    fields = {}
+    for m in PACKET_HEADER.members:
+        lsb = 8*(m.offset % 4)
+        fields[m.name] = words[m.offset//4][lsb:lsb + 8*BYTES[m.kind]]
+    return fields
+
+def header_word(name):
+    """Index of the header word in which a field stands."""
+    return PACKET_HEADER[name].offset//4
+
+# Extension ----------------------------------------------------------------------------------------
+
+# Positions, counted as if every part were there; a packet leaves out what it does not need.
+SKIP   = C.HEADER_WORDS
+BLOCK  = SKIP + 1
+LEVEL  = BLOCK + 1               # stride low, stride high, count of level 0; then of the next
+NOTICE = LEVEL + 3*C.LEVELS      # value, length, target endpoint
+
+def position_after(position, levels, notice):
+    """Expressions (following, ends): the position after `position`, and whether the header ends here."""
+    walk_end = Signal(max=NOTICE + 1)
+    at_end   = Signal()
+    follow   = Signal(max=NOTICE + 4)
+    ends     = Signal()
+    last     = C.HEADER_WORDS - 1
+    return follow, ends, [
+        Case(levels, {n: walk_end.eq(LEVEL + 3*n - 1 if n else last) for n in range(C.LEVELS + 1)}),
+        at_end.eq(position == walk_end),
+        follow.eq(position + 1),
+        If(at_end, follow.eq(NOTICE)),
+        ends.eq((at_end & ~notice) | (position == NOTICE + 2)),
+    ]
+
+def flag(flags, name):
+    """One flag of `flags`, by its name in enum packet_flag."""
+    return flags[getattr(PACKET_FLAG, name).bit_length() - 1]

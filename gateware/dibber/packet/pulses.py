@@ -1,0 +1,31 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Counting pulses that can come together."""
+
+from migen import *
+
+from litex.gen import *
+
+class Pulses(LiteXModule):
+    """Turn events of up to several at a time into as many one-cycle pulses.
+
+    A counter takes one pulse a cycle; events that come together are owed and paid in the cycles after.
+
+    Parameters
+    ----------
+    *amounts : Signals or expressions, each the number of events in this cycle
+    bits     : width of what can be owed; the events must be fewer than the cycles in the long run
+
+    Attributes
+    ----------
+    pulse : Signal(), out  1 cycle after its event at the earliest
+    """
+    def __init__(self, *amounts, bits=3):
+        self.pulse = Signal()
+
+        # # #
+
+        owed = Signal(bits)
+        self.comb += self.pulse.eq(owed != 0)
+        self.sync += owed.eq(owed + sum(amounts[1:], amounts[0]) - self.pulse)

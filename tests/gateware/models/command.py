@@ -1,0 +1,31 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A command slot's bytes, from the interface description."""
+
+from dibber.interface.description import COMMAND, WALK
+
+
+def put_member(data, struct, base, name, value, index=0):
+    member = struct[name]
+    size   = member.size//member.count
+    at     = base + member.offset + size*index
+    data[at:at + size] = (value % 2**(8*size)).to_bytes(size, "little")
+
+
+def command(source, target, length, node=1, flags=0, endpoint=0, cookie=0, notice=0):
+    """128 bytes; `source` and `target` are (key, offset, block, strides, counts)."""
+    data = bytearray(COMMAND.size)
+    for name, value in dict(opcode=1, flags=flags, levels=len(source[3]) | len(target[3]) << 4,
+        endpoint=endpoint, node=node, length=length, cookie=cookie, notice=notice).items():
+        put_member(data, COMMAND, 0, name, value)
+    for name, (key, offset, block, strides, counts) in (("source", source), ("target", target)):
+        base = COMMAND[name].offset
+        put_member(data, WALK, base, "key", key)
+        put_member(data, WALK, base, "block", block)
+        put_member(data, WALK, base, "offset", offset)
+        for i, (stride, count) in enumerate(zip(strides, counts)):
+            put_member(data, WALK, base, "stride", stride, 2*i)
+            put_member(data, WALK, base, "stride", stride >> 32, 2*i + 1)
+            put_member(data, WALK, base, "count", count, i)
+    return bytes(data)

@@ -1,0 +1,167 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Golden model of the wire format: docs/design.md, section 3, in plain Python.
+
+`encode` makes the 32-bit words of a packet, `decode` takes them apart again or says with which
+`PacketError` they are to be dropped; `frame` and `deframe` put start and end symbols around them.
+Words are integers, byte 0 of the wire in bits 7:0.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from dibber.interface.description import C, CHANNEL, PACKET, PACKET_FLAG, PACKET_HEADER
+
+# CRCs ---------------------------------------------------------------------------------------------
+
+def crc32c(data, state=0xffffffff):
+    """CRC-32C of bytes, bit by bit (RFC 3720, section 12.1)."""
+    for byte in data:
+        state ^= byte
+        for _ in range(8):
+            state = (state >> 1) ^ (0x82f63b78 if state & 1 else 0)
+    return state ^ 0xffffffff
+
+def crc8(data):
+    """CRC-8 with polynomial 0x07."""
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = ((crc << 1) ^ (0x07 if crc & 0x80 else 0)) & 0xff
+    return crc
+
+# Packets ------------------------------------------------------------------------------------------
+
+class PacketError(Exception):
+    """A packet that is to be dropped; the text is the name of its counter."""
+
+@dataclass
+class Packet:
+    """One packet, every field of header and extension by its name."""
+    target      : int
+    source      : int
+    kind        : int   = PACKET.DEPOSIT
+    flags       : int   = 0
+    incarnation : int   = 0
+    psn         : int   = 0
+    ack         : int   = 0
+    key         : int   = 0
+    offset      : int   = 0
+    skip        : int   = 0
+    block       : int   = 0
+    levels      : tuple = ()    # of (stride, count), innermost first
+    notice      : tuple = None  # (value, length, endpoint), sets the flag NOTICE
+    payload     : bytes = b""
+
+    def __post_init__(self):
+        if self.notice is not None:
+            self.flags |= PACKET_FLAG.NOTICE
+
+_FORMAT = {"u8": "B", "u16": "H", "u32": "I"}
+
+def _words(data):
+    return list(struct.unpack(f"<{len(data)//4}I", data))
+
+def _bytes(words):
+    return struct.pack(f"<{len(words)}I", *words)
+
+def encode(packet):
+    """The words of a packet, from header to the last block's CRC."""
+    values = dict(
+        target=packet.target, source=packet.source, kind=packet.kind, flags=packet.flags,
+        incarnation=packet.incarnation, levels=len(packet.levels), psn=packet.psn, ack=packet.ack,
+        key=packet.key, offset_low=packet.offset & 0xffffffff, offset_high=packet.offset >> 32,
+        length=len(packet.payload))
+    data = b"".join(struct.pack("<" + _FORMAT[m.kind], values[m.name]) for m in PACKET_HEADER.members)
+    if packet.levels:
+        data += struct.pack("<II", packet.skip, packet.block)
+        for stride, count in packet.levels:
+            data += struct.pack("<qI", stride, count)
+    if packet.notice is not None:
+        data += struct.pack("<III", *packet.notice)
+    header_crc = crc32c(data)
+    words      = _words(data) + [header_crc]
+    for number, start in enumerate(range(0, len(packet.payload), C.BLOCK_BYTES)):
+        block  = packet.payload[start:start + C.BLOCK_BYTES]
+        block += bytes(-len(block) % 4)
+        words += _words(block) + [crc32c(block, header_crc ^ number)]
+    return words
+
+def decode(words):
+    """The packet in `words`; raises PacketError."""
+    if len(words) < C.HEADER_WORDS + 1:
+        raise PacketError("PACKET_TRUNCATED")
+    data   = _bytes(words)
+    values = {m.name: struct.unpack_from("<" + _FORMAT[m.kind], data, m.offset)[0]
+              for m in PACKET_HEADER.members}
+    levels, notice = values["levels"] & 3, values["flags"] & PACKET_FLAG.NOTICE
+    end = 4*(C.HEADER_WORDS + (2 + 3*levels if levels else 0) + (3 if notice else 0))
+    if len(data) < end + 4:
+        raise PacketError("PACKET_TRUNCATED")
+    header_crc = crc32c(data[:end])
+    if words[end//4] != header_crc:
+        raise PacketError("HEADER_CRC_ERROR")
+    length, payload, at = values["length"], b"", end + 4
+    if length > C.PACKET_PAYLOAD or values["levels"] > C.LEVELS:
+        raise PacketError("PACKET_TRUNCATED")
+    for number, start in enumerate(range(0, length, C.BLOCK_BYTES)):
+        padded = (min(C.BLOCK_BYTES, length - start) + 3)//4*4
+        if at + padded + 4 > len(data):
+            raise PacketError("PACKET_TRUNCATED")
+        block = data[at:at + padded]
+        at   += padded + 4
+        if crc32c(block, header_crc ^ number) != words[at//4 - 1]:
+            raise PacketError("PAYLOAD_CRC_ERROR")
+        payload += block
+    if at != len(data):
+        raise PacketError("PACKET_TRUNCATED")
+    packet = Packet(
+        target=values["target"], source=values["source"], kind=values["kind"], flags=values["flags"],
+        incarnation=values["incarnation"], psn=values["psn"], ack=values["ack"], key=values["key"],
+        offset=values["offset_low"] | values["offset_high"] << 32, payload=payload[:length])
+    at = 4*C.HEADER_WORDS
+    if levels:
+        packet.skip, packet.block = struct.unpack_from("<II", data, at)
+        packet.levels = tuple(struct.unpack_from("<qI", data, at + 8 + 12*n) for n in range(levels))
+        at += 8 + 12*levels
+    if notice:
+        packet.notice = struct.unpack_from("<III", data, at)
+    return packet
+
+# Symbols ------------------------------------------------------------------------------------------
+
+K_COMMA, K_START, K_END, K_END_BAD = 0xbc, 0xfb, 0xfd, 0xfe  # K28.5, K27.7, K29.7, K30.7
+FLOW_FILL = 0xb5                                             # D21.5
+
+def flow_word(flow):
+    """The (data, k) word that says which channels are stopped, and in bit 7 that we hear."""
+    return K_COMMA | flow << 8 | (flow ^ 0xff) << 16 | FLOW_FILL << 24, 1
+
+def start_word(channel):
+    return K_START | channel << 8 | crc8([channel]) << 16, 1
+
+END_WORD, END_BAD_WORD = (K_END, 1), (K_END_BAD, 1)
+
+def frame(words, channel=CHANNEL.REQUEST, bad=False):
+    """A packet as (data, k) words from start to end."""
+    return [start_word(channel)] + [(word, 0) for word in words] + [END_BAD_WORD if bad else END_WORD]
+
+def deframe(symbols):
+    """The packets in a list of (data, k) words: (channel, words, good) each."""
+    packets, channel, words = [], None, []
+    for data, k in symbols:
+        if not k:
+            words.append(data)
+        elif data & 0xff == K_START:
+            if channel is not None:
+                packets.append((channel, words, False))
+            channel, words = data >> 8 & 3, []
+            assert (data, k) == start_word(channel), "start word"
+        elif data & 0xff in (K_END, K_END_BAD):
+            packets.append((channel, words, data & 0xff == K_END))
+            channel, words = None, []
+        else:
+            assert (data, k) == flow_word(data >> 8 & 0xff), "flow word"
+    return packets

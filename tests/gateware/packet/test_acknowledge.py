@@ -1,0 +1,173 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The acknowledger: cumulative, coalesced, refusals first, nothing of an old flow."""
+
+import pytest
+
+from migen import *
+
+from dibber.interface.description import C, PACKET_FLAG, STATUS
+from dibber.packet.acknowledge import Acknowledger
+
+from gateware.models.compiled import run_simulation
+
+FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason")
+
+
+class Bench:
+    def __init__(self):
+        self.dut, self.acks, self.ready = Acknowledger(), [], True
+
+    @passive
+    def _take(self):
+        while True:
+            ready = int(self.ready)
+            yield self.dut.source.ready.eq(ready)
+            yield
+            if ready and (yield self.dut.source.valid):
+                values = []
+                for name in FIELDS:
+                    values.append((yield getattr(self.dut.source, name)))
+                self.acks.append(tuple(values))
+
+    def event(self, name, node, incarnation=None):
+        event = getattr(self.dut, name)
+        yield event.strobe.eq(1)
+        yield event.node.eq(node)
+        if incarnation is not None:
+            yield event.incarnation.eq(incarnation)
+        yield
+        yield event.strobe.eq(0)
+
+    def done(self, node, incarnation, psn, reason=None, patience=20):
+        """Report a deposit's end; returns whether it was taken in time."""
+        done = self.dut.done
+        for name, value in dict(node=node, incarnation=incarnation, psn=psn, refused=int(reason is not None),
+                                reason=reason or 0, valid=1).items():
+            yield getattr(done, name).eq(value)
+        taken = False
+        while patience and not taken:
+            yield
+            taken     = bool((yield done.ready))
+            patience -= 1
+        yield done.valid.eq(0)
+        return taken
+
+    def settle(self, cycles=12):
+        for _ in range(cycles):
+            yield
+
+    def run(self, process):
+        run_simulation(self.dut, [self._take(), process])
+
+
+def test_each_deposit_is_acknowledged_when_there_is_time():
+    bench = Bench()
+
+    def process():
+        for node in range(C.NODES):
+            yield from bench.event("started", node, 100 + node)
+            for psn in range(2):
+                yield from bench.done(node, 100 + node, psn)
+                yield from bench.settle()
+
+    bench.run(process())
+    assert bench.acks == [(node, 100 + node, psn, 0, 0, 0) for node in range(C.NODES) for psn in range(2)]
+
+
+def test_acknowledgements_coalesce_to_one_a_node():
+    bench = Bench()
+
+    def process():
+        bench.ready = False
+        yield from bench.event("started", 3, 1)
+        yield from bench.event("started", 9, 1)
+        for psn in range(20):
+            yield from bench.done(3, 1, psn)
+            yield from bench.done(9, 1, psn)
+        bench.ready = True
+        yield from bench.settle()
+
+    bench.run(process())
+    # The first was waiting at the output already.
+    assert bench.acks == [(3, 1, 0, 0, 0, 0), (3, 1, 19, 0, 0, 0), (9, 1, 19, 0, 0, 0)]
+
+
+def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lost():
+    bench, taken = Bench(), []
+
+    def process():
+        bench.ready = False
+        yield from bench.event("started", 3, 1)
+        yield from bench.done(3, 1, 0)
+        yield from bench.settle()
+        for psn in range(1, 7):
+            taken.append((yield from bench.done(3, 1, psn, reason=STATUS.REMOTE_BOUNDS)))
+        bench.ready = True
+        yield from bench.settle()
+        yield from bench.done(3, 1, 5, reason=STATUS.REMOTE_BOUNDS)
+        yield from bench.done(3, 1, 6)
+        yield from bench.settle()
+
+    bench.run(process())
+    assert taken == [True]*4 + [False]*2, "refusals hold the engine when four wait"
+    assert bench.acks == [(3, 1, 0, 0, 0, 0)] + [
+        (3, 1, psn, psn, PACKET_FLAG.REFUSED, STATUS.REMOTE_BOUNDS) for psn in range(1, 6)] + [(3, 1, 6, 0, 0, 0)]
+
+
+def test_the_end_of_a_deposit_of_an_old_flow_acknowledges_nothing():
+    bench = Bench()
+
+    def process():
+        yield from bench.event("started", 3, 7)
+        yield from bench.done(3, 7, 0)
+        yield from bench.settle()
+        yield from bench.event("started", 3, 8)
+        yield from bench.done(3, 7, 1)
+        yield from bench.done(3, 7, 0, reason=STATUS.REMOTE_BAD_KEY)
+        yield from bench.settle()
+        # Asked again before anything of the new flow is done: nothing is.
+        yield from bench.event("repeat", 3)
+        yield from bench.settle()
+
+    bench.run(process())
+    assert bench.acks == [(3, 7, 0, 0, 0, 0), (3, 8, 0xffff, 0, 0, 0)]
+
+
+def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_names():
+    bench = Bench()
+
+    def process():
+        yield from bench.event("started", 5, 1)
+        yield from bench.done(5, 1, 0)
+        yield from bench.settle()
+        yield from bench.event("repeat", 5)
+        yield from bench.settle()
+
+    bench.run(process())
+    assert bench.acks == [(5, 1, 0, 0, 0, 0)]*2
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted):
+    bench = Bench()
+
+    def process():
+        yield from bench.event("started", 5, 1)
+        yield from bench.done(5, 1, 0)
+        yield from bench.settle()
+        bench.ready = False
+        yield from bench.done(5, 1, 1)
+        yield from bench.settle()
+        yield from bench.event("gap", 5)
+        if restarted:
+            yield from bench.event("started", 5, 2)
+        bench.ready = True
+        yield from bench.settle()
+        yield from bench.event("repeat", 5)
+        yield from bench.settle()
+
+    bench.run(process())
+    told = [(5, 2, 0xffff, 0, 0, 0)]*2 if restarted else [(5, 1, 1, 0, PACKET_FLAG.NAK, 0), (5, 1, 1, 0, 0, 0)]
+    assert bench.acks == [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told
