@@ -1,0 +1,4 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Deposit: region table, walkers, gather (host memory to payload) and scatter (payload to host memory)."""

@@ -1,0 +1,307 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From pieces of host memory to a stream of their bytes: reads, reassembly, packing."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import STATUS
+from dibber.layouts import completion_layout, piece_layout, read_layout
+
+from dibber.deposit.packer import Packer, dense_layout
+from dibber.deposit.tags import Tags
+
+# Gather -------------------------------------------------------------------------------------------
+
+class Gather(LiteXModule):
+    """Read pieces from host memory and give their bytes in order, packed.
+
+    Lines of the reassembly buffer are taken in the order of the requests, before each request, so
+    that completions always have a place. They are written where they belong whenever they come, and
+    read out in order.
+
+    A transfer fails when a read is answered with an error, or not in time, or when an error piece
+    comes. Its output then ends with a line whose `status` says why and which has no bytes of worth.
+    `abort` asks the walker to end the transfer; reads of it that are in flight are awaited.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    tags       : reads in flight
+    lines      : lines of the reassembly buffer, a power of two; 4096 bytes at least
+    timeout    : cycles until a read fails; the default is 50 us at 125 MHz
+    quarantine : cycles until the tag of such a read is used again, see `Tags`
+
+    Attributes
+    ----------
+    sink          : Endpoint(piece_layout), in
+    source        : Endpoint(dense_layout), out     `last` on a transfer's last line
+    reads         : Endpoint(read_layout), out
+    completions   : Endpoint(completion_layout), in  always ready
+    extended_tags : Signal(), in   see `Tags`
+    abort         : Signal(), out  to `Walker.abort`
+    pulses        : dict counter name -> Signal()
+
+    Cycles: a request a cycle; 2 from piece to request; 9 from the last beat of a completion that was
+    waited for to its bytes at `source`, where they fill a line; a line of the buffer a cycle.
+    """
+    def __init__(self, data_width, tags=64, lines=512, timeout=6250, quarantine=2**23):
+        self.sink          = sink   = stream.Endpoint(piece_layout())
+        self.source        = source = stream.Endpoint(dense_layout(data_width))
+        self.reads         = reads  = stream.Endpoint(read_layout())
+        self.completions   = completions = stream.Endpoint(completion_layout(data_width))
+        self.extended_tags = Signal()
+        self.abort         = Signal()
+        self.pulses        = pulses = {name: Signal(name=name.lower()) for name in (
+            "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
+
+        # # #
+
+        width = data_width//8
+        bits  = log2_int(width)
+        if lines*width < 4096:
+            raise ValueError(f"{lines} lines of {width} bytes cannot hold a read of 4096 bytes")
+
+        self.tags = Tags(tags, timeout, quarantine)
+        self.comb += self.tags.extended.eq(self.extended_tags)
+        self.packer = Packer(data_width)
+        self.comb += self.packer.source.connect(source)
+
+        # Reads in order ---------------------------------------------------------------------------
+
+        # A slot for each read, twice as many as tags, as tags come back before their turn to leave.
+        # Bit `slot_bits` of the slot counters tells this pass over the slots from the last.
+        slots     = 2*tags
+        slot_bits = log2_int(slots)
+        self.order = order = stream.SyncFIFO(
+            [("lane", bits), ("length", 13), ("void", 1)], slots)
+        self.outcomes = outcomes = Memory(9, slots)  # pass, status
+        outcome_write = outcomes.get_port(write_capable=True)
+        outcome_read  = outcomes.get_port(async_read=True)
+        self.specials += outcome_write, outcome_read
+
+        # Request ----------------------------------------------------------------------------------
+
+        # A piece, and the lines that it needs.
+        piece      = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("lines", 10)])
+        discard    = Signal()  # the transfer has failed: no more reads
+        void       = Signal()
+        issue      = Signal()
+        finish     = Signal()
+        write_line = Signal(max=lines)
+        slot_in    = Signal(slot_bits + 1)
+        free_lines = Signal(max=lines + 1, reset=lines)
+        leaving    = Signal()
+        tag        = self.tags.source
+        self.comb += [
+            sink.ready.eq(~piece.valid | piece.ready),
+            void.eq(discard | piece.error),
+            issue.eq(piece.valid & ~void & (free_lines >= piece.lines) & tag.valid &
+                order.sink.ready & (~reads.valid | reads.ready)),
+            finish.eq(piece.valid & void & piece.last & order.sink.ready),
+            piece.ready.eq(issue | finish | (void & ~piece.last)),
+            tag.ready.eq(issue),
+            order.sink.valid.eq(issue | finish),
+            order.sink.lane.eq(piece.address),
+            order.sink.length.eq(Mux(void, 0, piece.length)),
+            order.sink.void.eq(void),
+            order.sink.last.eq(piece.last),
+            # A last piece that is here already needs no help, and the walker is in the next transfer.
+            self.abort.eq(discard & ~(piece.valid & piece.last)),
+        ]
+        self.sync += [
+            If(sink.ready,
+                piece.valid.eq(sink.valid),
+                piece.last.eq(sink.last),
+                piece.address.eq(sink.address),
+                piece.length.eq(sink.length),
+                piece.error.eq(sink.error),
+                piece.lines.eq((sink.address[:bits] + sink.length + (width - 1)) >> bits),
+            ),
+            If(reads.ready, reads.valid.eq(0)),
+            If(issue,
+                reads.valid.eq(1),
+                reads.last.eq(1),
+                reads.address.eq(piece.address),
+                reads.length.eq(piece.length),
+                reads.tag.eq(tag.tag),
+                write_line.eq(write_line + piece.lines),
+                slot_in.eq(slot_in + 1),
+            ),
+            free_lines.eq(free_lines - Mux(issue, piece.lines, 0) + leaving),
+        ]
+
+        # What a completion needs to know of its read: where its bytes end, and its slot.
+        position = log2_int(lines) + bits
+        table    = Memory(position + slot_bits + 1, tags)
+        enter    = table.get_port(write_capable=True)
+        find     = table.get_port()
+        expiring = table.get_port()
+        self.specials += table, enter, find, expiring
+        end = Signal(position)
+        self.comb += [
+            end.eq(Cat(piece.address[:bits], write_line) + piece.length),
+            enter.adr.eq(tag.tag),
+            enter.dat_w.eq(Cat(end, slot_in)),
+            enter.we.eq(issue),
+        ]
+
+        # Completion -------------------------------------------------------------------------------
+
+        beat  = stream.Endpoint(completion_layout(data_width))
+        begin = Signal(reset=1)
+        found_end  = Signal(position)
+        found_slot = Signal(slot_bits + 1)
+        outstanding = Signal(13)
+        start = Signal(position)
+        line  = Signal(log2_int(lines))
+        next_line = Signal(log2_int(lines))
+        busy  = Array(self.tags.busy[i]    for i in range(tags))
+        late  = Array(self.tags.expired[i] for i in range(tags))
+        known = Signal()
+        live  = Signal()
+        final = Signal()
+        self.comb += [
+            completions.ready.eq(1),
+            find.adr.eq(completions.tag),
+            Cat(found_end, found_slot).eq(find.dat_r),
+            outstanding.eq(Mux(beat.count == 0, 4096, beat.count)),
+            start.eq(found_end - outstanding),
+            line.eq(Mux(begin, start[bits:], next_line)),
+            known.eq(busy[beat.tag] & (beat.tag < tags)),
+            live.eq(known & ~late[beat.tag]),
+            # The last completion of a read is the one that carries all that was outstanding.
+            final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.bytes == outstanding))),
+            self.tags.hold.eq(final),
+            self.tags.release.eq(final & known),
+            self.tags.released.eq(beat.tag),
+        ]
+        self.sync += [
+            beat.valid.eq(completions.valid),
+            *[getattr(beat, n).eq(getattr(completions, n)) for n in (
+                "last", "dat", "tag", "status", "count", "bytes")],
+            If(beat.valid,
+                begin.eq(beat.last),
+                next_line.eq(line + 1),
+            ),
+            pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~known),
+            pulses["COMPLETION_ERROR"].eq(final & live & (beat.status != 0)),
+            pulses["COMPLETION_TIMEOUT"].eq(self.tags.expire),
+        ]
+
+        # Buffer. A completion ends a read or at a multiple of 64 bytes (PCIe Base 3.0, 2.3.1.1), so that
+        # no line ever comes from two of them.
+        self.buffer = buffer = Memory(data_width, lines)
+        store = buffer.get_port(write_capable=True)
+        fetch = buffer.get_port(has_re=True, mode=READ_FIRST)
+        self.specials += store, fetch
+        self.sync += [
+            store.adr.eq(line),
+            store.dat_w.eq(beat.dat),
+            store.we.eq(beat.valid & live & (beat.status == 0)),
+        ]
+
+        # Outcome: of a completion, or of time.
+        expired = Signal()
+        ended   = Signal()
+        slot    = Signal(slot_bits + 1)
+        status  = Signal(8)
+        # After a reset the memory holds the outcomes of reads before it; they are gone before `Tags`
+        # hands the first tag out.
+        wiping  = Signal(reset=1)
+        wiped   = Signal(slot_bits)
+        self.sync += If(wiping, wiped.eq(wiped + 1), wiping.eq(wiped != slots - 1))
+        self.comb += [
+            expiring.adr.eq(self.tags.expire_tag),
+            outcome_write.we.eq(ended | expired | wiping),
+            If(wiping,
+                outcome_write.adr.eq(wiped),
+                outcome_write.dat_w.eq(0)
+            ).Elif(expired,
+                outcome_write.adr.eq(expiring.dat_r[position:]),
+                outcome_write.dat_w.eq(Cat(~expiring.dat_r[-1], Constant(STATUS.READ_TIMEOUT, 8)))
+            ).Else(
+                outcome_write.adr.eq(slot),
+                outcome_write.dat_w.eq(Cat(~slot[-1], status))
+            )
+        ]
+        self.sync += [
+            expired.eq(self.tags.expire),
+            ended.eq(final & live),
+            slot.eq(found_slot),
+            status.eq(Mux(beat.status == 0, STATUS.OK, STATUS.READ_ERROR)),
+        ]
+
+        # Read-out ---------------------------------------------------------------------------------
+
+        slot_out  = Signal(slot_bits + 1)
+        read_line = Signal(max=lines)
+        here      = Signal()   # a read is being passed on
+        lane      = Signal(bits)
+        rest      = Signal(13)
+        over      = Signal()   # it is its transfer's last
+        empty     = Signal()
+        reason    = Signal(8)
+        drain     = Signal()   # its transfer has failed already
+        count     = Signal(5)
+        ending    = Signal()
+        step      = Signal()
+        load      = Signal()
+        lasts     = Signal(slot_bits + 1)  # ends of transfers among the reads in order
+        begins    = Signal()
+        arrives   = Signal()
+        out       = stream.Endpoint([("lane", bits), ("count", 5), ("status", 8)])
+        head      = order.source
+        self.comb += [
+            outcome_read.adr.eq(slot_out),
+            ending.eq(rest <= (width - lane)),
+            count.eq(Mux(reason != STATUS.OK, 0, Mux(ending, rest, width - lane))),
+            step.eq(here & (~out.valid | out.ready)),
+            leaving.eq(step & ~empty),
+            load.eq(head.valid & (head.void | (outcome_read.dat_r[0] != slot_out[-1])) &
+                (~here | (step & ending))),
+            head.ready.eq(load),
+            # The transfer fails here; if its last piece has not come yet, the others are let go.
+            begins.eq(step & ~drain & (reason != STATUS.OK) & ~(over & ending)),
+            arrives.eq(order.sink.valid & order.sink.ready & order.sink.last),
+            fetch.adr.eq(read_line),
+            fetch.re.eq(step),
+        ]
+        self.sync += [
+            If(step,
+                lane.eq(0),
+                rest.eq(rest - count),
+                If(ending, here.eq(0)),
+                If(begins, drain.eq(1)),
+                If(over & ending, drain.eq(0)),
+                If(reason != STATUS.OK, rest.eq(rest - (width - lane))),
+            ),
+            If(leaving, read_line.eq(read_line + 1)),
+            If(load,
+                here.eq(1),
+                lane.eq(head.lane),
+                rest.eq(head.length),
+                over.eq(head.last),
+                empty.eq(head.void),
+                reason.eq(Mux(head.void, STATUS.BOUNDS, outcome_read.dat_r[1:])),
+                If(~head.void, slot_out.eq(slot_out + 1))
+            ),
+            lasts.eq(lasts + arrives - (load & head.last)),
+            If(begins & ~over & (lasts == 0) & ~arrives, discard.eq(1)),
+            If(arrives & discard, discard.eq(0)),
+            If(~out.valid | out.ready,
+                out.valid.eq(here & ~drain),
+                out.lane.eq(lane),
+                out.count.eq(count),
+                out.status.eq(reason),
+                out.last.eq((over & ending) | (reason != STATUS.OK)),
+            )
+        ]
+        self.comb += [
+            out.connect(self.packer.sink),
+            self.packer.sink.dat.eq(fetch.dat_r),
+        ]

@@ -1,0 +1,104 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Data first, notice after: what waits until a packet's writes have been handed to the PHY."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C
+from dibber.layouts import arrival_layout, deposit_done_layout
+
+# Layout -------------------------------------------------------------------------------------------
+
+def landing_layout():
+    """A packet whose fate is known once it has landed.
+
+    `begin`, `final`: first packet of its flow, last of its transfer. `alone`: it carries a whole
+    transfer. `total`: bytes of the transfer.
+    """
+    return [("node", 16), ("incarnation", 8), ("psn", 16), ("begin", 1), ("final", 1), ("alone", 1),
+        ("notice", 1), ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32),
+        ("refused", 1), ("reason", 8)]
+
+# Landing ------------------------------------------------------------------------------------------
+
+class Landing(LiteXModule):
+    """Report packets in order, each after all writes up to its last have been handed to the PHY.
+
+    A notice announces the bytes of a whole transfer. When a packet of the transfer was refused there
+    is no notice, though its last packet may be good. (A transfer that its source gave up has no last
+    packet; if it was refused too, the notice of the next longer transfer from that node is lost: a
+    lost one is found by a timeout, a false one never.)
+
+    Parameters
+    ----------
+    depth : packets that wait here, and arrivals that wait for the control program
+
+    Attributes
+    ----------
+    sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark
+    marked   : Signal(), in    a write with a mark was taken by the PHY
+    done     : Endpoint(deposit_done_layout), out
+    arrivals : Endpoint(arrival_layout), out            when full, packets wait
+
+    Cycles: 1 from `marked` to `done`, 2 to `arrivals`.
+    """
+    def __init__(self, depth=16):
+        self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
+        self.marked   = Signal()
+        self.done     = done     = stream.Endpoint(deposit_done_layout())
+        self.arrivals = arrivals = stream.Endpoint(arrival_layout())
+
+        # # #
+
+        self.waiting = waiting = stream.SyncFIFO(landing_layout() + [("marked", 1)], depth)
+        self.notices = notices = stream.SyncFIFO(arrival_layout(), depth)
+        self.comb += [
+            sink.connect(waiting.sink),
+            notices.source.connect(arrivals),
+        ]
+
+        # Marks come in the order of the packets that wait for them.
+        packet = waiting.source
+        marks  = Signal(max=2*depth)
+        landed = Signal()
+        spoilt = Signal(C.NODES)  # a packet of the transfer was refused
+        node   = Signal(max=C.NODES)
+        notice = Signal()
+        self.comb += [
+            node.eq(packet.node),
+            landed.eq(packet.valid & (~packet.marked | (marks != 0))),
+            notice.eq(packet.notice & ~packet.refused &
+                (packet.begin | packet.alone | ~Array(spoilt[i] for i in range(C.NODES))[node])),
+            done.valid.eq(landed & (~notice | notices.sink.ready)),
+            done.last.eq(1),
+            done.node.eq(packet.node),
+            done.incarnation.eq(packet.incarnation),
+            done.incarnation.eq(packet.incarnation),
+            done.psn.eq(packet.psn),
+            done.refused.eq(packet.refused),
+            done.reason.eq(packet.reason),
+            packet.ready.eq(done.valid & done.ready),
+            notices.sink.valid.eq(packet.ready & notice),
+            notices.sink.last.eq(1),
+            notices.sink.node.eq(packet.node),
+            notices.sink.endpoint.eq(packet.endpoint),
+            notices.sink.interrupt.eq(packet.interrupt),
+            notices.sink.value.eq(packet.value),
+            notices.sink.length.eq(packet.total),
+            notices.sink.key.eq(packet.key),
+        ]
+        self.sync += marks.eq(marks + self.marked - (packet.ready & packet.marked))
+        for i in range(C.NODES):
+            self.sync += If(packet.ready & (node == i),
+                If(packet.final,
+                    spoilt[i].eq(0)
+                ).Elif(packet.refused,
+                    spoilt[i].eq(1)
+                ).Elif(packet.begin,
+                    spoilt[i].eq(0)
+                ))

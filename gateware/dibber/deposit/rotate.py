@@ -1,0 +1,23 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Bytes moved round in a line."""
+
+from migen import *
+
+
+def rotate(line, by):
+    """`line` with lane i moved to lane (i + by) modulo its lanes: a barrel of multiplexers.
+
+    `by` has log2(lanes) bits. Two bits a stage: on FPGAs a 4:1 multiplexer is one 6-input table or
+    two 4-input ones.
+    """
+    lanes = [line[8*i:8*i + 8] for i in range(len(line)//8)]
+    if len(by) != log2_int(len(lanes)):
+        raise ValueError(f"{len(lanes)} lanes cannot be rotated by {len(by)} bits")
+    for bit in range(0, len(by), 2):
+        select = by[bit:bit + 2]
+        lanes  = [
+            Array([lanes[(i - (n << bit)) % len(lanes)] for n in range(2**len(select))])[select]
+            for i in range(len(lanes))]
+    return Cat(*lanes)

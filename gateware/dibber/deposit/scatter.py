@@ -1,0 +1,325 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The receiving engine: from deposit packets to byte-exact writes of host memory."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, PACKET_FLAG, RIGHT, STATUS
+from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
+    walk_layout, write_layout)
+
+from dibber.deposit.landing import Landing, landing_layout
+from dibber.deposit.regions import lookup_port
+from dibber.deposit.unpacker import Unpacker
+from dibber.deposit.walker import Walker
+
+# Admission ----------------------------------------------------------------------------------------
+
+class Admission(LiteXModule):
+    """Look a packet's region up, and start its walk or refuse it.
+
+    Attributes
+    ----------
+    sink   : Endpoint(deposit_layout), in
+    lookup : lookup_port(), to the region table
+    walk   : Endpoint(walk_layout), out      for packets that are not refused and not empty
+    source : Endpoint(landing_layout + length), out    every packet; `refused` with its `reason`
+
+    Cycles: 5 from a packet to its walk.
+    """
+    def __init__(self):
+        self.sink   = sink   = stream.Endpoint(deposit_layout())
+        self.walk   = walk   = stream.Endpoint(walk_layout())
+        self.source = source = stream.Endpoint(landing_layout() + [("length", 13)])
+        self.lookup = lookup = lookup_port()
+
+        # # #
+
+        address = Signal(64)
+        low     = Signal(64)
+        high    = Signal(64)
+        reason  = Signal(8)
+        bad     = Signal()
+        self.comb += bad.eq((sink.levels != 0) & (sink.length != 0) & (
+            (sink.block == 0) | (sink.count0 == 0) |
+            ((sink.levels > 1) & (sink.count1 == 0)) | ((sink.levels > 2) & (sink.count2 == 0))))
+
+        self.fsm = fsm = FSM(reset_state="LOOKUP")
+        fsm.act("LOOKUP",
+            lookup.valid.eq(sink.valid),
+            lookup.key.eq(sink.key),
+            If(sink.valid, NextState("ANSWER"))
+        )
+        fsm.act("ANSWER",
+            NextValue(low, lookup.base),
+            NextValue(high, lookup.base + lookup.length),
+            NextValue(address, lookup.base + sink.offset),
+            NextValue(reason, STATUS.OK),
+            If(bad, NextValue(reason, STATUS.REMOTE_BAD_HEADER)),
+            If((lookup.rights & RIGHT.REMOTE_WRITE) == 0, NextValue(reason, STATUS.REMOTE_NOT_PERMITTED)),
+            If(~lookup.found, NextValue(reason, STATUS.REMOTE_BAD_KEY)),
+            If(lookup.done, NextState("CONTEXT"))
+        )
+        fsm.act("CONTEXT",
+            source.valid.eq(1),
+            If(source.ready,
+                sink.ready.eq((sink.length == 0) | (reason != STATUS.OK)),
+                If(sink.ready, NextState("LOOKUP")).Else(NextState("WALK"))
+            )
+        )
+        fsm.act("WALK",
+            walk.valid.eq(1),
+            sink.ready.eq(walk.ready),
+            If(walk.ready, NextState("LOOKUP"))
+        )
+        self.comb += [
+            walk.last.eq(1),
+            walk.address.eq(address),
+            walk.low.eq(low),
+            walk.high.eq(high),
+            *[getattr(walk, name).eq(getattr(sink, name)) for name in (
+                "block", "levels", "stride0", "stride1", "stride2", "count0", "count1", "count2", "length")],
+            # Without levels the sender has added the packet's place to the offset.
+            walk.skip.eq(Mux(sink.levels == 0, 0, sink.skip)),
+            source.node.eq(sink.source),
+            source.incarnation.eq(sink.incarnation),
+            source.incarnation.eq(sink.incarnation),
+            source.psn.eq(sink.psn),
+            source.begin.eq((sink.flags & PACKET_FLAG.FIRST) != 0),
+            source.final.eq((sink.flags & PACKET_FLAG.LAST) != 0),
+            source.alone.eq(sink.length == sink.notice_length),
+            source.notice.eq((sink.flags & PACKET_FLAG.NOTICE) != 0),
+            source.interrupt.eq((sink.flags & PACKET_FLAG.INTERRUPT) != 0),
+            source.endpoint.eq(sink.notice_endpoint),
+            source.value.eq(sink.notice),
+            source.total.eq(sink.notice_length),
+            source.key.eq(sink.key),
+            source.refused.eq(reason != STATUS.OK),
+            source.reason.eq(reason),
+            source.length.eq(sink.length),
+        ]
+
+# Scatter ------------------------------------------------------------------------------------------
+
+class ScatterEngine(LiteXModule):
+    """Write the payload of deposit packets where they say, and report each when it has landed.
+
+    The bytes of a piece must all be here before its write starts, as the packet may be cut short in
+    any block; the last piece waits until the packet is known to be good to its end. A packet that is
+    refused is drained; what was inside the region before the first byte outside has been written by
+    then. A packet that is cut short reports nothing.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+
+    Attributes
+    ----------
+    deposits    : Endpoint(deposit_layout), in    in the order of their payload
+    payload     : Endpoint(payload_layout), in    a line with `error` has no bytes of worth
+    lookup      : lookup_port(), to the region table
+    writes      : Endpoint(write_layout), out     the packet's last one with `mark`
+    marked      : Signal(), in                    a write with `mark` was taken by the PHY
+    max_payload : Signal(13), in                  bytes a write, a power of two
+    done        : Endpoint(deposit_done_layout), out
+    arrivals    : Endpoint(arrival_layout), out
+
+    Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see `Skip`);
+    then a line a cycle, also from piece to piece; at most 3 between packets.
+    """
+    def __init__(self, data_width):
+        self.deposits    = stream.Endpoint(deposit_layout())
+        self.payload     = payload = stream.Endpoint(payload_layout(data_width))
+        self.lookup      = lookup_port()
+        self.writes      = writes = stream.Endpoint(write_layout(data_width))
+        self.marked      = Signal()
+        self.max_payload = Signal(13)
+        self.done        = stream.Endpoint(deposit_done_layout())
+        self.arrivals    = stream.Endpoint(arrival_layout())
+
+        # # #
+
+        width = data_width//8
+        bits  = log2_int(width)
+        write_params = [("address", 64), ("length", 13), ("mark", 1), ("tail", 1)]
+
+        # Header: the next packet is looked up and set up while this one is written.
+        self.walker    = walker    = Walker()
+        self.admission = admission = Admission()
+        self.packets   = packets   = stream.SyncFIFO(landing_layout() + [("length", 13)], 4)
+        self.landing   = landing   = Landing()
+        self.comb += [
+            walker.max_piece.eq(self.max_payload),
+            self.deposits.connect(admission.sink),
+            admission.lookup.connect(self.lookup),
+            admission.walk.connect(walker.sink),
+            admission.source.connect(packets.sink),
+            landing.marked.eq(self.marked),
+            landing.done.connect(self.done),
+            landing.arrivals.connect(self.arrivals),
+        ]
+
+        # Payload: two of the longest packets, so that the longest piece always fits, and how many
+        # good bytes each packet has that is here to its end.
+        self.store    = store    = stream.SyncFIFO(
+            payload_layout(data_width), 2*C.PACKET_PAYLOAD//width, buffered=True)
+        self.ends     = ends     = stream.SyncFIFO([("bytes", 13), ("error", 1)], 16)
+        self.unpacker = unpacker = Unpacker(data_width, write_params)
+        arrived = Signal(13)  # of the packet that is coming in
+        total   = Signal(13)
+        taken   = Signal()
+        self.comb += [
+            store.source.connect(unpacker.sink),
+            payload.connect(store.sink, omit={"valid", "ready"}),
+            taken.eq(payload.valid & payload.ready),
+            payload.ready.eq(store.sink.ready & ends.sink.ready),
+            store.sink.valid.eq(taken),
+            total.eq(arrived + Mux(payload.error, 0, payload.bytes)),
+            ends.sink.valid.eq(taken & payload.last),
+            ends.sink.bytes.eq(total),
+            ends.sink.error.eq(payload.error),
+        ]
+        self.sync += If(taken, arrived.eq(Mux(payload.last, 0, total)))
+
+        # Pieces: each as orders for its lines.
+        packet  = packets.source
+        orders  = unpacker.orders
+        piece   = walker.source
+        address = Signal(64)
+        length  = Signal(13)
+        upto    = Signal(13)  # bytes of the packet up to this piece's end
+        here    = Signal()
+        over    = Signal()
+        error   = Signal()
+        lane    = Signal(bits)
+        rest    = Signal(13)
+        ending  = Signal()
+        covered = Signal()    # the bytes are here
+        good    = Signal()    # and the piece may be written
+        cut     = Signal()
+        line    = Signal()    # a line of this piece goes
+        load    = Signal()
+        writing = Signal()
+        drop    = Signal()
+        self.comb += [
+            covered.eq(Mux(ends.source.valid, ends.source.bytes, arrived) >= upto),
+            # The last piece carries the mark: the packet must be good to its end.
+            good.eq(covered & (~over | (ends.source.valid & ~ends.source.error))),
+            cut.eq(ends.source.valid & ~good),
+            ending.eq(rest <= (width - lane)),
+            orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
+            orders.last.eq(drop | (over & ending)),
+            orders.lane.eq(lane),
+            orders.count.eq(Mux(drop, 0, Mux(ending, rest, width - lane))),
+            orders.address.eq(address),
+            orders.length.eq(length),
+            orders.mark.eq(over),
+            orders.tail.eq(ending),
+            line.eq(orders.valid & orders.ready & ~drop),
+            load.eq(writing & (~here | (line & ending & ~over))),
+        ]
+        self.sync += [
+            If(line,
+                lane.eq(0),
+                rest.eq(rest - orders.count),
+                If(ending, here.eq(0)),
+            ),
+            If(load,
+                here.eq(piece.valid),
+                address.eq(piece.address),
+                length.eq(piece.length),
+                lane.eq(piece.address),
+                rest.eq(piece.length),
+                over.eq(piece.last),
+                error.eq(piece.error),
+                If(piece.valid, upto.eq(upto + piece.length))
+            )
+        ]
+
+        # Packets.
+        refused = Signal()
+        reason  = Signal(8)
+        report  = Signal()
+        self.fsm = fsm = FSM(reset_state="OPEN")
+        fsm.act("OPEN",
+            NextValue(upto, 0),
+            NextValue(refused, packet.refused),
+            NextValue(reason, packet.reason),
+            If(packet.valid,
+                If(packet.length == 0,
+                    NextState("REPORT")
+                ).Elif(packet.refused,
+                    NextState("DROP")
+                ).Else(
+                    NextState("WRITE")
+                )
+            )
+        )
+        fsm.act("WRITE",
+            writing.eq(1),
+            piece.ready.eq(load),
+            If(here & error,
+                NextValue(here, 0),
+                NextValue(refused, 1),
+                NextValue(reason, STATUS.REMOTE_BOUNDS),
+                NextState("DROP")
+            ).Elif(here & cut,
+                # What is too short without having been cut does not have the length it says.
+                NextValue(here, 0),
+                NextValue(refused, 1),
+                NextValue(reason, STATUS.REMOTE_BAD_HEADER),
+                If(over,
+                    NextState("DROP")
+                ).Else(
+                    NextState("ABORT")
+                )
+            ).Elif(line & ending & over,
+                report.eq(1),
+                ends.source.ready.eq(1),
+                packet.ready.eq(1),
+                NextState("OPEN")
+            )
+        )
+        fsm.act("ABORT",
+            walker.abort.eq(1),
+            piece.ready.eq(1),
+            If(piece.valid & piece.last, NextState("DROP"))
+        )
+        fsm.act("DROP",
+            drop.eq(1),
+            If(orders.ready, NextState("END"))
+        )
+        fsm.act("END",
+            ends.source.ready.eq(1),
+            If(ends.source.valid,
+                NextState("REPORT"),
+                If(ends.source.error,
+                    packet.ready.eq(1),
+                    NextState("OPEN")
+                )
+            )
+        )
+        fsm.act("REPORT",
+            report.eq(1),
+            packet.ready.eq(landing.sink.ready),
+            If(landing.sink.ready, NextState("OPEN"))
+        )
+        self.comb += [
+            packet.connect(landing.sink, keep={name for name, _ in landing_layout()}),
+            landing.sink.valid.eq(report),
+            landing.sink.marked.eq(writing),
+            landing.sink.refused.eq(refused),
+            landing.sink.reason.eq(reason),
+        ]
+
+        # Writes.
+        lines = unpacker.source
+        self.comb += [
+            lines.connect(writes, keep={"valid", "ready", "dat", "address", "length", "mark"}),
+            writes.last.eq(lines.tail),
+        ]

@@ -1,0 +1,230 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From a strided descriptor to a sequence of (address, length) pieces."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import piece_layout, walk_layout
+
+from dibber.deposit.skip import Skip, start_layout
+
+# Nest ---------------------------------------------------------------------------------------------
+
+def run_layout():
+    """A block of the walk, or the part of it that belongs to the transfer.
+
+    `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
+    bounds, and then `left` bytes are there up to `high`. `room` is the distance to the next multiple
+    of `max_piece`, `whole` the longest piece that may start here.
+    """
+    return stream.EndpointDescription(
+        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("left", 64),
+         ("room", 13), ("whole", 13)])
+
+
+class Nest(LiteXModule):
+    """The loop nest: one run a cycle, innermost level first, 2 cycles from sink to source.
+
+    All three next addresses are added up at once and the counters pick one, so there is one adder
+    and one multiplexer in the loop, and no multiplication.
+
+    Attributes
+    ----------
+    sink      : Endpoint(start_layout), in
+    source    : Endpoint(run_layout), out    `last` on the last run of a walk
+    max_piece : Signal(13), in    bytes, a power of two
+    cancel    : Signal(), in      forget the walk that the run at `source` belongs to
+    """
+    def __init__(self):
+        self.sink      = sink   = stream.Endpoint(start_layout())
+        self.source    = source = stream.Endpoint(run_layout())
+        self.max_piece = Signal(13)
+        self.cancel    = Signal()
+
+        # # #
+
+        valid  = Signal()
+        state  = Record([(n, w) for n, w in start_layout().payload_layout])
+        joined = Signal()
+        final  = Signal()
+        move   = Signal()
+        forget = Signal()
+        self.comb += [
+            # When the last run stands at the source the nest may be in the next walk already.
+            forget.eq(self.cancel & ~(source.valid & source.last)),
+            final.eq(state.length <= state.run),
+            move.eq(valid & (~source.valid | source.ready)),
+            sink.ready.eq(~valid | (move & final)),
+        ]
+
+        # Next run: the innermost level that is not at its end steps, those below it start again.
+        base = [state.base0, state.base1, state.base2]
+        left = [state.left0, state.left1, state.left2]
+        def step(level):
+            following = base[level] + getattr(state, f"stride{level}")
+            return [
+                state.address.eq(following),
+                *[base[i].eq(following) for i in range(level + 1)],
+                *[left[i].eq(getattr(state, f"count{i}") - 1) for i in range(level)],
+                left[level].eq(left[level] - 1),
+            ]
+        self.sync += [
+            If(move,
+                state.length.eq(state.length - state.run),
+                state.run.eq(state.block),
+                joined.eq(0),
+                If(left[0] != 0, *step(0), joined.eq(state.joinable)
+                ).Elif(left[1] != 0, *step(1)
+                ).Elif(left[2] != 0, *step(2)
+                ).Else(state.over.eq(1)),
+                If(final, valid.eq(0))
+            ),
+            If(sink.valid & sink.ready,
+                valid.eq(1),
+                joined.eq(0),
+                *[getattr(state, n).eq(getattr(sink, n)) for n, _ in start_layout().payload_layout],
+            ).Elif(forget,
+                valid.eq(0)
+            )
+        ]
+
+        # Run: what the splitter needs is worked out here, off its loop.
+        mask = Signal(12)
+        at   = Signal(12)
+        room = Signal(13)
+        self.comb += [
+            mask.eq(self.max_piece - 1),
+            at.eq(state.address[:12] & mask),
+            room.eq(self.max_piece - at),
+        ]
+        self.sync += [
+            If(~source.valid | source.ready | forget,
+                source.valid.eq(valid & ~forget),
+            ),
+            If(~source.valid | source.ready,
+                source.last.eq(final),
+                source.address.eq(state.address),
+                source.length.eq(Mux(final, state.length, state.run)),
+                source.joined.eq(joined),
+                source.inside.eq(
+                    ~state.over & (state.address >= state.low) & (state.address <= state.high)),
+                source.left.eq(state.high - state.address),
+                source.room.eq(room),
+                # In the last stretch of a 4 KiB page a piece ends with the page.
+                source.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece)),
+            )
+        ]
+
+# Walker -------------------------------------------------------------------------------------------
+
+class Walker(LiteXModule):
+    """Turn a strided descriptor into pieces, one a cycle.
+
+    The nest is walked innermost first. Without levels the walk is one run of `length` bytes from
+    `address` + `skip`. Blocks of the innermost level that touch (stride 0 equals block) are merged
+    into one run. A run leaves whole when it has at most `max_piece` bytes and does not cross 4 KiB;
+    otherwise it is cut at multiples of `max_piece`, so that all pieces but its first are aligned.
+
+    A piece that is not within [low, high) is replaced by an error piece, which ends the transfer; so
+    is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at 2**64.
+
+    Attributes
+    ----------
+    sink      : Endpoint(walk_layout), in    length at least 1; counts and block of the levels used not 0
+    source    : Endpoint(piece_layout), out  `last` on the final piece
+    max_piece : Signal(13), in   bytes, a power of two from 128 to 4096 (PCIe: maximum payload or read request)
+    abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error piece
+
+    Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
+    set-up of a transfer runs while the former one is walked.
+    """
+    def __init__(self):
+        self.sink      = stream.Endpoint(walk_layout())
+        self.source    = source = stream.Endpoint(piece_layout())
+        self.max_piece = Signal(13)
+        self.abort     = Signal()
+
+        # # #
+
+        self.skip = Skip()
+        self.nest = Nest()
+        run       = self.nest.source
+        self.comb += [
+            self.sink.connect(self.skip.sink),
+            self.skip.source.connect(self.nest.sink),
+            self.nest.max_piece.eq(self.max_piece),
+        ]
+
+        # Splitter: the rest of a run, which grows while joined runs follow.
+        valid   = Signal()
+        address = Signal(64)
+        rest    = Signal(32)
+        left    = Signal(64)
+        inside  = Signal()
+        final   = Signal()
+        room    = Signal(13)
+        whole   = Signal(13)
+
+        closed  = Signal()  # nothing will be joined to this run any more
+        split   = Signal()
+        beyond  = Signal()
+        abort   = Signal()
+        error   = Signal()
+        free    = Signal()
+        emit    = Signal()
+        leave   = Signal()
+        cancel  = Signal()
+        absorb  = Signal()
+        load    = Signal()
+        self.comb += [
+            closed.eq(final | (run.valid & ~run.joined)),
+            split.eq(rest > whole),
+            beyond.eq(Mux(split, room, rest) > left),
+            # Once a last piece waits at the source this stage is in the next transfer.
+            abort.eq(self.abort & ~(source.valid & source.last)),
+            error.eq(~inside | beyond | abort),
+            free.eq(~source.valid | source.ready),
+            emit.eq(valid & free & (split | closed | abort)),
+            leave.eq(emit & (~split | error)),
+            cancel.eq(emit & error & ~final),
+            absorb.eq(run.valid & run.joined & ~cancel),
+            load.eq(run.valid & ~run.joined & (~valid | (leave & ~cancel))),
+            self.nest.cancel.eq(cancel),
+            run.ready.eq(absorb | load | cancel),
+        ]
+        self.sync += [
+            If(leave, valid.eq(0)),
+            If(emit & split,
+                # The next multiple of max_piece; pieces are aligned from there on.
+                address.eq((address | (self.max_piece - 1)) + 1),
+                left.eq(left - room),
+                room.eq(self.max_piece),
+                whole.eq(self.max_piece),
+            ),
+            rest.eq(rest - Mux(emit & split, room, 0) + Mux(absorb, run.length, 0)),
+            If(absorb, final.eq(run.last)),
+            If(load,
+                valid.eq(1),
+                address.eq(run.address),
+                rest.eq(run.length),
+                left.eq(run.left),
+                inside.eq(run.inside),
+                final.eq(run.last),
+                room.eq(run.room),
+                whole.eq(run.whole),
+            ),
+        ]
+
+        # Piece.
+        self.sync += If(free,
+            source.valid.eq(emit),
+            source.address.eq(address),
+            source.length.eq(Mux(error, 0, Mux(split, room, rest))),
+            source.error.eq(error),
+            source.last.eq(error | (final & ~split)),
+        )

@@ -1,0 +1,68 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The region table: the whole key must match, the answer comes 2 cycles later, one a cycle."""
+
+from random import Random
+
+from migen import *
+
+from dibber.deposit.regions import RegionTable
+
+from compiled import run_simulation
+
+ANSWER = ("found", "base", "length", "rights", "owner")
+
+
+def write(table, key, base=0, length=0, rights=0, owner=0, valid=1):
+    for name, value in dict(index=key % 64, key=key, base=base, length=length, rights=rights, owner=owner,
+        valid=valid, write=1).items():
+        yield getattr(table, name).eq(value)
+    yield
+    yield table.write.eq(0)
+
+
+def look(port, keys, answers):
+    """Ask for a key in each cycle; answers by cycle of the question."""
+    for n in range(len(keys) + 3):
+        yield port.valid.eq(int(n < len(keys)))
+        yield port.key.eq(keys[n] if n < len(keys) else 0)
+        yield
+        assert (yield port.done) == int(n >= 2 and n < len(keys) + 2)
+        if (yield port.done):
+            values = []
+            for name in ANSWER:
+                values.append((yield getattr(port, name)))
+            answers.append(tuple(values))
+
+
+def test_every_entry_on_both_ports():
+    random  = Random(1)
+    entries = {}
+    for index in range(64):
+        key = index | random.randrange(1, 2**24) << 8
+        entries[key] = (random.getrandbits(64), random.getrandbits(64), random.getrandbits(4), random.getrandbits(8))
+    keys  = list(entries)
+    other = [key ^ 0x100 for key in keys]
+    table, answers = RegionTable(), ([], [])
+    def test():
+        for key, entry in entries.items():
+            yield from write(table, key, *entry)
+        yield
+        yield from look(table.ports[0], keys + other, answers[0])
+        yield from look(table.ports[1], other + keys, answers[1])
+    run_simulation(table, [test()])
+    good = [(1,) + entries[key] for key in keys]
+    assert answers[0][:64] == answers[1][64:] == good
+    assert not any(a[0] for a in answers[0][64:] + answers[1][:64])
+
+
+def test_empty_and_removed_entries_are_not_found():
+    table, answers = RegionTable(), []
+    def test():
+        yield from write(table, 0x705, 1, 2, 3, 4)
+        yield from write(table, 0x705, 1, 2, 3, 4, valid=0)
+        yield
+        yield from look(table.ports[0], [0x705, 5, 0, 9], answers)
+    run_simulation(table, [test()])
+    assert [a[0] for a in answers] == [0, 0, 0, 0]
