@@ -53,7 +53,9 @@ void transfer_start(uint32_t tag)
 	REG_WRITE(JOB_SLOT, FIELD_PUT(JOB_SLOT, SLOT, tag % DIBBER_SLOTS) |
 			    FIELD_PUT(JOB_SLOT, ENDPOINT, tag / DIBBER_SLOTS));
 	REG_WRITE(JOB_FLOW, FIELD_PUT(JOB_FLOW, PSN, transfer->first & 0xffff) |
-			    FIELD_PUT(JOB_FLOW, INCARNATION, flow->incarnation));
+			    FIELD_PUT(JOB_FLOW, INCARNATION, flow->incarnation) |
+			    FIELD_PUT(JOB_FLOW, NODE, transfer->node));
+	REG_WRITE(JOB_LENGTH, transfer->length);
 	REG_WRITE(JOB_SKIP, 0);
 	REG_WRITE(JOB_START, tag);
 	space--;

@@ -78,9 +78,13 @@ def payload_layout(data_width):
     return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
 
 def job_layout():
-    """A send job from the control program. `skip` is a multiple of PACKET_PAYLOAD."""
+    """A send job from the control program. `skip` is a multiple of PACKET_PAYLOAD.
+
+    `node` and `length` are what the control program checked; the slot's own are not used.
+    """
     return EndpointDescription(
-        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("skip", 32), ("tag", 8)])
+        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("node", 8), ("length", 32),
+         ("skip", 32), ("tag", 8)])
 
 def job_done_layout():
     """Its end: `status` as enum status, `psn` the next free one."""

@@ -197,7 +197,7 @@ void fake_write(uint32_t address, uint32_t value)
 		if (!REG(JOB_SPACE))
 			abort();
 		REG(JOB_SPACE)--;
-		log_write(offset, value, &REG(JOB_SLOT), 3);
+		log_write(offset, value, &REG(JOB_SLOT), 4);
 		break;
 	case DIBBER_MCP_JOB_DONE_POP:
 		pop(FIFO_JOB_DONE);

@@ -23,7 +23,7 @@ SCALARS  = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
 JOB_DONE, REFUSAL, ARRIVAL = range(3)  # FIFOs of the fake
 
-Job   = namedtuple("Job", "tag endpoint slot psn incarnation skip")
+Job   = namedtuple("Job", "tag endpoint slot psn incarnation node length skip")
 Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
 
 # Structures ---------------------------------------------------------------------------------------
@@ -121,7 +121,8 @@ class Fake:
             words, value = entry.words, entry.value
             match self.names[entry.offset]:
                 case "JOB_START":
-                    self.jobs.append(Job(value, words[0] >> 8, words[0] & 0xff, words[1] & 0xffff, words[1] >> 16, words[2]))
+                    self.jobs.append(Job(value, words[0] >> 8, words[0] & 0xff, words[1] & 0xffff,
+                                         words[1] >> 16 & 0xff, words[1] >> 24, words[2], words[3]))
                 case "FLOW_RESET":
                     self.resets.append((value & 0xff, value >> 8))
                 case "REGION_WRITE":

@@ -61,8 +61,8 @@ class WiredCard(Card):
         job  = self.jobs.pop(0)
         base = (job.endpoint*C.SLOTS + job.slot)*C.SLOT_BYTES
         slot = bytes(self.slots[base:base + C.SLOT_BYTES])
-        node, length, cookie = slot[4], int.from_bytes(slot[8:12], "little"), int.from_bytes(slot[12:16], "little")
-        packets = max(1, -(-length//C.PACKET_PAYLOAD))
+        node, cookie = job.node, int.from_bytes(slot[12:16], "little")
+        packets = max(1, -(-job.length//C.PACKET_PAYLOAD))
         status, sent = self.fails.get(cookie, (0, packets))
         for index in range(sent):
             self.buffer.append(Packet(node, job.incarnation, (job.psn + index) % 65536, cookie, index,

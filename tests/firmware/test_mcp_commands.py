@@ -232,12 +232,9 @@ def test_random_commands_each_end_once_and_nothing_is_lost(seed):
         card.step(4)
         for job in card.jobs:
             card["JOB_SPACE"] += 1
-            base   = (job.endpoint*C.SLOTS + job.slot)*C.SLOT_BYTES
-            length = int.from_bytes(bytes(card.slots[base + 8:base + 12]), "little")
-            node   = card.slots[base + 4]
-            end    = job.psn + max(1, -(-length//C.PACKET_PAYLOAD))
+            end = job.psn + max(1, -(-job.length//C.PACKET_PAYLOAD))
             card.job_done(job.tag, end)
-            card.ack(node, end - 1)
+            card.ack(job.node, end - 1)
             card.step(2)
         card.jobs = []
         for entry in card.entries():

@@ -155,7 +155,7 @@ class SendEngine(LiteXModule):
         # Command.
         flags   = fetch.member("flags")
         levels  = fetch.member("levels")
-        total   = fetch.member("length")
+        total   = jobs.length
         key     = fetch.member("source", "key")
         block   = fetch.member("source", "block")
         offset  = fetch.member("source", "offset")
@@ -244,7 +244,7 @@ class SendEngine(LiteXModule):
             *[getattr(walk, f"stride{i}").eq(stride[i]) for i in range(C.LEVELS)],
             *[getattr(walk, f"count{i}").eq(count[i]) for i in range(C.LEVELS)],
 
-            transfers.sink.node.eq(fetch.member("node")),
+            transfers.sink.node.eq(jobs.node),
             transfers.sink.incarnation.eq(jobs.incarnation),
             transfers.sink.psn.eq(jobs.psn),
             transfers.sink.levels.eq(outer),

@@ -11,8 +11,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import serial_rx_layout, serial_tx_layout, word_layout
-from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, K_COMMA, K_END, K_END_BAD,
-    K_START, flow_word, start_word)
+from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, FLOW_REPEATS,
+    FLOW_REPEAT_WORDS, K_COMMA, K_END, K_END_BAD, K_START, flow_word, start_word)
 from dibber.packet.crc import crc8
 
 # Transmitter --------------------------------------------------------------------------------------
@@ -66,17 +66,19 @@ class LinkTransmitter(LiteXModule):
             ] for n, sink in enumerate(sinks)}),
         ]
 
-        # Flow state: at once when it changes, and at least once in FLOW_PERIOD_WORDS.
+        # Flow state: at once when it changes, soon again, and at least once in FLOW_PERIOD_WORDS.
         step = Signal()  # the output register takes a word
         data = Signal(32)
         k    = Signal(4)
         due  = Signal()
         told = Signal(8)
         age  = Signal(max=FLOW_PERIOD_WORDS)
+        soon = Signal(max=FLOW_REPEATS + 1)  # quick repeats still to come
         flow = Signal()  # it is a flow word
         self.comb += [
             step.eq(~source.valid | source.ready),
-            due.eq((self.flow != told) | (age == FLOW_PERIOD_WORDS - 1)),
+            due.eq((self.flow != told) | (age == FLOW_PERIOD_WORDS - 1) |
+                ((soon != 0) & (age >= FLOW_REPEAT_WORDS - 1))),
         ]
         self.sync += If(step,
             source.valid.eq(1),
@@ -86,6 +88,11 @@ class LinkTransmitter(LiteXModule):
             If(flow,
                 age.eq(0),
                 told.eq(self.flow),
+                If(self.flow != told,
+                    soon.eq(FLOW_REPEATS)
+                ).Elif(soon != 0,
+                    soon.eq(soon - 1)
+                ),
             ),
         )
 

@@ -15,8 +15,13 @@ FLOW_FILL = 0xb5  # D21.5: an edge at every bit, which keeps the clock recovery 
 
 FIRST_IS_K = 0b0001  # `k` flags of every control word
 
-# A flow word is sent at least this often, and a link on which none was seen for so long is down.
-FLOW_PERIOD_WORDS = 64
+# A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession, so that
+# a lost STOP is made good within the slack buffer's headroom, and then at least this often.
+FLOW_PERIOD_WORDS = 256
+FLOW_REPEATS      = 3
+FLOW_REPEAT_WORDS = 16
+
+# A link on which no flow word was seen for so long is down.
 SILENCE_WORDS     = 4096
 
 HEAR_BIT = 7  # of the flow symbol: "I hear you"

@@ -62,8 +62,10 @@ class Path:
         self.slots   = {}
         self.jobs    = []
         for n, (data, fields) in enumerate(jobs):
-            fields = dict(endpoint=2, slot=n, psn=10*n, incarnation=5, skip=0, tag=n) | fields
-            self.slots[fields["endpoint"]*C.SLOTS + fields["slot"]] = data
+            # Node and length come with the job; the slot names another node by now.
+            length = int.from_bytes(data[COMMAND["length"].offset:][:4], "little")
+            fields = dict(endpoint=2, slot=n, psn=10*n, incarnation=5, node=1, length=length, skip=0, tag=n) | fields
+            self.slots[fields["endpoint"]*C.SLOTS + fields["slot"]] = data[:4] + b"\x09" + data[5:]
             self.jobs.append(fields)
         send, scatter = self.dut.send, self.dut.scatter
         self.reads  = HostRead(send.reads, send.completions, memory, self.random, latency, fault=fault)
@@ -255,6 +257,12 @@ def test_bad_jobs_end_with_their_reason(data_width):
     assert path.ended == ended
     assert [p[2] for p in path.packets] == [10*n for n in range(1, len(jobs), 2)]
     assert path.lines == []
+
+
+def test_the_length_is_the_jobs_whatever_the_slot_says_by_now():
+    put  = command((1, 0, 0, (), ()), (2, 0, 0, (), ()), 24)
+    path = Path([(put[:8] + bytes(4) + put[12:], dict(length=24))], 64).run(lambda p: p.done)
+    assert [packet[-1] for packet in path.packets] == [24]
 
 
 def test_a_read_error_ends_the_transfer_without_a_last_packet():

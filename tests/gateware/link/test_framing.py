@@ -10,6 +10,7 @@ import pytest
 from migen import *
 
 from dibber.link.framing import LinkReceiver, LinkTransmitter
+from dibber.link.symbols import FLOW_PERIOD_WORDS, FLOW_REPEAT_WORDS, FLOW_REPEATS
 
 from gateware.models.compiled import run_simulation
 from gateware.models.cable import cable, play
@@ -64,9 +65,9 @@ def test_packets_are_framed_as_the_model_says(seed):
             [(words, not bad) for words, bad in packets[channel]]
 
 
-def test_flow_words_come_every_64_words_and_at_once_when_they_change(seed):
+def test_flow_words_come_at_once_when_they_change_soon_again_and_every_256_words(seed):
     random = Random(seed)
-    sender = Sender(random, [[], [(random_words(random, 2)*400, False)]])
+    sender = Sender(random, [[], [(random_words(random, 2)*500, False)]])
     changed = []
 
     def change():
@@ -74,14 +75,15 @@ def test_flow_words_come_every_64_words_and_at_once_when_they_change(seed):
             yield
         yield sender.dut.flow.eq(0x82)
         changed.append(len(sender.log))
-        for _ in range(200):
+        for _ in range(600):
             yield
 
     sender.run(change())
     flows = [i for i, (data, k) in enumerate(sender.log) if k and data & 0xff == 0xbc]
-    assert max(b - a for a, b in zip(flows, flows[1:])) == 64
-    seen = next(i for i, word in enumerate(sender.log) if word == flow_word(0x82))
-    assert seen - changed[0] <= 3
+    assert max(b - a for a, b in zip(flows, flows[1:])) == FLOW_PERIOD_WORDS
+    told = [i for i, word in enumerate(sender.log) if word == flow_word(0x82)]
+    assert told[0] - changed[0] <= 3
+    assert told[FLOW_REPEATS] - told[0] <= FLOW_REPEATS*FLOW_REPEAT_WORDS
 
 
 def test_control_goes_first_at_packet_boundaries(seed):

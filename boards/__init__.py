@@ -1,0 +1,2 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The simulated board: the core with its two PHYs turned into ports of a Verilog module.
+
+    python boards/sim.py --data-width 128 --clock 125e6 --output DIRECTORY
+
+writes `dibber_card.v`, the initial contents of memories if there are any, and `dibber_card.f`, the list
+of Verilog files for Verilator. A file whose text would not change is left alone. What drives the
+ports, PCIe host and cable, is in hw/sim.
+
+Ports of `dibber_card` (dw: data width):
+
+    sys_clk, sys_rst
+    pcie_rx_{valid,ready,first,last}, pcie_rx_dat[dw], pcie_rx_be[dw/8]     in    TLPs from the host
+    pcie_tx_{valid,ready,first,last}, pcie_tx_dat[dw], pcie_tx_be[dw/8]     out   TLPs to the host
+    pcie_id[16]                                    in    bus, device, function
+    pcie_max_payload[16], pcie_max_request[16]     in    bytes
+    pcie_extended_tags, pcie_msix_enable           in    configuration space bits
+    serial_tx_data[32], serial_tx_k[4]             out   four symbols, the first in the low bits
+    serial_tx_ready                                in    takes them
+    serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
+    serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
+    serial_rx_signal                               in    the receiver sees a signal
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "gateware"))
+
+from migen import *
+
+from litex.gen import *
+from litex.gen.fhdl.verilog import convert
+
+from litex.soc.interconnect import stream
+
+from litepcie.common import get_bar_mask, msi_layout, phy_layout
+
+from dibber.core import DibberCore
+from dibber.interface.description import C
+from dibber.layouts import serial_rx_layout, serial_tx_layout
+
+# Platform -----------------------------------------------------------------------------------------
+
+class SourceList:
+    """What the processor needs of a platform: a place to put its Verilog."""
+    def __init__(self):
+        self.sources = []
+
+    def add_source(self, path):
+        self.sources.append(str(path))
+
+# PHYs ---------------------------------------------------------------------------------------------
+
+class SimPCIePHY(LiteXModule):
+    """A LitePCIe PHY whose hard IP is the simulator's host model.
+
+    Attributes
+    ----------
+    sink, source     : Endpoint(phy_layout), as LitePCIe's PHYs have them
+    id, max_payload_size, max_request_size, extended_tags, msix_enable : configuration space
+    """
+    endianness    = "big"  # Each dword's bytes are swapped, as by the 7-series hard IP.
+    qword_aligned = False
+
+    def __init__(self, data_width):
+        self.data_width       = data_width
+        self.sink             = stream.Endpoint(phy_layout(data_width))
+        self.source           = stream.Endpoint(phy_layout(data_width))
+        self.msi              = stream.Endpoint(msi_layout())
+        self.bar0_size        = C.BAR0_SIZE
+        self.bar0_mask        = get_bar_mask(C.BAR0_SIZE)
+        self.id               = Signal(16, name_override="pcie_id")
+        self.max_payload_size = Signal(16, name_override="pcie_max_payload")
+        self.max_request_size = Signal(16, name_override="pcie_max_request")
+        self.extended_tags    = Signal(name_override="pcie_extended_tags")
+        self.msix_enable      = Signal(name_override="pcie_msix_enable")
+
+class SimSerialPHY(LiteXModule):
+    """A transceiver whose analogue half is the simulator's cable."""
+    def __init__(self):
+        self.sink   = stream.Endpoint(serial_tx_layout())
+        self.source = stream.Endpoint(serial_rx_layout())
+        self.signal = Signal(name_override="serial_rx_signal")
+
+# Card ---------------------------------------------------------------------------------------------
+
+class SimCard(LiteXModule):
+    """The core and its ports. `ios` is the set of signals that become ports."""
+    def __init__(self, platform, data_width, clock_hz):
+        self.cd_sys = ClockDomain()
+        self.pcie   = SimPCIePHY(data_width)
+        self.serial = SimSerialPHY()
+        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz)
+        self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
+
+        # # #
+
+        def port(signal, name):
+            """The signal of a PHY under the port's name."""
+            signal.name_override = name
+            self.ios.add(signal)
+
+        for prefix, endpoint in [("pcie_rx", self.pcie.source), ("pcie_tx", self.pcie.sink)]:
+            for name in ["valid", "ready", "first", "last", "dat", "be"]:
+                port(getattr(endpoint, name), f"{prefix}_{name}")
+        for name in ["ready", "data", "k"]:
+            port(getattr(self.serial.sink, name), f"serial_tx_{name}")
+        for name in ["valid", "data", "k", "code_error", "disparity_error"]:
+            port(getattr(self.serial.source, name), f"serial_rx_{name}")
+        self.ios |= {
+            self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
+            self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal}
+
+# Build --------------------------------------------------------------------------------------------
+
+def write_if_changed(path, text):
+    """Write a file unless it has this text already, so that nothing is built again for nothing."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+def generate(output, data_width, clock_hz):
+    """Write the Verilog of a card into the directory `output`."""
+    output.mkdir(parents=True, exist_ok=True)
+    platform = SourceList()
+    card     = SimCard(platform, data_width, clock_hz)
+    # A block for each combinatorial signal: Verilator takes Migen's assignments for blocking ones, and
+    # then a block of several signals that depend on one another would be wrong.
+    verilog  = convert(card, card.ios, name="dibber_card", regular_comb=False)
+    text     = verilog.main_source
+    for name, contents in verilog.data_files.items():
+        write_if_changed(output / name, contents)
+        # The simulator may run in any directory.
+        text = text.replace(f'$readmemh("{name}"', f'$readmemh("{(output / name).resolve()}"')
+    # LiteX dates its output; without the date an unchanged design gives an unchanged file.
+    text = "\n".join(line for line in text.splitlines()
+        if not line.startswith("// Date") and "Auto-Generated by LiteX" not in line)
+    write_if_changed(output / "dibber_card.v", text + "\n")
+    sources = [str((output / "dibber_card.v").resolve())] + platform.sources
+    write_if_changed(output / "dibber_card.f", "\n".join(sources) + "\n")
+
+def main():
+    parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated card.")
+    parser.add_argument("--data-width", type=int, choices=[64, 128], default=128, help="bits of the data path")
+    parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")
+    parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
+    args = parser.parse_args()
+    generate(args.output, args.data_width, args.clock)
+
+if __name__ == "__main__":
+    main()

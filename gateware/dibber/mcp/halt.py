@@ -1,0 +1,94 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Stopping the engines under a running host and a running link."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import word_layout
+
+# Cutter -------------------------------------------------------------------------------------------
+
+class Cutter(LiteXModule):
+    """Ends the packet under way as bad when what feeds it is reset, so that the link does not wait for the rest.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(word_layout)
+    reset        : Signal(), in   whatever feeds the sink is being reset
+    """
+    def __init__(self):
+        self.sink   = sink   = stream.Endpoint(word_layout())
+        self.source = source = stream.Endpoint(word_layout())
+        self.reset  = Signal()
+
+        # # #
+
+        inside  = Signal()
+        channel = Signal(len(source.channel))
+        self.sync += If(source.valid & source.ready,
+            inside.eq(~source.last),
+            channel.eq(source.channel),
+        )
+        self.comb += If(self.reset,
+            source.valid.eq(inside),
+            source.last.eq(1),
+            source.bad.eq(1),
+            source.channel.eq(channel),
+        ).Else(
+            sink.connect(source)
+        )
+
+# Halt ---------------------------------------------------------------------------------------------
+
+class Halt(LiteXModule):
+    """What happens when MCP_CONTROL.run changes.
+
+    Without `run` the processor and the sending engines are reset, and every entry of the region table
+    is emptied before they may start again: nothing that was granted to the last program is granted to
+    the next. The receiving engine keeps going, because others depend on it. It ends the packets that
+    it has begun, refuses those that find no region any more, and keeps the expected sequence numbers:
+    without them a late duplicate would be executed.
+
+    Parameters
+    ----------
+    regions : entries of the region table
+
+    Attributes
+    ----------
+    run   : Signal(), in    MCP_CONTROL.run
+    reset : Signal(), out   of the processor, its registers, the doorbells and the sending engines
+    clear : Signal(), out   empty entry `index` of the region table
+    index : Signal, out
+
+    After power-up everything is halted. A halt takes `regions` cycles at least, however short `run` was 0.
+    """
+    def __init__(self, regions):
+        self.run   = Signal()
+        self.reset = Signal()
+        self.clear = Signal()
+        self.index = index = Signal(max=regions)
+
+        # # #
+
+        self.fsm = fsm = FSM(reset_state="CLEAR")
+        fsm.act("CLEAR",
+            self.reset.eq(1),
+            self.clear.eq(1),
+            NextValue(index, index + 1),
+            If(index == regions - 1,
+                NextValue(index, 0),
+                NextState("HALTED")
+            )
+        )
+        fsm.act("HALTED",
+            self.reset.eq(1),
+            If(self.run, NextState("RUNNING"))
+        )
+        fsm.act("RUNNING",
+            If(~self.run, NextState("CLEAR"))
+        )

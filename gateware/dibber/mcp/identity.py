@@ -1,0 +1,138 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Bank `host`: who the card is, and its counters."""
+
+import pathlib
+import zlib
+
+from migen import *
+
+from litex.gen import *
+
+from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
+from dibber.interface.registers import RegisterBank
+
+FEATURES = 0
+
+# Build --------------------------------------------------------------------------------------------
+
+def source_crc(folder=pathlib.Path(__file__).parents[1]):
+    """CRC-32 over the names and contents of the gateware's Python sources, in the order of names."""
+    crc = 0
+    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):
+        crc = zlib.crc32(path.relative_to(folder).as_posix().encode(), crc)
+        crc = zlib.crc32(path.read_bytes(), crc)
+    return crc
+
+def collect_counters(*sources):
+    """Join the pulses of all layers; every counter of the description has exactly one source.
+
+    Parameters
+    ----------
+    sources : dicts of counter name -> Signal() that is 1 for each cycle that counts
+    """
+    pulses = {}
+    for source in sources:
+        for name, pulse in source.items():
+            if name in pulses:
+                raise ValueError(f"counter {name} has two sources")
+            pulses[name] = pulse
+    known = {name for name, _ in COUNTERS}
+    if pulses.keys() != known:
+        raise ValueError(f"counters without a source: {sorted(known - pulses.keys())}; "
+                         f"not described: {sorted(pulses.keys() - known)}")
+    return pulses
+
+# Host Registers -----------------------------------------------------------------------------------
+
+class HostRegisters(LiteXModule):
+    """Identity, host control and counters.
+
+    Counters keep counting while the control program is held in reset, and wrap.
+
+    Parameters
+    ----------
+    data_width : bits of a line, and of the data path
+    clock_hz   : frequency of `sys`
+    counters   : dict of counter name -> Signal(), from `collect_counters`
+
+    Attributes
+    ----------
+    port         : line_port(data_width), from HOST_BASE
+    cycles       : Signal(64), out   the card's clock, from power-up
+    run          : Signal(), out     MCP_CONTROL.run
+    node_id      : Signal(16), out
+    shown        : dict of Signal(32), out   the host registers that the control program sees
+    mcp_state    : Signal(8), in
+    mcp_identity : Signal(32), in
+    max_payload, max_request : Signal(16), in   bytes
+    link_state   : Signal(4), in     enum link_state
+    link_signal  : Signal(), in
+    link_stopped : Signal(3), in
+    """
+    def __init__(self, data_width, clock_hz, counters):
+        self.cycles       = Signal(64)
+        self.run          = Signal()
+        self.node_id      = Signal(16)
+        self.mcp_state    = Signal(8)
+        self.mcp_identity = Signal(32)
+        self.max_payload  = Signal(16)
+        self.max_request  = Signal(16)
+        self.link_state   = Signal(4)
+        self.link_signal  = Signal()
+        self.link_stopped = Signal(3)
+
+        # # #
+
+        self.bank  = bank = RegisterBank(HOST, data_width)
+        self.port  = bank.port
+        status     = bank.status
+        storage    = {name: signals[0] for name, signals in bank.storage.items()}
+        self.shown = {name: storage[name] for name in
+            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]}
+
+        # Identity ---------------------------------------------------------------------------------
+
+        # One number, not a field at a time: Verilog never runs a process that reads only constants.
+        geometry = dict(endpoints=C.ENDPOINTS, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
+        self.comb += [
+            status["MAGIC"][0].eq(C.MAGIC),
+            status["INTERFACE_VERSION"][0].eq(INTERFACE.version_word),
+            status["INTERFACE_HASH"][0].eq(INTERFACE.hash),
+            status["FEATURES"][0].eq(FEATURES),
+            status["BUILD"][0].eq(source_crc()),
+            status["CLOCK_HZ"][0].eq(int(clock_hz)),
+            status["GEOMETRY"][0].eq(sum(geometry[f.name] << f.lsb for f in HOST["GEOMETRY"].fields)),
+            status["DATA_WIDTH"][0].eq(data_width),
+        ]
+
+        # Control ----------------------------------------------------------------------------------
+
+        pcie = bank.fields(HOST, "PCIE_STATUS")
+        link = bank.fields(HOST, "LINK_STATUS")
+        self.comb += [
+            self.run.eq(storage["MCP_CONTROL"][0]),
+            self.node_id.eq(storage["NODE_ID"]),
+            status["MCP_STATE"][0].eq(Mux(self.run, self.mcp_state, MCP_STATE.RESET)),
+            status["MCP_IDENTITY"][0].eq(Mux(self.run, self.mcp_identity, 0)),
+            pcie["max_payload"].eq(self.max_payload),
+            pcie["max_request"].eq(self.max_request),
+            link["state"].eq(self.link_state),
+            link["signal"].eq(self.link_signal),
+            link["stopped"].eq(self.link_stopped),
+        ]
+
+        # Clock ------------------------------------------------------------------------------------
+
+        self.comb += status["CYCLES_LOW"][0].eq(self.cycles[:32])
+        self.sync += [
+            self.cycles.eq(self.cycles + 1),
+            If(bank.read["CYCLES_LOW"][0], status["CYCLES_HIGH"][0].eq(self.cycles[32:])),
+        ]
+
+        # Counters ---------------------------------------------------------------------------------
+
+        for name, pulse in counters.items():
+            count = status[f"COUNT_{name}"][0]
+            self.sync += count.eq(count + pulse)

@@ -1,0 +1,158 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The processor of the control program, and what it can reach."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.cores.cpu.vexriscv.core import VexRiscv
+from litex.soc.interconnect import wishbone
+
+from dibber.interface.description import C
+from dibber.interface.registers import line_port
+from dibber.layouts import slot_port
+from dibber.mcp.sram import SharedSRAM
+
+# Bridges ------------------------------------------------------------------------------------------
+
+class RegisterBridge(LiteXModule):
+    """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3.
+
+    Attributes
+    ----------
+    bus  : wishbone.Interface, in
+    port : line_port(32), out      word addressed
+    """
+    def __init__(self):
+        self.bus  = bus  = wishbone.Interface(data_width=32, adr_width=30)
+        self.port = port = line_port(32)
+
+        # # #
+
+        request = bus.cyc & bus.stb
+        waiting = Signal(2)
+        self.sync += waiting.eq(Cat(port.re, waiting[0]))
+        self.comb += [
+            port.adr.eq(bus.adr),
+            port.dat_w.eq(bus.dat_w),
+            port.be.eq(bus.sel),
+            port.we.eq(request & bus.we),
+            port.re.eq(request & ~bus.we & (waiting == 0)),
+            bus.dat_r.eq(port.dat_r),
+            bus.ack.eq(request & (bus.we | waiting[1])),
+        ]
+
+class SlotBridge(LiteXModule):
+    """Wishbone loads from the command slots; stores are ignored.
+
+    Attributes
+    ----------
+    bus    : wishbone.Interface, in
+    reader : slot_port(data_width), out
+
+    Cycles: a load takes 3, and what the other readers of the slots make it wait.
+    """
+    def __init__(self, data_width):
+        self.bus    = bus    = wishbone.Interface(data_width=32, adr_width=30)
+        self.reader = reader = slot_port(data_width)
+
+        # # #
+
+        request   = bus.cyc & bus.stb
+        waiting   = Signal(2)
+        words     = data_width//32
+        word_bits = words.bit_length() - 1
+        self.sync += waiting.eq(Cat(reader.valid & reader.ready, waiting[0]))
+        self.comb += [
+            reader.valid.eq(request & ~bus.we & (waiting == 0)),
+            reader.adr.eq(bus.adr[word_bits:]),
+            bus.dat_r.eq(Array(reader.dat_r[32*n:32*n + 32] for n in range(words))[bus.adr[:word_bits]]),
+            bus.ack.eq(request & (bus.we | waiting[1])),
+        ]
+
+# Decoder ------------------------------------------------------------------------------------------
+
+class Decoder(LiteXModule):
+    """A wishbone master to the slave whose predicate of the address holds; 0 where none does.
+
+    Unlike wishbone.Decoder it answers every access, and so the processor never hangs on one.
+
+    Parameters
+    ----------
+    master : wishbone.Interface
+    slaves : list of (function of the word address, wishbone.Interface)
+    """
+    def __init__(self, master, slaves):
+        hits = []
+        for n, (inside, slave) in enumerate(slaves):
+            hit = Signal(name=f"hit{n}")
+            hits.append(hit)
+            self.comb += [
+                hit.eq(inside(master.adr)),
+                master.connect(slave, omit={"cyc", "dat_r", "ack", "err"}),
+                slave.cyc.eq(master.cyc & hit),
+                If(hit,
+                    master.dat_r.eq(slave.dat_r),
+                    master.ack.eq(slave.ack),
+                ),
+            ]
+        self.comb += If(Cat(*hits) == 0, master.ack.eq(master.cyc & master.stb))
+
+# Processor ----------------------------------------------------------------------------------------
+
+class Processor(LiteXModule):
+    """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM.
+
+    Memory from 0x8000_0000 up is not cached; the data cache writes through, so that the host sees
+    what the program wrote, and does not snoop, so that the program must not wait in SRAM for what
+    the host writes. It takes no interrupts: the control program is one loop that reads EVENTS.
+
+    Fetch and load of an address where nothing is are answered with 0, which is an illegal
+    instruction: a lost program traps instead of hanging.
+
+    Parameters
+    ----------
+    platform   : gets the processor's Verilog by `add_source`
+    data_width : bits of the host's lines
+
+    Attributes
+    ----------
+    reset     : Signal(), in             holds the processor at address 0, its caches empty
+    firmware  : line_port(data_width)    the host's window on the SRAM
+    registers : line_port(32), out       at MCP_REGISTER_BASE
+    reader    : slot_port(data_width), out   of the command slots, at MCP_SLOT_BASE
+    """
+    def __init__(self, platform, data_width):
+        self.reset = Signal()
+
+        # # #
+
+        self.cpu = cpu = VexRiscv(platform, variant="full")
+        cpu.set_reset_address(0)
+        self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
+        self.bridge    = RegisterBridge()
+        self.slots     = SlotBridge(data_width)
+        self.firmware  = self.sram.port
+        self.registers = self.bridge.port
+        self.reader    = self.slots.reader
+        self.comb += cpu.reset.eq(self.reset)
+
+        # Address Map ------------------------------------------------------------------------------
+
+        def within(base, size):
+            """Decoder of wishbone addresses (in words) in [base, base + size)."""
+            assert size & (size - 1) == 0 and base % size == 0
+            bits = (size//4).bit_length() - 1
+            return lambda adr: adr[bits:] == (base//4 >> bits)
+
+        sram      = within(0, C.SRAM_SIZE)
+        registers = within(C.MCP_REGISTER_BASE, 0x1000)
+        slots     = within(C.MCP_SLOT_BASE, C.ENDPOINTS*C.SLOTS*C.SLOT_BYTES)
+        self.decoder = Decoder(cpu.dbus, [
+            (sram,      self.sram.dbus),
+            (registers, self.bridge.bus),
+            (slots,     self.slots.bus),
+        ])
+        self.fetch_decoder = Decoder(cpu.ibus, [(sram, self.sram.ibus)])

@@ -1,0 +1,203 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The control program's registers: the engines as it sees them."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, MCP
+from dibber.interface.registers import RegisterBank
+from dibber.layouts import arrival_layout, job_done_layout, job_layout, post_layout
+from dibber.packet.flow import flow_reset_layout, refusal_layout
+
+# Queues -------------------------------------------------------------------------------------------
+
+JOBS     = 8   # send jobs that may wait
+RESULTS  = 16  # job ends, refusals and arrivals that may wait for the control program
+
+# MCP Registers ------------------------------------------------------------------------------------
+
+class ControlRegisters(LiteXModule):
+    """Bank `mcp`: event bits, the clock, and a queue in front of or behind each engine.
+
+    The program looks at JOB_SPACE and POST_SPACE before it queues; what it queues without space is
+    lost. A full queue of results makes its engine wait, as far back as the link's STOP.
+
+    Parameters
+    ----------
+    host      : dict of Signal(32), the host registers shown here: NODE_ID, ADMIN_CQ_*, ADMIN_VECTOR
+    pages     : EndpointPages
+    cycles    : Signal(64), the card's clock
+    endpoints : how many
+
+    Attributes
+    ----------
+    port       : line_port(32)                        the processor's
+    jobs       : Endpoint(job_layout), out            to the send engine
+    job_done   : Endpoint(job_done_layout), in
+    refusals   : Endpoint(refusal_layout), in
+    arrivals   : Endpoint(arrival_layout), in
+    posts      : Endpoint(post_layout), out           to the host side's queue; `ready` is ignored
+    post_space : Signal(8), in                        room in that queue
+    acked      : list of Signal(16), in               the last PSN acknowledged by each node
+    changed    : Signal(NODES), in                    pulses: `acked` of this node moved
+    flow_reset : Record(flow_reset_layout), out
+    region     : Record, out                          `we` for one cycle: the entry for `index`
+    state      : Signal(8), out                       register STATE
+    identity   : Signal(32), out                      register IDENTITY
+    """
+    def __init__(self, host, pages, cycles, endpoints=C.ENDPOINTS):
+        self.jobs       = stream.Endpoint(job_layout())
+        self.job_done   = stream.Endpoint(job_done_layout())
+        self.refusals   = stream.Endpoint(refusal_layout())
+        self.arrivals   = stream.Endpoint(arrival_layout())
+        self.posts      = stream.Endpoint(post_layout())
+        self.post_space = Signal(8)
+        self.acked      = [Signal(16, name=f"acked{n}") for n in range(C.NODES)]
+        self.changed    = Signal(C.NODES)
+        self.flow_reset = Record(flow_reset_layout())
+        self.region     = Record([
+            ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
+            ("rights", 4), ("owner", 8), ("valid", 1)])
+        self.state      = Signal(8)
+        self.identity   = Signal(32)
+
+        # # #
+
+        self.bank = bank = RegisterBank(MCP, 32)
+        self.port = bank.port
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = bank.fields(MCP, "EVENTS")
+
+        # State ------------------------------------------------------------------------------------
+
+        self.comb += [
+            self.state.eq(storage["STATE"][0]),
+            self.identity.eq(storage["IDENTITY"][0]),
+        ]
+        for name in ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]:
+            self.comb += status[name][0].eq(host[name])
+
+        # Clock and Timer --------------------------------------------------------------------------
+
+        # The timer is reached when the clock is less than half its range beyond it.
+        armed, reached = Signal(), Signal()
+        ahead = Signal(32)
+        self.comb += ahead.eq(cycles[:32] - storage["TIMER"][0])
+        self.comb += [
+            status["CYCLES_LOW"][0].eq(cycles[:32]),
+            events["timer"].eq(reached),
+        ]
+        self.sync += [
+            If(bank.read["CYCLES_LOW"][0], status["CYCLES_HIGH"][0].eq(cycles[32:])),
+            If(armed & ~ahead[31], reached.eq(1)),
+            If(strobe["TIMER"][0], armed.eq(1), reached.eq(0)),
+        ]
+
+        # Commands ---------------------------------------------------------------------------------
+
+        pending = status["COMMAND_PENDING"][0]
+        for n in range(endpoints):
+            self.sync += pending[n].eq(pages.producer[n] != storage["HEAD"][n])
+            self.comb += [
+                pages.head[n].eq(storage["HEAD"][n]),
+                status["PRODUCER"][n].eq(pages.producer[n]),
+                status["CQ_CONSUMER"][n].eq(pages.cq_consumer[n]),
+                status["EQ_CONSUMER"][n].eq(pages.eq_consumer[n]),
+            ]
+        self.comb += events["command"].eq(pending != 0)
+
+        # Jobs -------------------------------------------------------------------------------------
+
+        slot = bank.fields(MCP, "JOB_SLOT")
+        flow = bank.fields(MCP, "JOB_FLOW")
+        done = bank.fields(MCP, "JOB_DONE")
+        self.job_queue  = job_queue  = stream.SyncFIFO(job_layout(), JOBS)
+        self.done_queue = done_queue = stream.SyncFIFO(job_done_layout(), RESULTS)
+        self.comb += [
+            job_queue.sink.valid.eq(strobe["JOB_START"][0]),
+            job_queue.sink.endpoint.eq(slot["endpoint"]),
+            job_queue.sink.slot.eq(slot["slot"]),
+            job_queue.sink.psn.eq(flow["psn"]),
+            job_queue.sink.incarnation.eq(flow["incarnation"]),
+            job_queue.sink.node.eq(flow["node"]),
+            job_queue.sink.length.eq(storage["JOB_LENGTH"][0]),
+            job_queue.sink.skip.eq(storage["JOB_SKIP"][0]),
+            job_queue.sink.tag.eq(bank.written["JOB_START"][0]),
+            job_queue.source.connect(self.jobs),
+            status["JOB_SPACE"][0].eq(JOBS - job_queue.level),
+
+            self.job_done.connect(done_queue.sink),
+            events["job_done"].eq(done_queue.source.valid),
+            done["tag"].eq(done_queue.source.tag),
+            done["status"].eq(done_queue.source.status),
+            done["psn"].eq(done_queue.source.psn),
+            done_queue.source.ready.eq(strobe["JOB_DONE_POP"][0]),
+        ]
+
+        # Acknowledgements -------------------------------------------------------------------------
+
+        reset   = bank.fields(MCP, "FLOW_RESET")
+        refusal = bank.fields(MCP, "REFUSAL")
+        self.refusal_queue = refusal_queue = stream.SyncFIFO(refusal_layout(), RESULTS)
+        self.comb += [
+            *[status["ACKED"][n].eq(self.acked[n]) for n in range(C.NODES)],
+            status["ACKED_CHANGED"][0].eq(self.changed),
+            events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
+            self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),
+            self.flow_reset.node.eq(reset["node"]),
+            self.flow_reset.incarnation.eq(reset["incarnation"]),
+
+            self.refusals.connect(refusal_queue.sink),
+            events["refusal"].eq(refusal_queue.source.valid),
+            refusal["psn"].eq(refusal_queue.source.psn),
+            refusal["reason"].eq(refusal_queue.source.reason),
+            refusal["node"].eq(refusal_queue.source.node),
+            refusal_queue.source.ready.eq(strobe["REFUSAL_POP"][0]),
+        ]
+
+        # Arrivals ---------------------------------------------------------------------------------
+
+        arrival = bank.fields(MCP, "ARRIVAL")
+        self.arrival_queue = arrival_queue = stream.SyncFIFO(arrival_layout(), RESULTS)
+        self.comb += [
+            self.arrivals.connect(arrival_queue.sink),
+            events["arrival"].eq(arrival_queue.source.valid),
+            arrival["node"].eq(arrival_queue.source.node),
+            arrival["endpoint"].eq(arrival_queue.source.endpoint),
+            arrival["interrupt"].eq(arrival_queue.source.interrupt),
+            status["ARRIVAL_VALUE"][0].eq(arrival_queue.source.value),
+            status["ARRIVAL_LENGTH"][0].eq(arrival_queue.source.length),
+            status["ARRIVAL_KEY"][0].eq(arrival_queue.source.key),
+            arrival_queue.source.ready.eq(strobe["ARRIVAL_POP"][0]),
+        ]
+
+        # Posts ------------------------------------------------------------------------------------
+
+        post = bank.fields(MCP, "POST_START")
+        self.comb += [
+            self.posts.valid.eq(strobe["POST_START"][0]),
+            self.posts.address.eq(Cat(storage["POST_ADDRESS_LOW"][0], storage["POST_ADDRESS_HIGH"][0])),
+            self.posts.dat.eq(Cat(*storage["POST_DATA"])),
+            self.posts.vector.eq(post["vector"]),
+            self.posts.interrupt.eq(post["interrupt"]),
+            status["POST_SPACE"][0].eq(self.post_space),
+        ]
+
+        # Regions ----------------------------------------------------------------------------------
+
+        access = bank.fields(MCP, "REGION_ACCESS")
+        self.comb += [
+            self.region.we.eq(strobe["REGION_WRITE"][0]),
+            self.region.index.eq(bank.written["REGION_WRITE"][0]),
+            self.region.key.eq(storage["REGION_KEY"][0]),
+            self.region.base.eq(Cat(storage["REGION_BASE_LOW"][0], storage["REGION_BASE_HIGH"][0])),
+            self.region.length.eq(Cat(storage["REGION_LENGTH_LOW"][0], storage["REGION_LENGTH_HIGH"][0])),
+            self.region.rights.eq(access["rights"]),
+            self.region.owner.eq(access["owner"]),
+            self.region.valid.eq(access["valid"]),
+        ]

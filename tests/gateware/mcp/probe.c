@@ -1,0 +1,67 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A control program for tests. It publishes an identity, then answers every command of endpoint 0
+ * with a post of four words (the command's first word, the card's clock, mcycle, minstret) to the
+ * address in the command's words 2 and 3, and with the interrupt of vector 1.
+ */
+
+#include "dibber_interface.h"
+
+#define REGISTER(name) (*(volatile uint32_t *)(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name))
+#define CSR(name) ({ uint32_t value; __asm__ volatile("csrr %0, " #name : "=r"(value)); value; })
+
+#define IDENTITY 0x600d600du
+#define GET_LOST 0x0bad0badu /* a command that makes the program run where nothing is */
+#define NOWHERE  0x00100000u
+#define CAUSE    0x00008000u /* where the trap handler leaves mcause and mepc */
+
+__attribute__((naked, section(".start"))) void _start(void)
+{
+	__asm__("li sp, 0xf000\n\tj program");
+}
+
+__attribute__((interrupt)) static void trap(void)
+{
+	volatile uint32_t *cause = (volatile uint32_t *)CAUSE;
+
+	cause[0] = CSR(mcause);
+	cause[1] = CSR(mepc);
+	REGISTER(STATE) = DIBBER_MCP_STATE_TRAP;
+	for (;;)
+		;
+}
+
+static void answer(uint32_t number)
+{
+	const volatile uint32_t *command = (const volatile uint32_t *)
+		(DIBBER_MCP_SLOT_BASE + number % DIBBER_SLOTS * DIBBER_SLOT_BYTES);
+	volatile uint32_t *data = &REGISTER(POST_DATA);
+
+	if (command[0] == GET_LOST)
+		((void (*)(void))NOWHERE)();
+	data[0] = command[0];
+	data[1] = REGISTER(CYCLES_LOW);
+	data[2] = CSR(mcycle);
+	data[3] = CSR(minstret);
+	REGISTER(POST_ADDRESS_LOW) = command[2];
+	REGISTER(POST_ADDRESS_HIGH) = command[3];
+	REGISTER(POST_START) = 1u << DIBBER_MCP_POST_START_VECTOR_SHIFT |
+		1u << DIBBER_MCP_POST_START_INTERRUPT_SHIFT;
+}
+
+__attribute__((used)) static void program(void)
+{
+	uint32_t taken = 0;
+
+	__asm__ volatile("csrw mtvec, %0" :: "r"(trap));
+	REGISTER(STATE) = DIBBER_MCP_STATE_IDLE;
+	REGISTER(IDENTITY) = IDENTITY;
+	for (;;) {
+		if (!(REGISTER(EVENTS) & DIBBER_MCP_EVENTS_COMMAND_MASK))
+			continue;
+		answer(taken++);
+		REGISTER(HEAD) = taken;
+	}
+}

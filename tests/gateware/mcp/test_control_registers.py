@@ -1,0 +1,244 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+from types import SimpleNamespace
+
+from migen import *
+
+from dibber.interface.description import C, MCP
+from dibber.mcp.registers import JOBS, ControlRegisters
+
+from lines import LineDriver
+
+
+class Bench(Module):
+    """The registers beside doorbells and a clock that the test sets."""
+    def __init__(self):
+        signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(C.ENDPOINTS)]
+        self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "cq_consumer", "eq_consumer", "head"]})
+        self.cycles = Signal(64)
+        self.host   = {name: Signal(32, name=name) for name in
+            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]}
+        self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles)
+        self.driver = LineDriver(self.r.port)
+
+    def write(self, name, value, index=0):
+        yield from self.driver.write(MCP[name].offset + 4*index, value)
+
+    def read(self, name, index=0):
+        return (yield from self.driver.read(MCP[name].offset + 4*index))
+
+    def event(self, name):
+        field = next(f for f in MCP["EVENTS"].fields if f.name == name)
+        return (yield from self.read("EVENTS")) >> field.lsb & 1
+
+
+def offer(sink, /, **fields):
+    """Put one entry into a stream and wait until it is taken."""
+    for name, value in fields.items():
+        yield getattr(sink, name).eq(value)
+    yield sink.valid.eq(1)
+    yield
+    while not (yield sink.ready):
+        yield
+    yield sink.valid.eq(0)
+    yield
+
+
+def test_a_command_is_pending_until_head_reaches_producer():
+    dut = Bench()
+
+    def bench():
+        assert not (yield from dut.event("command"))
+        yield dut.pages.producer[3].eq(2)
+        yield
+        yield
+        assert (yield from dut.event("command"))
+        assert (yield from dut.read("COMMAND_PENDING")) == 1 << 3
+        assert (yield from dut.read("PRODUCER", 3)) == 2
+        yield from dut.write("HEAD", 1, index=3)
+        assert (yield from dut.event("command"))
+        yield from dut.write("HEAD", 2, index=3)
+        assert not (yield from dut.event("command"))
+        assert (yield dut.pages.head[3]) == 2
+
+    run_simulation(dut, bench())
+
+
+def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():
+    dut = Bench()
+
+    def bench():
+        yield dut.cycles.eq(0x5_ffff_ffff)
+        yield
+        assert (yield from dut.read("CYCLES_LOW")) == 0xffffffff
+        yield dut.cycles.eq(0x6_0000_0000)
+        yield
+        assert (yield from dut.read("CYCLES_HIGH")) == 5
+        assert (yield from dut.read("CYCLES_LOW")) == 0
+        assert (yield from dut.read("CYCLES_HIGH")) == 6
+
+    run_simulation(dut, bench())
+
+
+def test_the_timer_fires_once_the_clock_reaches_it_even_across_its_wrap():
+    dut = Bench()
+
+    def bench():
+        yield dut.cycles.eq(0xffff_fff0)
+        for _ in range(4):
+            yield
+        assert not (yield from dut.event("timer")), "nobody has set it yet"
+        yield from dut.write("TIMER", 0x10)
+        for _ in range(4):
+            yield
+        assert not (yield from dut.event("timer"))
+        yield dut.cycles.eq(0x1_0000_0010)
+        for _ in range(4):
+            yield
+        assert (yield from dut.event("timer"))
+        yield from dut.write("TIMER", 0x20)
+        assert not (yield from dut.event("timer"))
+
+    run_simulation(dut, bench())
+
+
+def test_jobs_queue_in_order_and_space_counts_down():
+    dut  = Bench()
+    jobs = []
+
+    def bench():
+        for n in range(JOBS):
+            assert (yield from dut.read("JOB_SPACE")) == JOBS - n
+            yield from dut.write("JOB_SLOT", n | 5 << 8)
+            yield from dut.write("JOB_FLOW", 100 + n | 7 << 16 | 9 << 24)
+            yield from dut.write("JOB_LENGTH", 1000 + n)
+            yield from dut.write("JOB_SKIP", 4096*n)
+            yield from dut.write("JOB_START", 0x80 + n)
+        assert (yield from dut.read("JOB_SPACE")) == 0
+        yield dut.r.jobs.ready.eq(1)
+        for _ in range(2*JOBS):
+            yield
+            if (yield dut.r.jobs.valid):
+                names = ["slot", "endpoint", "psn", "incarnation", "node", "length", "skip", "tag"]
+                job   = []
+                for name in names:
+                    job.append((yield getattr(dut.r.jobs, name)))
+                jobs.append(tuple(job))
+        assert (yield from dut.read("JOB_SPACE")) == JOBS
+
+    run_simulation(dut, bench())
+    assert jobs == [(n, 5, 100 + n, 7, 9, 1000 + n, 4096*n, 0x80 + n) for n in range(JOBS)]
+
+
+def test_the_ends_of_jobs_are_read_in_order_and_dropped_by_pop():
+    dut = Bench()
+
+    def bench():
+        yield from offer(dut.r.job_done, tag=1, status=0, psn=10)
+        yield from offer(dut.r.job_done, tag=2, status=7, psn=11)
+        assert (yield from dut.event("job_done"))
+        assert (yield from dut.read("JOB_DONE")) == 1 | 10 << 16
+        yield from dut.write("JOB_DONE_POP", 0)
+        assert (yield from dut.read("JOB_DONE")) == 2 | 7 << 8 | 11 << 16
+        yield from dut.write("JOB_DONE_POP", 0)
+        assert not (yield from dut.event("job_done"))
+
+    run_simulation(dut, bench())
+
+
+def test_acknowledged_nodes_stay_marked_until_ones_are_written():
+    dut = Bench()
+
+    def bench():
+        for node in [2, 5]:
+            yield dut.r.acked[node].eq(40 + node)
+            yield dut.r.changed.eq(1 << node)
+            yield
+        yield dut.r.changed.eq(0)
+        yield
+        assert (yield from dut.event("ack"))
+        assert (yield from dut.read("ACKED_CHANGED")) == 1 << 2 | 1 << 5
+        yield from dut.write("ACKED_CHANGED", 1 << 2)
+        assert (yield from dut.read("ACKED_CHANGED")) == 1 << 5
+        assert (yield from dut.read("ACKED", 2)) == 42
+        yield dut.r.changed.eq(1 << 5)  # in the very cycle of the clearing write
+        yield from dut.write("ACKED_CHANGED", 1 << 5)
+        yield dut.r.changed.eq(0)
+        yield
+        assert (yield from dut.event("ack")), "an acknowledgement was lost"
+
+    run_simulation(dut, bench())
+
+
+def test_arrivals_and_refusals_carry_their_fields():
+    dut = Bench()
+
+    def bench():
+        yield from offer(dut.r.arrivals, node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105)
+        yield from offer(dut.r.refusals, node=3, psn=0x1234, reason=13)
+        assert (yield from dut.event("arrival")) and (yield from dut.event("refusal"))
+        assert (yield from dut.read("ARRIVAL")) == 9 | 4 << 16 | 1 << 24
+        assert (yield from dut.read("ARRIVAL_VALUE")) == 0xcafe
+        assert (yield from dut.read("ARRIVAL_LENGTH")) == 4097
+        assert (yield from dut.read("ARRIVAL_KEY")) == 0x105
+        assert (yield from dut.read("REFUSAL")) == 0x1234 | 13 << 16 | 3 << 24
+        yield from dut.write("ARRIVAL_POP", 0)
+        yield from dut.write("REFUSAL_POP", 0)
+        assert (yield from dut.read("EVENTS")) == 0
+
+    run_simulation(dut, bench())
+
+
+def test_a_post_is_one_entry_with_its_interrupt():
+    dut, seen = Bench(), []
+
+    @passive
+    def watch():
+        posts = dut.r.posts
+        while True:
+            if (yield posts.valid):
+                seen.append(((yield posts.address), (yield posts.dat), (yield posts.vector), (yield posts.interrupt)))
+            yield
+
+    def bench():
+        yield dut.r.post_space.eq(3)
+        yield
+        assert (yield from dut.read("POST_SPACE")) == 3
+        yield from dut.write("POST_ADDRESS_LOW", 0x1000)
+        yield from dut.write("POST_ADDRESS_HIGH", 0x2)
+        for n in range(8):
+            yield from dut.write("POST_DATA", 0x10 + n, index=n)
+        yield from dut.write("POST_START", 3 | 1 << 8)
+        yield
+        yield
+
+    run_simulation(dut, [bench(), watch()])
+    assert seen == [(0x2_0000_1000, sum((0x10 + n) << 32*n for n in range(8)), 3, 1)]
+
+
+def test_a_region_is_entered_in_one_cycle_with_all_its_fields():
+    dut, seen = Bench(), []
+
+    @passive
+    def watch():
+        names = ["index", "key", "base", "length", "rights", "owner", "valid"]
+        while True:
+            if (yield dut.r.region.we):
+                entry = []
+                for name in names:
+                    entry.append((yield getattr(dut.r.region, name)))
+                seen.append(tuple(entry))
+            yield
+
+    def bench():
+        for name, value in [
+                ("REGION_KEY", 0x307), ("REGION_BASE_LOW", 0x1000), ("REGION_BASE_HIGH", 1),
+                ("REGION_LENGTH_LOW", 0x2000), ("REGION_LENGTH_HIGH", 0), ("REGION_ACCESS", 9 | 6 << 4 | 1 << 12),
+                ("REGION_WRITE", 7)]:
+            yield from dut.write(name, value)
+        yield
+        yield
+
+    run_simulation(dut, [bench(), watch()])
+    assert seen == [(7, 0x307, 0x1_0000_1000, 0x2000, 9, 6, 1)]

@@ -1,0 +1,91 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pytest
+from migen import *
+
+from dibber.interface.description import C, DOORBELL
+from dibber.mcp.doorbells import EndpointPages
+from dibber.mcp.slots import CommandSlots
+
+from lines import LineDriver
+
+PRODUCER = C.DOORBELL_OFFSET + DOORBELL["COMMAND_PRODUCER"].offset
+CQ       = C.DOORBELL_OFFSET + DOORBELL["CQ_CONSUMER"].offset
+EQ       = C.DOORBELL_OFFSET + DOORBELL["EQ_CONSUMER"].offset
+HEAD     = C.DOORBELL_OFFSET + DOORBELL["COMMAND_HEAD"].offset
+
+
+class Window(Module):
+    """The endpoints' window with the slots behind it."""
+    def __init__(self, data_width):
+        self.submodules.pages = EndpointPages(data_width)
+        self.submodules.slots = CommandSlots(data_width, readers=1)
+        master, slave = self.pages.slots, self.slots.port
+        self.comb += [getattr(slave, name).eq(getattr(master, name)) for name in ["adr", "dat_w", "be", "we", "re"]]
+        self.comb += master.dat_r.eq(slave.dat_r)
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_each_endpoint_has_its_own_doorbells_and_slots(data_width):
+    dut    = Window(data_width)
+    driver = LineDriver(dut.pages.port)
+
+    def bench():
+        for n in range(C.ENDPOINTS):
+            page = n*C.ENDPOINT_STRIDE
+            yield dut.pages.head[n].eq(7000 + n)
+            yield from driver.write(page + PRODUCER, 1000 + n)
+            yield from driver.write(page + CQ, 2000 + n)
+            yield from driver.write(page + EQ, 3000 + n)
+            yield from driver.write(page, 4000 + n)
+            yield from driver.write(page + C.DOORBELL_OFFSET - 4, 5000 + n)
+        for n in range(C.ENDPOINTS):
+            page = n*C.ENDPOINT_STRIDE
+            assert (yield from driver.read(page + PRODUCER)) == 1000 + n == (yield dut.pages.producer[n])
+            assert (yield from driver.read(page + CQ)) == 2000 + n == (yield dut.pages.cq_consumer[n])
+            assert (yield from driver.read(page + EQ)) == 3000 + n == (yield dut.pages.eq_consumer[n])
+            assert (yield from driver.read(page + HEAD)) == 7000 + n
+            assert (yield from driver.read(page)) == 4000 + n
+            assert (yield from driver.read(page + C.DOORBELL_OFFSET - 4)) == 5000 + n
+
+    run_simulation(dut, bench())
+
+
+def test_only_command_producer_writes_are_counted():
+    dut    = Window(128)
+    driver = LineDriver(dut.pages.port)
+    rings  = []
+
+    @passive
+    def count():
+        while True:
+            rings.append((yield dut.pages.counters["DOORBELLS"]))
+            yield
+
+    def bench():
+        for address in [PRODUCER, CQ, EQ, 0, PRODUCER, 3*C.ENDPOINT_STRIDE + PRODUCER]:
+            yield from driver.write(address, 1)
+        for _ in range(4):
+            yield
+
+    run_simulation(dut, [bench(), count()])
+    assert sum(rings) == 3
+
+
+def test_beyond_the_last_endpoint_is_nothing():
+    dut    = Window(64)
+    driver = LineDriver(dut.pages.port)
+    beyond = C.ENDPOINTS*C.ENDPOINT_STRIDE
+
+    def bench():
+        yield from driver.write(0, 0x11)
+        yield from driver.write(PRODUCER, 0x22)
+        yield from driver.write(beyond, 0x33)
+        yield from driver.write(beyond + PRODUCER, 0x44)
+        assert (yield from driver.read(0)) == 0x11
+        assert (yield from driver.read(PRODUCER)) == 0x22
+        assert (yield from driver.read(beyond)) == 0
+        assert (yield from driver.read(beyond + PRODUCER)) == 0
+
+    run_simulation(dut, bench())

@@ -1,0 +1,84 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pytest
+from migen import *
+
+from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
+from dibber.mcp.identity import HostRegisters, collect_counters, source_crc
+
+from lines import LineDriver
+
+
+def build(data_width=128):
+    pulses = {name: Signal(name=name.lower()) for name, _ in COUNTERS}
+    dut    = HostRegisters(data_width, 125e6, pulses)
+    return dut, LineDriver(dut.port), pulses
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_the_card_says_what_it_is(data_width):
+    dut, driver, _ = build(data_width)
+
+    def bench():
+        for name, value in [
+                ("MAGIC", C.MAGIC), ("INTERFACE_VERSION", INTERFACE.version_word), ("INTERFACE_HASH", INTERFACE.hash),
+                ("BUILD", source_crc()), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", data_width)]:
+            assert (yield from driver.read(HOST[name].offset)) == value, name
+        geometry = yield from driver.read(HOST["GEOMETRY"].offset)
+        for field, value in zip(HOST["GEOMETRY"].fields, [C.ENDPOINTS, C.SLOTS, C.REGIONS, C.NODES]):
+            assert geometry >> field.lsb & (1 << field.bits) - 1 == value
+
+    run_simulation(dut, bench())
+
+
+def test_state_and_identity_show_only_while_the_program_runs():
+    dut, driver, _ = build()
+
+    def bench():
+        yield dut.mcp_state.eq(MCP_STATE.IDLE)
+        yield dut.mcp_identity.eq(0xabcd)
+        yield
+        assert (yield from driver.read(HOST["MCP_STATE"].offset)) == MCP_STATE.RESET
+        assert (yield from driver.read(HOST["MCP_IDENTITY"].offset)) == 0
+        yield from driver.write(HOST["MCP_CONTROL"].offset, 1)
+        assert (yield from driver.read(HOST["MCP_STATE"].offset)) == MCP_STATE.IDLE
+        assert (yield from driver.read(HOST["MCP_IDENTITY"].offset)) == 0xabcd
+
+    run_simulation(dut, bench())
+
+
+def test_each_counter_counts_its_own_pulses():
+    dut, driver, pulses = build()
+
+    def bench():
+        for n, (name, _) in enumerate(COUNTERS):
+            yield pulses[name].eq(1)
+            for _ in range(n + 1):
+                yield
+            yield pulses[name].eq(0)
+        yield
+        for n, (name, _) in enumerate(COUNTERS):
+            assert (yield from driver.read(HOST[f"COUNT_{name}"].offset)) == n + 1, name
+
+    run_simulation(dut, bench())
+
+
+def test_a_counter_without_or_with_two_sources_is_an_error():
+    pulses = {name: Signal() for name, _ in COUNTERS}
+    assert collect_counters(pulses) == pulses
+    with pytest.raises(ValueError, match="DOORBELLS has two sources"):
+        collect_counters(pulses, {"DOORBELLS": Signal()})
+    with pytest.raises(ValueError, match="without a source: .*LINK_LOST"):
+        collect_counters({name: pulse for name, pulse in pulses.items() if name != "LINK_LOST"})
+    with pytest.raises(ValueError, match="not described: .*INVENTED"):
+        collect_counters(pulses, {"INVENTED": Signal()})
+
+
+def test_the_build_word_follows_names_and_contents(tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    first = source_crc(tmp_path)
+    (tmp_path / "a.py").write_text("2")
+    second = source_crc(tmp_path)
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    assert len({first, second, source_crc(tmp_path)}) == 3
