@@ -1,0 +1,8 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+import sys
+
+from dibber_cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,32 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""How fast the simulator is: cycles of each card a second of wall time, harness and host model included."""
+
+import json
+import subprocess
+
+from dibber_cli import paths
+from dibber_cli.bench import shapes, stride
+from dibber_cli.errors import CommandError
+
+STRIDES   = (2, 8, 32)
+REFERENCE = "reference-speed"    # below build/sim: the bare model, run for some seconds; prints cycles a second
+
+
+def of_stride(profile, seed):
+    """Cycles a second and card during the stride benchmark with both sides strided."""
+    points = shapes.points(("put-both-strided",), STRIDES)
+    _, _, stats = stride.measure(profile, seed, points)
+    return json.loads(stats)["cycles_per_second_per_card"]
+
+
+def of_reference(profile):
+    """Cycles a second of a bare VexRiscv + LitePCIe model of the profile's data width; None when it is not built."""
+    binary = paths.BUILD/"sim"/f"{REFERENCE}-{profile.data_width}"
+    if not binary.exists():
+        return None
+    result = subprocess.run([str(binary)], capture_output=True, text=True)
+    if result.returncode:
+        raise CommandError(f"{binary}: {result.stderr.strip()}")
+    return json.loads(result.stdout)["cycles_per_second"]

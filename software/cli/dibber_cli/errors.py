@@ -1,0 +1,32 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Errors of the command: what went wrong, and what to do next."""
+
+
+class CommandError(Exception):
+    """Ends the command with exit code 1; `advice` is a second line that says what to do."""
+
+    def __init__(self, message, advice=""):
+        super().__init__(message)
+        self.advice = advice
+
+
+class ProfileError(CommandError):
+    """A profile that is not there or cannot be used."""
+
+
+class SimulatorError(CommandError):
+    """The simulator does not start or ended by itself."""
+
+
+# What to do after a DibberError, by its name.
+ADVICE = {
+    "NOT_FOUND"      : "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
+    "IDENTITY"       : "give the socket of a Dibber card: 'dibber sim status' shows them",
+    "VERSION"        : "gateware, control program and library must be built from one tree: run 'make build'",
+    "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",
+    "FIRMWARE_START" : "its trace ring says where it stopped: mcp_shared in the firmware window",
+    "LOST"           : "see the simulator's log: 'dibber sim status' names it",
+    "TIMEOUT"        : "is the cable connected, and the other card up? 'dibber info' shows the link",
+}

@@ -1,0 +1,158 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Starting and ending dibber-sim."""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+from pathlib import Path
+
+from dibber_cli import paths
+from dibber_cli.errors import SimulatorError
+
+START_SECONDS    = 30
+PR_SET_PDEATHSIG = 1    # prctl(2)
+
+
+def command(profile, directory, *, participants, seed=1, options=()):
+    """The command line of a simulator; raises SimulatorError when it is not built."""
+    binary = paths.simulator(profile)
+    if not binary.exists():
+        raise SimulatorError(f"{binary} is not built", f"run 'make simulator PROFILE={profile.name}'")
+    return [str(binary), "--profile", profile.path, "--socket-dir", str(directory), "--participants",
+            str(participants), "--seed", str(seed), *options]
+
+
+def _end_with_parent():
+    """In a child: have it ended when the process that started it is gone, however that went."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def launch(arguments, log, outlives_us=False):
+    """Start a simulator with its messages in the file `log`; returns the process when its sockets listen."""
+    process  = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                                start_new_session=True, preexec_fn=None if outlives_us else _end_with_parent)
+    deadline = time.monotonic() + START_SECONDS
+    line     = b""
+    while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            process.kill()
+            process.wait()
+            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s", f"its log: {log.name}")
+        byte = os.read(process.stdout.fileno(), 1)
+        if not byte:
+            process.wait()
+            raise SimulatorError(f"the simulator did not start: {last_line(log.name)}")
+        line += byte
+    return process
+
+
+def last_line(path):
+    """The last line of a log, for an error message."""
+    lines = Path(path).read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+class Pair:
+    """Two simulated cards for the length of a `with` statement.
+
+    Attributes
+    ----------
+    uris  : of the two cards
+    stats : where the simulator writes its statistics when it ends
+    """
+
+    def __init__(self, profile, *, participants=2, seed=1, options=()):
+        self._folder = tempfile.TemporaryDirectory(prefix="dibber-")
+        self.directory = Path(self._folder.name)
+        self.stats = self.directory/"stats.json"
+        self.uris  = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
+        self._log  = open(self.directory/"log", "wb")
+        try:
+            self.process = launch(command(profile, self.directory, participants=participants, seed=seed,
+                                          options=[*options, "--stats", str(self.stats)]), self._log)
+        except BaseException:
+            self._log.close()
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def stop(self):
+        """End the simulator, which then writes its statistics. Raises SimulatorError when it had failed."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            code = self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if code:
+            raise SimulatorError(f"the simulator ended with code {code}: {last_line(self._log.name)}")
+
+    def check(self):
+        """Raise SimulatorError when the simulator has ended."""
+        if self.process.poll() is not None:
+            raise SimulatorError(f"the simulator ended by itself: {last_line(self._log.name)}")
+
+    def __exit__(self, kind, *_):
+        try:
+            self.stop()
+        except SimulatorError:
+            # Whatever made the caller fail says more than how the simulator ended after it.
+            if kind is None:
+                raise
+        finally:
+            self.process.stdout.close()
+            self._log.close()
+            self._folder.cleanup()
+
+
+# In the background --------------------------------------------------------------------------------
+
+def running():
+    """Process number of the simulator that start() left running, or None."""
+    try:
+        pid  = int((paths.run_directory()/"pid").read_text())
+        stat = Path(f"/proc/{pid}/stat").read_text()    # proc(5): number (name) state …
+    except (OSError, ValueError):
+        return None
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    return pid if name.startswith("dibber-sim") and rest.split()[0] != "Z" else None
+
+
+def start(profile, *, participants, seed, options=()):
+    """Leave a simulator running in the background; returns its process number."""
+    if running():
+        raise SimulatorError(f"a simulator is running already (process {running()})", "end it with 'dibber sim stop'")
+    directory = paths.run_directory()
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with open(directory/"log", "wb") as log:
+        process = launch(command(profile, directory, participants=participants, seed=seed, options=options), log,
+                         outlives_us=True)
+    (directory/"pid").write_text(f"{process.pid}\n")
+    (directory/"profile").write_text(f"{profile.name}\n")
+    return process.pid
+
+
+def stop():
+    """End the simulator in the background; returns its process number. Raises SimulatorError when there is none."""
+    pid = running()
+    if pid is None:
+        raise SimulatorError("no simulator is running")
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    while running() == pid:
+        if time.monotonic() > deadline:
+            raise SimulatorError(f"process {pid} does not end", f"its log: {paths.run_directory()/'log'}")
+        time.sleep(0.02)
+    (paths.run_directory()/"pid").unlink()
+    return pid

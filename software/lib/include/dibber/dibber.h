@@ -1,0 +1,396 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/**
+ * libdibber: strided deposits into another machine's memory.
+ *
+ * A program opens a card, loads the control program, opens an endpoint, registers memory, and puts. One
+ * dib_put() or dib_put_strided() is one command in a slot of the card and one doorbell, whatever the
+ * number of elements; the library never touches a payload byte.
+ *
+ * Errors
+ *	Functions that can fail return a negative enum dib_error; dib_last_reason() then says in words what
+ *	was wrong, in the calling thread. The library never prints and never ends the program.
+ *
+ * Threads
+ *	A card may be used by several threads at once. An endpoint (put, poll, wait) belongs to one thread at
+ *	a time: give each thread its own, that is what they are for.
+ *
+ * Ordering
+ *	Commands of one endpoint to one node are executed in order. A completion or event becomes visible
+ *	after every byte that it announces.
+ *
+ * Handles
+ *	Each handle is closed once by who opened it, in any order. Calls on an endpoint or region of a card
+ *	that has been closed return DIB_ERR_CLOSED.
+ *
+ * Lengths, offsets and strides are bytes. Times are nanoseconds unless their name says otherwise.
+ */
+
+#ifndef DIBBER_DIBBER_H
+#define DIBBER_DIBBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dibber_interface.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+struct dib_card;
+struct dib_endpoint;
+struct dib_region;
+
+/* What went wrong. dib_strerror() has a sentence for each. */
+enum dib_error {
+	DIB_ERR_ARGUMENT       = -1,	/* an argument makes no sense; nothing was done */
+	DIB_ERR_NOT_FOUND      = -2,	/* no such card, socket or file */
+	DIB_ERR_IDENTITY       = -3,	/* the device is not a Dibber card */
+	DIB_ERR_VERSION        = -4,	/* the other side has another interface version */
+	DIB_ERR_PROTOCOL       = -5,	/* the simulator sent what it must not; the card is lost */
+	DIB_ERR_LOST           = -6,	/* the card or simulator went away */
+	DIB_ERR_AGAIN          = -7,	/* no free command slot: poll completions, then try again */
+	DIB_ERR_TIMEOUT        = -8,	/* no answer in time */
+	DIB_ERR_NO_MEMORY      = -9,	/* the system has no memory or descriptors left */
+	DIB_ERR_FIRMWARE_FILE  = -10,	/* not a control program image, or damaged; the card was not touched */
+	DIB_ERR_FIRMWARE_CRC   = -11,	/* what the card holds is not what was written */
+	DIB_ERR_FIRMWARE_START = -12,	/* the control program did not publish its identity */
+	DIB_ERR_NO_FIRMWARE    = -13,	/* this needs a control program: dib_firmware_load() */
+	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use */
+	DIB_ERR_IN_USE         = -15,	/* that endpoint is open already, or the region is still needed */
+	DIB_ERR_COMMAND        = -16,	/* the control program refused; the reason has its status */
+	DIB_ERR_CLOSED         = -17,	/* the card of this handle was closed */
+	DIB_ERR_CLOCK          = -18,	/* the simulator's clock refused */
+	DIB_ERR_SYSTEM         = -19,	/* a system call failed; the reason has its name and errno */
+};
+
+/**
+ * dib_strerror() - what an error code means, in one sentence.
+ *
+ * Returns a constant string, also for codes that do not exist. Any thread.
+ */
+const char *dib_strerror(int error);
+
+/**
+ * dib_last_reason() - the particulars of the calling thread's last error.
+ *
+ * Returns a string that is overwritten by this thread's next error; "" before the first one.
+ */
+const char *dib_last_reason(void);
+
+/**
+ * dib_status_name() - the name of an enum dibber_status ("REMOTE_BOUNDS"), or "UNKNOWN". Any thread.
+ */
+const char *dib_status_name(unsigned int status);
+
+/**
+ * dib_status_string() - what an enum dibber_status means, in one sentence. Any thread.
+ */
+const char *dib_status_string(unsigned int status);
+
+/* Cards ------------------------------------------------------------------------------------------ */
+
+struct dib_card_options {
+	uint64_t iova_base;	/* first bus address handed out, a multiple of 4096; 0: below 4 GiB */
+};
+
+struct dib_counter {
+	const char *name;	/* "packets_sent"; constant */
+	uint32_t value;		/* modulo 2³² */
+};
+
+struct dib_card_info {
+	uint32_t interface_version;	/* major in 31:16, minor in 15:0 */
+	uint32_t interface_hash;
+	uint32_t features;
+	uint32_t build;			/* CRC-32 of the gateware sources */
+	uint32_t clock_hz;
+	uint32_t endpoints;
+	uint32_t slots;			/* commands that an endpoint can have under way */
+	uint32_t regions;
+	uint32_t nodes;
+	uint32_t data_width;		/* bits */
+	uint32_t node;			/* this card's number */
+	uint32_t mcp_state;		/* enum dibber_mcp_state */
+	uint32_t mcp_identity;		/* 0: no control program is running */
+	uint32_t link_state;		/* enum dibber_link_state */
+	uint32_t link_stopped;		/* bit n: the other end stopped channel n */
+	uint32_t max_payload;		/* PCIe, bytes */
+	uint32_t max_request;		/* PCIe, bytes */
+	uint64_t cycles;		/* card's clock */
+	uint32_t simulated_clock;	/* 1: the simulator keeps the time of this program */
+	struct dib_counter counters[DIBBER_COUNTERS];
+};
+
+/**
+ * dib_open() - open a card.
+ * @uri:     "sim:PATH", PATH being the socket of a simulated card
+ * @options: may be NULL
+ * @card:    set on success; the caller closes it with dib_close()
+ *
+ * Checks that the device is a Dibber card with the interface that this library was built for, and lets it
+ * master the bus. A card is opened by one process at a time.
+ *
+ * On a simulated card the calling thread joins the clock as the card's endpoint 0, for itself and for all endpoints
+ * without own_clock. Simulated time 0 is when as many have joined as the simulator waits for; this call waits for that.
+ *
+ * Errors: ARGUMENT (unknown scheme), NOT_FOUND, IDENTITY, VERSION, PROTOCOL, LOST, CLOCK, NO_MEMORY, SYSTEM.
+ */
+int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **card);
+
+/**
+ * dib_close() - close a card, NULL being allowed.
+ *
+ * Endpoints that are still open are closed on the card and regions withdrawn, so that nothing of this program
+ * is written or read afterwards; their handles stay valid for dib_endpoint_close() and dib_unregister().
+ * The control program keeps running. No other thread may be inside a call on this card.
+ */
+void dib_close(struct dib_card *card);
+
+/**
+ * dib_card_info() - read identity, geometry, state and counters.
+ * @info: filled in
+ *
+ * Errors: CLOSED, LOST, PROTOCOL. Any thread.
+ */
+int dib_card_info(struct dib_card *card, struct dib_card_info *info);
+
+/**
+ * dib_node_set() - give the card its node number, before the control program is loaded.
+ *
+ * Errors: ARGUMENT (not below info.nodes), IN_USE (control program runs), CLOSED, LOST.
+ */
+int dib_node_set(struct dib_card *card, unsigned int node);
+
+/**
+ * dib_firmware_load() - load and start a control program.
+ * @path: image file
+ *
+ * Magic, interface version and hash, size and CRC are checked before the card is touched. The image is then written
+ * with the processor in reset, read back, compared by CRC, and started; the call returns when the program has
+ * published its identity. Load before opening endpoints: they belong to the program that this card handle loaded.
+ *
+ * Errors: NOT_FOUND, FIRMWARE_FILE, VERSION (image of another interface), IN_USE (endpoints are open or memory
+ * is registered), FIRMWARE_CRC, FIRMWARE_START (with the state it stopped in), CLOSED, LOST, NO_MEMORY.
+ */
+int dib_firmware_load(struct dib_card *card, const char *path);
+
+/**
+ * dib_firmware_read() - read the control program's memory while it runs: struct dibber_mcp_shared, say.
+ * @offset: from the start of its SRAM, a multiple of 4
+ * @length: a multiple of 4
+ *
+ * Errors: ARGUMENT, CLOSED, LOST. Any thread. A value of more than 32 bits may be torn.
+ */
+int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length);
+
+/* Endpoints -------------------------------------------------------------------------------------- */
+
+struct dib_endpoint_options {
+	uint32_t cq_entries;		/* completion queue: a power of two, at least info.slots; 0: 64 */
+	uint32_t eq_entries;		/* event queue: a power of two; 0: 256 */
+	uint32_t own_clock;		/* 1: driven by another thread than the one that opened the card, so that it
+					 * takes part in the simulator's clock on its own */
+};
+
+/**
+ * dib_endpoint_open() - get an endpoint with its queues.
+ * @number:  1 … info.endpoints - 1 (0 is the library's own)
+ * @options: may be NULL
+ * @endpoint: set on success; the caller closes it with dib_endpoint_close()
+ *
+ * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST.
+ */
+int dib_endpoint_open(struct dib_card *card, unsigned int number,
+		      const struct dib_endpoint_options *options, struct dib_endpoint **endpoint);
+
+/**
+ * dib_endpoint_close() - close an endpoint, NULL being allowed.
+ *
+ * Commands that have not run are dropped; those under way end on the card but are no longer reported.
+ * Regions registered for it stay until they are unregistered.
+ */
+void dib_endpoint_close(struct dib_endpoint *endpoint);
+
+/* Memory ----------------------------------------------------------------------------------------- */
+
+/**
+ * dib_alloc() - memory that a simulated card can reach without messages.
+ * @length: bytes
+ * @memory: set on success: zeroed, page-aligned; freed with dib_free()
+ *
+ * Any memory can be registered; this is the fastest to reach. Errors: ARGUMENT, NO_MEMORY. Any thread.
+ */
+int dib_alloc(size_t length, void **memory);
+
+/**
+ * dib_free() - free what dib_alloc() gave, NULL being allowed. Unregister it first. Any thread.
+ */
+void dib_free(void *memory);
+
+/**
+ * dib_register() - let an endpoint's commands, or other nodes, reach memory.
+ * @memory: any readable (and, by its rights, writable) memory of this process; it must stay until dib_unregister()
+ * @length: bytes, > 0, any alignment
+ * @rights: enum dibber_right, or'ed
+ * @region: set on success
+ *
+ * Errors: ARGUMENT, LIMIT, COMMAND, TIMEOUT, NO_MEMORY, CLOSED, LOST. Any thread.
+ */
+int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
+		 struct dib_region **region);
+
+/**
+ * dib_key() - the key that names a region in a walk, here and on other nodes. Never 0. Any thread.
+ */
+uint32_t dib_key(const struct dib_region *region);
+
+/**
+ * dib_unregister() - withdraw a region, NULL being allowed.
+ *
+ * Nothing reaches the memory after the call. Commands that still use the key end with BAD_KEY or REMOTE_BAD_KEY.
+ * Errors (the region is gone in any case): COMMAND, TIMEOUT, LOST. Any thread.
+ */
+int dib_unregister(struct dib_region *region);
+
+/* Transfers -------------------------------------------------------------------------------------- */
+
+/* One side of a transfer: blocks of `block` bytes, `count[0]` of them `stride[0]` bytes apart, `count[1]` such rows
+ * `stride[1]` apart, and so on. With `levels` 0 it is `block` contiguous bytes. */
+struct dib_walk {
+	uint32_t key;			/* region */
+	uint32_t block;			/* bytes */
+	uint64_t offset;		/* of the first block from the start of the region, bytes */
+	uint32_t levels;		/* 0 … DIBBER_LEVELS */
+	uint32_t count[DIBBER_LEVELS];	/* innermost first */
+	int64_t stride[DIBBER_LEVELS];	/* bytes, may be negative */
+};
+
+/* Where a put goes, and who hears of it. */
+struct dib_delivery {
+	uint64_t tag;			/* comes back in the completion */
+	uint16_t node;			/* target */
+	uint8_t endpoint;		/* NOTICE: the target endpoint that gets the event */
+	uint8_t flags;			/* enum dibber_flag, or'ed */
+	uint32_t notice;		/* NOTICE: the value that the event carries */
+};
+
+/**
+ * dib_put() - deposit contiguous bytes in another node's memory.
+ *
+ * The source may be changed when the completion was polled. At most info.slots commands can be under way: a slot is
+ * free again when its completion was polled.
+ *
+ * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, LOST. What is wrong with keys, rights or bounds is
+ * found by the card and told in the completion.
+ */
+int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	    uint32_t source_key, uint64_t source_offset,
+	    uint32_t target_key, uint64_t target_offset, uint32_t length);
+
+/**
+ * dib_put_strided() - deposit from one walk to another; the two need agree on the total only.
+ *
+ * As dib_put(); ARGUMENT too when a count or block is 0, the totals differ or pass DIBBER_MAX_LENGTH.
+ */
+int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_walk *source, const struct dib_walk *target);
+
+/**
+ * dib_submit() - send a command as it stands, for opcodes that the library does not know.
+ * @command: its `cookie` is replaced
+ *
+ * Errors: ARGUMENT, AGAIN, CLOSED, LOST.
+ */
+int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag);
+
+struct dib_completion {
+	uint64_t tag;
+	uint64_t cycles;	/* card's clock when it ended */
+	uint32_t length;
+	uint16_t node;
+	uint8_t status;		/* enum dibber_status */
+};
+
+struct dib_event {
+	uint64_t cycles;	/* card's clock when it arrived */
+	uint32_t notice;
+	uint32_t length;	/* of the transfer */
+	uint32_t key;		/* region written */
+	uint32_t overruns;	/* events lost so far because the queue was full */
+	uint16_t node;		/* where it came from */
+};
+
+/**
+ * dib_poll() - take completions.
+ * @entries: room for @max
+ *
+ * Returns how many it took, 0 when there are none. Errors: ARGUMENT, CLOSED, LOST, PROTOCOL.
+ */
+int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
+
+/**
+ * dib_poll_events() - take events, as dib_poll().
+ */
+int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
+
+/**
+ * dib_wait() - sleep until a completion or an event can be polled.
+ * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX waits for ever
+ *
+ * Returns 1 when there is something, 0 when the time is over. Errors: CLOSED, LOST, PROTOCOL, CLOCK.
+ */
+int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
+
+/**
+ * dib_event_fd() - a descriptor that becomes readable (eventfd(2)) when the endpoint's interrupt was raised:
+ * by a completion with SOLICIT or a notice with INTERRUPT.
+ *
+ * Returns the descriptor, which stays the library's. Errors: SYSTEM, CLOSED, LOST.
+ */
+int dib_event_fd(struct dib_endpoint *endpoint);
+
+/* The simulator's clock -------------------------------------------------------------------------- */
+
+/* Simulated time stands while a participant runs outside the library. Before a program blocks on something else (a pipe,
+ * another process) it leaves the clock, and enters it again afterwards. On hardware these calls do nothing
+ * and succeed. */
+
+/**
+ * dib_clock_leave() - stop holding the clock. Errors: CLOCK, CLOSED, LOST.
+ */
+int dib_clock_leave(struct dib_endpoint *endpoint);
+
+/**
+ * dib_clock_enter() - hold it again; returns when everybody who left is back. Errors: CLOCK, CLOSED, LOST.
+ */
+int dib_clock_enter(struct dib_endpoint *endpoint);
+
+struct dib_clock {
+	uint64_t now_ps;	/* picoseconds since the run started; on hardware, of the system's monotonic clock */
+	uint64_t cpu_ps;	/* CPU time charged to this participant so far; 0 on hardware */
+	uint32_t simulated;	/* 1: now_ps is simulated time */
+	uint32_t free;		/* 1: a client without the clock takes part, so the run does not repeat */
+};
+
+/**
+ * dib_clock_now() - ask for the time. Costs no simulated time. Errors: CLOCK, CLOSED, LOST.
+ */
+int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

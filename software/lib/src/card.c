@@ -1,0 +1,232 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Opening, describing and closing a card. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+
+/* PCI Local Bus 3.0, 6.2.2: the command register. */
+#define PCI_COMMAND		0x04
+#define PCI_COMMAND_MEMORY	0x02
+#define PCI_COMMAND_MASTER	0x04
+
+int dib_card_enter(struct dib_card *card)
+{
+	pthread_mutex_lock(&card->lock);
+	if (!card->closed)
+		return 0;
+	pthread_mutex_unlock(&card->lock);
+	return dib_fail(DIB_ERR_CLOSED, "the card was closed");
+}
+
+void dib_card_leave(struct dib_card *card)
+{
+	pthread_mutex_unlock(&card->lock);
+}
+
+void dib_card_release(struct dib_card *card)
+{
+	bool last = --card->references == 0;
+
+	pthread_mutex_unlock(&card->lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&card->lock);
+	free(card);
+}
+
+int dib_read_register(struct dib_card *card, uint32_t offset, uint32_t *value)
+{
+	return card->transport->ops->bar_read(card->transport, offset, value, sizeof(*value));
+}
+
+int dib_write_register(struct dib_card *card, uint32_t offset, uint32_t value)
+{
+	return card->transport->ops->bar_write(card->transport, offset, &value, sizeof(value));
+}
+
+static uint32_t field(uint32_t value, unsigned int shift, uint32_t mask)
+{
+	return value >> shift & mask;
+}
+
+#define FIELD(value, name) field(value, DIBBER_HOST_##name##_SHIFT, DIBBER_HOST_##name##_MASK)
+
+static int set_bus_master(struct dib_card *card, bool on)
+{
+	const struct dib_transport_ops *ops = card->transport->ops;
+	uint16_t command;
+	int rc;
+
+	rc = ops->config_read(card->transport, PCI_COMMAND, &command, sizeof(command));
+	if (rc)
+		return rc;
+	command |= PCI_COMMAND_MEMORY;
+	if (on)
+		command |= PCI_COMMAND_MASTER;
+	else
+		command &= (uint16_t)~PCI_COMMAND_MASTER;
+	return ops->config_write(card->transport, PCI_COMMAND, &command, sizeof(command));
+}
+
+/* The registers that say what the card is; read once, at open. */
+static int identify(struct dib_card *card)
+{
+	struct dib_card_info *info = &card->fixed;
+	uint32_t magic, geometry;
+	int rc;
+
+	rc = dib_read_register(card, DIBBER_HOST_MAGIC, &magic);
+	if (rc)
+		return rc;
+	if (magic != DIBBER_MAGIC)
+		return dib_fail(DIB_ERR_IDENTITY, "BAR 0 begins with 0x%08x, a Dibber card with 0x%08x",
+				magic, DIBBER_MAGIC);
+	if ((rc = dib_read_register(card, DIBBER_HOST_INTERFACE_VERSION, &info->interface_version)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_INTERFACE_HASH, &info->interface_hash)))
+		return rc;
+	if (info->interface_version != DIBBER_INTERFACE_VERSION ||
+	    info->interface_hash != DIBBER_INTERFACE_HASH)
+		return dib_fail(DIB_ERR_VERSION,
+				"the card has interface %u.%u (hash %08x), this library %u.%u (hash %08x)",
+				info->interface_version >> 16, info->interface_version & 0xffff,
+				info->interface_hash,
+				DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
+				DIBBER_INTERFACE_HASH);
+	if ((rc = dib_read_register(card, DIBBER_HOST_FEATURES, &info->features)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_BUILD, &info->build)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_GEOMETRY, &geometry)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)))
+		return rc;
+	info->endpoints = FIELD(geometry, GEOMETRY_ENDPOINTS);
+	info->slots = FIELD(geometry, GEOMETRY_SLOTS);
+	info->regions = FIELD(geometry, GEOMETRY_REGIONS);
+	info->nodes = FIELD(geometry, GEOMETRY_NODES);
+	if (info->endpoints < 2 || info->endpoints > DIBBER_ENDPOINTS || info->regions == 0 ||
+	    info->regions > DIBBER_REGIONS || info->slots == 0 || info->slots > DIBBER_SLOTS ||
+	    info->slots & (info->slots - 1))
+		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u endpoints of %u slots and %u regions",
+				info->endpoints, info->slots, info->regions);
+	return 0;
+}
+
+int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **out)
+{
+	struct dib_card *card;
+	int rc;
+
+	if (!uri || !out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", uri ? "place for the card" : "URI");
+	if (options && options->iova_base % DIB_PAGE)
+		return dib_fail(DIB_ERR_ARGUMENT, "iova_base 0x%llx is not a multiple of %u",
+				(unsigned long long)options->iova_base, DIB_PAGE);
+	card = calloc(1, sizeof(*card));
+	if (!card)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
+	card->references = 1;
+	card->iova_base = options ? options->iova_base : 0;
+	pthread_mutex_init(&card->lock, NULL);
+
+	rc = dib_transport_open(uri, &card->transport);
+	if (rc)
+		goto no_transport;
+	rc = dib_clock_join(card, 0);
+	if (!rc)
+		rc = set_bus_master(card, true);
+	if (!rc)
+		rc = identify(card);
+	if (rc)
+		goto no_card;
+	card->fixed.simulated_clock = dib_has_clock(card);
+	*out = card;
+	return 0;
+
+no_card:
+	card->transport->ops->close(card->transport);
+no_transport:
+	pthread_mutex_destroy(&card->lock);
+	free(card);
+	return rc;
+}
+
+void dib_close(struct dib_card *card)
+{
+	if (!card || dib_card_enter(card))
+		return;
+	/* A card that went away meanwhile has nothing to be told: what fails here is already over. */
+	for (unsigned int i = 1; i < DIBBER_ENDPOINTS; i++) {
+		if (card->endpoints[i])
+			dib_endpoint_withdraw(card, card->endpoints[i]);
+	}
+	for (unsigned int i = 0; i < DIBBER_REGIONS; i++) {
+		if (card->regions[i])
+			dib_region_withdraw(card, card->regions[i]);
+	}
+	set_bus_master(card, false);
+	dib_admin_close(card);
+	card->transport->ops->close(card->transport);
+	card->transport = NULL;
+	card->closed = true;
+	dib_card_release(card);
+}
+
+int dib_card_info(struct dib_card *card, struct dib_card_info *info)
+{
+	static const char *const names[] = { DIBBER_COUNTER_NAMES };
+	uint32_t pcie, link, low, high;
+	int rc;
+
+	if (!card || !info)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the answer" : "card");
+	rc = dib_card_enter(card);
+	if (rc)
+		return rc;
+	*info = card->fixed;
+	if ((rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &info->node)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &info->mcp_state)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_MCP_IDENTITY, &info->mcp_identity)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_PCIE_STATUS, &pcie)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_LINK_STATUS, &link)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &low)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_CYCLES_HIGH, &high)))
+		goto out;
+	info->max_payload = FIELD(pcie, PCIE_STATUS_MAX_PAYLOAD);
+	info->max_request = FIELD(pcie, PCIE_STATUS_MAX_REQUEST);
+	info->link_state = FIELD(link, LINK_STATUS_STATE);
+	info->link_stopped = FIELD(link, LINK_STATUS_STOPPED);
+	info->cycles = (uint64_t)high << 32 | low;
+	for (unsigned int i = 0; i < DIBBER_COUNTERS && !rc; i++) {
+		info->counters[i].name = names[i];
+		rc = dib_read_register(card, DIBBER_HOST_COUNTERS + 4 * i, &info->counters[i].value);
+	}
+out:
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_node_set(struct dib_card *card, unsigned int node)
+{
+	uint32_t state = 0;
+	int rc;
+
+	if (!card)
+		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
+	rc = dib_card_enter(card);
+	if (rc)
+		return rc;
+	if (node >= card->fixed.nodes)
+		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
+	if (!rc)
+		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
+	if (!rc && card->firmware && state != DIBBER_MCP_STATE_RESET)
+		rc = dib_fail(DIB_ERR_IN_USE, "the control program runs: set the node number before it is loaded");
+	if (!rc)
+		rc = dib_write_register(card, DIBBER_HOST_NODE_ID, node);
+	dib_card_leave(card);
+	return rc;
+}

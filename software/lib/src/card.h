@@ -1,0 +1,143 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* What the library's files share about cards, endpoints and regions. */
+
+#ifndef DIBBER_CARD_H
+#define DIBBER_CARD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "error.h"
+#include "transport.h"
+
+#define DIB_PAGE 4096u	/* bytes: the card's view of a page, whatever the processor's */
+
+/* A mapping in the card's bus address space; the card keeps them in a list sorted by address. */
+struct dib_map {
+	struct dib_mapping mapping;
+	struct dib_map *next;
+};
+
+/* A completion or event queue in host memory. */
+struct dib_queue {
+	struct dibber_queue_entry *entries;
+	uint64_t iova;
+	uint32_t count;		/* entries, a power of two */
+	uint32_t taken;		/* by the program, modulo 2³² */
+	uint32_t told;		/* `taken` as the card last heard */
+};
+
+struct dib_card {
+	struct dib_transport *transport;
+	pthread_mutex_t lock;		/* guards everything below; held during administrator commands */
+	unsigned int references;	/* the card's own handle, endpoints, regions */
+	bool closed;
+
+	struct dib_card_info fixed;	/* what never changes */
+	uint64_t iova_base;
+	struct dib_map *maps;
+	unsigned int by_message;	/* mappings that have no descriptor */
+
+	bool firmware;			/* a control program was loaded through this handle */
+	void *admin_memory;		/* the administrator's queue */
+	struct dib_map *admin_map;
+	struct dib_queue admin_queue;
+	uint32_t admin_producer;
+
+	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
+	struct dib_region *regions[DIBBER_REGIONS];
+	uint32_t generation[DIBBER_REGIONS];
+};
+
+struct dib_endpoint {
+	struct dib_card *card;
+	unsigned int number;
+	unsigned int participant;	/* in the clock: `number`, or 0 for the card's */
+	void *memory;			/* both queues, one mapping, so that one range can be watched */
+	size_t memory_length;
+	struct dib_map *map;
+	struct dib_queue completions, events;
+	int event_fd;			/* -1 until asked for */
+
+	uint32_t producer;		/* commands written, modulo 2³² */
+	uint32_t busy;			/* bit n: slot n's completion has not been polled */
+	uint32_t cookie[DIBBER_SLOTS];
+	uint64_t tag[DIBBER_SLOTS];
+};
+
+struct dib_region {
+	struct dib_card *card;
+	unsigned int participant;	/* who registered it */
+	struct dib_map *map;
+	uint32_t key;
+};
+
+/* card.c */
+
+/* Lock the card for a call; fails when it was closed. */
+int dib_card_enter(struct dib_card *card);
+void dib_card_leave(struct dib_card *card);
+/* Drop a reference, and the lock; frees the card with the last one. */
+void dib_card_release(struct dib_card *card);
+int dib_read_register(struct dib_card *card, uint32_t offset, uint32_t *value);
+int dib_write_register(struct dib_card *card, uint32_t offset, uint32_t value);
+
+/* Offset in BAR 0 of a register of an endpoint's doorbell page. */
+static inline uint32_t dib_doorbell(unsigned int endpoint, uint32_t offset)
+{
+	return DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE + DIBBER_DOORBELL_OFFSET +
+	       offset;
+}
+
+/* Offset in BAR 0 of a command slot. */
+static inline uint32_t dib_slot(unsigned int endpoint, uint32_t slot)
+{
+	return DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE + DIBBER_SLOT_OFFSET +
+	       slot * DIBBER_SLOT_BYTES;
+}
+
+/* admin.c: all with the card locked */
+
+/* Zeroed administrator's queue, told to the card; before the control program runs. */
+int dib_admin_open(struct dib_card *card);
+void dib_admin_close(struct dib_card *card);
+/* Run an administrator command, waited for by a participant; `what` is for the reason. */
+int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
+	      const char *what);
+
+/* memory.c */
+
+/* Give memory a bus address and map it there. With the card locked. */
+int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map);
+int dib_unmap(struct dib_card *card, struct dib_map *map);
+/* Withdraw a region from the card and forget it, leaving the handle. With the card locked. */
+int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
+
+/* endpoint.c */
+
+/* Close an endpoint on the card, leaving the handle. With the card locked. */
+int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
+
+/* queue.c */
+
+/* The oldest entry that was not taken, or NULL. What it announces is in memory. */
+const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue);
+
+/* clock.c */
+
+bool dib_has_clock(struct dib_card *card);
+int dib_clock_join(struct dib_card *card, unsigned int participant);
+/* Leave for good. */
+int dib_clock_part(struct dib_card *card, unsigned int participant);
+/* Tell the clock of `count` calls of a kind, without waiting. */
+int dib_charge(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count);
+/* Wait until simulated time has come to what was charged. */
+int dib_clock_catch_up(struct dib_endpoint *endpoint);
+/* Wait for a write into [iova, iova + length), or for `picoseconds`. Returns whether it was written. */
+int dib_clock_watch(struct dib_card *card, unsigned int participant, uint64_t iova, uint64_t length,
+		    uint64_t picoseconds);
+
+#endif

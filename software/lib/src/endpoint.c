@@ -1,0 +1,190 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Opening and closing endpoints. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "card.h"
+
+#define CQ_ENTRIES 64u
+#define EQ_ENTRIES 256u
+
+static bool is_queue_length(uint32_t entries, uint32_t least)
+{
+	return entries >= least && entries <= DIBBER_QUEUE_MAX_ENTRIES && !(entries & (entries - 1));
+}
+
+static int check_options(const struct dib_card *card, unsigned int number,
+			 const struct dib_endpoint_options *options)
+{
+	if (number == 0 || number >= card->fixed.endpoints)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u: a program can have 1 to %u", number,
+				card->fixed.endpoints - 1);
+	if (!is_queue_length(options->cq_entries, card->fixed.slots))
+		return dib_fail(DIB_ERR_ARGUMENT, "a completion queue of %u entries: a power of two from %u to %u",
+				options->cq_entries, card->fixed.slots, DIBBER_QUEUE_MAX_ENTRIES);
+	if (!is_queue_length(options->eq_entries, 1))
+		return dib_fail(DIB_ERR_ARGUMENT, "an event queue of %u entries: a power of two up to %u",
+				options->eq_entries, DIBBER_QUEUE_MAX_ENTRIES);
+	if (card->endpoints[number])
+		return dib_fail(DIB_ERR_IN_USE, "endpoint %u is open already", number);
+	if (!card->firmware)
+		return dib_fail(DIB_ERR_NO_FIRMWARE, "opening an endpoint: load a control program first");
+	return 0;
+}
+
+/* With the card locked. */
+static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_options *options)
+{
+	struct dib_card *card = endpoint->card;
+	size_t cq_bytes = (size_t)options->cq_entries * DIBBER_QUEUE_ENTRY_BYTES;
+	size_t eq_bytes = (size_t)options->eq_entries * DIBBER_QUEUE_ENTRY_BYTES;
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .endpoint = (uint8_t)endpoint->number,
+		.vector = (uint16_t)endpoint->number,
+		.cq_entries = options->cq_entries, .eq_entries = options->eq_entries,
+	};
+	int rc;
+
+	endpoint->memory_length = cq_bytes + eq_bytes;
+	rc = dib_alloc(endpoint->memory_length, &endpoint->memory);
+	if (rc)
+		return rc;
+	rc = dib_map(card, endpoint->memory, endpoint->memory_length, true, &endpoint->map);
+	if (rc)
+		goto no_map;
+	endpoint->completions = (struct dib_queue){
+		.entries = endpoint->memory, .iova = endpoint->map->mapping.iova,
+		.count = options->cq_entries,
+	};
+	endpoint->events = (struct dib_queue){
+		.entries = (void *)((uint8_t *)endpoint->memory + cq_bytes),
+		.iova = endpoint->map->mapping.iova + cq_bytes, .count = options->eq_entries,
+	};
+	command.cq_base = endpoint->completions.iova;
+	command.eq_base = endpoint->events.iova;
+	if ((rc = dib_write_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
+	    (rc = dib_write_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_EQ_CONSUMER), 0)) ||
+	    (rc = dib_read_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
+				    &endpoint->producer)) ||
+	    (rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint")))
+		goto no_endpoint;
+	card->endpoints[endpoint->number] = endpoint;
+	card->references++;
+	return 0;
+
+no_endpoint:
+	dib_unmap(card, endpoint->map);
+no_map:
+	dib_free(endpoint->memory);
+	return rc;
+}
+
+int dib_endpoint_open(struct dib_card *card, unsigned int number,
+		      const struct dib_endpoint_options *options, struct dib_endpoint **out)
+{
+	struct dib_endpoint_options chosen = { 0 };
+	struct dib_endpoint *endpoint;
+	int rc;
+
+	if (!card || !out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the endpoint" : "card");
+	if (options)
+		chosen = *options;
+	if (chosen.cq_entries == 0)
+		chosen.cq_entries = CQ_ENTRIES;
+	if (chosen.eq_entries == 0)
+		chosen.eq_entries = EQ_ENTRIES;
+	endpoint = calloc(1, sizeof(*endpoint));
+	if (!endpoint)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for an endpoint");
+	endpoint->card = card;
+	endpoint->number = number;
+	endpoint->participant = chosen.own_clock ? number : 0;
+	endpoint->event_fd = -1;
+
+	rc = dib_card_enter(card);
+	if (rc) {
+		free(endpoint);
+		return rc;
+	}
+	rc = check_options(card, number, &chosen);
+	if (!rc && endpoint->participant)
+		rc = dib_clock_join(card, endpoint->participant);
+	if (!rc) {
+		rc = open_queues(endpoint, &chosen);
+		if (rc && endpoint->participant)
+			dib_clock_part(card, endpoint->participant);
+	}
+	dib_card_leave(card);
+	if (rc) {
+		free(endpoint);
+		return rc;
+	}
+	*out = endpoint;
+	return 0;
+}
+
+int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
+{
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_ENDPOINT_CLOSE, .endpoint = (uint8_t)endpoint->number,
+	};
+	int rc = dib_admin(card, endpoint->participant, &command, "closing an endpoint");
+
+	if (endpoint->participant)
+		dib_clock_part(card, endpoint->participant);
+	dib_unmap(card, endpoint->map);
+	dib_free(endpoint->memory);
+	if (endpoint->event_fd >= 0)
+		close(endpoint->event_fd);
+	card->endpoints[endpoint->number] = NULL;
+	return rc;
+}
+
+void dib_endpoint_close(struct dib_endpoint *endpoint)
+{
+	struct dib_card *card;
+
+	if (!endpoint)
+		return;
+	card = endpoint->card;
+	pthread_mutex_lock(&card->lock);
+	if (!card->closed)
+		dib_endpoint_withdraw(card, endpoint);
+	free(endpoint);
+	dib_card_release(card);
+}
+
+int dib_event_fd(struct dib_endpoint *endpoint)
+{
+	int rc, fd;
+
+	if (!endpoint)
+		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
+	rc = dib_card_enter(endpoint->card);
+	if (rc)
+		return rc;
+	if (endpoint->event_fd < 0) {
+		fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (fd < 0) {
+			rc = dib_fail(DIB_ERR_SYSTEM, "eventfd: %s", strerror(errno));
+		} else {
+			rc = endpoint->card->transport->ops->set_vector(endpoint->card->transport,
+									endpoint->number, fd);
+			if (rc)
+				close(fd);
+			else
+				endpoint->event_fd = fd;
+		}
+	}
+	dib_card_leave(endpoint->card);
+	return rc ? rc : endpoint->event_fd;
+}

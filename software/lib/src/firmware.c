@@ -1,0 +1,216 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Loading and reading the control program. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+
+#define LINE 64u			/* bytes written or read at once: a write-combined line */
+#define START_CYCLES_PER_HZ 50u		/* the control program has 1/50 s of the card's time to start */
+
+/* CRC-32 of IEEE 802.3, as in zlib. */
+static uint32_t crc32(const uint8_t *data, size_t length)
+{
+	uint32_t crc = ~0u;
+
+	while (length--) {
+		crc ^= *data++;
+		for (int i = 0; i < 8; i++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	return ~crc;
+}
+
+/* Read a whole file. The caller frees it. */
+static int read_file(const char *path, size_t limit, uint8_t **data, size_t *length)
+{
+	FILE *file = fopen(path, "rbe");
+	uint8_t *buffer;
+
+	if (!file)
+		return dib_fail(DIB_ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+	buffer = malloc(limit + 1);
+	if (!buffer) {
+		fclose(file);
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for %s", path);
+	}
+	*length = fread(buffer, 1, limit + 1, file);
+	if (ferror(file)) {
+		int why = errno;
+
+		fclose(file);
+		free(buffer);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %s", path, strerror(why));
+	}
+	fclose(file);
+	*data = buffer;
+	return 0;
+}
+
+static int check_image(const char *path, const uint8_t *file, size_t length,
+		       struct dibber_firmware_header *header)
+{
+	uint32_t crc;
+
+	if (length < sizeof(*header))
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %zu bytes are no control program image", path, length);
+	memcpy(header, file, sizeof(*header));
+	if (header->magic != DIBBER_FIRMWARE_MAGIC)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s begins with 0x%08x, a control program image with 0x%08x",
+				path, header->magic, DIBBER_FIRMWARE_MAGIC);
+	if (header->version != DIBBER_INTERFACE_VERSION || header->hash != DIBBER_INTERFACE_HASH)
+		return dib_fail(DIB_ERR_VERSION,
+				"%s was built for interface %u.%u (hash %08x), card and library have %u.%u (hash %08x)",
+				path, header->version >> 16, header->version & 0xffff, header->hash,
+				DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
+				DIBBER_INTERFACE_HASH);
+	if (length - sizeof(*header) != header->bytes)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is %s: its header promises %u bytes, %zu%s follow", path,
+				length - sizeof(*header) < header->bytes ? "truncated" : "too long",
+				header->bytes, length - sizeof(*header),
+				length - sizeof(*header) > DIBBER_SRAM_SIZE ? " or more" : "");
+	if (header->bytes == 0 || header->bytes % 4 || header->bytes > DIBBER_SRAM_SIZE ||
+	    header->identity == 0)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %u bytes and identity 0x%x cannot be", path,
+				header->bytes, header->identity);
+	crc = crc32(file + sizeof(*header), header->bytes);
+	if (crc != header->crc)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is damaged: CRC %08x, its header says %08x", path,
+				crc, header->crc);
+	return 0;
+}
+
+static int write_image(struct dib_card *card, const uint8_t *image, uint32_t bytes)
+{
+	int rc = 0;
+
+	for (uint32_t at = 0; at < bytes && !rc; at += LINE)
+		rc = card->transport->ops->bar_write(card->transport, DIBBER_FIRMWARE_BASE + at, image + at,
+						     bytes - at < LINE ? bytes - at : LINE);
+	return rc;
+}
+
+static int read_sram(struct dib_card *card, uint32_t offset, uint8_t *data, size_t length)
+{
+	int rc = 0;
+
+	for (size_t at = 0; at < length && !rc; at += LINE)
+		rc = card->transport->ops->bar_read(card->transport, DIBBER_FIRMWARE_BASE + offset + at,
+						    data + at, length - at < LINE ? length - at : LINE);
+	return rc;
+}
+
+static int compare_image(struct dib_card *card, const struct dibber_firmware_header *header)
+{
+	uint8_t *image = malloc(header->bytes);
+	uint32_t crc;
+	int rc;
+
+	if (!image)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory to read the image back");
+	rc = read_sram(card, 0, image, header->bytes);
+	crc = crc32(image, header->bytes);
+	free(image);
+	if (!rc && crc != header->crc)
+		rc = dib_fail(DIB_ERR_FIRMWARE_CRC, "read back with CRC %08x, written with %08x", crc, header->crc);
+	return rc;
+}
+
+static int start(struct dib_card *card, uint32_t expected)
+{
+	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
+	uint32_t begin, now, state, identity;
+	int rc;
+
+	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 1u << DIBBER_HOST_MCP_CONTROL_RUN_SHIFT)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &begin)))
+		return rc;
+	do {
+		if ((rc = dib_read_register(card, DIBBER_HOST_MCP_IDENTITY, &identity)) ||
+		    (rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state)) ||
+		    (rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &now)))
+			return rc;
+		if (identity == expected)
+			return 0;
+	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP &&
+		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
+	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
+			now - begin, identity, expected,
+			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
+}
+
+static bool in_use(const struct dib_card *card)
+{
+	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
+		if (card->endpoints[i])
+			return true;
+	}
+	for (unsigned int i = 0; i < DIBBER_REGIONS; i++) {
+		if (card->regions[i])
+			return true;
+	}
+	return false;
+}
+
+static int load(struct dib_card *card, const struct dibber_firmware_header *header, const uint8_t *image)
+{
+	int rc;
+
+	card->firmware = false;
+	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
+	    (rc = write_image(card, image, header->bytes)) ||
+	    (rc = compare_image(card, header)) ||
+	    (rc = dib_admin_open(card)) ||
+	    (rc = start(card, header->identity)))
+		return rc;
+	card->firmware = true;
+	return 0;
+}
+
+int dib_firmware_load(struct dib_card *card, const char *path)
+{
+	struct dibber_firmware_header header;
+	uint8_t *file;
+	size_t length;
+	int rc;
+
+	if (!card || !path)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "file" : "card");
+	rc = read_file(path, sizeof(header) + DIBBER_SRAM_SIZE, &file, &length);
+	if (rc)
+		return rc;
+	rc = check_image(path, file, length, &header);
+	if (!rc)
+		rc = dib_card_enter(card);
+	if (!rc) {
+		if (in_use(card))
+			rc = dib_fail(DIB_ERR_IN_USE, "endpoints are open or memory is registered");
+		else
+			rc = load(card, &header, file + sizeof(header));
+		dib_card_leave(card);
+	}
+	free(file);
+	return rc;
+}
+
+int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length)
+{
+	int rc;
+
+	if (!card || !data)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the data" : "card");
+	if (offset % 4 || length % 4 || offset > DIBBER_SRAM_SIZE || length > DIBBER_SRAM_SIZE - offset)
+		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM", length, offset);
+	rc = dib_card_enter(card);
+	if (rc)
+		return rc;
+	rc = read_sram(card, offset, data, length);
+	dib_card_leave(card);
+	return rc;
+}

@@ -1,0 +1,295 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Memory that the card can reach: shared allocations, bus addresses, regions. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "card.h"
+
+#define LOW_FIRST  0x10000000ull	/* bus addresses below 4 GiB, for short TLP headers … */
+#define LOW_LAST   0xfee00000ull	/* … up to where PCs take interrupts */
+#define HIGH_FIRST 0x100000000ull
+#define HIGH_LAST  0x1000000000000ull
+
+/* Shared allocations ----------------------------------------------------------------------------- */
+
+struct allocation {
+	struct allocation *next;
+	uint8_t *memory;
+	size_t length;		/* whole pages */
+	int fd;
+};
+
+static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct allocation *allocations;
+
+int dib_alloc(size_t length, void **memory)
+{
+	struct allocation *a;
+	int why;
+
+	if (!memory || length == 0 || length > SIZE_MAX - DIB_PAGE)
+		return dib_fail(DIB_ERR_ARGUMENT, "cannot allocate %zu bytes", length);
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for an allocation");
+	a->length = (length + DIB_PAGE - 1) & ~(size_t)(DIB_PAGE - 1);
+	a->fd = memfd_create("dibber", MFD_CLOEXEC);
+	if (a->fd < 0) {
+		why = errno;
+		free(a);
+		return dib_fail(DIB_ERR_NO_MEMORY, "memfd_create: %s", strerror(why));
+	}
+	a->memory = MAP_FAILED;
+	if (ftruncate(a->fd, (off_t)a->length) == 0)
+		a->memory = mmap(NULL, a->length, PROT_READ | PROT_WRITE, MAP_SHARED, a->fd, 0);
+	if (a->memory == MAP_FAILED) {
+		why = errno;
+		close(a->fd);
+		free(a);
+		return dib_fail(DIB_ERR_NO_MEMORY, "%zu bytes of shared memory: %s", length, strerror(why));
+	}
+	pthread_mutex_lock(&allocation_lock);
+	a->next = allocations;
+	allocations = a;
+	pthread_mutex_unlock(&allocation_lock);
+	*memory = a->memory;
+	return 0;
+}
+
+void dib_free(void *memory)
+{
+	struct allocation **link, *a;
+
+	pthread_mutex_lock(&allocation_lock);
+	for (link = &allocations; (a = *link) != NULL; link = &a->next) {
+		if (a->memory == memory) {
+			*link = a->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&allocation_lock);
+	if (!a)
+		return;
+	munmap(a->memory, a->length);
+	close(a->fd);
+	free(a);
+}
+
+/* The descriptor of [memory, memory + length) when one allocation holds it all, or -1. */
+static int find_descriptor(const uint8_t *memory, size_t length, uint64_t *offset)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&allocation_lock);
+	for (const struct allocation *a = allocations; a; a = a->next) {
+		if (memory >= a->memory && (size_t)(memory - a->memory) <= a->length &&
+		    length <= a->length - (size_t)(memory - a->memory)) {
+			*offset = (uint64_t)(memory - a->memory);
+			fd = a->fd;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&allocation_lock);
+	return fd;
+}
+
+/* Bus addresses ---------------------------------------------------------------------------------- */
+
+/* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
+static bool place(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
+{
+	struct dib_map **link = &card->maps;
+	uint64_t at = first;
+
+	for (; *link; link = &(*link)->next) {
+		const struct dib_mapping *m = &(*link)->mapping;
+
+		if (m->iova >= at && m->iova - at >= map->mapping.size + DIB_PAGE)
+			break;
+		if (m->iova + m->size + DIB_PAGE > at)
+			at = m->iova + m->size + DIB_PAGE;
+	}
+	if (at >= last || map->mapping.size > last - at)
+		return false;
+	map->mapping.iova = at;
+	map->next = *link;
+	*link = map;
+	return true;
+}
+
+static void displace(struct dib_card *card, struct dib_map *map)
+{
+	struct dib_map **link = &card->maps;
+
+	while (*link != map)
+		link = &(*link)->next;
+	*link = map->next;
+}
+
+int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **out)
+{
+	struct dib_map *map = calloc(1, sizeof(*map));
+	uint64_t before = (uintptr_t)memory & (DIB_PAGE - 1);
+	struct dib_mapping *m;
+	bool placed;
+	int rc;
+
+	if (!map)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a mapping");
+	m = &map->mapping;
+	m->memory = (uint8_t *)memory - before;
+	m->size = (before + length + DIB_PAGE - 1) & ~(uint64_t)(DIB_PAGE - 1);
+	m->first = before;
+	m->last = writable ? before + length : before;
+	m->fd = find_descriptor(m->memory, m->size, &m->fd_offset);
+	if (card->iova_base)
+		placed = place(card, map, card->iova_base, HIGH_LAST);
+	else
+		placed = place(card, map, LOW_FIRST, LOW_LAST) || place(card, map, HIGH_FIRST, HIGH_LAST);
+	if (!placed) {
+		free(map);
+		return dib_fail(DIB_ERR_LIMIT, "no bus addresses left for %zu bytes", length);
+	}
+	rc = card->transport->ops->map(card->transport, m);
+	if (rc) {
+		displace(card, map);
+		free(map);
+		return rc;
+	}
+	if (m->fd < 0)
+		card->by_message++;
+	*out = map;
+	return 0;
+}
+
+int dib_unmap(struct dib_card *card, struct dib_map *map)
+{
+	int rc = card->transport->ops->unmap(card->transport, &map->mapping);
+
+	if (map->mapping.fd < 0)
+		card->by_message--;
+	displace(card, map);
+	free(map);
+	return rc;
+}
+
+/* Regions ---------------------------------------------------------------------------------------- */
+
+#define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
+		    DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define WRITE_RIGHTS (DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_WRITE)
+
+/* A key is the index in bits 7:0 and above it how often the index was used, so that an old key fails. */
+static int new_key(struct dib_card *card, uint32_t *key)
+{
+	for (uint32_t i = 0; i < card->fixed.regions; i++) {
+		if (card->regions[i])
+			continue;
+		card->generation[i] = (card->generation[i] + 1) & 0xffffff;
+		if (card->generation[i] == 0)
+			card->generation[i] = 1;
+		*key = card->generation[i] << 8 | i;
+		return 0;
+	}
+	return dib_fail(DIB_ERR_LIMIT, "all %u regions are in use", card->fixed.regions);
+}
+
+static int enter_region(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
+			struct dib_region *region)
+{
+	struct dib_card *card = endpoint->card;
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights,
+		.endpoint = (uint8_t)endpoint->number, .length = length,
+	};
+	int rc;
+
+	rc = new_key(card, &region->key);
+	if (rc)
+		return rc;
+	rc = dib_map(card, memory, length, rights & WRITE_RIGHTS, &region->map);
+	if (rc)
+		return rc;
+	command.key = region->key;
+	command.base = region->map->mapping.iova + region->map->mapping.first;
+	rc = dib_admin(card, endpoint->participant, &command, "registering memory");
+	if (rc) {
+		dib_unmap(card, region->map);
+		return rc;
+	}
+	region->card = card;
+	region->participant = endpoint->participant;
+	card->regions[region->key & 0xff] = region;
+	card->references++;
+	return 0;
+}
+
+int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
+		 struct dib_region **out)
+{
+	struct dib_region *region;
+	int rc;
+
+	if (!endpoint || !memory || !out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				!endpoint ? "endpoint" : memory ? "place for the region" : "memory");
+	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
+		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
+	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
+	rc = dib_card_enter(endpoint->card);
+	if (!rc) {
+		rc = enter_region(endpoint, memory, length, rights, region);
+		dib_card_leave(endpoint->card);
+	}
+	if (rc) {
+		free(region);
+		return rc;
+	}
+	*out = region;
+	return 0;
+}
+
+uint32_t dib_key(const struct dib_region *region)
+{
+	return region->key;
+}
+
+int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
+{
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key,
+	};
+	int rc = dib_admin(card, region->participant, &command, "unregistering memory");
+	int rc_unmap = dib_unmap(card, region->map);
+
+	card->regions[region->key & 0xff] = NULL;
+	return rc ? rc : rc_unmap;
+}
+
+int dib_unregister(struct dib_region *region)
+{
+	struct dib_card *card;
+	int rc = 0;
+
+	if (!region)
+		return 0;
+	card = region->card;
+	pthread_mutex_lock(&card->lock);
+	if (!card->closed)
+		rc = dib_region_withdraw(card, region);
+	free(region);
+	dib_card_release(card);
+	return rc;
+}

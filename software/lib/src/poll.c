@@ -1,0 +1,164 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Taking completions and events from an endpoint's queues, and waiting for them. */
+
+#include <time.h>
+
+#include "card.h"
+
+/* Before the first look of a poll that must find what is there. Where memory is reached by message, an
+ * entry in shared memory may be seen before the data ahead of it in the socket: take those in. */
+static int settle(struct dib_endpoint *endpoint)
+{
+	struct dib_card *card = endpoint->card;
+
+	return card->by_message ? card->transport->ops->serve(card->transport, 0) : 0;
+}
+
+/* Nothing was found: tell the clock, or give the simulator a chance. */
+static int found_nothing(struct dib_endpoint *endpoint)
+{
+	struct dib_card *card = endpoint->card;
+
+	int rc;
+
+	if (!dib_has_clock(card))
+		return card->transport->ops->serve(card->transport, 0);
+	rc = dib_charge(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	return rc ? rc : dib_clock_catch_up(endpoint);
+}
+
+static int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
+{
+	if (!endpoint || !entries || max < 1)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
+	if (endpoint->card->closed)
+		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	return 0;
+}
+
+/* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
+static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue, uint32_t offset)
+{
+	if (queue->taken - queue->told < (queue->count + 1) / 2)
+		return 0;
+	queue->told = queue->taken;
+	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset), queue->taken);
+}
+
+/* Give the slot of a completed command back. */
+static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry *entry,
+		  struct dib_completion *completion)
+{
+	uint32_t slot = entry->cookie & (endpoint->card->fixed.slots - 1);
+
+	if (entry->kind != DIBBER_ENTRY_COMPLETION || !(endpoint->busy & 1u << slot) ||
+	    endpoint->cookie[slot] != entry->cookie)
+		return dib_fail(DIB_ERR_PROTOCOL, "the control program completed a command that is not under way (cookie 0x%x)",
+				entry->cookie);
+	endpoint->busy &= ~(1u << slot);
+	*completion = (struct dib_completion){
+		.tag = endpoint->tag[slot], .cycles = entry->cycles, .length = entry->length,
+		.node = entry->node, .status = entry->status,
+	};
+	return 0;
+}
+
+int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	const struct dibber_queue_entry *entry;
+	int count = 0, rc;
+
+	rc = check_poll(endpoint, entries, max);
+	if (rc)
+		return rc;
+	while (count < max && (entry = dib_queue_peek(&endpoint->completions)) != NULL) {
+		if (count == 0 && (rc = settle(endpoint)) != 0)
+			return rc;
+		endpoint->completions.taken++;
+		rc = retire(endpoint, entry, &entries[count]);
+		if (rc)
+			return rc;
+		count++;
+	}
+	if (count == 0)
+		return found_nothing(endpoint);
+	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
+	if (!rc)
+		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
+	return rc ? rc : count;
+}
+
+int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
+{
+	const struct dibber_queue_entry *entry;
+	int count = 0, rc;
+
+	rc = check_poll(endpoint, entries, max);
+	if (rc)
+		return rc;
+	while (count < max && (entry = dib_queue_peek(&endpoint->events)) != NULL) {
+		if (count == 0 && (rc = settle(endpoint)) != 0)
+			return rc;
+		endpoint->events.taken++;
+		entries[count++] = (struct dib_event){
+			.cycles = entry->cycles, .notice = entry->cookie, .length = entry->length,
+			.key = entry->key, .overruns = entry->overruns, .node = entry->node,
+		};
+	}
+	if (count == 0)
+		return found_nothing(endpoint);
+	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
+	if (!rc)
+		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
+	return rc ? rc : count;
+}
+
+/* Waiting ---------------------------------------------------------------------------------------- */
+
+static bool something_there(const struct dib_endpoint *endpoint)
+{
+	return dib_queue_peek(&endpoint->completions) || dib_queue_peek(&endpoint->events);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
+{
+	struct dib_card *card;
+	uint64_t begin;
+	int rc;
+
+	if (!endpoint)
+		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
+	card = endpoint->card;
+	if (card->closed)
+		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (dib_has_clock(card)) {
+		/* Only queue entries are written there, so whatever wakes this is one. */
+		if (something_there(endpoint))
+			return 1;
+		rc = dib_clock_watch(card, endpoint->participant, endpoint->map->mapping.iova,
+				     endpoint->memory_length,
+				     timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
+		return rc < 0 ? rc : something_there(endpoint);
+	}
+	begin = monotonic_ns();
+	while (!something_there(endpoint)) {
+		if (monotonic_ns() - begin >= timeout_ns)
+			return 0;
+		rc = card->transport->ops->serve(card->transport, 1);
+		if (rc)
+			return rc;
+	}
+	return 1;
+}

@@ -1,0 +1,25 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* URI to transport. */
+
+#include <string.h>
+
+#include "error.h"
+#include "transport.h"
+
+static const struct dib_transport_ops *const transports[] = {
+	&dib_transport_vfio_user,
+};
+
+int dib_transport_open(const char *uri, struct dib_transport **transport)
+{
+	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+		size_t length = strlen(transports[i]->scheme);
+
+		if (strncmp(uri, transports[i]->scheme, length) == 0 && uri[length] == ':')
+			return transports[i]->open(uri + length + 1, transport);
+	}
+	return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no card: it must read sim:PATH_OF_SOCKET", uri);
+}

@@ -1,0 +1,71 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* What the library needs of the way to a card. `transport_vfio_user.c` is the simulator's. */
+
+#ifndef DIBBER_TRANSPORT_H
+#define DIBBER_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dibber_interface.h>
+
+struct dib_transport;
+
+/* Memory of this process that the card reaches at a bus address. */
+struct dib_mapping {
+	uint64_t iova;		/* page-aligned */
+	uint64_t size;		/* whole pages */
+	uint8_t *memory;	/* what lies at `iova`: page-aligned */
+	uint64_t first, last;	/* offsets of the bytes that may be written: [first, last) */
+	int fd;			/* shares the memory, or -1 */
+	uint64_t fd_offset;
+};
+
+/* Every function may be called by several threads at once, and returns 0 or a negative enum dib_error with its
+ * reason kept. */
+struct dib_transport_ops {
+	const char *scheme;	/* of the URI, without its colon */
+
+	int (*open)(const char *path, struct dib_transport **transport);
+	/* No other thread may be in a call. */
+	void (*close)(struct dib_transport *transport);
+
+	int (*config_read)(struct dib_transport *transport, uint64_t offset, void *data, size_t length);
+	int (*config_write)(struct dib_transport *transport, uint64_t offset, const void *data,
+			    size_t length);
+	int (*bar_read)(struct dib_transport *transport, uint64_t offset, void *data, size_t length);
+	/* Posted: returns before the card has it; later writes and reads do not pass it. */
+	int (*bar_write)(struct dib_transport *transport, uint64_t offset, const void *data,
+			 size_t length);
+
+	int (*map)(struct dib_transport *transport, const struct dib_mapping *mapping);
+	int (*unmap)(struct dib_transport *transport, const struct dib_mapping *mapping);
+
+	/* Have `fd` (an eventfd) signalled by MSI-X vector `vector`. */
+	int (*set_vector)(struct dib_transport *transport, unsigned int vector, int fd);
+
+	/* Do what the card asks of this process, waiting at most `timeout_ms` for it to ask. Needed where the
+	 * card has no way to memory of its own. */
+	int (*serve)(struct dib_transport *transport, int timeout_ms);
+
+	/* NULL, or false: time is nobody's to keep. */
+	bool (*has_clock)(struct dib_transport *transport);
+	/* `reply` NULL: posted. */
+	int (*clock)(struct dib_transport *transport, const struct dibber_clock_request *request,
+		     struct dibber_clock_reply *reply);
+};
+
+struct dib_transport {
+	const struct dib_transport_ops *ops;
+};
+
+/* Find the transport of a URI and open it. */
+int dib_transport_open(const char *uri, struct dib_transport **transport);
+
+extern const struct dib_transport_ops dib_transport_vfio_user;
+
+#endif

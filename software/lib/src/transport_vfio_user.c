@@ -1,0 +1,289 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* The way to a simulated card: what a transport does, in messages of vfio-user. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vfio_user_client.h"
+
+static struct vfio_user *self(struct dib_transport *transport)
+{
+	return (struct vfio_user *)transport;
+}
+
+/* Ask; for requests whose refusal has no meaning of its own. */
+static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command,
+		       const void *head, size_t head_length, const void *data, size_t data_length,
+		       int fd, void *answer, size_t answer_length)
+{
+	struct waiter w = { .data = answer, .room = answer_length };
+	int rc;
+
+	rc = dib_vfio_ask(v, command, head, head_length, data, data_length, fd, &w);
+	if (rc)
+		return rc;
+	if (w.error)
+		return dib_fail(DIB_ERR_SYSTEM, "the simulator refused %s: %s", what, strerror((int)w.error));
+	if (w.length < answer_length)
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator's answer is too short");
+	return 0;
+}
+
+/* Does the reply of VERSION offer a capability? The value may be true or a number that is not 0. */
+static bool offered(const char *json, const char *name)
+{
+	const char *p = strstr(json, name);
+
+	if (!p)
+		return false;
+	p += strlen(name);
+	p += strspn(p, "\" \t\r\n:");
+	return *p == 't' || (*p >= '1' && *p <= '9');
+}
+
+static int negotiate(struct vfio_user *v)
+{
+	static const char capabilities[] =
+		"{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576,"
+		"\"dibber_clock\":1}}";
+	struct vfio_user_version version = { .major = 0, .minor = 1 };
+	struct {
+		struct vfio_user_version version;
+		char json[4096];
+	} answer;
+	struct waiter w = { .data = &answer, .room = sizeof(answer) - 1 };
+	int rc;
+
+	rc = dib_vfio_ask(v, VFIO_USER_VERSION, &version, sizeof(version), capabilities, sizeof(capabilities),
+			  -1, &w);
+	if (rc)
+		return rc;
+	if (w.error)
+		return dib_fail(DIB_ERR_PROTOCOL, "the simulator refused vfio-user 0.1: %s",
+				strerror((int)w.error));
+	if (w.length < sizeof(version))
+		return dib_fail(DIB_ERR_PROTOCOL, "the simulator's VERSION answer is too short");
+	if (answer.version.major != 0)
+		return dib_fail(DIB_ERR_PROTOCOL, "the simulator speaks vfio-user %u.%u, this library 0.1",
+				answer.version.major, answer.version.minor);
+	((char *)&answer)[w.length] = 0;
+	v->clock = offered(answer.json, "\"dibber_clock\"");
+	return 0;
+}
+
+static int check_bar(struct vfio_user *v)
+{
+	struct vfio_user_region_info info = { .argsz = sizeof(info), .index = VFIO_USER_REGION_BAR0 };
+	int rc;
+
+	rc = ask_plainly(v, "region information", VFIO_USER_DEVICE_GET_REGION_INFO, &info, sizeof(info),
+			 NULL, 0, -1, &info, sizeof(info));
+	if (rc)
+		return rc;
+	if (info.size < DIBBER_BAR0_SIZE)
+		return dib_fail(DIB_ERR_IDENTITY, "BAR 0 has %llu bytes, a Dibber card has %u",
+				(unsigned long long)info.size, DIBBER_BAR0_SIZE);
+	return 0;
+}
+
+static int connect_to(const char *path, int *out)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int s;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return dib_fail(DIB_ERR_ARGUMENT, "the socket's path has more than %zu characters: %s",
+				sizeof(address.sun_path) - 1, path);
+	strcpy(address.sun_path, path);
+	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (s < 0)
+		return dib_fail(DIB_ERR_NO_MEMORY, "socket: %s", strerror(errno));
+	if (connect(s, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		int why = errno;
+
+		close(s);
+		return dib_fail(DIB_ERR_NOT_FOUND, "no simulator at %s (%s)", path, strerror(why));
+	}
+	*out = s;
+	return 0;
+}
+
+static void vfio_user_close(struct dib_transport *transport)
+{
+	struct vfio_user *v = self(transport);
+
+	dib_vfio_fini(v);
+	free(v);
+}
+
+static int vfio_user_open(const char *path, struct dib_transport **transport)
+{
+	struct vfio_user *v = calloc(1, sizeof(*v));
+	int rc;
+
+	if (!v)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
+	v->base.ops = &dib_transport_vfio_user;
+	v->socket = -1;
+	rc = dib_vfio_init(v);
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	if ((rc = connect_to(path, &v->socket)) || (rc = negotiate(v)) || (rc = check_bar(v))) {
+		vfio_user_close(&v->base);
+		return rc;
+	}
+	*transport = &v->base;
+	return 0;
+}
+
+static int region_read(struct vfio_user *v, uint32_t region, uint64_t offset, void *data, size_t length)
+{
+	struct vfio_user_region_access access = { offset, region, (uint32_t)length };
+	struct {
+		struct vfio_user_region_access access;
+		uint8_t data[256];
+	} answer;
+	int rc;
+
+	rc = ask_plainly(v, "a read", VFIO_USER_REGION_READ, &access, sizeof(access), NULL, 0, -1,
+			 &answer, sizeof(access) + length);
+	if (rc)
+		return rc;
+	memcpy(data, answer.data, length);
+	return 0;
+}
+
+static int vfio_user_config_read(struct dib_transport *transport, uint64_t offset, void *data,
+				 size_t length)
+{
+	return region_read(self(transport), VFIO_USER_REGION_CONFIG, offset, data, length);
+}
+
+static int vfio_user_config_write(struct dib_transport *transport, uint64_t offset, const void *data,
+				  size_t length)
+{
+	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_CONFIG, (uint32_t)length };
+
+	return ask_plainly(self(transport), "a configuration write", VFIO_USER_REGION_WRITE, &access,
+			   sizeof(access), data, length, -1, NULL, 0);
+}
+
+static int vfio_user_bar_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+{
+	return region_read(self(transport), VFIO_USER_REGION_BAR0, offset, data, length);
+}
+
+
+static int vfio_user_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
+			       size_t length)
+{
+	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_BAR0, (uint32_t)length };
+
+	return dib_vfio_post(self(transport), VFIO_USER_REGION_WRITE, &access, sizeof(access), data, length);
+}
+
+static int vfio_user_map(struct dib_transport *transport, const struct dib_mapping *mapping)
+{
+	struct vfio_user *v = self(transport);
+	struct vfio_user_dma_map map = {
+		.argsz = sizeof(map),
+		.flags = VFIO_USER_MAP_READ | (mapping->last > mapping->first ? VFIO_USER_MAP_WRITE : 0),
+		.offset = mapping->fd_offset, .address = mapping->iova, .size = mapping->size,
+	};
+	int rc;
+
+	if (mapping->fd < 0) {
+		rc = dib_vfio_start_helper(v);
+		if (rc)
+			return rc;
+	}
+	rc = dib_vfio_enter_mapping(v, mapping);
+	if (rc)
+		return rc;
+	rc = ask_plainly(v, "a mapping", VFIO_USER_DMA_MAP, &map, sizeof(map), NULL, 0, mapping->fd, NULL, 0);
+	if (rc)
+		dib_vfio_remove_mapping(v, mapping->iova);
+	return rc;
+}
+
+static int vfio_user_unmap(struct dib_transport *transport, const struct dib_mapping *mapping)
+{
+	struct vfio_user *v = self(transport);
+	struct vfio_user_dma_unmap unmap = {
+		.argsz = sizeof(unmap), .address = mapping->iova, .size = mapping->size,
+	};
+	int rc;
+
+	rc = ask_plainly(v, "taking a mapping away", VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap), NULL, 0,
+			 -1, NULL, 0);
+	/* Whatever the server said: the memory is the program's again. */
+	dib_vfio_remove_mapping(v, mapping->iova);
+	return rc;
+}
+
+static int vfio_user_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
+{
+	struct vfio_user_irq_set set = {
+		.argsz = sizeof(set), .flags = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_TRIGGER,
+		.index = VFIO_USER_IRQ_MSIX, .start = vector, .count = 1,
+	};
+
+	return ask_plainly(self(transport), "an interrupt", VFIO_USER_DEVICE_SET_IRQS, &set, sizeof(set),
+			   NULL, 0, fd, NULL, 0);
+}
+
+static int vfio_user_serve_card(struct dib_transport *transport, int timeout_ms)
+{
+	return dib_vfio_serve(self(transport), timeout_ms);
+}
+
+static bool vfio_user_has_clock(struct dib_transport *transport)
+{
+	return self(transport)->clock;
+}
+
+static int vfio_user_clock(struct dib_transport *transport, const struct dibber_clock_request *request,
+			   struct dibber_clock_reply *reply)
+{
+	struct vfio_user *v = self(transport);
+	struct waiter w = { .data = reply, .room = sizeof(*reply) };
+	int rc;
+
+	if (!reply)
+		return dib_vfio_post(v, DIBBER_CLOCK_MESSAGE, request, sizeof(*request), NULL, 0);
+	rc = dib_vfio_ask(v, DIBBER_CLOCK_MESSAGE, request, sizeof(*request), NULL, 0, -1, &w);
+	if (rc)
+		return rc;
+	if (w.error)
+		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op, strerror((int)w.error));
+	if (w.length < sizeof(*reply))
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator's clock answer is too short");
+	if (reply->error)
+		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op, strerror((int)reply->error));
+	return 0;
+}
+
+const struct dib_transport_ops dib_transport_vfio_user = {
+	.scheme       = "sim",
+	.open         = vfio_user_open,
+	.close        = vfio_user_close,
+	.config_read  = vfio_user_config_read,
+	.config_write = vfio_user_config_write,
+	.bar_read     = vfio_user_bar_read,
+	.bar_write    = vfio_user_bar_write,
+	.map          = vfio_user_map,
+	.unmap        = vfio_user_unmap,
+	.set_vector   = vfio_user_set_vector,
+	.serve        = vfio_user_serve_card,
+	.has_clock    = vfio_user_has_clock,
+	.clock        = vfio_user_clock,
+};

@@ -1,0 +1,248 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* A vfio-user connection: sending, receiving, and bringing answers to who asked. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vfio_user_client.h"
+
+int dib_vfio_init(struct vfio_user *v)
+{
+	v->payload = malloc(MAX_PAYLOAD);
+	if (!v->payload)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a message");
+	v->helper_wake = -1;
+	pthread_mutex_init(&v->send_lock, NULL);
+	pthread_mutex_init(&v->lock, NULL);
+	pthread_mutex_init(&v->map_lock, NULL);
+	pthread_cond_init(&v->changed, NULL);
+	return 0;
+}
+
+void dib_vfio_fini(struct vfio_user *v)
+{
+	dib_vfio_end_helper(v);
+	if (v->socket >= 0)
+		close(v->socket);
+	pthread_mutex_destroy(&v->send_lock);
+	pthread_mutex_destroy(&v->lock);
+	pthread_mutex_destroy(&v->map_lock);
+	pthread_cond_destroy(&v->changed);
+	free(v->maps);
+	free(v->payload);
+}
+
+int dib_vfio_lose(struct vfio_user *v, int error, const char *reason)
+{
+	pthread_mutex_lock(&v->lock);
+	if (!v->lost) {
+		v->lost = error;
+		strncpy(v->reason, reason, sizeof(v->reason) - 1);
+		shutdown(v->socket, SHUT_RDWR);
+	}
+	error = v->lost;
+	pthread_cond_broadcast(&v->changed);
+	pthread_mutex_unlock(&v->lock);
+	return dib_fail(error, "%s", v->reason);
+}
+
+/* Sending ---------------------------------------------------------------------------------------- */
+
+int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t flags,
+		  uint32_t error, const void *head, size_t head_length,
+		  const void *data, size_t data_length, int fd)
+{
+	struct vfio_user_header header = {
+		.id = id, .command = command, .flags = flags, .error = error,
+		.size = (uint32_t)(sizeof(header) + head_length + data_length),
+	};
+	struct iovec parts[3] = {
+		{ &header, sizeof(header) },
+		{ (void *)head, head_length },
+		{ (void *)data, data_length },
+	};
+	struct iovec *part = parts;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 3 };
+	ssize_t sent;
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+
+	pthread_mutex_lock(&v->send_lock);
+	while (message.msg_iovlen > 0) {
+		sent = sendmsg(v->socket, &message, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0) {
+			pthread_mutex_unlock(&v->send_lock);
+			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+		}
+		message.msg_control = NULL;
+		message.msg_controllen = 0;
+		while (message.msg_iovlen > 0 && (size_t)sent >= part->iov_len) {
+			sent -= (ssize_t)part->iov_len;
+			message.msg_iov = ++part;
+			message.msg_iovlen--;
+		}
+		if (message.msg_iovlen > 0) {
+			part->iov_base = (char *)part->iov_base + sent;
+			part->iov_len -= (size_t)sent;
+		}
+	}
+	pthread_mutex_unlock(&v->send_lock);
+	return 0;
+}
+
+int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
+		  const void *data, size_t data_length)
+{
+	uint16_t id;
+	int lost;
+
+	pthread_mutex_lock(&v->lock);
+	lost = v->lost;
+	id = v->next_id++;
+	pthread_mutex_unlock(&v->lock);
+	if (lost)
+		return dib_fail(lost, "%s", v->reason);
+	return dib_vfio_send(v, id, command, VFIO_USER_NO_REPLY, 0, head, head_length, data, data_length, -1);
+}
+
+/* Receiving -------------------------------------------------------------------------------------- */
+
+/* Only the reader calls this. */
+static int receive(struct vfio_user *v, void *data, size_t length)
+{
+	uint8_t *p = data;
+
+	while (length > 0) {
+		ssize_t n = recv(v->socket, p, length, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+		p += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+static int hand_over(struct vfio_user *v, const struct vfio_user_header *header, size_t length)
+{
+	struct waiter **link, *w;
+
+	pthread_mutex_lock(&v->lock);
+	for (link = &v->waiters; (w = *link) != NULL; link = &w->next) {
+		if (w->id == header->id && w->command == header->command)
+			break;
+	}
+	if (w) {
+		*link = w->next;
+		w->error = header->flags & VFIO_USER_ERROR ? header->error : 0;
+		if (header->flags & VFIO_USER_ERROR && !w->error)
+			w->error = EIO;
+		w->length = length < w->room ? length : w->room;
+		memcpy(w->data, v->payload, w->length);
+		w->done = true;
+		pthread_cond_broadcast(&v->changed);
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (!w)
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator answered what nobody asked");
+	return 0;
+}
+
+int dib_vfio_handle_one(struct vfio_user *v)
+{
+	struct vfio_user_header header;
+	size_t length;
+	int rc;
+
+	rc = receive(v, &header, sizeof(header));
+	if (rc)
+		return rc;
+	if (header.size < sizeof(header) || header.size - sizeof(header) > MAX_PAYLOAD)
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator sent a message of impossible size");
+	length = header.size - sizeof(header);
+	rc = receive(v, v->payload, length);
+	if (rc)
+		return rc;
+	switch (header.flags & VFIO_USER_TYPE_MASK) {
+	case 0:
+		return dib_vfio_serve_request(v, &header, length);
+	case VFIO_USER_REPLY:
+		return hand_over(v, &header, length);
+	}
+	return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator sent a message that is neither request nor reply");
+}
+
+int dib_vfio_ask(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
+		 const void *data, size_t data_length, int fd, struct waiter *w)
+{
+	int rc;
+
+	pthread_mutex_lock(&v->lock);
+	if (v->lost) {
+		rc = dib_fail(v->lost, "%s", v->reason);
+		pthread_mutex_unlock(&v->lock);
+		return rc;
+	}
+	w->id = v->next_id++;
+	w->command = command;
+	w->done = false;
+	w->next = v->waiters;
+	v->waiters = w;
+	v->inside++;
+	pthread_mutex_unlock(&v->lock);
+
+	rc = dib_vfio_send(v, w->id, command, 0, 0, head, head_length, data, data_length, fd);
+
+	pthread_mutex_lock(&v->lock);
+	while (!w->done && !v->lost) {
+		if (v->reading) {
+			pthread_cond_wait(&v->changed, &v->lock);
+			continue;
+		}
+		v->reading = true;
+		pthread_mutex_unlock(&v->lock);
+		dib_vfio_handle_one(v);
+		pthread_mutex_lock(&v->lock);
+		v->reading = false;
+		pthread_cond_broadcast(&v->changed);
+	}
+	rc = 0;
+	if (!w->done) {
+		for (struct waiter **link = &v->waiters; *link; link = &(*link)->next) {
+			if (*link == w) {
+				*link = w->next;
+				break;
+			}
+		}
+		rc = dib_fail(v->lost, "%s", v->reason);
+	}
+	v->inside--;
+	if (v->inside == 0 && v->helper_runs)
+		pthread_cond_broadcast(&v->changed);
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}

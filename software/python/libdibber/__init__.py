@@ -1,0 +1,22 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Python access to libdibber: cards, endpoints, regions and puts, with NumPy arrays as walks.
+
+    card     = libdibber.Card("sim:run/card0.sock")
+    card.load_firmware("build/firmware/mcp.img")
+    endpoint = card.endpoint(1)
+    matrix   = libdibber.alloc(64*32*8).view("f8").reshape(64, 32)
+    region   = endpoint.register(matrix)
+    endpoint.put_strided(region.walk(matrix[:, 3]), Walk(key, block=8, levels=((64, 256),)), node=1)
+    endpoint.wait(); endpoint.poll()
+
+Every error is a `DibberError` with the library's code and reason. The rules on threads, ordering and ownership are
+those of dibber/dibber.h; the calls here add nothing to a transfer's cost in simulated time.
+"""
+
+from libdibber.binding import DibberError, library_path
+from libdibber.card    import Card, Endpoint, Region, alloc
+from libdibber.walk    import Walk
+
+__all__ = ["Card", "DibberError", "Endpoint", "Region", "Walk", "alloc", "library_path"]

@@ -1,0 +1,152 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""dibber/dibber.h in ctypes. tests/software/test_binding.py compares every size and offset with the C compiler's."""
+
+import ctypes
+import ctypes.util
+import os
+import pathlib
+
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+
+from dibber.interface.description import C, COUNTERS
+
+# Errors -------------------------------------------------------------------------------------------
+
+ERRORS = ("ARGUMENT", "NOT_FOUND", "IDENTITY", "VERSION", "PROTOCOL", "LOST", "AGAIN", "TIMEOUT", "NO_MEMORY",
+          "FIRMWARE_FILE", "FIRMWARE_CRC", "FIRMWARE_START", "NO_FIRMWARE", "LIMIT", "IN_USE", "COMMAND",
+          "CLOSED", "CLOCK", "SYSTEM")
+
+
+class DibberError(Exception):
+    """A libdibber call failed.
+
+    Attributes
+    ----------
+    code   : the negative number
+    name   : "NOT_FOUND" …, without DIB_ERR_
+    reason : dib_last_reason()
+    """
+
+    def __init__(self, code, meaning, reason):
+        super().__init__(f"{meaning}: {reason}" if reason else meaning)
+        self.code, self.reason = code, reason
+        self.name = ERRORS[-code - 1] if 0 < -code <= len(ERRORS) else str(code)
+
+
+# Structures ---------------------------------------------------------------------------------------
+
+class CardOptions(ctypes.Structure):
+    _fields_ = [("iova_base", c_uint64)]
+
+
+class Counter(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("value", c_uint32)]
+
+
+class CardInfo(ctypes.Structure):
+    _fields_ = [*((name, c_uint32) for name in (
+                    "interface_version", "interface_hash", "features", "build", "clock_hz", "endpoints", "slots",
+                    "regions", "nodes", "data_width", "node", "mcp_state", "mcp_identity", "link_state",
+                    "link_stopped", "max_payload", "max_request")),
+                ("cycles", c_uint64), ("simulated_clock", c_uint32), ("counters", Counter*len(COUNTERS))]
+
+
+class EndpointOptions(ctypes.Structure):
+    _fields_ = [("cq_entries", c_uint32), ("eq_entries", c_uint32), ("own_clock", c_uint32)]
+
+
+class CWalk(ctypes.Structure):
+    _fields_ = [("key", c_uint32), ("block", c_uint32), ("offset", c_uint64), ("levels", c_uint32),
+                ("count", c_uint32*C.LEVELS), ("stride", c_int64*C.LEVELS)]
+
+
+class Delivery(ctypes.Structure):
+    _fields_ = [("tag", c_uint64), ("node", c_uint16), ("endpoint", c_uint8), ("flags", c_uint8),
+                ("notice", c_uint32)]
+
+
+class Completion(ctypes.Structure):
+    """tag, cycles (card's clock), length (bytes), node, status (enum status)."""
+    _fields_ = [("tag", c_uint64), ("cycles", c_uint64), ("length", c_uint32), ("node", c_uint16),
+                ("status", c_uint8)]
+
+
+class Event(ctypes.Structure):
+    """cycles (card's clock), notice (its value), length (bytes), key, overruns, node."""
+    _fields_ = [("cycles", c_uint64), ("notice", c_uint32), ("length", c_uint32), ("key", c_uint32),
+                ("overruns", c_uint32), ("node", c_uint16)]
+
+
+class Clock(ctypes.Structure):
+    """now_ps, cpu_ps (picoseconds), simulated, free."""
+    _fields_ = [("now_ps", c_uint64), ("cpu_ps", c_uint64), ("simulated", c_uint32), ("free", c_uint32)]
+
+
+STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
+              "dib_endpoint_options": EndpointOptions, "dib_walk": CWalk, "dib_delivery": Delivery,
+              "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock}
+
+# Functions ----------------------------------------------------------------------------------------
+
+_SIGNATURES = {
+    "dib_strerror"       : (c_char_p, [c_int]),
+    "dib_last_reason"    : (c_char_p, []),
+    "dib_open"           : (c_int, [c_char_p, POINTER(CardOptions), POINTER(c_void_p)]),
+    "dib_close"          : (None,  [c_void_p]),
+    "dib_card_info"      : (c_int, [c_void_p, POINTER(CardInfo)]),
+    "dib_node_set"       : (c_int, [c_void_p, c_uint]),
+    "dib_firmware_load"  : (c_int, [c_void_p, c_char_p]),
+    "dib_firmware_read"  : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
+    "dib_endpoint_open"  : (c_int, [c_void_p, c_uint, POINTER(EndpointOptions), POINTER(c_void_p)]),
+    "dib_endpoint_close" : (None,  [c_void_p]),
+    "dib_event_fd"       : (c_int, [c_void_p]),
+    "dib_alloc"          : (c_int, [c_size_t, POINTER(c_void_p)]),
+    "dib_free"           : (None,  [c_void_p]),
+    "dib_register"       : (c_int, [c_void_p, c_void_p, c_size_t, c_uint, POINTER(c_void_p)]),
+    "dib_key"            : (c_uint32, [c_void_p]),
+    "dib_unregister"     : (c_int, [c_void_p]),
+    "dib_put"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),
+    "dib_put_strided"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk), POINTER(CWalk)]),
+    "dib_submit"         : (c_int, [c_void_p, c_char_p, c_uint64]),
+    "dib_poll"           : (c_int, [c_void_p, POINTER(Completion), c_int]),
+    "dib_poll_events"    : (c_int, [c_void_p, POINTER(Event), c_int]),
+    "dib_wait"           : (c_int, [c_void_p, c_uint64]),
+    "dib_clock_leave"    : (c_int, [c_void_p]),
+    "dib_clock_enter"    : (c_int, [c_void_p]),
+    "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),
+}
+
+_library = None
+
+
+def library_path():
+    """Where libdibber.so is: $LIBDIBBER, else the build folder of this source tree, else where the system has it."""
+    if "LIBDIBBER" in os.environ:
+        return os.environ["LIBDIBBER"]
+    built = pathlib.Path(__file__).resolve().parents[3]/"build"/"lib"/"libdibber.so"
+    return str(built) if built.exists() else ctypes.util.find_library("dibber")
+
+
+def library():
+    """The loaded library. Raises OSError, saying what to build, when there is none."""
+    global _library
+    if _library is None:
+        path = library_path()
+        if path is None:
+            raise OSError("libdibber.so is not built: run 'make -C software/lib', or set LIBDIBBER to its path")
+        loaded = ctypes.CDLL(path)
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+        _library = loaded
+    return _library
+
+
+def check(code):
+    """`code` when it is no error; else raises DibberError."""
+    if code < 0:
+        lib = library()
+        raise DibberError(code, lib.dib_strerror(code).decode(), lib.dib_last_reason().decode())
+    return code

@@ -1,0 +1,178 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Cards, endpoints and regions as objects; each may be used in a `with` statement."""
+
+import contextlib
+import ctypes
+import os
+import weakref
+
+import numpy as np
+
+from dibber.interface.description import FLAG, RIGHT
+from libdibber.binding import (CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
+                               check, library)
+from libdibber.walk import Walk
+
+FOR_EVER = (1 << 64) - 1
+
+
+def alloc(length):
+    """`length` zeroed bytes that a simulated card reaches without messages, as a NumPy array of bytes.
+
+    The memory lives as long as the array or a view of it.
+    """
+    address = ctypes.c_void_p()
+    check(library().dib_alloc(length, ctypes.byref(address)))
+    memory = (ctypes.c_uint8*length).from_address(address.value)
+    weakref.finalize(memory, library().dib_free, address.value)
+    return np.frombuffer(memory, dtype=np.uint8)
+
+
+class _Handle:
+    """What is opened and closed once."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Card(_Handle):
+    """A card, opened by its URI ("sim:PATH_OF_SOCKET").
+
+    iova_base : first bus address that the library gives to memory; 0: below 4 GiB
+    """
+
+    def __init__(self, uri, iova_base=0):
+        self._handle = ctypes.c_void_p()
+        check(library().dib_open(os.fsencode(uri), CardOptions(iova_base), ctypes.byref(self._handle)))
+
+    def close(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        library().dib_close(handle)
+
+    def info(self):
+        """Identity, geometry, state and `counters` (by name) as a dictionary."""
+        raw = CardInfo()
+        check(library().dib_card_info(self._handle, raw))
+        info = {name: getattr(raw, name) for name, _ in CardInfo._fields_ if name != "counters"}
+        info["counters"] = {c.name.decode(): c.value for c in raw.counters}
+        return info
+
+    def set_node(self, node):
+        check(library().dib_node_set(self._handle, node))
+
+    def load_firmware(self, path):
+        check(library().dib_firmware_load(self._handle, os.fsencode(path)))
+
+    def read_firmware(self, offset, length):
+        """Bytes of the control program's SRAM."""
+        data = ctypes.create_string_buffer(length)
+        check(library().dib_firmware_read(self._handle, offset, data, length))
+        return data.raw
+
+    def endpoint(self, number, cq_entries=0, eq_entries=0, own_clock=False):
+        """Open endpoint `number`; `own_clock` when another thread than the card's drives it."""
+        return Endpoint(self, number, cq_entries, eq_entries, own_clock)
+
+
+class Endpoint(_Handle):
+    """An endpoint of a card; made by Card.endpoint()."""
+
+    def __init__(self, card, number, cq_entries, eq_entries, own_clock):
+        options = EndpointOptions(cq_entries, eq_entries, own_clock)
+        self.card, self.number = card, number
+        self._handle = ctypes.c_void_p()
+        check(library().dib_endpoint_open(card._handle, number, options, ctypes.byref(self._handle)))
+
+    def close(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        library().dib_endpoint_close(handle)
+
+    def register(self, memory, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
+        """Register a contiguous NumPy array."""
+        return Region(self, memory, rights)
+
+    def put(self, source_key, source_offset, target_key, target_offset, length, *, node, tag=0,
+            notice=None, endpoint=0, interrupt=False, solicit=False):
+        """dib_put(): contiguous. `notice` is the value for the target's `endpoint`, None for no notice."""
+        check(library().dib_put(self._handle, self._delivery(node, tag, notice, endpoint, interrupt, solicit),
+                                source_key, source_offset, target_key, target_offset, length))
+
+    def put_strided(self, source, target, *, node, tag=0, notice=None, endpoint=0, interrupt=False, solicit=False):
+        """dib_put_strided(): from one Walk to another."""
+        check(library().dib_put_strided(
+            self._handle, self._delivery(node, tag, notice, endpoint, interrupt, solicit),
+            source.as_c(), target.as_c()))
+
+    def submit(self, command, tag=0):
+        """dib_submit(): a command of 128 bytes as it stands."""
+        check(library().dib_submit(self._handle, bytes(command), tag))
+
+    def poll(self, limit=16):
+        """Completions that are there, as a list."""
+        entries = (Completion*limit)()
+        return entries[:check(library().dib_poll(self._handle, entries, limit))]
+
+    def poll_events(self, limit=16):
+        """Events that are there, as a list."""
+        entries = (Event*limit)()
+        return entries[:check(library().dib_poll_events(self._handle, entries, limit))]
+
+    def wait(self, timeout_ns=FOR_EVER):
+        """Sleep until there is something to poll; False when the time is over."""
+        return check(library().dib_wait(self._handle, timeout_ns)) == 1
+
+    def event_fd(self):
+        return check(library().dib_event_fd(self._handle))
+
+    def clock(self):
+        """The time: now_ps, cpu_ps, simulated, free."""
+        clock = Clock()
+        check(library().dib_clock_now(self._handle, clock))
+        return clock
+
+    @contextlib.contextmanager
+    def outside_clock(self):
+        """Leave the simulator's clock for as long as the program waits for something else."""
+        check(library().dib_clock_leave(self._handle))
+        try:
+            yield
+        finally:
+            check(library().dib_clock_enter(self._handle))
+
+    @staticmethod
+    def _delivery(node, tag, notice, endpoint, interrupt, solicit):
+        flags = 0
+        if notice is not None:
+            flags |= FLAG.NOTICE
+        if interrupt:
+            flags |= FLAG.INTERRUPT
+        if solicit:
+            flags |= FLAG.SOLICIT
+        return Delivery(tag, node, endpoint, flags, notice or 0)
+
+
+class Region(_Handle):
+    """Registered memory; made by Endpoint.register(). It holds the array, so that the memory stays."""
+
+    def __init__(self, endpoint, memory, rights):
+        if not memory.flags.c_contiguous:
+            raise ValueError("register the whole array, then walk over a part of it")
+        self.memory  = memory
+        self.address = memory.__array_interface__["data"][0]
+        self._handle = ctypes.c_void_p()
+        check(library().dib_register(endpoint._handle, self.address, memory.nbytes, rights,
+                                     ctypes.byref(self._handle)))
+        self.key = library().dib_key(self._handle)
+
+    def close(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        check(library().dib_unregister(handle))
+
+    def walk(self, array):
+        """The Walk over `array`, a view of the registered memory."""
+        return Walk.of(self.key, array, self.address)

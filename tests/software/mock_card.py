@@ -1,0 +1,221 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card with its control program in Python, behind mock_vfio_user.Server: registers, slots, queues, puts.
+
+Every node is the card itself, so a put goes from its regions to its regions.
+"""
+
+import errno
+import os
+import struct
+import zlib
+
+from dibber.interface.description import (C, CLOCK_OP, ADMIN, COMMAND, CLOCK_REPLY, CLOCK_REQUEST, DOORBELL, ENTRY,
+                                          FIRMWARE_HEADER, FLAG, HOST, INTERFACE, MCP_STATE, OPCODE, QUEUE_ENTRY,
+                                          RIGHT, STATUS, WALK)
+
+CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+
+
+def decode(layout, data):
+    """A structure of the interface description as a dictionary; walks are dictionaries too, arrays tuples."""
+    values = {}
+    for m in layout.members:
+        if m.kind == "walk":
+            values[m.name] = decode(WALK, data[m.offset:m.offset + m.size])
+        else:
+            array = struct.unpack_from(f"<{m.count}{CODES[m.kind]}", data, m.offset)
+            values[m.name] = array if m.count > 1 else array[0]
+    return values
+
+
+def encode(layout, **values):
+    """Bytes of a structure; members that are not named are 0."""
+    data = bytearray(layout.size)
+    for name, value in values.items():
+        m = layout[name]
+        if m.kind == "walk":
+            data[m.offset:m.offset + m.size] = encode(WALK, **value)
+        else:
+            array = value if isinstance(value, (tuple, list)) else (value,)
+            struct.pack_into(f"<{len(array)}{CODES[m.kind]}", data, m.offset, *array)
+    return bytes(data)
+
+
+def firmware_image(words=1000, identity=0xd1bb0001, **header):
+    """A control program image, good unless `header` says otherwise."""
+    body   = struct.pack(f"<{words}I", *range(words))
+    fields = dict(magic=C.FIRMWARE_MAGIC, version=INTERFACE.version_word, hash=INTERFACE.hash, bytes=len(body),
+                  crc=zlib.crc32(body), identity=identity)
+    return encode(FIRMWARE_HEADER, **{**fields, **header}) + body
+
+
+class Queue:
+    """Where the control program posts to."""
+
+    def __init__(self, base, entries):
+        self.base, self.entries, self.index = base, entries, 0
+
+
+class Card:
+    """Attributes for tests: `registers` (by offset), `sram`, `doorbells` and `writes` (all BAR writes as (offset,
+    length)), `commands` (slots taken), `silent` (takes no commands), `identity` (what a started program
+    publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests)."""
+
+    def __init__(self, identity=0xd1bb0001):
+        self.registers = {}
+        for name, value in (("MAGIC", C.MAGIC), ("INTERFACE_VERSION", INTERFACE.version_word),
+                            ("INTERFACE_HASH", INTERFACE.hash), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", 128),
+                            ("GEOMETRY", C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26),
+                            ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2)):
+            self.registers[HOST[name].offset] = value
+        self.config, self.sram = bytearray(256), bytearray(C.SRAM_SIZE)
+        self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
+        self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
+        self.heads = [0]*C.ENDPOINTS
+        self.queues, self.regions, self.written = {}, {}, []
+        self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
+        self.now, self.cycles = 0, 0
+
+    # Registers ------------------------------------------------------------------------------------
+
+    def get(self, name):
+        return self.registers.get(HOST[name].offset, 0)
+
+    def bar_read(self, offset, length):
+        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + C.SRAM_SIZE:
+            data = bytearray(self.sram[offset - C.FIRMWARE_BASE:][:length])
+            if self.flips is not None and 0 <= self.flips - (offset - C.FIRMWARE_BASE) < length:
+                data[self.flips - (offset - C.FIRMWARE_BASE)] ^= 1
+            return bytes(data)
+        if offset == HOST["CYCLES_LOW"].offset:
+            self.cycles += 500_000
+            return struct.pack("<I", self.cycles & 0xffffffff)
+        return struct.pack("<I", self.registers.get(offset, 0))[:length]
+
+    def bar_write(self, offset, data):
+        self.writes.append((offset, len(data)))
+        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + C.SRAM_SIZE:
+            at = offset - C.FIRMWARE_BASE
+            self.sram[at:at + len(data)] = data
+            return
+        if offset >= C.ENDPOINT_BASE:
+            endpoint, inside = divmod(offset - C.ENDPOINT_BASE, C.ENDPOINT_STRIDE)
+            if inside < C.DOORBELL_OFFSET:
+                self.slots[endpoint][inside:inside + len(data)] = data
+                return
+            self.registers[offset] = value = struct.unpack("<I", data)[0]
+            if inside - C.DOORBELL_OFFSET == DOORBELL["COMMAND_PRODUCER"].offset:
+                self.doorbells.append((endpoint, value))
+                self._take_commands(endpoint, value)
+            return
+        self.registers[offset] = value = struct.unpack("<I", data)[0]
+        if offset == HOST["MCP_CONTROL"].offset:
+            self._run(value & 1)
+
+    # Control program ------------------------------------------------------------------------------
+
+    def _run(self, run):
+        self.registers[HOST["MCP_IDENTITY"].offset] = self.identity if run else 0
+        self.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE if run else MCP_STATE.RESET
+        self.regions, self.heads = {}, [0]*C.ENDPOINTS
+        base = self.get("ADMIN_CQ_LOW") | self.get("ADMIN_CQ_HIGH") << 32
+        self.queues = {0: (Queue(base, self.get("ADMIN_CQ_ENTRIES")), None)}
+
+    def _take_commands(self, endpoint, producer):
+        while endpoint in self.queues and self.heads[endpoint] != producer and not self.silent:
+            at   = self.heads[endpoint] % C.SLOTS*C.SLOT_BYTES
+            slot = bytes(self.slots[endpoint][at:at + C.SLOT_BYTES])
+            self.heads[endpoint] += 1
+            self.commands.append((endpoint, slot))
+            if endpoint == 0:
+                command = decode(ADMIN, slot)
+                self.post(0, command["cookie"], status=self._administer(command))
+            else:
+                command = decode(COMMAND, slot)
+                self.post(endpoint, command["cookie"], length=command["length"], node=command["node"],
+                          status=self._execute(endpoint, command))
+
+    def post(self, endpoint, cookie, kind=ENTRY.COMPLETION, queue=0, vector=None, **values):
+        """Write a queue entry (queue 0: completions, 1: events), then signal `vector`."""
+        q     = self.queues[endpoint][queue]
+        entry = encode(QUEUE_ENTRY, cookie=cookie, kind=kind, cycles=self.cycles,
+                       phase=1 - q.index//q.entries % 2, **values)
+        address = q.base + q.index % q.entries*C.QUEUE_ENTRY_BYTES
+        self.server.write_memory(address, entry)
+        self.written.append(address)
+        q.index += 1
+        if vector in self.vectors:
+            os.write(self.vectors[vector], struct.pack("<Q", 1))
+
+    def _administer(self, command):
+        if command["opcode"] == OPCODE.ENDPOINT_OPEN:
+            self.heads[command["endpoint"]] = self.registers.get(
+                C.ENDPOINT_BASE + command["endpoint"]*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET, 0)
+            self.queues[command["endpoint"]] = (Queue(command["cq_base"], command["cq_entries"]),
+                                                Queue(command["eq_base"], command["eq_entries"]))
+        elif command["opcode"] == OPCODE.ENDPOINT_CLOSE:
+            del self.queues[command["endpoint"]]
+        elif command["opcode"] == OPCODE.REGION_ADD:
+            self.regions[command["key"]] = command
+        elif command["opcode"] == OPCODE.REGION_REMOVE:
+            del self.regions[command["key"]]
+        else:
+            return STATUS.BAD_OPCODE
+        return STATUS.OK
+
+    @staticmethod
+    def _offsets(walk, levels):
+        offsets = [walk["offset"]]
+        for i in range(levels):
+            stride = struct.unpack("<q", struct.pack("<II", *walk["stride"][2*i:2*i + 2]))[0]
+            offsets = [o + n*stride for n in range(walk["count"][i]) for o in offsets]
+        return offsets
+
+    def _execute(self, endpoint, command):
+        if command["opcode"] != OPCODE.PUT:
+            return STATUS.OK if command["opcode"] == OPCODE.NOP else STATUS.BAD_OPCODE
+        source = self.regions.get(command["source"]["key"])
+        target = self.regions.get(command["target"]["key"])
+        if source is None:
+            return STATUS.BAD_KEY
+        if target is None:
+            return STATUS.REMOTE_BAD_KEY
+        if not target["rights"] & RIGHT.REMOTE_WRITE:
+            return STATUS.REMOTE_NOT_PERMITTED
+        payload = b""
+        for offset in self._offsets(command["source"], command["levels"] & 15):
+            if not 0 <= offset <= source["length"] - command["source"]["block"]:
+                return STATUS.BOUNDS
+            payload += self.server.read_memory(source["base"] + offset, command["source"]["block"])
+        block = command["target"]["block"]
+        for i, offset in enumerate(self._offsets(command["target"], command["levels"] >> 4)):
+            if not 0 <= offset <= target["length"] - block:
+                return STATUS.REMOTE_BOUNDS
+            self.server.write_memory(target["base"] + offset, payload[i*block:(i + 1)*block])
+        if command["flags"] & FLAG.NOTICE:
+            vector = command["endpoint"] if command["flags"] & FLAG.INTERRUPT else None
+            self.post(command["endpoint"], command["notice"], ENTRY.NOTICE, 1, vector, length=command["length"],
+                      node=command["node"], key=command["target"]["key"])
+        return STATUS.OK
+
+    # Clock ----------------------------------------------------------------------------------------
+
+    def clock(self, payload, wants_answer):
+        request = decode(CLOCK_REQUEST, payload)
+        self.calls.append((request["op"], request["call"], request["count"], wants_answer))
+        if self.fail_clock:
+            return self.fail_clock
+        woken = 0
+        if request["op"] == CLOCK_OP.CHARGE:
+            self.now += 1000*request["count"]
+        elif request["op"] == CLOCK_OP.WAIT:
+            woken = any(0 <= a - request["watch"] < request["length"] for a in self.written)
+            if not woken:
+                self.now += request["deadline"]
+        elif request["op"] not in (CLOCK_OP.JOIN, CLOCK_OP.LEAVE, CLOCK_OP.ENTER, CLOCK_OP.NOW):
+            return errno.EINVAL
+        if wants_answer:
+            self.written = []
+        return encode(CLOCK_REPLY, now=self.now, woken=int(woken), cpu=self.now)

@@ -1,0 +1,124 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Endpoints and registered memory on a mock: limits, refusals, closing in any order."""
+
+import pytest
+
+import libdibber
+from dibber.interface.description import C, STATUS
+from expect import fails, matrix
+
+
+@pytest.mark.parametrize("number", [0, 8, 99])
+def test_an_endpoint_that_cannot_be(loaded, number):
+    with fails("ARGUMENT", "1 to 7"):
+        loaded().card.endpoint(number)
+
+
+def test_an_endpoint_twice(loaded):
+    with fails("IN_USE", "endpoint 1 is open"):
+        loaded().card.endpoint(1)
+
+
+@pytest.mark.parametrize("options, reason", [(dict(cq_entries=16), "from 32"), (dict(cq_entries=33), "33"),
+                                             (dict(eq_entries=3), "3 entries"), (dict(eq_entries=1 << 17), "131072")])
+def test_queue_lengths(loaded, options, reason):
+    with fails("ARGUMENT", reason):
+        loaded().card.endpoint(2, **options)
+
+
+def test_the_control_program_refuses(loaded):
+    mock = loaded()
+    mock.device._administer = lambda command: STATUS.IN_USE
+    with fails("COMMAND", "IN_USE"):
+        mock.card.endpoint(2)
+    with fails("COMMAND", "registering memory: IN_USE"):
+        mock.endpoint.register(matrix(2, 2))
+    del mock.device._administer
+    mock.card.endpoint(2).close()
+
+
+def test_a_control_program_that_is_silent(loaded):
+    mock = loaded()
+    mock.device.silent = True
+    with fails("TIMEOUT", "no answer from the control program"):
+        mock.endpoint.register(matrix(2, 2))
+    with fails("NO_FIRMWARE", "load a control program"):
+        mock.card.endpoint(2)
+
+
+@pytest.mark.parametrize("rights", [0, 16, 0x101])
+def test_rights_that_do_not_exist(loaded, rights):
+    with fails("ARGUMENT", "rights"):
+        loaded().endpoint.register(matrix(2, 2), rights)
+
+
+def test_all_regions_in_use_then_one_freed(loaded):
+    mock    = loaded()
+    memory  = matrix(2, 2)
+    regions = [mock.endpoint.register(memory) for _ in range(C.REGIONS)]
+    assert len({r.key for r in regions}) == C.REGIONS
+    with fails("LIMIT", "64 regions"):
+        mock.endpoint.register(memory)
+    old = regions.pop()
+    old.close()
+    new = mock.endpoint.register(memory)
+    assert new.key & 0xff == old.key & 0xff and new.key != old.key
+
+
+def test_a_key_is_not_given_twice(loaded):
+    mock, keys = loaded(), set()
+    for _ in range(20):
+        with mock.endpoint.register(matrix(2, 2)) as region:
+            keys.add(region.key)
+    assert len(keys) == 20 and 0 not in keys
+
+
+def test_bus_addresses_below_4_gib_unless_asked_otherwise(serve, image):
+    for base in (0, 1 << 32):
+        mock = serve()
+        with libdibber.Card(mock.uri, iova_base=base) as card:
+            card.load_firmware(image())
+            with card.endpoint(1) as endpoint, endpoint.register(matrix(2, 2)) as region:
+                assert (mock.device.regions[region.key]["base"] >= 1 << 32) == bool(base)
+
+
+def test_an_odd_bus_address(serve):
+    with fails("ARGUMENT", "multiple of 4096"):
+        libdibber.Card(serve().uri, iova_base=4097)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
+def test_closing_in_any_order(serve, image, order):
+    mock     = serve()
+    card     = libdibber.Card(mock.uri)
+    card.load_firmware(image())
+    endpoint = card.endpoint(1)
+    region   = endpoint.register(matrix(2, 2))
+    for i in order:
+        (card, endpoint, region)[i].close()
+    assert mock.device.regions == {} and list(mock.device.queues) == [0]
+
+
+def test_calls_after_the_card_was_closed(serve, image):
+    mock = serve()
+    card = libdibber.Card(mock.uri)
+    card.load_firmware(image())
+    endpoint = card.endpoint(1)
+    card.close()
+    for call in (lambda: endpoint.put(1, 0, 1, 0, 8, node=1), endpoint.poll, endpoint.poll_events, endpoint.wait,
+                 endpoint.event_fd, endpoint.clock, lambda: endpoint.register(matrix(2, 2))):
+        with fails("CLOSED", "was closed"):
+            call()
+    endpoint.close()
+
+
+def test_a_simulator_that_dies_is_an_error_not_a_crash(loaded):
+    mock = loaded(clock=False)
+    mock.server.disconnect()
+    with fails("LOST", "closed the connection"):
+        for _ in range(1000):
+            mock.endpoint.poll()
+    with fails("LOST", "closed the connection"):
+        mock.card.info()
