@@ -11,7 +11,7 @@ from dibber_cli.bench import shapes, stride
 from dibber_cli.errors import CommandError
 
 STRIDES   = (2, 8, 32)
-REFERENCE = "reference-speed"    # below build/sim: the bare model, run for some seconds; prints cycles a second
+REFERENCE = "reference-speed"    # below build/sim: the bare model, run for some seconds; prints JSON
 
 
 def of_stride(profile, seed):

@@ -1,0 +1,146 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "cable.h"
+
+#include <algorithm>
+
+namespace dibber {
+
+namespace {
+
+constexpr unsigned symbols_per_word = 4, bits_per_word = 40;
+
+/* Words of noise before a receiver notices that the signal has gone. */
+constexpr unsigned noise_words = 16;
+
+}  // namespace
+
+Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction, std::vector<Unplugged> unplugged)
+    : profile_(profile), word_(Time(bits_per_word*1e3/profile.link.rate_gbps + 0.5)), period_(profile.period()),
+      delay_(profile.cable_delay()), random_(seed, 0x200 + direction), unplugged_(std::move(unplugged))
+{
+    std::sort(unplugged_.begin(), unplugged_.end(), [](auto& a, auto& b) { return a.from < b.from; });
+    draw_next_error();
+}
+
+void Cable::draw_next_error()
+{
+    double rate = profile_.link.bit_error_rate;
+    bits_to_error_ = rate > 0 ? random_.failures(rate) : ~uint64_t(0);
+}
+
+/* Sender ------------------------------------------------------------------------------------------- */
+
+void Cable::drive_transmit(Inputs& in, Time now) const
+{
+    in.serial_tx_ready = next_word_ < now + period_;
+}
+
+void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
+{
+    if (!in.serial_tx_ready)
+        return;
+    Time start = std::max(next_word_, now);
+    next_word_ = start + word_;
+    statistics_.words++;
+    if (cut(start)) {
+        statistics_.lost_words++;
+        if (cut_words_ <= noise_words) {
+            Arrival arrival = cut_words_ < noise_words ? noise() : Arrival{};
+            arrival.at = start + delay_;
+            sent_.push_back(arrival);
+            cut_words_++;
+        }
+        return;
+    }
+    cut_words_ = 0;
+    Arrival arrival = carry(out.serial_tx);
+    arrival.at = start + delay_;
+    sent_.push_back(arrival);
+}
+
+bool Cable::cut(Time now)
+{
+    while (next_cut_ < unplugged_.size() && unplugged_[next_cut_].until <= now)
+        next_cut_++;
+    return next_cut_ < unplugged_.size() && unplugged_[next_cut_].from <= now;
+}
+
+Cable::Arrival Cable::carry(const Symbols& symbols)
+{
+    unsigned characters[symbols_per_word];
+    bool plain = bits_to_error_ >= bits_per_word && tx_disparity_ == rx_disparity_;
+    for (unsigned i = 0; i < symbols_per_word; i++) {
+        characters[i] = (symbols.k >> i & 1) << 8 | (symbols.data >> 8*i & 0xff);
+        plain &= code_.exists(characters[i]);
+    }
+    if (plain) {
+        /* Encoder and decoder agree and no error falls here: the word arrives as it is. */
+        for (unsigned character : characters)
+            tx_disparity_ ^= code_.turns(character);
+        rx_disparity_ = tx_disparity_;
+        bits_to_error_ -= bits_to_error_ == ~uint64_t(0) ? 0 : bits_per_word;
+        return {0, true, true, symbols, 0, 0};
+    }
+    Arrival out = {0, true, true, {}, 0, 0};
+    for (unsigned i = 0; i < symbols_per_word; i++) {
+        uint16_t symbol = code_.encode(uint8_t(characters[i]), characters[i] >> 8, tx_disparity_);
+        if (symbol == Code8b10b::no_symbol)
+            symbol = 0;
+        uint64_t bits = 10;
+        while (bits_to_error_ < bits) {
+            symbol ^= uint16_t(0x200 >> (10 - bits + bits_to_error_));
+            bits -= bits_to_error_ + 1;
+            statistics_.bit_errors++;
+            draw_next_error();
+        }
+        bits_to_error_ -= bits_to_error_ == ~uint64_t(0) ? 0 : bits;
+        decode(i, symbol, out);
+    }
+    return out;
+}
+
+Cable::Arrival Cable::noise()
+{
+    Arrival out = {0, true, true, {}, 0, 0};
+    for (unsigned i = 0; i < symbols_per_word; i++)
+        decode(i, uint16_t(random_.below(1024)), out);
+    return out;
+}
+
+void Cable::decode(unsigned place, uint16_t symbol, Arrival& out)
+{
+    auto decoded = code_.decode(symbol, rx_disparity_);
+    out.symbols.data    |= uint32_t(decoded.byte) << 8*place;
+    out.symbols.k       |= uint8_t(decoded.k << place);
+    out.code_error      |= uint8_t(decoded.code_error << place);
+    out.disparity_error |= uint8_t(decoded.disparity_error << place);
+    statistics_.code_errors      += decoded.code_error;
+    statistics_.disparity_errors += decoded.disparity_error;
+}
+
+/* Receiver ----------------------------------------------------------------------------------------- */
+
+void Cable::meet()
+{
+    arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
+    sent_.clear();
+}
+
+void Cable::drive_receive(Inputs& in, Time now)
+{
+    in.serial_rx_valid = false;
+    if (!arriving_.empty() && arriving_.front().at <= now) {
+        const Arrival& word = arriving_.front();
+        signal_ = word.signal;
+        in.serial_rx_valid           = word.valid;
+        in.serial_rx                 = word.symbols;
+        in.serial_rx_code_error      = word.code_error;
+        in.serial_rx_disparity_error = word.disparity_error;
+        arriving_.pop_front();
+    }
+    in.serial_rx_signal = signal_;
+}
+
+}  // namespace dibber

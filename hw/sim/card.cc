@@ -1,0 +1,102 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The NIC: the Verilated core of boards/sim.py. Built once for each data width and clock. */
+
+#include <cstring>
+#include <stdexcept>
+
+#include <verilated.h>
+
+#include "Vdibber_card.h"
+#include "device.h"
+
+/* Verilator's runtime wants it when time comes from nowhere else. */
+double sc_time_stamp() { return 0; }
+
+namespace dibber {
+
+namespace {
+
+class Card : public Device {
+public:
+    Card(const std::string& name, uint64_t seed) : model_(&context_, name.c_str())
+    {
+        context_.randReset(0);
+        context_.randSeed(int(seed & 0x7fffffff));
+        model_.sys_clk = 0;
+        model_.sys_rst = 1;
+    }
+
+    ~Card() override { model_.final(); }
+
+    unsigned data_width() const override { return DIBBER_DATA_WIDTH; }
+    bool big_endian() const override { return true; }
+
+    void settle(const Inputs& in, Outputs& out) override
+    {
+        model_.sys_clk = 0;
+        model_.sys_rst = in.reset;
+        model_.pcie_rx_valid = in.pcie_rx.valid;
+        if (in.pcie_rx.valid) {
+            model_.pcie_rx_first = in.pcie_rx.first;
+            model_.pcie_rx_last  = in.pcie_rx.last;
+            model_.pcie_rx_be    = decltype(model_.pcie_rx_be)(in.pcie_rx.be);
+            std::memcpy(&model_.pcie_rx_dat, in.pcie_rx.dat.data(), DIBBER_DATA_WIDTH/8);
+        }
+        model_.pcie_tx_ready      = in.pcie_tx_ready;
+        model_.pcie_id            = in.pcie_id;
+        model_.pcie_max_payload   = in.pcie_max_payload;
+        model_.pcie_max_request   = in.pcie_max_request;
+        model_.pcie_extended_tags = in.pcie_extended_tags;
+        model_.pcie_msix_enable   = in.pcie_msix_enable;
+        model_.serial_tx_ready    = in.serial_tx_ready;
+        model_.serial_rx_signal   = in.serial_rx_signal;
+        model_.serial_rx_valid    = in.serial_rx_valid;
+        if (in.serial_rx_valid) {
+            model_.serial_rx_data            = in.serial_rx.data;
+            model_.serial_rx_k               = in.serial_rx.k;
+            model_.serial_rx_code_error      = in.serial_rx_code_error;
+            model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
+        }
+        model_.eval();
+
+        out.pcie_rx_ready = model_.pcie_rx_ready;
+        out.pcie_tx.valid = model_.pcie_tx_valid;
+        if (model_.pcie_tx_valid) {
+            out.pcie_tx.first = model_.pcie_tx_first;
+            out.pcie_tx.last  = model_.pcie_tx_last;
+            out.pcie_tx.be    = model_.pcie_tx_be;
+            std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH/8);
+        }
+        out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
+    }
+
+    void clock(const Inputs&) override
+    {
+        model_.sys_clk = 1;
+        model_.eval();
+    }
+
+private:
+    VerilatedContext context_;
+    Vdibber_card     model_;
+};
+
+}  // namespace
+
+const char* const default_device = "card";
+
+std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile, uint64_t seed)
+{
+    if (name != "card")
+        throw std::runtime_error("device '" + name + "' is not known here: there is card");
+    if (profile.card.data_width != DIBBER_DATA_WIDTH || profile.card.clock_mhz != DIBBER_CLOCK_MHZ) {
+        char built[64];
+        snprintf(built, sizeof(built), "%d bits at %g MHz", DIBBER_DATA_WIDTH, double(DIBBER_CLOCK_MHZ));
+        throw std::runtime_error("profile " + profile.name + " is not for this simulator, built for " + built);
+    }
+    return std::make_unique<Card>("card" + std::to_string(card), seed);
+}
+
+}  // namespace dibber

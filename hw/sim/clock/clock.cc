@@ -1,0 +1,258 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "clock.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace dibber {
+
+Clock::Clock(const Profile& profile, unsigned participants, const Time& now)
+    : profile_(profile), expected_(participants), now_(now), started_(participants == 0)
+{
+}
+
+void Clock::answer(const Participant& p, const Reply& reply, uint32_t error, bool woken) const
+{
+    dibber_clock_reply message = {};
+    message.now   = p.time - start_;
+    message.woken = woken;
+    message.error = error;
+    message.cpu   = p.cpu;
+    message.free  = free_clients_ > 0;
+    reply(message);
+}
+
+void Clock::request(unsigned card, const dibber_clock_request& request, Reply reply)
+{
+    Key key(card, request.endpoint);
+    auto refuse = [&](uint32_t error) {
+        Participant nobody;
+        nobody.time = now_;
+        answer(nobody, reply, error);
+    };
+    if (request.endpoint >= DIBBER_ENDPOINTS || request.reserved)
+        return refuse(EINVAL);
+    auto found = participants_.find(key);
+    if (request.op == DIBBER_CLOCK_OP_JOIN)
+        return found == participants_.end() ? join(key, reply) : refuse(EEXIST);
+    if (found == participants_.end())
+        return refuse(ENOTCONN);
+
+    Participant& p = found->second;
+    bool enters = request.op == DIBBER_CLOCK_OP_ENTER;
+    if (request.op != DIBBER_CLOCK_OP_NOW && p.state != (enters ? State::left : State::runs))
+        return refuse(EBUSY);
+    switch (request.op) {
+    case DIBBER_CLOCK_OP_CHARGE: {
+        Time cost = profile_.cpu_time(request.call);
+        if (cost == never)
+            return refuse(EINVAL);
+        p.time += cost*request.count;
+        p.cpu  += cost*request.count;
+        return answer(p, reply);
+    }
+    case DIBBER_CLOCK_OP_WAIT:
+        if (request.length && request.watch + (request.length - 1) < request.watch)
+            return refuse(EINVAL);
+        return wait(p, request, std::move(reply));
+    case DIBBER_CLOCK_OP_LEAVE:
+        if (request.count) {            /* for good: nobody waits for it */
+            answer(p, reply);
+            participants_.erase(found);
+            joined_ -= !started_;
+            return settle_leavers();
+        }
+        p.state = State::left;
+        answer(p, reply);
+        return settle_leavers();
+    case DIBBER_CLOCK_OP_ENTER:
+        p.state = State::enters;
+        p.reply = std::move(reply);
+        return settle_leavers();
+    case DIBBER_CLOCK_OP_NOW:
+        return answer(p, reply);
+    }
+    refuse(EINVAL);
+}
+
+void Clock::join(const Key& key, const Reply& reply)
+{
+    Participant& p = participants_[key];
+    p.time = now_;
+    seen_  = true;
+    if (++joined_ + free_clients_ >= expected_ && !started_) {
+        started_ = true;
+        start_   = now_;
+    }
+    if (!started_)
+        start_ = now_;    /* time stands: the run will start here */
+    answer(p, reply);
+}
+
+/* What landed since time last stood cannot be missed: time stood while the program looked. */
+void Clock::wait(Participant& p, const dibber_clock_request& request, Reply reply)
+{
+    p.state   = State::waits;
+    p.watch   = request.watch;
+    p.length  = request.length;
+    p.woken   = false;
+    p.wake_at = request.deadline > never - p.time ? never : p.time + request.deadline;
+    p.reply   = std::move(reply);
+}
+
+void Clock::written(unsigned card, uint64_t address, uint64_t bytes)
+{
+    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card; ++p) {
+        Participant& waiter = p->second;
+        if (waiter.state != State::waits || waiter.woken || waiter.length == 0)
+            continue;
+        if (address - waiter.watch < waiter.length || waiter.watch - address < bytes) {
+            Time at = std::max(now_, waiter.time);
+            if (at <= waiter.wake_at) {
+                waiter.wake_at = at;
+                waiter.woken   = true;
+            }
+        }
+    }
+}
+
+Time Clock::next_wake() const
+{
+    Time next = never;
+    for (auto& [key, p] : participants_)
+        if (p.state == State::waits)
+            next = std::min(next, p.wake_at);
+    return next;
+}
+
+void Clock::wake()
+{
+    for (auto& [key, p] : participants_)
+        if (p.state == State::waits && p.wake_at <= now_) {
+            p.state = State::runs;
+            p.time  = now_;
+            Reply reply = std::move(p.reply);
+            return answer(p, reply, 0, p.woken);
+        }
+}
+
+std::optional<unsigned> Clock::owner(unsigned card, std::optional<unsigned> endpoint) const
+{
+    if (endpoint && participants_.count({card, *endpoint}))
+        return endpoint;
+    std::optional<unsigned> first;
+    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card; ++p) {
+        if (p->second.state == State::runs)
+            return p->first.second;
+        if (!first)
+            first = p->first.second;
+    }
+    return first;
+}
+
+Time Clock::time_of(unsigned card, unsigned endpoint) const
+{
+    return std::max(now_, participants_.at({card, endpoint}).time);
+}
+
+void Clock::begin_read(unsigned card, unsigned endpoint)
+{
+    Participant& p = participants_.at({card, endpoint});
+    if (p.state == State::runs)
+        p.state = State::reads;
+}
+
+void Clock::end_read(unsigned card, unsigned endpoint)
+{
+    auto p = participants_.find({card, endpoint});
+    if (p != participants_.end() && p->second.state == State::reads) {
+        p->second.state = State::runs;
+        p->second.time  = std::max(p->second.time, now_);
+    }
+}
+
+/* Time stops when the last one has left, and goes on when the last one is back. */
+void Clock::settle_leavers()
+{
+    bool someone_out = false, someone_in = false;
+    for (auto& [key, p] : participants_) {
+        someone_out |= p.state == State::left;
+        someone_in  |= p.state != State::left && p.state != State::enters;
+    }
+    if (!someone_in && someone_out)
+        stopped_ = true;
+    if (someone_out)
+        return;
+    stopped_ = false;
+    for (auto& [key, p] : participants_)
+        if (p.state == State::enters) {
+            p.state = State::runs;
+            p.time  = std::max(p.time, now_);
+            Reply reply = std::move(p.reply);
+            answer(p, reply);
+        }
+}
+
+void Clock::disconnect(unsigned card)
+{
+    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card;) {
+        p = participants_.erase(p);
+        joined_ -= !started_;
+    }
+    if (participants_.empty() && free_clients_ == 0) {
+        /* The next that come make a run of their own. */
+        joined_  = 0;
+        started_ = expected_ == 0;
+        stopped_ = false;
+        return;
+    }
+    settle_leavers();
+}
+
+void Clock::free_client(bool comes)
+{
+    free_clients_ += comes ? 1 : -1;
+    seen_ = true;
+    if (joined_ + free_clients_ >= expected_ && !started_) {
+        started_ = true;
+        start_   = now_;
+    }
+}
+
+bool Clock::may_run() const
+{
+    if (!started_ || stopped_)
+        return false;
+    if (expected_ != 0 && participants_.empty() && free_clients_ == 0)
+        return false;
+    for (auto& [key, p] : participants_)
+        if (p.state == State::runs)
+            return false;
+    return true;
+}
+
+std::string Clock::holder() const
+{
+    auto name = [](const Key& key) {
+        return "card" + std::to_string(key.first) + " endpoint " + std::to_string(key.second);
+    };
+    std::string running, away;
+    for (auto& [key, p] : participants_) {
+        if (p.state == State::runs)
+            running += (running.empty() ? "" : ", ") + name(key);
+        if (p.state == State::left)
+            away += (away.empty() ? "" : ", ") + name(key);
+    }
+    if (!running.empty())
+        return running + (running.find(',') == std::string::npos ? " runs" : " run") + " outside the library";
+    if (!started_)
+        return std::to_string(joined_ + free_clients_) + " of " + std::to_string(expected_) +
+               " participants have joined";
+    if (stopped_)
+        return away + " left and did not come back";
+    return "nobody takes part";
+}
+
+}  // namespace dibber

@@ -1,0 +1,93 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Who takes part in simulated time, and what each is doing (the interface's CLOCK_REQUEST).
+ *
+ * A participant is an endpoint of a card. It *runs* while its program computes outside the library; time
+ * then stands. Else it waits: for memory or a deadline, for a register read, or to come back after leaving.
+ * Its own time goes ahead of the host's by what its calls are charged.
+ */
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "../profile.h"
+#include "dibber_interface.h"
+
+namespace dibber {
+
+class Clock {
+public:
+    using Reply = std::function<void(const dibber_clock_reply&)>;
+
+    /* The run starts when `participants` have joined, free clients counted. `now` is the host's time. */
+    Clock(const Profile& profile, unsigned participants, const Time& now);
+
+    /* A CLOCK_MESSAGE; `reply` is called now or when the wait is over. */
+    void request(unsigned card, const dibber_clock_request& request, Reply reply);
+
+    /* All participants of a card have gone for good. */
+    void disconnect(unsigned card);
+
+    /* Clients without the extension. */
+    void free_client(bool comes);
+    bool any_free() const { return free_clients_ > 0; }
+
+    /* Participant to whom a register access of `card` at `endpoint` (or, unless that joined, the first
+     * that runs) belongs; empty when none has joined. */
+    std::optional<unsigned> owner(unsigned card, std::optional<unsigned> endpoint) const;
+    Time time_of(unsigned card, unsigned endpoint) const;
+
+    /* A register read keeps its owner waiting. */
+    void begin_read(unsigned card, unsigned endpoint);
+    void end_read(unsigned card, unsigned endpoint);
+
+    /* The card wrote memory, now. */
+    void written(unsigned card, uint64_t address, uint64_t bytes);
+
+    /* The next wait that ends by itself, and end it: `now` is then that time. */
+    Time next_wake() const;
+    void wake();
+
+    /* Whether time may go on; if not, who holds it. */
+    bool may_run() const;
+    std::string holder() const;
+
+    /* Everybody who took part has gone. */
+    bool finished() const { return seen_ && participants_.empty() && free_clients_ == 0; }
+
+    Time run_time() const { return now_ - start_; }
+
+private:
+    enum class State { runs, waits, reads, left, enters };
+
+    struct Participant {
+        State    state = State::runs;
+        Time     time = 0;             /* its own */
+        Time     cpu = 0;              /* charged so far */
+        uint64_t watch = 0, length = 0;
+        Time     wake_at = never;
+        bool     woken = false;
+        Reply    reply;
+    };
+    using Key = std::pair<unsigned, unsigned>;    /* card, endpoint */
+
+    void join(const Key& key, const Reply& reply);
+    void wait(Participant& p, const dibber_clock_request& request, Reply reply);
+    void answer(const Participant& p, const Reply& reply, uint32_t error = 0, bool woken = false) const;
+    void settle_leavers();
+
+    const Profile& profile_;
+    const unsigned expected_;
+    const Time&    now_;
+    std::map<Key, Participant> participants_;
+    unsigned       free_clients_ = 0, joined_ = 0;
+    bool           started_ = false, stopped_ = false, seen_ = false;
+    Time           start_ = 0;
+};
+
+}  // namespace dibber

@@ -1,0 +1,75 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What the simulator needs of a card, Verilated or written in C++: its pins, cycle by cycle. */
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "profile.h"
+
+namespace dibber {
+
+/* A beat of a TLP as LitePCIe's PHYs give it: DW 0 in dat[0], payload DWs in the device's endianness.
+ * `be` has a bit a byte; a DW is there as a whole or not at all. */
+struct Beat {
+    bool     valid = false, first = false, last = false;
+    uint16_t be = 0;
+    std::array<uint32_t, 4> dat = {};
+};
+
+/* Four symbols; symbol 0 is first on the wire and lies in bits 7:0. */
+struct Symbols {
+    uint32_t data = 0;
+    uint8_t  k = 0;
+};
+
+struct Inputs {
+    bool     reset = false;
+    Beat     pcie_rx;                    /* host to card */
+    bool     pcie_tx_ready = false;
+    uint16_t pcie_id = 0;                /* bus, device, function */
+    uint16_t pcie_max_payload = 0, pcie_max_request = 0;
+    bool     pcie_extended_tags = false, pcie_msix_enable = false;
+    bool     serial_tx_ready = false;
+    bool     serial_rx_valid = false, serial_rx_signal = false;
+    Symbols  serial_rx;
+    uint8_t  serial_rx_code_error = 0, serial_rx_disparity_error = 0;
+};
+
+struct Outputs {
+    bool    pcie_rx_ready = false;
+    Beat    pcie_tx;                     /* card to host */
+    Symbols serial_tx;
+};
+
+/* A card. Each cycle the simulator calls settle(), looks at the outputs, and then calls clock(). */
+class Device {
+public:
+    virtual ~Device() = default;
+
+    /* Bits of its PCIe stream: 64 or 128. */
+    virtual unsigned data_width() const = 0;
+
+    /* Whether payload DWs are byte-swapped in the stream, as the 7-series PHY does ("big"). */
+    virtual bool big_endian() const = 0;
+
+    /* Make `out` what the device drives before the clock edge, given `in`. */
+    virtual void settle(const Inputs& in, Outputs& out) = 0;
+
+    /* The rising edge. `in` has not changed since settle(). */
+    virtual void clock(const Inputs& in) = 0;
+};
+
+/* The device called `name` for card number `card`; throws std::runtime_error for an unknown name. Each
+ * program that links the simulator defines it: card.cc has the Verilated NIC. */
+std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile, uint64_t seed);
+
+/* The device that is used when the command line names none. */
+extern const char* const default_device;
+
+}  // namespace dibber

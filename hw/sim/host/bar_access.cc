@@ -1,0 +1,111 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The root complex: the CPU's accesses of BAR 0, and the card's completions for them. */
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "root_complex.h"
+
+namespace dibber {
+
+void RootComplex::write_bar(uint64_t offset, std::span<const uint8_t> bytes)
+{
+    while (!bytes.empty()) {
+        size_t n = std::min(bytes.size(), size_t(64 - offset % 64));
+        statistics_.bar_writes++;
+        send(memory_write(host_id, bar_base + offset, bytes.first(n)), now_, posted_down_);
+        offset += n;
+        bytes = bytes.subspan(n);
+    }
+}
+
+void RootComplex::read_bar(uint64_t offset, unsigned bytes, BarAnswer answer)
+{
+    auto read = std::make_shared<BarRead>();
+    read->data.assign(bytes, 0xff);
+    read->answer  = std::move(answer);
+    read->missing = 0;
+    for (unsigned place = 0; place < bytes;) {
+        unsigned n = std::min(bytes - place, unsigned(8 - (offset + place) % 8));
+        bar_waiting_.push_back({read, offset + place, place, n});
+        read->missing++;
+        place += n;
+    }
+    if (bytes == 0)
+        return read->answer({});
+    issue_bar_reads();
+}
+
+/* Not more reads in the card than it gives credit for: the gateware's queue is as deep as that. */
+void RootComplex::issue_bar_reads()
+{
+    unsigned limit = std::min(unsigned(bar_active_.size()), profile_.pcie.nonposted_headers);
+    while (bar_in_flight_ < limit && !bar_waiting_.empty()) {
+        while (bar_active_[bar_next_tag_].read)
+            bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
+        BarChunk& chunk = bar_active_[bar_next_tag_] = std::move(bar_waiting_.front());
+        bar_waiting_.pop_front();
+        bar_in_flight_++;
+        statistics_.bar_reads++;
+        chunk.deadline = now_ + from_ns(profile_.pcie.completion_timeout_us*1e3);
+        bar_deadlines_.push_back({chunk.deadline, bar_next_tag_});
+        send(memory_read(host_id, uint8_t(bar_next_tag_), bar_base + chunk.offset, chunk.bytes), now_, posted_down_);
+        bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
+    }
+}
+
+void RootComplex::completion_arrives()
+{
+    Tlp tlp = std::move(completions_.front());
+    completions_.pop_front();
+    Fault wrong = check(tlp, config, card_id);
+    unsigned tag = tlp.completion_tag();
+    if (wrong == Fault::none &&
+        (tag >= bar_active_.size() || !bar_active_[tag].read || tlp.completion_requester() != host_id))
+        wrong = Fault::completion_unexpected;
+    if (wrong != Fault::none)
+        return fault(wrong, tlp);
+    BarChunk& chunk = bar_active_[tag];
+    if (tlp.status() != successful || !tlp.has_data()) {
+        statistics_.bar_read_errors++;
+        return finish_chunk(tag);
+    }
+    unsigned lead = tlp.lower_address() & 3;
+    auto payload = tlp.payload();
+    if (tlp.byte_count() != chunk.bytes - chunk.done || payload.size() <= lead ||
+        tlp.lower_address() != ((chunk.offset + chunk.done) & 0x7f))
+        return fault(Fault::completion_unexpected, tlp);
+    unsigned n = std::min(unsigned(payload.size()) - lead, chunk.bytes - chunk.done);
+    std::memcpy(chunk.read->data.data() + chunk.place + chunk.done, payload.data() + lead, n);
+    chunk.done += n;
+    if (chunk.done == chunk.bytes)
+        finish_chunk(tag);
+}
+
+void RootComplex::finish_chunk(unsigned tag)
+{
+    auto read = std::move(bar_active_[tag].read);
+    bar_in_flight_--;
+    for (auto deadline = bar_deadlines_.begin(); deadline != bar_deadlines_.end(); ++deadline)
+        if (deadline->second == tag) {
+            bar_deadlines_.erase(deadline);
+            break;
+        }
+    issue_bar_reads();
+    if (--read->missing == 0)
+        read->answer(read->data);
+}
+
+void RootComplex::expire_bar_reads()
+{
+    unsigned tag = bar_deadlines_.front().second;
+    statistics_.bar_read_timeouts++;
+    fprintf(stderr, "dibber-sim: card%u: no completion for a read of BAR 0 at 0x%llx in %g us\n", card_,
+            static_cast<unsigned long long>(bar_active_[tag].offset), profile_.pcie.completion_timeout_us);
+    finish_chunk(tag);
+}
+
+}  // namespace dibber

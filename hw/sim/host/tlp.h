@@ -1,0 +1,79 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* A transaction layer packet, and the fields of it that matter here (PCIe Base 3.0, section 2.2). */
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../units.h"
+
+namespace dibber {
+
+enum class TlpKind { memory_read, memory_write, completion, other };
+
+enum CompletionStatus : unsigned { successful = 0, unsupported_request = 1, completer_abort = 4 };
+
+struct Tlp {
+    /* When it was at the place that this copy of it speaks of. */
+    Time at = 0;
+
+    /* Header DWs as numbers (fmt and type in bits 31:24 of the first), then payload DWs with the byte of
+     * the lowest address in bits 7:0. */
+    std::vector<uint32_t> dw;
+
+    unsigned format() const { return dw[0] >> 29; }
+    unsigned type() const { return (dw[0] >> 24) & 0x1f; }
+    bool     has_data() const { return format() & 2; }
+    unsigned header_dws() const { return format() & 1 ? 4 : 3; }
+    unsigned length_dws() const { return (dw[0] & 0x3ff) ? (dw[0] & 0x3ff) : 1024; }
+    unsigned total_dws() const { return header_dws() + (has_data() ? length_dws() : 0); }
+    unsigned bytes() const { return 4*unsigned(dw.size()); }
+
+    uint16_t requester() const { return dw[1] >> 16; }
+    uint8_t  tag() const { return dw[1] >> 8; }
+    unsigned first_be() const { return dw[1] & 0xf; }
+    unsigned last_be() const { return (dw[1] >> 4) & 0xf; }
+    uint64_t address() const
+    {
+        return (header_dws() == 4 ? uint64_t(dw[2]) << 32 | dw[3] : dw[2]) & ~uint64_t(3);
+    }
+
+    /* Of completions. */
+    unsigned status() const { return (dw[1] >> 13) & 7; }
+    unsigned byte_count() const { return (dw[1] & 0xfff) ? (dw[1] & 0xfff) : 4096; }
+    uint16_t completion_requester() const { return dw[2] >> 16; }
+    uint8_t  completion_tag() const { return dw[2] >> 8; }
+    unsigned lower_address() const { return dw[2] & 0x7f; }
+
+    TlpKind kind() const;
+
+    /* Bytes of a request that its byte enables leave: the first one's address, and how many to the last. */
+    uint64_t first_byte() const;
+    unsigned span_bytes() const;
+
+    std::span<const uint8_t> payload() const
+    {
+        return {reinterpret_cast<const uint8_t*>(dw.data() + header_dws()), 4*(dw.size() - header_dws())};
+    }
+    std::span<uint8_t> payload()
+    {
+        return {reinterpret_cast<uint8_t*>(dw.data() + header_dws()), 4*(dw.size() - header_dws())};
+    }
+};
+
+/* Requests for `bytes` consecutive bytes; they must not cross 4 KiB. */
+Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> bytes);
+Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes);
+
+/* A completion of `request` with `bytes`, of which `remaining` (these included) were still to come. */
+Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte, std::span<const uint8_t> bytes,
+               unsigned remaining);
+
+/* A completion that says why there is no data. */
+Tlp completion_error(uint16_t completer, const Tlp& request, CompletionStatus status);
+
+}  // namespace dibber

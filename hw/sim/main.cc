@@ -1,0 +1,57 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "options.h"
+
+namespace {
+
+std::atomic<bool> stop = false;
+
+int run(const dibber::Options& options)
+{
+    if (options.socket_directory.empty())
+        throw dibber::UsageError("--socket-dir is missing");
+    dibber::Profile profile = dibber::read_profile(options.profile, options.overrides);
+    dibber::survive_truncated_files();
+    signal(SIGTERM, [](int) { stop = true; });
+    signal(SIGINT, [](int) { stop = true; });
+    dibber::Simulation simulation(profile, options);
+    printf("ready\n");
+    fflush(stdout);
+    simulation.run(stop);
+
+    if (options.stats.empty())
+        return 0;
+    std::string text = simulation.statistics();
+    std::FILE* file = std::fopen(options.stats.c_str(), "w");
+    if (!file)
+        throw std::runtime_error("statistics " + options.stats + ": " + strerror(errno));
+    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if (std::fclose(file) != 0 || !good)
+        throw std::runtime_error("statistics " + options.stats + ": could not be written");
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    try {
+        bool help;
+        dibber::Options options = dibber::parse_options(argc, argv, help);
+        if (help)
+            return fputs(dibber::usage, stdout) < 0;
+        return run(options);
+    } catch (const dibber::UsageError& error) {
+        fprintf(stderr, "dibber-sim: %s (--help shows the options)\n", error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        fprintf(stderr, "dibber-sim: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,106 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "options.h"
+
+#include <charconv>
+#include <cstring>
+
+#include <getopt.h>
+
+namespace dibber {
+
+const char* const usage =
+    "usage: dibber-sim --profile FILE.toml --socket-dir DIRECTORY [option]...\n"
+    "\n"
+    "Simulated Dibber cards, joined by a cable, each offered on a vfio-user socket\n"
+    "(DIRECTORY/card0.sock, card1.sock). Prints \"ready\" when the sockets listen.\n"
+    "\n"
+    "  --profile FILE        the machine and its link (hw/sim/profiles)\n"
+    "  --socket-dir DIR      where the sockets are made; it must exist\n"
+    "  --participants N      time starts when N endpoints or free clients have joined (2);\n"
+    "                        0: at once\n"
+    "  --cards N             1 or 2 (2)\n"
+    "  --seed S              of bit errors, completion order and splitting (1)\n"
+    "  --ber X               bit error rate on the cable, instead of the profile's\n"
+    "  --unplug T0:T1        the cable is out from T0 to T1, in microseconds of simulated\n"
+    "                        time; may be given again\n"
+    "  --set TABLE.KEY=VALUE change the profile; may be given again\n"
+    "  --threads N           1: everything in one thread, with the same results (2)\n"
+    "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
+    "  --stats FILE          write statistics there at the end, as JSON\n"
+    "  --exit-when-done      end when all participants have gone\n"
+    "  --watchdog S          name who holds the clock after S seconds (30)\n"
+    "  --device NAME         what is simulated\n";
+
+namespace {
+
+template <typename T>
+T number(const char* option, const char* text, T low, T high)
+{
+    T value{};
+    auto [end, error] = std::from_chars(text, text + strlen(text), value);
+    if (error != std::errc() || *end || value < low || value > high)
+        throw UsageError(std::string("--") + option + ": '" + text + "' is not a number in its range");
+    return value;
+}
+
+Unplugged unplugged(const char* text)
+{
+    std::string whole = text;
+    size_t colon = whole.find(':');
+    if (colon == std::string::npos)
+        throw UsageError("--unplug: '" + whole + "' is not T0:T1");
+    double from  = number("unplug", whole.substr(0, colon).c_str(), 0.0, 1e12);
+    double until = number("unplug", whole.substr(colon + 1).c_str(), from, 1e12);
+    return {from_ns(from*1e3), from_ns(until*1e3)};
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv, bool& help)
+{
+    static const option names[] = {
+        {"profile", 1, nullptr, 'p'}, {"socket-dir", 1, nullptr, 's'}, {"participants", 1, nullptr, 'n'},
+        {"cards", 1, nullptr, 'c'}, {"seed", 1, nullptr, 'S'}, {"ber", 1, nullptr, 'b'},
+        {"unplug", 1, nullptr, 'u'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
+        {"tlp-trace", 1, nullptr, 'T'}, {"stats", 1, nullptr, 'j'}, {"exit-when-done", 0, nullptr, 'e'},
+        {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"help", 0, nullptr, 'h'},
+        {nullptr, 0, nullptr, 0}};
+    Options options;
+    options.device = default_device;
+    help = false;
+    int choice;
+    opterr = 0;
+    while ((choice = getopt_long(argc, argv, ":", names, nullptr)) != -1) {
+        switch (choice) {
+        case 'p': options.profile = optarg; break;
+        case 's': options.socket_directory = optarg; break;
+        case 'n': options.participants = number("participants", optarg, 0u, 16u); break;
+        case 'c': options.cards = number("cards", optarg, 1u, 2u); break;
+        case 'S': options.seed = number("seed", optarg, uint64_t(0), ~uint64_t(0)); break;
+        case 'b':
+            number("ber", optarg, 0.0, 0.1);
+            options.overrides.push_back(std::string("link.bit_error_rate=") + (*optarg == '.' ? "0" : "") + optarg);
+            break;
+        case 'u': options.unplugged.push_back(unplugged(optarg)); break;
+        case 'x': options.overrides.push_back(optarg); break;
+        case 't': options.threads = number("threads", optarg, 1u, 2u); break;
+        case 'T': options.tlp_trace = optarg; break;
+        case 'j': options.stats = optarg; break;
+        case 'e': options.exit_when_done = true; break;
+        case 'w': options.watchdog_seconds = number("watchdog", optarg, 1u, 86400u); break;
+        case 'd': options.device = optarg; break;
+        case 'h': help = true; return options;
+        case ':': throw UsageError(std::string(argv[optind - 1]) + " needs a value");
+        default:  throw UsageError(std::string("unknown option ") + argv[optind - 1]);
+        }
+    }
+    if (optind < argc)
+        throw UsageError(std::string("unexpected argument ") + argv[optind]);
+    if (options.profile.empty())
+        throw UsageError("--profile is missing");
+    return options;
+}
+
+}  // namespace dibber

@@ -1,0 +1,271 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "simulation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+namespace dibber {
+
+namespace {
+
+constexpr unsigned reset_length = 16;
+
+/* With only clients of the clock nothing can come from outside while time passes, but a new client. */
+constexpr unsigned quanta_between_looks = 256;
+
+double seconds()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/* Cycles that cards and hosts can run apart: see the head of simulation.h. A word sent in the first cycle
+ * must not arrive before the last one. */
+unsigned lookahead_cycles(const Profile& profile)
+{
+    Time up = RootComplex::lookahead_up(profile), down = RootComplex::lookahead_down(profile);
+    Time period = profile.period();
+    if (up < period || down < period)
+        throw ProfileError("profile " + profile.name + ": a PCIe latency is below one clock of the card");
+    return unsigned(std::min((up + down - 1)/period, (profile.cable_delay() + period - 1)/period));
+}
+
+}  // namespace
+
+Simulation::Node::Node(const Profile& profile, std::unique_ptr<Device> card, bool trace)
+    : device(std::move(card)), phy(profile, device->data_width(), device->big_endian(), trace),
+      reset_cycles(reset_length)
+{
+}
+
+Simulation::Simulation(const Profile& profile, const Options& options)
+    : profile_(profile), options_(options), quantum_(lookahead_cycles(profile)),
+      clock_(profile, options.participants, now_)
+{
+    if (!options.tlp_trace.empty())
+        trace_ = std::make_unique<TraceFile>(options.tlp_trace);
+    for (unsigned n = 0; n < options.cards; n++) {
+        auto device = make_device(options.device, n, profile, options.seed);
+        nodes_.push_back(std::make_unique<Node>(profile, std::move(device), trace_ != nullptr));
+        cables_.push_back(std::make_unique<Cable>(profile, options.seed, n, options.unplugged));
+    }
+    for (unsigned n = 0; n < options.cards; n++) {
+        Node& node = *nodes_[n];
+        node.host = std::make_unique<RootComplex>(profile, n, options.seed, now_, node.phy, node.memory, *this);
+        if (!options.socket_directory.empty())
+            node.server = std::make_unique<vfio::Server>(
+                options.socket_directory + "/card" + std::to_string(n) + ".sock", n, *this, clock_, *node.host,
+                node.memory);
+    }
+    workers_ = std::make_unique<Workers>(options.cards, options.threads, [this](unsigned n) { run_card(n); });
+}
+
+Simulation::~Simulation() = default;
+
+/* Time --------------------------------------------------------------------------------------------- */
+
+void Simulation::schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action)
+{
+    actions_.emplace(ActionKey{at, card, endpoint, action_order_++}, std::move(action));
+}
+
+bool Simulation::blocked() const
+{
+    if (!clock_.may_run())
+        return true;
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [](auto& node) { return node->server && node->server->stalls(); });
+}
+
+/* Events of all hosts before `horizon`, in order of time; equal times: cards, then programs, then wake-ups.
+ * False when somebody's program must run first. */
+bool Simulation::run_host(Time horizon)
+{
+    bool served = !options_.socket_directory.empty();
+    for (;;) {
+        RootComplex* first = nullptr;
+        Time next = never;
+        for (auto& node : nodes_) {
+            Time at = node->host->next_event();
+            if (at < next) {
+                next  = at;
+                first = node->host.get();
+            }
+        }
+        Time action = actions_.empty() ? never : std::get<0>(actions_.begin()->first);
+        Time wake   = clock_.next_wake();
+        Time event  = std::min({next, action, wake});
+        if (event >= horizon)
+            return true;
+        now_ = std::max(now_, event);
+        if (next == event) {
+            first->run_event();
+        } else if (action == event) {
+            auto todo = std::move(actions_.begin()->second);
+            actions_.erase(actions_.begin());
+            todo();
+        } else {
+            clock_.wake();
+        }
+        if (served && blocked())
+            return false;
+    }
+}
+
+bool Simulation::step()
+{
+    Time last_cycle_and_up = cycle_*profile_.period() + RootComplex::lookahead_up(profile_) - profile_.period();
+    if (!run_host(last_cycle_and_up))
+        return false;
+    now_ = std::max(now_, last_cycle_and_up);
+    run_cards();
+    return true;
+}
+
+void Simulation::run_cards()
+{
+    for (auto& node : nodes_) {
+        const ConfigSpace& config = node->host->config;
+        node->in.pcie_id            = RootComplex::card_id;
+        node->in.pcie_max_payload   = uint16_t(config.max_payload());
+        node->in.pcie_max_request   = uint16_t(config.max_read_request());
+        node->in.pcie_extended_tags = config.extended_tags();
+        node->in.pcie_msix_enable   = node->host->msix_enable();
+    }
+    workers_->run();
+    cycle_ += quantum_;
+    for (unsigned n = 0; n < nodes_.size(); n++) {
+        Node& node = *nodes_[n];
+        node.host->take(node.phy.departed());
+        cables_[n]->meet();
+        if (trace_)
+            trace_->write(n, node.phy.trace());
+    }
+}
+
+void Simulation::run_card(unsigned n)
+{
+    Node& node = *nodes_[n];
+    Cable& leaving = *cables_[n];
+    Cable* coming = nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get() : nullptr;
+    const Time period = profile_.period();
+    Time now = cycle_*period;
+    for (unsigned i = 0; i < quantum_; i++, now += period) {
+        node.in.reset = node.reset_cycles > 0;
+        node.reset_cycles -= node.in.reset;
+        node.phy.drive(node.in, now);
+        leaving.drive_transmit(node.in, now);
+        if (coming)
+            coming->drive_receive(node.in, now);
+        node.device->settle(node.in, node.out);
+        if (!node.in.reset) {
+            node.phy.sample(node.in, node.out, now);
+            leaving.sample_transmit(node.in, node.out, now);
+        }
+        node.device->clock(node.in);
+    }
+}
+
+void Simulation::reset_card(unsigned card)
+{
+    nodes_[card]->phy.reset();
+    nodes_[card]->host->reset();
+    nodes_[card]->reset_cycles = reset_length;
+}
+
+void Simulation::written(unsigned card, uint64_t address, uint64_t bytes) { clock_.written(card, address, bytes); }
+
+void Simulation::interrupt(unsigned card, unsigned vector)
+{
+    if (nodes_[card]->server)
+        nodes_[card]->server->interrupt(vector);
+}
+
+/* Clients ------------------------------------------------------------------------------------------ */
+
+void Simulation::serve(int timeout_ms)
+{
+    std::vector<pollfd> list;
+    for (auto& node : nodes_)
+        node->server->add_to(list);
+    if (poll(list.data(), nfds_t(list.size()), timeout_ms) > 0) {
+        quiet_since_ = cycle_;
+        for (auto& node : nodes_)
+            node->server->serve();
+    }
+}
+
+/* Time stands until a message comes. Somebody who holds it for long is named: most likely a program that
+ * blocks elsewhere without leaving the clock. */
+void Simulation::wait_for_clients()
+{
+    serve(100);
+    if (!blocked()) {
+        standing_since_ = 0;
+        return;
+    }
+    double now = seconds();
+    if (standing_since_ == 0)
+        standing_since_ = now;
+    if (now - standing_since_ > options_.watchdog_seconds) {
+        fprintf(stderr, "dibber-sim: time has stood for %u s: %s\n", options_.watchdog_seconds,
+                holder().c_str());
+        standing_since_ = now;
+    }
+}
+
+std::string Simulation::holder() const
+{
+    for (size_t n = 0; n < nodes_.size(); n++)
+        if (nodes_[n]->server->stalls())
+            return "the client of card" + std::to_string(n) + " does not answer for its memory";
+    return clock_.holder();
+}
+
+/* A client without the clock, such as a virtual machine, needs the processor more than an idle card does;
+ * yet time must go on. */
+void Simulation::rest_when_idle()
+{
+    uint64_t traffic = 0;
+    for (auto& node : nodes_)
+        traffic += node->phy.statistics().tlps_up + node->phy.statistics().tlps_down;
+    if (traffic != traffic_) {
+        traffic_     = traffic;
+        quiet_since_ = cycle_;
+    }
+    constexpr uint64_t quiet_cycles = 200000, quanta_between_rests = 8;
+    bool rest = cycle_ - quiet_since_ > quiet_cycles && quanta_ % quanta_between_rests == 0;
+    serve(rest ? 1 : 0);
+}
+
+void Simulation::run(const std::atomic<bool>& stop)
+{
+    while (!stop && !(options_.exit_when_done && clock_.finished())) {
+        if (blocked()) {
+            wait_for_clients();
+            continue;
+        }
+        if (clock_.any_free())
+            rest_when_idle();
+        else if (quanta_ % quanta_between_looks == 0)
+            serve(0);
+        if (blocked())
+            continue;
+        double start = seconds();
+        quanta_++;
+        step();
+        running_seconds_ += seconds() - start;
+    }
+}
+
+void Simulation::run_until(Time time)
+{
+    double start = seconds();
+    while (cycle_*profile_.period() <= time)
+        step();
+    running_seconds_ += seconds() - start;
+}
+
+}  // namespace dibber

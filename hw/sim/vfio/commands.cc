@@ -1,0 +1,298 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The client's commands, one function each: check what it says, do it, answer. */
+
+#include <cerrno>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "server.h"
+
+namespace dibber::vfio {
+
+namespace {
+
+template <typename T>
+std::span<const uint8_t> bytes_of(const T& value)
+{
+    return {reinterpret_cast<const uint8_t*>(&value), sizeof(value)};
+}
+
+/* The fixed part of a message's payload. */
+template <typename T>
+bool parse(const Message& message, T& out)
+{
+    if (message.payload.size() < sizeof(T))
+        return false;
+    memcpy(&out, message.payload.data(), sizeof(T));
+    return true;
+}
+
+uint64_t region_size(uint32_t index)
+{
+    return index == bar0_region ? DIBBER_BAR0_SIZE : index == config_region ? ConfigSpace::size : 0;
+}
+
+std::string hex(uint64_t value)
+{
+    char text[20];
+    snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+}  // namespace
+
+void Server::on_version(const Message& message)
+{
+    Version proposed;
+    if (versioned_)
+        throw Refusal{EINVAL, "VERSION came twice"};
+    if (!parse(message, proposed))
+        throw Refusal{EINVAL, "VERSION is too short"};
+    if (proposed.major != 0)
+        throw Refusal{ENOTSUP, "VERSION " + std::to_string(proposed.major) + " is not known"};
+    bool clocked = false;
+    std::span<const uint8_t> text = std::span(message.payload).subspan(sizeof(Version));
+    if (!text.empty()) {
+        if (text.back() != 0)
+            throw Refusal{EINVAL, "VERSION: the capabilities have no end"};
+        auto json = nlohmann::json::parse(text.begin(), text.end() - 1, nullptr, false);
+        if (!json.is_object() || (json.contains("capabilities") && !json["capabilities"].is_object()))
+            throw Refusal{EINVAL, "VERSION: the capabilities are not a JSON object"};
+        if (json.contains("capabilities") && json["capabilities"].contains("dibber_clock")) {
+            if (json["capabilities"]["dibber_clock"] != 1)
+                throw Refusal{ENOTSUP, "VERSION: dibber_clock of another version"};
+            clocked = true;
+        }
+    }
+    if (used_before_)
+        simulation_.reset_card(card_);
+    versioned_ = true;
+    clocked_   = clocked;
+    if (!clocked)
+        clock_.free_client(true);
+
+    /* QEMU reads the answer into the buffer of its request: it must not be longer. */
+    std::string answer = clocked ? R"({"capabilities":{"dibber_clock":1}})" : R"({"capabilities":{}})";
+    Version accepted = {0, proposed.minor < 1 ? proposed.minor : uint16_t(1)};
+    if (text.size() <= answer.size())
+        return reply(message.header, bytes_of(accepted));
+    reply(message.header, bytes_of(accepted),
+          {reinterpret_cast<const uint8_t*>(answer.c_str()), answer.size() + 1});
+}
+
+void Server::on_dma_map(const Message& message)
+{
+    DmaMap map;
+    if (!parse(message, map) || map.argsz < sizeof(map))
+        throw Refusal{EINVAL, "DMA_MAP is too short"};
+    if (message.descriptors.size() > 1)
+        throw Refusal{EINVAL, "DMA_MAP with more than one descriptor"};
+    bool readable = map.flags & dma_readable, writable = map.flags & dma_writable;
+    int error = message.descriptors.empty()
+        ? memory_.map_message(map.address, map.size, readable, writable, *this)
+        : memory_.map_file(map.address, map.size, message.descriptors[0].get(), map.offset, readable, writable);
+    if (error)
+        throw Refusal{error, "DMA_MAP of " + hex(map.size) + " bytes at " + hex(map.address) + ": " +
+                                 strerror(error)};
+    reply(message.header);
+}
+
+void Server::on_dma_unmap(const Message& message)
+{
+    DmaUnmap unmap;
+    if (!parse(message, unmap))
+        throw Refusal{EINVAL, "DMA_UNMAP is too short"};
+    if (unmap.flags & ~dma_unmap_all)
+        throw Refusal{ENOTSUP, "DMA_UNMAP with flags " + hex(unmap.flags)};
+    int error = 0;
+    if (unmap.flags == dma_unmap_all)
+        memory_.clear();
+    else
+        error = memory_.unmap(unmap.address, unmap.size);
+    if (error)
+        throw Refusal{error, "DMA_UNMAP of " + hex(unmap.size) + " bytes at " + hex(unmap.address) +
+                                 ": not mapped so"};
+    unmap.argsz = sizeof(unmap);
+    reply(message.header, bytes_of(unmap));
+}
+
+void Server::on_get_info(const Message& message)
+{
+    DeviceInfo info;
+    if (!parse(message, info) || info.argsz < sizeof(info))
+        throw Refusal{EINVAL, "GET_INFO is too short"};
+    reply(message.header, bytes_of(DeviceInfo{sizeof(info), device_reset_flag | device_pci_flag, regions, irqs}));
+}
+
+void Server::on_get_region_info(const Message& message)
+{
+    RegionInfo info;
+    if (!parse(message, info) || info.argsz < sizeof(info))
+        throw Refusal{EINVAL, "GET_REGION_INFO is too short"};
+    if (info.index >= regions)
+        throw Refusal{EINVAL, "GET_REGION_INFO of region " + std::to_string(info.index)};
+    RegionInfo answer = {sizeof(answer), 0, info.index, 0, region_size(info.index), 0};
+    if (answer.size)
+        answer.flags = region_readable | region_writable;
+    reply(message.header, bytes_of(answer));
+}
+
+void Server::on_get_irq_info(const Message& message)
+{
+    IrqInfo info;
+    if (!parse(message, info) || info.argsz < sizeof(info))
+        throw Refusal{EINVAL, "GET_IRQ_INFO is too short"};
+    if (info.index >= irqs)
+        throw Refusal{EINVAL, "GET_IRQ_INFO of index " + std::to_string(info.index)};
+    bool msix = info.index == msix_irq;
+    reply(message.header, bytes_of(IrqInfo{sizeof(info), msix ? irq_eventfd | irq_noresize : 0, info.index,
+                                           msix ? DIBBER_VECTORS : 0}));
+}
+
+void Server::on_set_irqs(Message& message)
+{
+    IrqSet set;
+    if (!parse(message, set) || set.argsz < sizeof(set))
+        throw Refusal{EINVAL, "SET_IRQS is too short"};
+    uint32_t data = set.flags & irq_data, action = set.flags & irq_action;
+    if (set.index >= irqs || (set.flags & ~(irq_data | irq_action)) || (data & (data - 1)) || !data ||
+        (action & (action - 1)) || !action)
+        throw Refusal{EINVAL, "SET_IRQS with index " + std::to_string(set.index) + ", flags " + hex(set.flags)};
+    uint32_t limit = set.index == msix_irq ? DIBBER_VECTORS : 0;
+    if (set.start > limit || set.count > limit - set.start)
+        throw Refusal{EINVAL, "SET_IRQS of " + std::to_string(set.count) + " vectors from " +
+                                  std::to_string(set.start)};
+    if (action != irq_trigger)
+        throw Refusal{ENOTSUP, "SET_IRQS: vectors cannot be masked by message"};
+    size_t given = message.descriptors.size();
+    if (data == irq_data_eventfd) {
+        if (given != 0 && given != set.count)
+            throw Refusal{EINVAL, "SET_IRQS of " + std::to_string(set.count) + " vectors with " +
+                                      std::to_string(given) + " descriptors"};
+        for (uint32_t i = 0; i < set.count; i++)
+            eventfds_[set.start + i] = given ? std::move(message.descriptors[i]) : Descriptor();
+        program_vectors();
+    } else if (set.count == 0) {
+        for (auto& fd : eventfds_)
+            fd = Descriptor();
+        if (limit)
+            program_vectors();
+    } else {
+        auto flags = std::span(message.payload).subspan(sizeof(set));
+        if (data == irq_data_bool && flags.size() < set.count)
+            throw Refusal{EINVAL, "SET_IRQS is too short"};
+        for (uint32_t i = 0; i < set.count; i++)
+            if (data == irq_data_none || flags[i])
+                interrupt(set.start + i);
+    }
+    reply(message.header);
+}
+
+/* What an operating system does when it enables MSI-X: give each vector an address by which the root
+ * complex will know it, and unmask it. */
+void Server::program_vectors()
+{
+    bool any = false;
+    std::vector<uint32_t> table;
+    for (uint32_t v = 0; v < DIBBER_VECTORS; v++) {
+        bool used = eventfds_[v].get() >= 0;
+        any |= used;
+        table.insert(table.end(), {uint32_t(RootComplex::interrupt_base), 0, v, used ? 0u : 1u});
+    }
+    host_.set_interrupts(any);
+    at_time_of(owner(DIBBER_MSIX_TABLE_BASE), [this, table = std::move(table)] {
+        host_.write_bar(DIBBER_MSIX_TABLE_BASE, {reinterpret_cast<const uint8_t*>(table.data()), 4*table.size()});
+    });
+}
+
+unsigned Server::owner(uint64_t offset) const
+{
+    if (!clocked_)
+        return DIBBER_ENDPOINTS;    /* after the endpoints when times are equal */
+    std::optional<unsigned> endpoint;
+    if (offset >= DIBBER_ENDPOINT_BASE && (offset - DIBBER_ENDPOINT_BASE)/DIBBER_ENDPOINT_STRIDE < DIBBER_ENDPOINTS)
+        endpoint = unsigned((offset - DIBBER_ENDPOINT_BASE)/DIBBER_ENDPOINT_STRIDE);
+    endpoint = clock_.owner(card_, endpoint);
+    if (!endpoint)
+        throw Refusal{ENOTCONN, "no endpoint has joined the clock yet"};
+    return *endpoint;
+}
+
+void Server::at_time_of(unsigned endpoint, std::function<void()> action)
+{
+    Time at = clocked_ ? clock_.time_of(card_, endpoint) : simulation_.now();
+    simulation_.schedule(at, card_, endpoint, std::move(action));
+}
+
+void Server::on_region_read(const Message& message)
+{
+    RegionAccess access;
+    if (!parse(message, access))
+        throw Refusal{EINVAL, "REGION_READ is too short"};
+    uint64_t size = region_size(access.region);
+    if (access.count == 0 || access.count > max_transfer || access.offset > size || access.count > size - access.offset)
+        throw Refusal{EINVAL, "REGION_READ of " + std::to_string(access.count) + " bytes at " + hex(access.offset) +
+                                  " of region " + std::to_string(access.region)};
+    if (access.region == config_region) {
+        std::vector<uint8_t> data(access.count);
+        host_.config.read(unsigned(access.offset), data);
+        return reply(message.header, bytes_of(access), data);
+    }
+    unsigned endpoint = owner(access.offset);
+    auto answer = [this, header = message.header, access, endpoint, client = std::weak_ptr(client_)](
+                      std::span<const uint8_t> data) {
+        if (client.lock() != client_ || !client_)
+            return;
+        if (clocked_)
+            clock_.end_read(card_, endpoint);
+        reply(header, bytes_of(access), data);
+    };
+    at_time_of(endpoint, [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+    if (clocked_)
+        clock_.begin_read(card_, endpoint);
+}
+
+void Server::on_region_write(const Message& message)
+{
+    RegionAccess access;
+    if (!parse(message, access))
+        throw Refusal{EINVAL, "REGION_WRITE is too short"};
+    auto data = std::span(message.payload).subspan(sizeof(access));
+    uint64_t size = region_size(access.region);
+    if (access.count == 0 || access.count != data.size() || access.offset > size || access.count > size - access.offset)
+        throw Refusal{EINVAL, "REGION_WRITE of " + std::to_string(access.count) + " bytes at " + hex(access.offset) +
+                                  " of region " + std::to_string(access.region)};
+    if (access.region == config_region) {
+        host_.config.write(unsigned(access.offset), data);
+    } else {
+        at_time_of(owner(access.offset), [this, access, bytes = std::vector(data.begin(), data.end())] {
+            host_.write_bar(access.offset, bytes);
+        });
+    }
+    reply(message.header, bytes_of(access));
+}
+
+void Server::on_reset(const Message& message)
+{
+    simulation_.reset_card(card_);
+    reply(message.header);
+}
+
+void Server::on_clock(const Message& message)
+{
+    dibber_clock_request request;
+    if (!clocked_)
+        throw Refusal{ENOTSUP, "the clock extension was not asked for in VERSION"};
+    if (message.payload.size() != sizeof(request) || !parse(message, request))
+        throw Refusal{EINVAL, "CLOCK of " + std::to_string(message.payload.size()) + " bytes"};
+    auto answer = [this, header = message.header, client = std::weak_ptr(client_)](const dibber_clock_reply& reply_) {
+        if (client.lock() == client_ && client_)
+            reply(header, bytes_of(reply_));
+    };
+    clock_.request(card_, request, answer);
+}
+
+}  // namespace dibber::vfio

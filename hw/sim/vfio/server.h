@@ -1,0 +1,122 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* One card offered to one client at a time over a UNIX socket, by the vfio-user protocol with the clock
+ * extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`).
+ *
+ * Nothing here blocks: a register read is answered when its completion comes, memory behind the client is
+ * read by messages whose answers come later. Malformed messages get an errno and a line on stderr; what
+ * cannot be a message at all closes the connection. A client that vanishes leaves the card to the next one,
+ * for whom it is reset.
+ */
+
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+#include "../clock/clock.h"
+#include "../host/root_complex.h"
+#include "connection.h"
+
+namespace dibber::vfio {
+
+/* What a server asks of the simulation around it. */
+class Simulation {
+public:
+    virtual ~Simulation() = default;
+    /* Call `action` when the host's time is `at`; equal times in order of card and endpoint. */
+    virtual void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) = 0;
+    virtual void reset_card(unsigned card) = 0;
+    virtual Time now() const = 0;
+};
+
+class Server : public MessageMemory {
+public:
+    /* Listens on `path`; throws std::runtime_error that names it. */
+    Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock, RootComplex& host,
+           Memory& memory);
+    ~Server() override;
+
+    /* For poll(2): what to wait for, and what to do then. */
+    void add_to(std::vector<pollfd>& list) const;
+    void serve();
+
+    /* A client of the clock owes us memory: time stands until it has answered. */
+    bool stalls() const { return clocked_ && (reads_unanswered_ > 0 || requests_.size() > max_unanswered); }
+
+    /* From the root complex: the card raised a vector, now. */
+    void interrupt(unsigned vector);
+
+    void message_write(uint64_t address, std::span<const uint8_t> bytes) override;
+    void message_read(uint64_t address, unsigned bytes, Answer answer) override;
+
+private:
+    /* An error for the client: errno, and why in words for stderr. */
+    struct Refusal {
+        int         error;
+        std::string why;
+    };
+    struct Request {               /* of ours, unanswered */
+        uint64_t serial;
+        uint64_t bytes;            /* read; 0 for a write */
+        Answer   answer;
+    };
+
+    void accept();
+    void disconnect(const std::string& why);
+    void handle(Message& message);
+    void handle_reply(const Message& message);
+    void dispatch(Message& message);
+    void reply(const Header& to, std::span<const uint8_t> first = {}, std::span<const uint8_t> second = {});
+    void say(const std::string& what);
+
+    void on_version(const Message& message);
+    void on_dma_map(const Message& message);
+    void on_dma_unmap(const Message& message);
+    void on_get_info(const Message& message);
+    void on_get_region_info(const Message& message);
+    void on_get_irq_info(const Message& message);
+    void on_set_irqs(Message& message);
+    void on_region_read(const Message& message);
+    void on_region_write(const Message& message);
+    void on_reset(const Message& message);
+    void on_clock(const Message& message);
+
+    /* Whose time an access of BAR 0 at `offset` has, and do it then. */
+    unsigned owner(uint64_t offset) const;
+    void at_time_of(unsigned endpoint, std::function<void()> action);
+    void program_vectors();
+    void signal_interrupts();
+    uint16_t send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes, Request request);
+
+    /* Writes by message that may be under way; a client without the clock cannot be held up, only cut off. */
+    static constexpr size_t max_unanswered = 1024, max_requests = 0xff00;
+
+    const std::string path_;
+    const unsigned    card_;
+    Simulation&       simulation_;
+    Clock&            clock_;
+    RootComplex&      host_;
+    Memory&           memory_;
+    Descriptor        listener_;
+
+    std::shared_ptr<Connection> client_;
+    bool     versioned_ = false, clocked_ = false, used_before_ = false;
+    unsigned complaints_ = 0;
+    std::array<Descriptor, DIBBER_VECTORS> eventfds_;
+
+    uint64_t next_serial_ = 0;
+    std::map<uint16_t, Request> requests_;
+    uint64_t reads_unanswered_ = 0;
+    std::deque<std::pair<uint64_t, unsigned>> interrupts_;    /* serial before which all must be acked */
+};
+
+}  // namespace dibber::vfio

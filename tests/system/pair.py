@@ -1,0 +1,184 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Two simulated cards, each in the hands of a process of its own, that tests drive.
+
+A test hands each side a function of this kind, and gets what they return:
+
+    def put(side, key): …
+    answers = pair.together((put, key), (wait_for_notice,))
+
+Both functions run at once, in simulated time. Between such steps both processes are outside the clock, so
+that time stands while the test computes.
+"""
+
+import contextlib
+import multiprocessing
+import traceback
+
+import libdibber
+import numpy as np
+
+from dibber.interface.description import RIGHT
+from dibber_cli import paths, profile
+from dibber_cli.simulator import Pair as Simulator
+from libdibber import DibberError, Walk
+
+SECOND = 1_000_000_000    # of simulated time, in nanoseconds
+
+
+class Side:
+    """What a process has: card, endpoint 1, and regions by name."""
+
+    def __init__(self, uri, node):
+        self.card = libdibber.Card(uri)
+        self.card.set_node(node)
+        self.card.load_firmware(paths.FIRMWARE)
+        self.endpoint = self.card.endpoint(1)
+        self.regions  = {}
+
+    def idle(self):
+        """Nothing to do in this step."""
+
+    def register(self, name, length, shared=True, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
+        """Register memory, from the library or, not `shared`, from NumPy's heap; returns its key."""
+        memory = libdibber.alloc(length) if shared else np.zeros(length + 3, dtype=np.uint8)[3:]
+        self.regions[name] = self.endpoint.register(memory, rights)
+        return self.regions[name].key
+
+    def fill(self, name, seed=None, value=0):
+        """Fill a region with random bytes or with one value."""
+        memory = self.regions[name].memory
+        memory[:] = value if seed is None else np.random.default_rng(seed).integers(0, 256, len(memory), np.uint8)
+
+    def read(self, name):
+        return bytes(self.regions[name].memory)
+
+    def put_strided(self, source, target, **how):
+        """A put, waited for: its status."""
+        self.endpoint.put_strided(Walk(*source), Walk(*target), node=1, **how)
+        return self.completion()
+
+    def submit(self, command):
+        self.endpoint.submit(command)
+        return self.completion()
+
+    def completion(self):
+        while not (done := self.endpoint.poll()):
+            if not self.endpoint.wait(SECOND):
+                return None
+        return done[0].status
+
+    def event(self):
+        """The next event as (notice, length, key, node), waited for."""
+        while not (events := self.endpoint.poll_events()):
+            if not self.endpoint.wait(SECOND):
+                return None
+        return events[0].notice, events[0].length, events[0].key, events[0].node
+
+    def info(self):
+        return self.card.info()
+
+    def firmware(self, offset, length):
+        return self.card.read_firmware(offset, length)
+
+    def event_fd(self):
+        return self.endpoint.event_fd()
+
+    def unregister(self, name):
+        self.regions.pop(name).close()
+
+
+def _serve(pipe, uri, node):
+    try:
+        side = Side(uri, node)
+        with side.endpoint.outside_clock():
+            pipe.send(("ready", None))
+            step = pipe.recv()
+        while step:
+            try:
+                result = step[0](side, *step[1:])
+                answer = ("done", result)
+            except DibberError as error:
+                answer = ("dibber", (error.name, error.reason))
+            with side.endpoint.outside_clock():
+                pipe.send(answer)
+                step = pipe.recv()
+        side.endpoint.close()
+        side.card.close()
+    except Exception:
+        pipe.send(("broken", traceback.format_exc()))
+
+
+class Refused(Exception):
+    """A library call on one side failed; `name` and `reason` as in DibberError."""
+
+    def __init__(self, name, reason):
+        super().__init__(f"{name}: {reason}")
+        self.name, self.reason = name, reason
+
+
+class Pair:
+    """Both sides for the length of a `with` statement; arguments are dibber-sim's."""
+
+    def __init__(self, profile_name="gen2x4", seed=1, options=()):
+        self.simulator = Simulator(profile.load(profile_name), seed=seed, options=options)
+        context = multiprocessing.get_context("spawn")
+        self.pipes, self.processes = [], []
+        for node, uri in enumerate(self.simulator.uris):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, uri, node), daemon=True)
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+        try:
+            for node in range(2):
+                self._answer(node)
+        except BaseException:
+            self.close()
+            raise
+
+    def _answer(self, node, timeout=120):
+        if not self.pipes[node].poll(timeout):
+            self.simulator.check()
+            raise TimeoutError(f"card {node} gave no answer in {timeout} s")
+        kind, value = self.pipes[node].recv()
+        if kind == "broken":
+            raise RuntimeError(f"card {node}: {value}")
+        return kind, value
+
+    def together(self, first, second=(Side.idle,)):
+        """Run a step on both sides; returns both results. Raises Refused when a library call failed."""
+        for pipe, step in zip(self.pipes, (first, second)):
+            pipe.send(step)
+        answers = [self._answer(node) for node in range(2)]
+        for kind, value in answers:
+            if kind == "dibber":
+                raise Refused(*value)
+        return [value for _, value in answers]
+
+    def first(self, *step):
+        """Run a step on card 0 alone."""
+        return self.together(step)[0]
+
+    def second(self, *step):
+        """Run a step on card 1 alone."""
+        return self.together((Side.idle,), step)[1]
+
+    def __enter__(self):
+        return self
+
+    def close(self):
+        """End both processes, then the simulator; what hangs is ended by force."""
+        for pipe in self.pipes:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.send(None)
+        for process in self.processes:
+            process.join(20)
+            if process.is_alive():
+                process.terminate()
+        self.simulator.__exit__(None)
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,177 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Bring QEMU and a kernel to test with, without installing either.
+
+    python tests/system/qemu/fetch.py build/qemu
+
+`vfio-user-pci` came with QEMU 10.1, which Debian has in trixie-backports only. Its packages and all that
+they depend on, the C library too, are unpacked below the directory given and run with their own loader,
+so that the same files serve on Debian 12 and 13, and no package of the system is touched. apt does the
+work under a configuration of its own: empty status, own lists, the Debian mirror of the system's sources.
+
+Leaves `root/` (the unpacked packages) and `vmlinux` (the kernel of the system's own suite, decompressed,
+since a guest under TCG spends 10 s in the decompressor otherwise). No network is used when both are there.
+"""
+
+import ctypes
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+QEMU_SUITES = ("trixie", "trixie-backports")
+QEMU_OLDEST = (10, 1)
+
+LZ4_LEGACY_MAGIC = 0x184c2102
+ZSTANDARD_MAGIC  = 0xfd2fb528
+
+
+class FetchError(Exception):
+    """What could not be brought, and why."""
+
+
+def run(command, **options):
+    """Standard output of a command, or FetchError with what it said."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode:
+        raise FetchError(f"{' '.join(map(str, command[:2]))} failed:\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+def system_suite():
+    """(mirror, suite) of the main archive that this system installs from."""
+    suite   = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    targets = run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"])
+    for line in targets.splitlines():
+        site, release, component = line.split()
+        if (release, component) == (suite, "main"):
+            return site, suite
+    raise FetchError(f"no apt source offers suite '{suite}', component 'main'")
+
+
+class Apt:
+    """apt below one directory, with its own sources and nothing installed.
+
+    Parameters
+    ----------
+    directory : where lists, archives and configuration go
+    mirror    : address of a Debian archive
+    suites    : names of the suites to take from it
+    """
+    def __init__(self, directory, mirror, suites):
+        self.archives = directory / "archives"
+        for path in (directory / "lists" / "partial", self.archives / "partial"):
+            path.mkdir(parents=True, exist_ok=True)
+        (directory / "status").write_text("")
+        (directory / "sources.list").write_text("".join(
+            f"deb [arch=amd64] {mirror} {suite} main\n" for suite in suites))
+        settings = {
+            "Dir::State"            : directory,
+            "Dir::State::status"    : directory / "status",
+            "Dir::State::lists"     : directory / "lists",
+            "Dir::Cache"            : directory,
+            "Dir::Cache::archives"  : self.archives,
+            "Dir::Etc::sourcelist"  : directory / "sources.list",
+            "Dir::Etc::sourceparts" : "/dev/null",
+            "Dir::Etc::preferencesparts" : "/dev/null",
+            "Acquire::Languages"    : "none",
+            "APT::Architecture"     : "amd64",
+            "APT::Sandbox::User"    : "root",   # apt's own user may not be able to enter the directory
+            "Debug::NoLocking"      : "true",   # an unprivileged user cannot lock
+        }
+        self.options = [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
+        self.get("update", "-q")
+
+    def get(self, *arguments, **options):
+        return run(["apt-get", *self.options, *arguments], **options)
+
+    def show(self, package):
+        return run(["apt-cache", *self.options, "show", "--no-all-versions", package])
+
+    def unpack(self, root):
+        """Unpack every archive that was downloaded below `root`."""
+        for archive in sorted(self.archives.glob("*.deb")):
+            run(["dpkg-deb", "-x", archive, root])
+
+
+def fetch_qemu(work, mirror, root):
+    """Unpack QEMU with all it needs below `root`."""
+    apt = Apt(work, mirror, QEMU_SUITES)
+    apt.get("install", "--download-only", "--no-install-recommends", "-y", "-q",
+            "-t", QEMU_SUITES[-1], "qemu-system-x86")
+    version = re.search(r"^Version: (?:\d+:)?(\d+)\.(\d+)", apt.show(f"qemu-system-x86/{QEMU_SUITES[-1]}"), re.M)
+    if tuple(map(int, version.groups())) < QEMU_OLDEST:
+        raise FetchError(f"{QEMU_SUITES[-1]} offers QEMU {version.group(0)[9:]}; vfio-user-pci needs 10.1")
+    apt.unpack(root)
+    for part in ("usr/share/doc", "usr/share/locale", "usr/share/man"):
+        shutil.rmtree(root / part, ignore_errors=True)
+
+
+def fetch_kernel(work, mirror, suite, vmlinux):
+    """Write the decompressed kernel of the cloud flavour to `vmlinux`."""
+    apt     = Apt(work, mirror, (suite,))
+    package = re.search(r"^Depends: (linux-image-\S+)", apt.show("linux-image-cloud-amd64"), re.M).group(1)
+    apt.get("download", "-q", package, cwd=apt.archives)
+    apt.unpack(work / "unpacked")
+    image = next((work / "unpacked/boot").glob("vmlinuz-*")).read_bytes()
+    vmlinux.write_bytes(decompress(image))
+
+
+def decompress(image):
+    """The ELF file inside a bzImage, whose payload Debian packs with LZ4 (12) or Zstandard (13).
+
+    Documentation/arch/x86/boot.rst: setup_sects at 0x1f1, payload_offset and payload_length at 0x248; the
+    payload's last word is its size when unpacked. Python has neither decoder, but apt's own libraries do.
+    """
+    def word(data, offset, size=4):
+        return int.from_bytes(data[offset:offset+size], "little")
+
+    start   = (word(image, 0x1f1, 1) + 1)*512 + word(image, 0x248)
+    payload = image[start:start+word(image, 0x24c)]
+    size    = word(payload, len(payload) - 4)
+    elf     = ctypes.create_string_buffer(size)
+    length  = 0
+    if word(payload, 0) == LZ4_LEGACY_MAGIC:
+        library, position = ctypes.CDLL("liblz4.so.1"), 4
+        while position < len(payload) - 4:
+            packed    = word(payload, position)
+            block     = payload[position+4:position+4+packed]
+            position += 4 + packed
+            length   += library.LZ4_decompress_safe(block, ctypes.byref(elf, length), packed, size - length)
+    elif word(payload, 0) == ZSTANDARD_MAGIC:
+        unpack = ctypes.CDLL("libzstd.so.1").ZSTD_decompress
+        unpack.restype, unpack.argtypes = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t) * 2
+        length = unpack(elf, size, ctypes.c_char_p(payload), len(payload) - 4)
+    if length != size or not elf.raw.startswith(b"\x7fELF"):
+        raise FetchError(f"the kernel's payload (magic {word(payload, 0):#010x}) did not unpack to an ELF file")
+    return elf.raw
+
+
+def main():
+    out = pathlib.Path(sys.argv[1]).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    root, vmlinux, work = out / "root", out / "vmlinux", out / "work"
+    if root.exists() and vmlinux.exists():
+        return
+    try:
+        mirror, suite = system_suite()
+        # Under another name until it is whole, so that an interrupted run is not taken for a done one.
+        if not root.exists():
+            partial = out / "root.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            fetch_qemu(work / "qemu", mirror, partial)
+            partial.rename(root)
+        if not vmlinux.exists():
+            partial = out / "vmlinux.partial"
+            fetch_kernel(work / "kernel", mirror, suite, partial)
+            partial.rename(vmlinux)
+        shutil.rmtree(work)
+    except (FetchError, OSError) as error:
+        sys.exit(f"fetch.py: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card serves a program that is not ours: QEMU's vfio-user-pci, with a Linux guest that looks for it."""
+
+import contextlib
+import pathlib
+import select
+import subprocess
+
+import pytest
+
+from dibber.interface.description import C, HOST, INTERFACE
+
+import machine
+
+HERE  = pathlib.Path(__file__).parent
+ROOT  = HERE.parents[2]
+BUILD = ROOT / "build"
+
+START_SECONDS = 20
+
+
+@contextlib.contextmanager
+def simulator(directory, seed):
+    """One simulated card on a socket; yields (process, socket). Stopped at the end."""
+    command = [BUILD / "sim" / "dibber-sim-128", "--profile", ROOT / "hw/sim/profiles/gen2x4.toml", "--cards", "1",
+               "--participants", "1", "--seed", str(seed), "--socket-dir", directory]
+    with open(directory / "stderr", "w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if readable else ""
+        assert line == "ready\n", (directory / "stderr").read_text()
+        yield process, directory / "card0.sock"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def guest(request, tmp_path_factory):
+    """What the guest saw, {name: value}, after a boot with one card; and that the card outlived it."""
+    directory = tmp_path_factory.mktemp("guest")
+    machine.build_init(HERE / "guest.c", directory / "init", BUILD / "generated")
+    archive = directory / "initramfs"
+    archive.write_bytes(machine.initramfs(directory / "init"))
+    with simulator(directory, request.config.getoption("--seed")) as (process, socket):
+        console = machine.boot(BUILD / "qemu", archive, [socket])
+        assert process.poll() is None, (directory / "stderr").read_text()
+        process.terminate()
+        assert process.wait(timeout=10) == 0, (directory / "stderr").read_text()
+    lines = [line.split()[1:] for line in console.splitlines() if line.startswith("guest ")]
+    assert lines and lines[-1] == ["done"], console
+    return {name: int(value, 16) for name, value in lines[:-1]}
+
+
+def test_the_guest_enumerates_one_card(guest):
+    assert guest["cards"] == 1
+    assert guest["class"] == C.PCI_CLASS
+
+
+def test_the_firmware_of_the_guest_sized_bar_0(guest):
+    assert guest["bar0_size"] == C.BAR0_SIZE
+
+
+def test_msix_capability(guest):
+    assert guest["msix_vectors"] == C.VECTORS
+    assert guest["msix_table"]   == C.MSIX_TABLE_BASE  # offset in bits 31:3, BAR 0 in bits 2:0
+    assert guest["msix_pba"]     == C.MSIX_PBA_BASE
+
+
+def test_identity_registers(guest):
+    assert guest["magic"]             == C.MAGIC
+    assert guest["interface_version"] == INTERFACE.version_word
+    assert guest["interface_hash"]    == INTERFACE.hash
+    fields = {field.name: guest["geometry"] >> field.lsb & (1 << field.bits) - 1 for field in HOST["GEOMETRY"].fields}
+    assert fields == {"endpoints": C.ENDPOINTS, "slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
+
+
+def test_one_read_of_eight_bytes_returns_two_registers(guest):
+    assert guest["magic_and_version"] == C.MAGIC | INTERFACE.version_word << 32
+
+
+def test_scratch_keeps_what_the_guest_wrote(guest):
+    assert guest["scratch"]          == 0x5aa5c33c
+    assert guest["scratch_inverted"] == 0xa55a3cc3
