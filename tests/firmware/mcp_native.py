@@ -6,6 +6,7 @@
 import _ctypes
 import ctypes
 import functools
+import os
 import pathlib
 import struct
 import subprocess
@@ -77,9 +78,12 @@ def build():
     sources = [s for s in sources if s.name != "asm_offsets.c"]
     newest  = max(p.stat().st_mtime for p in [*sources, *FIRMWARE.glob("*.h"), *OUT.glob("*.h")])
     if not library.exists() or library.stat().st_mtime < newest:
+        # Under another name until it is whole: tests in other processes load it too.
+        partial = OUT/f"mcp.{os.getpid()}.so"
         subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-DMCP_NATIVE",
                         "-fsanitize=undefined", "-fno-sanitize-recover=all", "-shared", "-fPIC",
-                        f"-I{FIRMWARE}", f"-I{OUT}", "-o", str(library), *map(str, sources)], check=True)
+                        f"-I{FIRMWARE}", f"-I{OUT}", "-o", str(partial), *map(str, sources)], check=True)
+        partial.replace(library)
     return library
 
 # Card ---------------------------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# `make help` says what there is. Every part builds below build/, keeps its output in build/log/ and
+# does nothing when nothing has changed; results go to out/.
+
+PROFILE ?= gen2x4
+SEED    ?= 1
+BENCH   ?= stride
+
+ROOT   := $(CURDIR)
+PYTHON := $(ROOT)/build/venv/bin/python
+DIBBER := $(ROOT)/build/venv/bin/dibber
+PYTEST := $(PYTHON) -m pytest --seed $(SEED)
+
+export PATH       := $(ROOT)/build/venv/bin:$(PATH)
+export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
+
+# Say what is done, keep its output in build/log/NAME.log, and show the end of that if it fails.
+# $(call step,NAME,what it does,command)
+define step
+@mkdir -p build/log
+@printf '%-10s %s\n' '$(1)' '$(2)'
+@$(3) >build/log/$(1).log 2>&1 || { tail -n 40 build/log/$(1).log; \
+	echo '$(1) failed; all of its output is in build/log/$(1).log'; exit 1; }
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-system \
+        docs figures clean
+
+help:
+	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
+	@echo '                  (BENCH="stride ...", PROFILE=$(PROFILE), SEED=$(SEED))'
+	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
+	@echo 'make test-quick   the tests of single blocks: minutes'
+	@echo 'make docs         the interface reference, build/docs/interface.md'
+	@echo 'make figures      measure every figure that has a target, out/figures.json'
+	@echo 'make clean        remove what was built; results and what was downloaded stay'
+	@echo
+	@echo 'Each installs and builds what it needs first, once.'
+
+# Parts --------------------------------------------------------------------------------------------
+
+install:
+	@./install.sh
+
+firmware: install
+	$(call step,firmware,the control program,$(MAKE) -C firmware)
+
+simulator: install
+	$(call step,simulator,the simulated card with its host model and cable,$(PYTHON) hw/sim/build.py --profile $(PROFILE))
+
+# LitePCIe's own DMA on the same host model: what the model and the simulation speed are compared with.
+reference: install
+	$(call step,reference,the LitePCIe design that we compare with,$(PYTHON) hw/sim/reference/build_reference.py)
+
+library: install
+	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib)
+
+build: firmware simulator library
+
+# The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card.
+models: install
+	$(call step,card-128,the simulated card at 128 bits,$(PYTHON) hw/sim/build.py --profile gen2x4)
+	$(call step,card-64,the simulated card at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1)
+	$(call step,host-model,the host model and the cable without a card,$(PYTHON) hw/sim/build.py --test)
+
+# QEMU with vfio-user-pci and a kernel to boot in it: for tests only.
+qemu: install
+	@test -e build/qemu/root -a -e build/qemu/vmlinux || \
+		echo 'qemu       unpacking QEMU and a kernel into build/qemu, nothing is installed'
+	@$(PYTHON) tests/system/qemu/fetch.py build/qemu
+
+# Results ------------------------------------------------------------------------------------------
+
+bench: build
+	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
+
+test: test-quick test-system
+
+test-quick: firmware library
+	@echo 'test       blocks, each by itself'
+	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-quick.xml --ignore tests/system tests
+
+test-system: firmware library models reference qemu
+	@echo 'test       the whole column: two cards, their hosts, a guest'
+	@$(PYTEST) --junitxml build/junit-system.xml tests/system
+
+docs: install
+	$(call step,docs,build/docs/interface.md,$(PYTHON) -m dibber.interface.generate build/docs)
+
+figures: build models reference
+	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
+
+clean:
+	@echo 'clean      build/, but for build/venv and build/qemu'
+	@find build -mindepth 1 -maxdepth 1 ! -name venv ! -name qemu -exec rm -rf {} +

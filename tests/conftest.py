@@ -1,0 +1,71 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What every test may use: the seed, and records of figures that were measured."""
+
+import json
+import os
+import pathlib
+import sys
+
+import hypothesis
+import hypothesis.configuration
+import pytest
+
+ROOT    = pathlib.Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "build" / "figures"
+
+# Tools of the Python environment are found whether it is active or not.
+os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+
+# The same examples in every run: what fails, fails again.
+hypothesis.configuration.set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
+hypothesis.settings.register_profile("dibber", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("dibber")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)")
+
+
+@pytest.fixture
+def seed(request):
+    """Seed of the run, for `random.Random(seed)` and the simulator's `--seed`."""
+    return request.config.getoption("--seed")
+
+
+@pytest.fixture
+def figure(request, seed):
+    """Record a measured value for `make figures`; returns whether it meets its target.
+
+    figure(name, value, unit, at_least=, at_most=, profile=): one of the two limits or both. The test still asserts.
+    """
+    def record(name, value, unit, at_least=None, at_most=None, profile=""):
+        limits = [(sign, limit) for sign, limit in ((">=", at_least), ("<=", at_most)) if limit is not None]
+        passed = all(value >= limit if sign == ">=" else value <= limit for sign, limit in limits)
+        FIGURES.mkdir(parents=True, exist_ok=True)
+        (FIGURES / f"{name}.json").write_text(json.dumps({
+            "id": name, "value": value, "unit": unit,
+            "target": " and ".join(f"{sign} {limit:g}" for sign, limit in limits), "pass": passed,
+            "command": f"build/venv/bin/python -m pytest --seed {seed} '{request.node.nodeid}'",
+            "profile": profile, "seed": seed}, indent=2) + "\n")
+        return passed
+    return record
+
+
+# Skipped tests ------------------------------------------------------------------------------------
+
+def skipped_tests(config):
+    return len(config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", []))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line(f"tests skipped: {skipped_tests(config)}")
+
+
+def pytest_sessionfinish(session):
+    # Workers of pytest-xdist have no terminal reporter; only the process that collects them decides.
+    if hasattr(session.config, "workerinput"):
+        return
+    if os.environ.get("CI") == "true" and skipped_tests(session.config) and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
