@@ -70,6 +70,12 @@ void Server::add_to(std::vector<pollfd>& list) const
 
 void Server::serve()
 {
+    serve_client();
+    accept();
+}
+
+void Server::serve_client()
+{
     if (client_) {
         auto client = client_;
         Message message;
@@ -84,7 +90,12 @@ void Server::serve()
         else if (client_ == client && !client->flush())
             disconnect("does not take its answers");
     }
-    accept();
+}
+
+static bool hung_up(int fd)
+{
+    pollfd client = {fd, POLLIN, 0};
+    return poll(&client, 1, 0) > 0 && client.revents & POLLHUP;
 }
 
 void Server::accept()
@@ -92,6 +103,9 @@ void Server::accept()
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() < 0)
         return;
+    /* A client that closes and comes again at once is not a second one. */
+    if (client_ && hung_up(client_->fd()))
+        serve_client();
     if (client_)
         return say("a second client was refused");
     client_     = std::make_shared<Connection>(std::move(socket));

@@ -70,6 +70,7 @@ private:
         Answer   answer;
     };
 
+    void serve_client();
     void accept();
     void disconnect(const std::string& why);
     void handle(Message& message);

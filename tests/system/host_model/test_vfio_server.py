@@ -333,6 +333,12 @@ def test_the_next_client_finds_a_card_that_was_reset(one):
     second.map(HIGH, 4096)
     assert second.read(0, 4) == bytes(4)
 
+def test_a_client_that_comes_again_at_once_is_not_taken_for_a_second_one(one):
+    for _ in range(100):
+        client = Client(one.path(0))
+        client.read(0, 4)
+        client.close()
+
 def test_a_client_that_vanishes_in_the_middle_of_anything_leaves_the_card_to_the_next(one):
     for action in [lambda c: c.send(REGION_READ, struct.pack("<QII", SILENT, 0, 8)),
                    lambda c: c.send_clock("WAIT"),
