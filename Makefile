@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-system \
+.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-system synthesis \
         docs figures clean
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
+	@echo 'make synthesis    size and clock of the core on an ECP5-5G, 64 bits; takes a quarter of an hour'
 	@echo 'make clean        remove what was built; results and what was downloaded stay'
 	@echo
 	@echo 'Each installs and builds what it needs first, once.'
@@ -92,6 +93,9 @@ docs: install
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
+
+synthesis: install
+	@$(PYTHON) hw/synthesis/ecp5.py
 
 clean:
 	@echo 'clean      build/, but for build/venv and build/qemu'

@@ -46,7 +46,7 @@ def figure(request, seed):
         FIGURES.mkdir(parents=True, exist_ok=True)
         (FIGURES / f"{name}.json").write_text(json.dumps({
             "id": name, "value": value, "unit": unit,
-            "target": " and ".join(f"{sign} {limit:g}" for sign, limit in limits), "pass": passed,
+            "target": " and ".join(f"{sign} {limit:.9g}" for sign, limit in limits), "pass": passed,
             "command": f"build/venv/bin/python -m pytest --seed {seed} '{request.node.nodeid}'",
             "profile": profile, "seed": seed}, indent=2) + "\n")
         return passed

@@ -101,7 +101,7 @@ def main():
     result = {"part": "LFE5UM5G-85F-8", "data_width": args.data_width, "seed": args.seed,
               "fmax_mhz": min(fmax.values()), "target_mhz": CLOCK_MHZ_TARGET,
               "pass": min(fmax.values()) >= CLOCK_MHZ_TARGET, "utilization": used,
-              "command": f"make synthesis DATA_WIDTH={args.data_width}"}
+              "command": f"build/venv/bin/python hw/synthesis/ecp5.py --data-width {args.data_width} --seed {args.seed}"}
     (ROOT/"out").mkdir(exist_ok=True)
     (ROOT/"out"/f"synthesis-ecp5-{args.data_width}.json").write_text(json.dumps(result, indent=2) + "\n")
     if args.json:

@@ -197,7 +197,9 @@ def test_a_command_reaches_the_program_and_its_answer_memory_and_interrupt(card,
     for n in range(2):
         assert got[n, 0] == 0xc0ffee00 + n
     clock, cycles, instructions = (got[1, word] - got[0, word] for word in [1, 2, 3])
-    assert 400 < clock == cycles and 0 < instructions < cycles
+    # The program reads the two one after the other, and where the compiler put the code an instruction
+    # cache miss lies between.
+    assert clock > 400 and abs(clock - cycles) < 32 and 0 < instructions < cycles
     assert got["message"] == 0x4d
     assert got["head"] == got["doorbells"] == got["posts"] == got["interrupts"] == 2
 
