@@ -78,17 +78,27 @@ def payload_layout(data_width):
     return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
 
 def job_layout():
-    """A send job from the control program. `skip` is a multiple of PACKET_PAYLOAD.
+    """A send job from the control program, lane BULK. `skip` is a multiple of PACKET_PAYLOAD.
 
-    `node` and `length` are what the control program checked; the slot's own are not used.
+    `node` and `length` are what the control program checked; the slot's own are not used. `message` is the
+    message word of the get that a `response` answers.
     """
     return EndpointDescription(
-        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("node", 8), ("length", 32),
-         ("skip", 32), ("tag", 8)])
+        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("epoch", 4), ("node", 8),
+         ("length", 32), ("skip", 32), ("tag", 10), ("response", 1), ("message", 32)])
 
 def job_done_layout():
-    """Its end: `status` as enum status, `psn` the next free one."""
-    return EndpointDescription([("tag", 8), ("status", 8), ("psn", 16)])
+    """Its end: `status` as enum status, `psn` the next free one, `checksum` of its bytes (RFC 1071)."""
+    return EndpointDescription([("tag", 10), ("status", 8), ("psn", 16), ("checksum", 16)])
+
+def express_layout():
+    """A packet of the EXPRESS lane, made from a slot alone: an inline put, or with `message` the slot itself.
+
+    `length` are the payload bytes of an inline put; `word` is the message word.
+    """
+    return EndpointDescription(
+        [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("epoch", 4), ("node", 8),
+         ("length", 8), ("message", 1), ("word", 32)])
 
 def deposit_done_layout():
     """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused.
@@ -97,7 +107,7 @@ def deposit_done_layout():
     cut short (payload `error`) has none.
     """
     return EndpointDescription(
-        [("node", 16), ("incarnation", 8), ("psn", 16), ("refused", 1), ("reason", 8)])
+        [("lane", 1), ("node", 16), ("incarnation", 8), ("psn", 16), ("refused", 1), ("reason", 8)])
 
 def slot_port(data_width):
     """A read port of the command slots, shared by turns.
@@ -109,6 +119,12 @@ def slot_port(data_width):
         ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("adr", 16, DIR_M_TO_S),
         ("dat_r", data_width, DIR_S_TO_M)])
 
+def slot_write_port(data_width):
+    """A write port of the slots, shared by turns; `adr` as in slot_port, a bit of `be` for each byte."""
+    return Record([
+        ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("adr", 16, DIR_M_TO_S),
+        ("dat_w", data_width, DIR_M_TO_S), ("be", data_width//8, DIR_M_TO_S)])
+
 def region_layout():
     """The answer of the region table."""
     return [("found", 1), ("base", 64), ("length", 64), ("rights", 4), ("owner", 8)]
@@ -119,17 +135,21 @@ def send_layout():
     """A packet to send whose payload (if any) is already in the send buffer.
 
     The destination's walk is read from the command slot (`endpoint`, `slot`) while the header leaves,
-    so it is not carried here. `skip` is the packet's place in the transfer, in bytes.
+    so it is not carried here. `skip` is the packet's place in the transfer, in bytes. With the flag
+    RESPONSE the context is `message[16:]`, and the value of the notice `message`.
     """
     return EndpointDescription(
-        [("node", 16), ("incarnation", 8), ("psn", 16), ("flags", 8), ("levels", 2),
-         ("endpoint", 8), ("slot", 8), ("skip", 32), ("length", 13)])
+        [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
+         ("endpoint", 8), ("slot", 8), ("skip", 32), ("length", 13), ("message", 32)])
 
 def deposit_layout():
-    """A received deposit packet whose header is good, in order, and for this node."""
+    """A received packet whose header is good, in order, and for this node: a deposit, or with `is_message` a message.
+
+    `context` is that of a RESPONSE. A message has its word in `key`.
+    """
     return EndpointDescription(
         [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 2),
-         ("key", 32), ("offset", 48),
+         ("is_message", 1), ("context", 16), ("key", 32), ("offset", 48),
          ("skip", 32), ("block", 32),
          ("stride0", 64), ("stride1", 64), ("stride2", 64),
          ("count0", 32), ("count1", 32), ("count2", 32),
@@ -137,14 +157,19 @@ def deposit_layout():
          ("notice", 32), ("notice_length", 32), ("notice_endpoint", 8)])
 
 def ack_layout():
-    """An acknowledgement, sent or received. `flags` as in enum packet_flag."""
+    """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS telling the lane."""
     return EndpointDescription(
         [("node", 16), ("incarnation", 8), ("ack", 16), ("psn", 16), ("flags", 8), ("reason", 8)])
 
 def arrival_layout():
-    """A notice on its way to the control program; every byte before it has been handed to the PHY."""
+    """A notice or message on its way to the control program; every byte before it has been handed to the PHY.
+
+    `is_message`: it lies in the inbox's `slot`, `value` is the message word. `response`: the answer to a get
+    has ended, `value` is its message word.
+    """
     return EndpointDescription(
-        [("node", 16), ("endpoint", 8), ("interrupt", 1), ("value", 32), ("length", 32), ("key", 32)])
+        [("node", 16), ("endpoint", 8), ("interrupt", 1), ("value", 32), ("length", 32), ("key", 32),
+         ("is_message", 1), ("response", 1), ("slot", 8)])
 
 # Link ---------------------------------------------------------------------------------------------
 

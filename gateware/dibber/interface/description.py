@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 1)
+VERSION = (0, 2)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -34,6 +34,9 @@ CONSTANTS = (
     ("ENDPOINTS",                 8, "endpoints of a card; endpoint 0 is the administrator's"),
     ("SLOTS",                    32, "command slots of an endpoint, a power of two"),
     ("SLOT_BYTES",              128, "bytes of a command slot"),
+    ("OUTBOX",                    8, "in place of an endpoint: slots that the control program fills with messages"),
+    ("INBOX",                     9, "in place of an endpoint: slots in which messages of other nodes lie"),
+    ("SLOT_SETS",                10, "endpoints, outbox and inbox: sets of SLOTS slots"),
     ("VECTORS",                   8, "MSI-X vectors"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                    16, "nodes that a card can talk to, itself included"),
@@ -45,12 +48,15 @@ CONSTANTS = (
 
     ("PACKET_PAYLOAD",         4096, "payload bytes of the longest packet"),
     ("BLOCK_BYTES",             256, "payload bytes under one CRC"),
-    ("WINDOW",                   64, "packets that may be unacknowledged per node"),
+    ("INLINE_BYTES",             64, "bytes that a command can carry in itself"),
+    ("MESSAGE_BYTES",           128, "payload of a message: one slot"),
+    ("LANES",                     2, "flows to a node: flow number = lane * NODES + node"),
+    ("WINDOW",                   64, "packets that may be unacknowledged per flow"),
     ("HEADER_WORDS",              6, "32-bit words of a packet header without extension and CRC"),
     ("CRC_POLYNOMIAL",   0x1edc6f41, "CRC-32C (Castagnoli), RFC 3720, section 12.1"),
 
     ("MCP_REGISTER_BASE", 0x80000000, "control program's address of bank `mcp`"),
-    ("MCP_SLOT_BASE",     0x80010000, "control program's address of the command slots, read only"),
+    ("MCP_SLOT_BASE",     0x80010000, "control program's address of the slots of all sets, in order; only those of the OUTBOX can be written, by whole words"),
 
     ("TRACE_ENTRIES",           256, "entries of the control program's trace ring"),
     ("QUEUE_ENTRY_BYTES",        32, "bytes of a completion or event"),
@@ -64,6 +70,14 @@ CONSTANTS = (
 OPCODE = enum("opcode", 8, "what a command asks for",
     ("NOP",             0x00, "completes at once; for measuring the command path"),
     ("PUT",             0x01, "source walk to destination walk on another node"),
+    ("PUT_INLINE",      0x02, "up to INLINE_BYTES in the command itself to contiguous memory of another node"),
+    ("GET",             0x03, "source walk on another node to destination walk here"),
+    ("SEND",            0x04, "source walk to wherever the target endpoint's next RECEIVE from here says"),
+    ("RECEIVE",         0x05, "destination walk for the next SEND of a node's endpoint"),
+    ("FETCH_ADD",       0x08, "atomic: add the operand"),
+    ("SWAP",            0x09, "atomic: store the operand"),
+    ("COMPARE_SWAP",    0x0a, "atomic: store the operand if the value equals `compare`"),
+    ("MASKED_SWAP",     0x0b, "atomic: store the operand's bits where `mask` has ones"),
     ("ENDPOINT_OPEN",   0x80, "administrator: give an endpoint its queues"),
     ("ENDPOINT_CLOSE",  0x81, "administrator: take them away"),
     ("REGION_ADD",      0x82, "administrator: enter a region in the table"),
@@ -74,6 +88,8 @@ FLAG = enum("flag", 8, "bits of command.flags",
     ("NOTICE",    1, "the target endpoint gets an event after the last byte is in memory"),
     ("INTERRUPT", 2, "with NOTICE: the event raises the target endpoint's interrupt too"),
     ("SOLICIT",   4, "the completion raises this endpoint's interrupt"),
+    ("FENCE",     8, "starts when all earlier commands of this endpoint have completed"),
+    ("CHECKSUM", 16, "PUT: the completion's key is the Internet checksum of the bytes (RFC 1071)"),
 )
 
 STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
@@ -98,18 +114,23 @@ STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
     ("BAD_ARGUMENT",         "an administrator command names something that cannot be"),
     ("IN_USE",               "the endpoint is open already, or the region's slot is taken"),
     ("FLUSHED",              "the endpoint was closed or the flow reset before this command ran"),
+    ("REMOTE_ALIGNMENT",     "destination: an atomic's operand is not naturally aligned, or not 4 or 8 bytes"),
+    ("REMOTE_READ_ERROR",    "the other node's host answered a read with an error, or not in time"),
+    ("TRUNCATED",            "the message is longer than the receive that it met"),
+    ("REWOUND",              "never in a completion: a send job gave way to the replay of its flow"),
 )
 
 RIGHT = enum("right", 4, "bits of region.rights",
     ("LOCAL_READ",   1, "source of a put"),
     ("LOCAL_WRITE",  2, "destination of a get"),
-    ("REMOTE_READ",  4, "others may fetch from it"),
+    ("REMOTE_READ",  4, "others may fetch from it; with REMOTE_WRITE also by atomics"),
     ("REMOTE_WRITE", 8, "others may deposit into it"),
 )
 
 PACKET = enum("packet", 8, "packet types",
     ("DEPOSIT", 1, "payload and where it belongs"),
     ("ACK",     2, "cumulative acknowledgement, with a refusal where there is one"),
+    ("MESSAGE", 3, "a slot for the control program of the target; `key` is the message word. EXPRESS lane only"),
 )
 
 PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
@@ -119,6 +140,22 @@ PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
     ("REFUSED",   8, "ACK: `psn` was refused for the reason in `key`; later packets are not affected"),
     ("NAK",      16, "ACK: a packet after `ack` was lost; everything later was dropped"),
     ("INTERRUPT",32, "the notice raises an interrupt"),
+    ("EXPRESS",  64, "of the EXPRESS lane's flow, or about it (ACK)"),
+    ("RESPONSE",128, "answers a get: `ack` is its context"),
+)
+
+MESSAGE = enum("message", 8, "message word, bits 7:0; bits 15:8 are an endpoint, 31:16 a context of the asking control program",
+    ("GET",          1, "a command slot: send what `source` names to where `target` says"),
+    ("GET_FAILED",   2, "a reply: the get was not answered to its end"),
+    ("ATOMIC",       3, "an atomic command's slot: execute it"),
+    ("ATOMIC_REPLY", 4, "a reply: the value before"),
+    ("READY",        5, "a RECEIVE command's slot: it waits"),
+    ("READY_CANCEL", 6, "a reply: that receive waits no longer"),
+)
+
+LANE = enum("lane", 2, "what a flow carries",
+    ("EXPRESS", 0, "what slots carry: inline puts and messages. Channel EXPRESS"),
+    ("BULK",    1, "what is read from host memory. Channel BULK"),
 )
 
 ENTRY = enum("entry", 8, "what a queue entry tells",
@@ -127,9 +164,10 @@ ENTRY = enum("entry", 8, "what a queue entry tells",
 )
 
 CHANNEL = enum("channel", 2, "virtual channels of the link",
-    ("CONTROL",  0, "acknowledgements; never waits behind data"),
-    ("REQUEST",  1, "deposits"),
-    ("RESPONSE", 2, "replies; not used yet"),
+    ("CONTROL", 0, "acknowledgements; goes before all others, inside their packets too"),
+    ("EXPRESS", 1, "inline puts, requests and short replies; goes before BULK, inside its packets too"),
+    ("BULK",    2, "deposits, those that answer a get included; always sunk by the target's memory"),
+    ("SPARE",   3, "free"),
 )
 
 MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host register MCP_STATE",
@@ -148,6 +186,27 @@ LINK_STATE = enum("link_state", 4, "host register LINK_STATUS",
     ("DOWN",     "no signal or no comma"),
     ("ALIGN",    "commas seen, the other end does not hear us yet"),
     ("UP",       "both ends hear each other"),
+    ("TEST",     "PRBS or a loopback: no packets"),
+)
+
+LINK_REASON = enum("link_reason", 4, "why the link is not UP, as far as this end can tell",
+    ("NONE",       "it is UP"),
+    ("NO_SIGNAL",  "the transceiver sees no signal: no cable, or the other end is off"),
+    ("NO_COMMA",   "symbols come, and no comma among them: not one of us"),
+    ("WRONG_RATE", "most symbols are none of the code: wrong rate, or not 8b/10b"),
+    ("POLARITY",   "flow words of an inverted pair"),
+    ("NOT_HEARD",  "the other end does not hear us: its receive pair"),
+    ("SILENCE",    "flow words stopped coming"),
+    ("LOOPBACK",   "we hear our own nonce"),
+    ("TEST",       "LINK_CONTROL has a test on"),
+)
+
+PRBS = enum("prbs", 3, "pseudo-random bit sequences, ITU-T O.150, bit 0 of a word first",
+    ("OFF",    0, ""),
+    ("PRBS7",  1, "x^7 + x^6 + 1"),
+    ("PRBS15", 2, "x^15 + x^14 + 1, inverted"),
+    ("PRBS23", 3, "x^23 + x^18 + 1, inverted"),
+    ("PRBS31", 4, "x^31 + x^28 + 1, inverted"),
 )
 
 CLOCK_OP = enum("clock_op", 32, "simulator clock extension: what a participant says",
@@ -166,8 +225,8 @@ CALL = enum("call", 32, "library calls that the CPU is charged for",
     ("POLL_ENTRY",   4, "dib_poll, each entry found"),
 )
 
-ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, ENTRY, CHANNEL, MCP_STATE, LINK_STATE,
-         CLOCK_OP, CALL)
+ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY, CHANNEL, MCP_STATE,
+         LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL)
 
 # Structures ---------------------------------------------------------------------------------------
 
@@ -182,17 +241,44 @@ WALK = struct("walk", 52, "one side of a transfer: up to three strides over a bl
 COMMAND = struct("command", 128, "one command slot",
     Member("opcode",   "u8",  "enum opcode"),
     Member("flags",    "u8",  "enum flag"),
-    Member("levels",   "u8",  "stride levels: source in bits 3:0, destination in bits 7:4"),
-    Member("endpoint", "u8",  "target endpoint of a notice"),
-    Member("node",     "u16", "target node"),
+    Member("levels",   "u8",  "stride levels: source in bits 3:0, target in bits 7:4"),
+    Member("endpoint", "u8",  "target endpoint of a notice; SEND, RECEIVE: the other endpoint"),
+    Member("node",     "u16", "the other node"),
     Member("reserved0","u16", "0"),
     Member("length",   "u32", "bytes of the transfer"),
     Member("cookie",   "u32", "returned in the completion"),
-    Member("source",   "walk", "where the bytes come from"),
-    Member("reserved1","u32", "0"),
-    Member("target",   "walk", "where they go"),
     Member("notice",   "u32", "value that a notice carries"),
+    Member("reserved1","u32", "0"),
+    Member("target",   "walk", "where they go. PUT_INLINE: key and offset alone; the bytes stand from 64 on"),
+    Member("source",   "walk", "where the bytes come from"),
     known=(WALK,))
+
+INLINE = struct("inline_command", 128, "a command that carries its bytes: PUT_INLINE",
+    Member("head",     "u32", "as in struct command", count=6),
+    Member("key",      "u32", "target region"),
+    Member("block",    "u32", "bytes, as `length`"),
+    Member("offset",   "u64", "in the target region"),
+    Member("reserved", "u32", "0", count=6),
+    Member("data",     "u8",  "the bytes", count=64),
+)
+
+ATOMIC = struct("atomic_command", 128, "an atomic operation; its completion has the value before in `length` (low) and `key` (high)",
+    Member("head",     "u32", "as in struct command; length is the operand's size, 4 or 8", count=6),
+    Member("key",      "u32", "target region"),
+    Member("reserved0","u32", "0"),
+    Member("offset",   "u64", "in the target region; naturally aligned in host memory"),
+    Member("reserved1","u32", "0", count=6),
+    Member("operand",  "u64", ""),
+    Member("compare",  "u64", "COMPARE_SWAP"),
+    Member("mask",     "u64", "MASKED_SWAP"),
+    Member("reserved2","u32", "0", count=10),
+)
+
+REPLY = struct("reply", 128, "a message that answers one",
+    Member("value",    "u64", "ATOMIC_REPLY: the value before"),
+    Member("status",   "u32", "enum status"),
+    Member("reserved", "u32", "0", count=29),
+)
 
 ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot of endpoint 0",
     Member("opcode",   "u8",  "enum opcode, 0x80 and above"),
@@ -218,7 +304,7 @@ QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory
     Member("node",     "u16", "the other node"),
     Member("kind",     "u8",  "enum entry"),
     Member("status",   "u8",  "enum status"),
-    Member("key",      "u32", "notice: key of the region written"),
+    Member("key",      "u32", "notice: key of the region written; completion: checksum, or an atomic's high word"),
     Member("cycles",   "u64", "card's clock when the entry was made"),
     Member("overruns", "u32", "events lost since the queue was opened because it was full"),
     Member("phase",    "u32", "1 on the first pass through the queue, then 0, 1, …: tells new from old"),
@@ -232,8 +318,8 @@ PACKET_HEADER = struct("packet_header", 24, "what follows the start of a packet,
     Member("incarnation", "u8",  "of the flow from source to target"),
     Member("levels",      "u8",  "stride levels in the extension, 0…3"),
     Member("psn",         "u16", "packet sequence number of this flow"),
-    Member("ack",         "u16", "ACK: last PSN that arrived in order and is in memory"),
-    Member("key",         "u32", "region key; ACK with REFUSED: enum status"),
+    Member("ack",         "u16", "ACK: last PSN that arrived in order and is in memory; RESPONSE: context of the get"),
+    Member("key",         "u32", "region key; ACK with REFUSED: enum status; MESSAGE: message word"),
     Member("offset_low",  "u32", "where the first byte goes when levels is 0; else where the walk starts"),
     Member("offset_high", "u16", ""),
     Member("length",      "u16", "payload bytes"),
@@ -308,7 +394,7 @@ CLOCK_REPLY = struct("clock_reply", 32, "its answer",
     Member("reserved", "u32", "0"),
 )
 
-STRUCTS = (WALK, COMMAND, ADMIN, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER, TRACE_ENTRY, TRAP,
+STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER, TRACE_ENTRY, TRAP,
            HANDLER, SHARED, CLOCK_REQUEST, CLOCK_REPLY)
 
 # Counters -----------------------------------------------------------------------------------------
@@ -343,7 +429,21 @@ COUNTERS = (
     ("STOPS_SENT",             "changes from GO to STOP that we told the other end"),
     ("STOPS_RECEIVED",         "changes from GO to STOP that the other end told us"),
     ("STOPPED_CYCLES",         "cycles in which a packet waited for GO"),
+    ("STOPPING_CYCLES",        "cycles in which we told the other end to stop a channel"),
+    ("LINK_TRAINED",           "times the link came UP"),
     ("LINK_LOST",              "times the link left UP"),
+    ("WORDS_RECEIVED",         "words of four symbols, while the link is not DOWN"),
+    ("NAKS_SENT",              "acknowledgements that told of a missing packet"),
+    ("NAKS_RECEIVED",          "the same from others"),
+    ("PACKETS_WITHDRAWN",      "packets dropped before the link, because their flow was reset or rewound"),
+    ("MESSAGE_NO_ROOM",        "messages not taken because the inbox was full; they are sent again"),
+    ("ATOMICS",                "atomic operations executed"),
+    ("BUSY_REQUEST",           "cycles in which a read request was there for the PCIe transmitter"),
+    ("BUSY_PACKET",            "cycles in which payload was there for the packet layer"),
+    ("BUSY_LINK",              "cycles in which a word of BULK was there for the link"),
+    ("BUSY_SCATTER",           "cycles in which payload was there for the scatter engine"),
+    ("BUSY_WRITE",             "cycles in which a write was there for the PCIe transmitter"),
+    ("BUSY_PCIE",              "cycles in which a TLP was there for the PCIe PHY"),
 )
 
 # Registers ----------------------------------------------------------------------------------------
@@ -379,7 +479,26 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("LINK_STATUS", "ro", "the link", (
         Field("state",   4, "enum link_state"),
         Field("signal",  1, "the transceiver sees a signal"),
-        Field("stopped", 3, "channels that the other end stopped"))),
+        Field("stopped", 4, "channels that the other end stopped"),
+        Field("reason",  4, "enum link_reason"),
+        Field("prbs",    1, "the checker has found the sequence"))),
+    Register("LINK_CONTROL", "rw", "tests of the link; with any of them it carries no packets", (
+        Field("transmit", 3, "enum prbs: sent in place of words"),
+        Field("check",    3, "enum prbs: expected; a change clears LINK_PRBS_*"),
+        Field("near",     1, "near-end loopback: we hear what we send, before the PHY"),
+        Field("far",      1, "far-end loopback: what comes is sent back as it is"),
+        Field("phy",      1, "the PHY's own loopback, where it has one"))),
+    Register("LINK_COMMAND", "wo", "do once", (
+        Field("error",    1, "turn one bit over of the next word that is sent"),
+        Field("retrain",  1, "go DOWN and train again"),
+        Field("ping",     1, "measure LINK_ROUND_TRIP"))),
+    Register("LINK_NONCE",       "rw", "16 bits told to the other end; a number of its own for each card tells a loopback"),
+    Register("LINK_PEER",        "ro", "the other end's nonce; bit 16: it has been heard since the link came up"),
+    Register("LINK_ROUND_TRIP",  "ro", "cycles from ping to pong, without the ends' own; 0: none yet"),
+    Register("LINK_PRBS_WORDS",  "ro", "words checked, stops at all ones"),
+    Register("LINK_PRBS_ERRORS", "ro", "bits that were wrong, stops at all ones"),
+    Register("LINK_SLACK_HIGH",  "ro", "highest level of each channel's slack buffer since the link came UP, in units of 4 words", (
+        Field("channel0", 8, ""), Field("channel1", 8, ""), Field("channel2", 8, ""), Field("channel3", 8, ""))),
     *(Register(f"COUNT_{name}", "ro", doc) for name, doc in COUNTERS),
 )
 
@@ -397,7 +516,10 @@ MCP = bank("mcp", "the control program's registers",
         Field("ack",     1, "ACKED_CHANGED is not 0"),
         Field("refusal", 1, "REFUSAL is valid"),
         Field("arrival", 1, "ARRIVAL is valid"),
-        Field("timer",   1, "CYCLES_LOW has reached TIMER"))),
+        Field("timer",   1, "CYCLES_LOW has reached TIMER"),
+        Field("nak",     1, "NAKED is not 0"),
+        Field("link",    1, "LINK_CHANGED is not 0"),
+        Field("atomic",  1, "ATOMIC_STATUS is valid"))),
     Register("CYCLES_LOW",   "ro", "card's clock"),
     Register("CYCLES_HIGH",  "ro", "its high word, held from the last read of CYCLES_LOW"),
     Register("TIMER",        "rw", "next timer event; writing it clears the event"),
@@ -415,42 +537,82 @@ MCP = bank("mcp", "the control program's registers",
     Register("CQ_CONSUMER",  "ro", "doorbell CQ_CONSUMER of each endpoint", count=8),
     Register("EQ_CONSUMER",  "ro", "doorbell EQ_CONSUMER of each endpoint", count=8),
 
-    Register("JOB_SLOT", "rw", "next send job: the command", (
+    Register("LINK",         "ro", "1: the link is UP"),
+    Register("LINK_CHANGED", "w1c", "1: it has changed since this was cleared"),
+
+    Register("JOB_SLOT", "rw", "next send job, lane BULK: the command", (
         Field("slot",     8, "slot number"),
-        Field("endpoint", 8, "endpoint number"))),
+        Field("endpoint", 8, "endpoint number, or INBOX"),
+        Field("epoch",    4, "of the flow, see FLOW_REWIND"),
+        Field("response", 1, "it answers a get: the source is read by the right REMOTE_READ, whoever owns it"))),
     Register("JOB_FLOW", "rw", "next send job: its place in the flow", (
         Field("psn",        16, "PSN of the first packet"),
         Field("incarnation", 8, "of the flow"),
         Field("node",        8, "target node"))),
+    Register("JOB_MESSAGE",  "rw", "next send job: the message word of the get that it answers; goes out as context and notice"),
     Register("JOB_LENGTH",   "rw", "next send job: bytes of the whole transfer. Node and length are the control program's, for the slot's owner may write it again after they were checked"),
     Register("JOB_SKIP",     "rw", "next send job: bytes of the transfer that are passed over, a multiple of PACKET_PAYLOAD"),
-    Register("JOB_START",    "wo", "queue the job; the value is its tag, 8 bits, returned in JOB_DONE"),
+    Register("JOB_START",    "wo", "queue the job; the value is its tag, 10 bits, returned in JOB_DONE"),
     Register("JOB_SPACE",    "ro", "jobs that can be queued now"),
     Register("JOB_DONE", "ro", "oldest job whose last packet is in the send buffer, or that failed", (
-        Field("tag",    8, "JOB_START's"),
-        Field("status", 8, "enum status"),
+        Field("tag",   10, "JOB_START's"),
+        Field("status", 6, "enum status; REWOUND: its flow was rewound before its end"),
         Field("psn",   16, "PSN after its last packet"))),
+    Register("JOB_CHECKSUM", "ro", "Internet checksum of that job's bytes, from JOB_SKIP on"),
     Register("JOB_DONE_POP", "wo", "drop that entry"),
 
-    Register("ACKED_CHANGED","w1c","a bit for each node whose ACKED moved; write ones to clear"),
-    Register("ACKED",        "ro", "for each node: the last PSN acknowledged", count=16),
-    Register("FLOW_RESET", "wo", "start a new flow to a node: its ACKED becomes 0xffff; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
-        Field("node",        8, "target node"),
+    Register("EXPRESS_FLOW", "rw", "next packet of the EXPRESS lane: its place in the flow", (
+        Field("psn",        16, "its PSN"),
+        Field("incarnation", 8, "of the flow"),
+        Field("node",        8, "target node"))),
+    Register("EXPRESS_MESSAGE", "rw", "next packet: message word"),
+    Register("EXPRESS_START", "wo", "queue the packet", (
+        Field("slot",     8, "slot that it is made from, until it is acknowledged"),
+        Field("endpoint", 8, "endpoint number, or OUTBOX"),
+        Field("length",   8, "bytes of an inline put, 0…INLINE_BYTES"),
+        Field("epoch",    4, "of the flow"),
+        Field("message",  1, "the whole slot goes as a MESSAGE"))),
+    Register("EXPRESS_SPACE", "ro", "packets that can be queued now"),
+
+    Register("ACKED_CHANGED","w1c","a bit for each flow whose ACKED moved; write ones to clear"),
+    Register("NAKED",        "w1c","a bit for each flow of whose packets one is missing; write ones to clear"),
+    Register("ACKED",        "ro", "for each flow: the last PSN acknowledged", count=32),
+    Register("FLOW_RESET", "wo", "start a new flow: its ACKED becomes 0xffff, its epoch 0; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
+        Field("flow",        8, "flow number"),
         Field("incarnation", 8, "of the new flow"))),
+    Register("FLOW_REWIND", "wo", "packets and jobs of other epochs that wait are dropped, a job under way ends as REWOUND; the flow itself stays as it is", (
+        Field("flow",  8, "flow number"),
+        Field("epoch", 4, "of what comes from now on"))),
     Register("REFUSAL", "ro", "oldest refusal", (
         Field("psn",    16, "PSN that was refused"),
         Field("reason",  8, "enum status"),
-        Field("node",    8, "by which node"))),
+        Field("flow",    8, "flow number"))),
     Register("REFUSAL_POP",  "wo", "drop that entry"),
 
-    Register("ARRIVAL", "ro", "oldest notice, valid when EVENTS.arrival", (
-        Field("node",      16, "source node"),
-        Field("endpoint",   8, "target endpoint"),
-        Field("interrupt",  1, "it asks for an interrupt"))),
-    Register("ARRIVAL_VALUE",  "ro", "the notice's value"),
+    Register("ARRIVAL", "ro", "oldest notice or message, valid when EVENTS.arrival", (
+        Field("node",      8, "source node"),
+        Field("endpoint",  8, "notice: target endpoint"),
+        Field("slot",      8, "message: slot of the inbox"),
+        Field("interrupt", 1, "notice: it asks for an interrupt"),
+        Field("message",   1, "it is a message"),
+        Field("response",  1, "the end of the answer to a get"))),
+    Register("ARRIVAL_VALUE",  "ro", "the notice's value; message and response: the message word"),
     Register("ARRIVAL_LENGTH", "ro", "bytes of the transfer"),
     Register("ARRIVAL_KEY",    "ro", "region written"),
     Register("ARRIVAL_POP",    "wo", "drop that entry"),
+    Register("INBOX_FREE",     "wo", "the value is a slot of the inbox: it may be used again"),
+
+    Register("EXPECT_KEY",   "rw", "next entry of the table of gets under way: destination region"),
+    Register("EXPECT_WRITE", "wo", "enter it", (
+        Field("context", 10, "endpoint * SLOTS + slot of the get"),
+        Field("node",     8, "who is to answer"),
+        Field("valid",    1, "0: none is expected"))),
+
+    Register("ATOMIC_START", "wo", "execute the atomic command in this slot of the inbox; one at a time"),
+    Register("ATOMIC_STATUS","ro", "enum status, valid when EVENTS.atomic"),
+    Register("ATOMIC_LOW",   "ro", "the value before"),
+    Register("ATOMIC_HIGH",  "ro", ""),
+    Register("ATOMIC_POP",   "wo", "drop it"),
 
     Register("POST_ADDRESS_LOW",  "rw", "host address of a queue entry, 32-byte aligned"),
     Register("POST_ADDRESS_HIGH", "rw", ""),
