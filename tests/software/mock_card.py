@@ -1,9 +1,9 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A card with its control program in Python, behind mock_vfio_user.Server: registers, slots, queues, puts.
+"""A card with its control program in Python, behind mock_vfio_user.Server: registers, slots, queues, transfers.
 
-Every node is the card itself, so a put goes from its regions to its regions.
+Every node is the card itself, so a transfer goes from its regions to its regions.
 """
 
 import errno
@@ -11,9 +11,9 @@ import os
 import struct
 import zlib
 
-from dibber.interface.description import (C, CLOCK_OP, ADMIN, COMMAND, CLOCK_REPLY, CLOCK_REQUEST, DOORBELL, ENTRY,
-                                          FIRMWARE_HEADER, FLAG, HOST, INTERFACE, MCP_STATE, OPCODE, QUEUE_ENTRY,
-                                          RIGHT, STATUS, WALK)
+from dibber.interface.description import (C, CLOCK_OP, ADMIN, ATOMIC, COMMAND, CLOCK_REPLY, CLOCK_REQUEST, DOORBELL,
+                                          ENTRY, FIRMWARE_HEADER, FLAG, HOST, INLINE, INTERFACE, MCP_STATE, OPCODE,
+                                          QUEUE_ENTRY, RIGHT, STATUS, WALK)
 
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
@@ -134,8 +134,13 @@ class Card:
                 self.post(0, command["cookie"], status=self._administer(command))
             else:
                 command = decode(COMMAND, slot)
-                self.post(endpoint, command["cookie"], length=command["length"], node=command["node"],
-                          status=self._execute(endpoint, command))
+                if OPCODE.FETCH_ADD <= command["opcode"] <= OPCODE.MASKED_SWAP:
+                    status, value = self._atomic(command, decode(ATOMIC, slot))
+                    result = {"length": value & 0xffffffff, "key": value >> 32}
+                else:
+                    status = self._execute(endpoint, command, slot)
+                    result = {"length": command["length"]}
+                self.post(endpoint, command["cookie"], node=command["node"], status=status, **result)
 
     def post(self, endpoint, cookie, kind=ENTRY.COMPLETION, queue=0, vector=None, **values):
         """Write a queue entry (queue 0: completions, 1: events), then signal `vector`."""
@@ -173,17 +178,37 @@ class Card:
             offsets = [o + n*stride for n in range(walk["count"][i]) for o in offsets]
         return offsets
 
-    def _execute(self, endpoint, command):
-        if command["opcode"] != OPCODE.PUT:
+    def _atomic(self, command, atomic):
+        """(status, value before)."""
+        region, size = self.regions.get(atomic["key"]), command["length"]
+        if region is None:
+            return STATUS.REMOTE_BAD_KEY, 0
+        ones    = (1 << 8*size) - 1
+        address = region["base"] + atomic["offset"]
+        before  = int.from_bytes(self.server.read_memory(address, size), "little")
+        operand, compare, mask = (atomic[name] & ones for name in ("operand", "compare", "mask"))
+        after = {OPCODE.FETCH_ADD:    before + operand & ones,
+                 OPCODE.SWAP:         operand,
+                 OPCODE.COMPARE_SWAP: operand if before == compare else before,
+                 OPCODE.MASKED_SWAP:  before & ~mask | operand & mask}[command["opcode"]]
+        self.server.write_memory(address, after.to_bytes(size, "little"))
+        return STATUS.OK, before
+
+    def _execute(self, endpoint, command, slot):
+        if command["opcode"] not in (OPCODE.PUT, OPCODE.PUT_INLINE, OPCODE.GET):
             return STATUS.OK if command["opcode"] == OPCODE.NOP else STATUS.BAD_OPCODE
-        source = self.regions.get(command["source"]["key"])
         target = self.regions.get(command["target"]["key"])
-        if source is None:
-            return STATUS.BAD_KEY
         if target is None:
             return STATUS.REMOTE_BAD_KEY
-        if not target["rights"] & RIGHT.REMOTE_WRITE:
+        if not target["rights"] & (RIGHT.LOCAL_WRITE if command["opcode"] == OPCODE.GET else RIGHT.REMOTE_WRITE):
             return STATUS.REMOTE_NOT_PERMITTED
+        if command["opcode"] == OPCODE.PUT_INLINE:
+            inline = decode(INLINE, slot)
+            self.server.write_memory(target["base"] + inline["offset"], bytes(inline["data"][:command["length"]]))
+            return STATUS.OK
+        source = self.regions.get(command["source"]["key"])
+        if source is None:
+            return STATUS.BAD_KEY
         payload = b""
         for offset in self._offsets(command["source"], command["levels"] & 15):
             if not 0 <= offset <= source["length"] - command["source"]["block"]:

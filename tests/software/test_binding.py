@@ -66,7 +66,7 @@ def test_an_installed_library_is_all_that_a_program_needs(tmp_path):
 def test_only_documented_functions_are_exported():
     symbols = subprocess.run(["nm", "-D", "--defined-only", binding.library_path()], check=True, capture_output=True,
                              text=True).stdout
-    exported = set(re.findall(r" T (\w+)@@DIBBER_0.1", symbols))
+    exported = set(re.findall(r" T (\w+)@@DIBBER_0.2", symbols))
     declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", HEADER.read_text(), re.MULTILINE))
     assert exported == declared
     for name in declared:

@@ -209,6 +209,41 @@ out:
 	return rc;
 }
 
+static int enter_registers(struct dib_card *card, uint32_t offset)
+{
+	if (!card)
+		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
+	if (offset % 4 || offset >= DIBBER_MSIX_TABLE_BASE)
+		return dib_fail(DIB_ERR_ARGUMENT, "offset 0x%x is no register of bank host", offset);
+	return dib_card_enter(card);
+}
+
+int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value)
+{
+	int rc;
+
+	if (!value)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the value given");
+	rc = enter_registers(card, offset);
+	if (rc)
+		return rc;
+	rc = dib_read_register(card, offset, value);
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value)
+{
+	int rc;
+
+	rc = enter_registers(card, offset);
+	if (rc)
+		return rc;
+	rc = dib_write_register(card, offset, value);
+	dib_card_leave(card);
+	return rc;
+}
+
 int dib_node_set(struct dib_card *card, unsigned int node)
 {
 	uint32_t state = 0;

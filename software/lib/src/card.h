@@ -66,6 +66,7 @@ struct dib_endpoint {
 	uint32_t busy;			/* bit n: slot n's completion has not been polled */
 	uint32_t cookie[DIBBER_SLOTS];
 	uint64_t tag[DIBBER_SLOTS];
+	uint8_t opcode[DIBBER_SLOTS];
 };
 
 struct dib_region {
@@ -139,5 +140,11 @@ int dib_clock_catch_up(struct dib_endpoint *endpoint);
 /* Wait for a write into [iova, iova + length), or for `picoseconds`. Returns whether it was written. */
 int dib_clock_watch(struct dib_card *card, unsigned int participant, uint64_t iova, uint64_t length,
 		    uint64_t picoseconds);
+
+/* Whether the completion of such a command carries a value in place of a length. */
+static inline bool dib_is_atomic(uint8_t opcode)
+{
+	return opcode >= DIBBER_OPCODE_FETCH_ADD && opcode <= DIBBER_OPCODE_MASKED_SWAP;
+}
 
 #endif

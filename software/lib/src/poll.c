@@ -61,9 +61,13 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 				entry->cookie);
 	endpoint->busy &= ~(1u << slot);
 	*completion = (struct dib_completion){
-		.tag = endpoint->tag[slot], .cycles = entry->cycles, .length = entry->length,
+		.tag = endpoint->tag[slot], .cycles = entry->cycles, .value = entry->key, .length = entry->length,
 		.node = entry->node, .status = entry->status,
 	};
+	if (dib_is_atomic(endpoint->opcode[slot])) {
+		completion->value = (uint64_t)entry->key << 32 | entry->length;
+		completion->length = 0;
+	}
 	return 0;
 }
 

@@ -2,20 +2,33 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-/* Commands: a transfer becomes one slot and one doorbell. The payload is never looked at. */
+/*
+ * Commands: a transfer becomes one slot and one doorbell. Payload is never looked at, but for that of an
+ * inline put, which travels in the slot.
+ */
 
 #include <string.h>
 
 #include "card.h"
 
-#define KNOWN_FLAGS (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT)
+#define NOTICE_FLAGS (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)
+#define COMMON_FLAGS (DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE)
 
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 
+/* A command of any kind; all begin alike. */
+union slot {
+	struct dibber_command command;
+	struct dibber_inline_command in;
+	struct dibber_atomic_command atomic;
+};
+
+_Static_assert(sizeof(union slot) == DIBBER_SLOT_BYTES, "every command fills a slot");
+
 /* Write a command into the next slot and ring once. */
-static int issue(struct dib_endpoint *endpoint, struct dibber_command *command, uint64_t tag,
-		 enum dibber_call call)
+static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag, enum dibber_call call)
 {
+	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
 	uint32_t slot = endpoint->producer & (card->fixed.slots - 1);
 	int rc;
@@ -34,6 +47,7 @@ static int issue(struct dib_endpoint *endpoint, struct dibber_command *command, 
 	endpoint->busy |= 1u << slot;
 	endpoint->cookie[slot] = command->cookie;
 	endpoint->tag[slot] = tag;
+	endpoint->opcode[slot] = command->opcode;
 	return 0;
 }
 
@@ -46,12 +60,13 @@ static int check_endpoint(const struct dib_endpoint *endpoint)
 	return 0;
 }
 
-static int check_delivery(const struct dib_delivery *d)
+static int check_delivery(const struct dib_delivery *d, unsigned int known)
 {
 	if (!d)
 		return dib_fail(DIB_ERR_ARGUMENT, "no delivery given");
-	if (d->flags & ~KNOWN_FLAGS)
-		return dib_fail(DIB_ERR_ARGUMENT, "flags 0x%x: see enum dibber_flag", d->flags);
+	if (d->flags & ~known)
+		return dib_fail(DIB_ERR_ARGUMENT, "flags 0x%x: this operation knows 0x%x, see enum dibber_flag",
+				d->flags, known);
 	if (d->flags & DIBBER_FLAG_INTERRUPT && !(d->flags & DIBBER_FLAG_NOTICE))
 		return dib_fail(DIB_ERR_ARGUMENT, "INTERRUPT comes with NOTICE only");
 	return 0;
@@ -89,60 +104,133 @@ static void fill_walk(struct dibber_walk *out, const struct dib_walk *walk)
 	}
 }
 
-static void fill_delivery(struct dibber_command *command, const struct dib_delivery *d)
+/* The head that all commands have in common. */
+static void fill_head(union slot *slot, enum dibber_opcode opcode, const struct dib_delivery *d, uint32_t length)
 {
-	command->opcode = DIBBER_OPCODE_PUT;
-	command->flags = d->flags;
-	command->endpoint = d->endpoint;
-	command->node = d->node;
-	command->notice = d->notice;
+	slot->command.opcode = (uint8_t)opcode;
+	slot->command.flags = d->flags;
+	slot->command.endpoint = d->endpoint;
+	slot->command.node = d->node;
+	slot->command.length = length;
+	slot->command.notice = d->notice;
 }
 
-int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
-	    uint32_t source_key, uint64_t source_offset,
-	    uint32_t target_key, uint64_t target_offset, uint32_t length)
+static int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode, unsigned int known,
+		      const struct dib_delivery *delivery, uint32_t source_key, uint64_t source_offset,
+		      uint32_t target_key, uint64_t target_offset, uint32_t length)
 {
-	struct dibber_command command = {
-		.length = length,
+	union slot slot = { .command = {
 		.source = { .key = source_key, .block = length, .offset = source_offset },
 		.target = { .key = target_key, .block = length, .offset = target_offset },
-	};
+	} };
 	int rc;
 
-	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery)))
+	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, known)))
 		return rc;
 	if (length == 0 || source_offset > DIBBER_MAX_OFFSET || target_offset > DIBBER_MAX_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "%u bytes from offset 0x%llx to 0x%llx", length,
 				(unsigned long long)source_offset, (unsigned long long)target_offset);
-	fill_delivery(&command, delivery);
-	return issue(endpoint, &command, delivery->tag, DIBBER_CALL_PUT);
+	fill_head(&slot, opcode, delivery, length);
+	return issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
 }
 
-int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
-		    const struct dib_walk *source, const struct dib_walk *target)
+static int strided(struct dib_endpoint *endpoint, enum dibber_opcode opcode, unsigned int known,
+		   const struct dib_delivery *delivery, const struct dib_walk *source,
+		   const struct dib_walk *target)
 {
-	struct dibber_command command = { 0 };
+	union slot slot = { 0 };
 	uint64_t source_bytes, target_bytes;
 	int rc;
 
-	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery)) ||
+	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, known)) ||
 	    (rc = check_walk("source", source, &source_bytes)) ||
 	    (rc = check_walk("target", target, &target_bytes)))
 		return rc;
 	if (source_bytes != target_bytes)
 		return dib_fail(DIB_ERR_ARGUMENT, "the source has %llu bytes, the target %llu",
 				(unsigned long long)source_bytes, (unsigned long long)target_bytes);
-	fill_delivery(&command, delivery);
-	command.levels = (uint8_t)(source->levels | target->levels << 4);
-	command.length = (uint32_t)source_bytes;
-	fill_walk(&command.source, source);
-	fill_walk(&command.target, target);
-	return issue(endpoint, &command, delivery->tag, DIBBER_CALL_PUT_STRIDED);
+	fill_head(&slot, opcode, delivery, (uint32_t)source_bytes);
+	slot.command.levels = (uint8_t)(source->levels | target->levels << 4);
+	fill_walk(&slot.command.source, source);
+	fill_walk(&slot.command.target, target);
+	return issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT_STRIDED);
+}
+
+int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	    uint32_t source_key, uint64_t source_offset,
+	    uint32_t target_key, uint64_t target_offset, uint32_t length)
+{
+	return contiguous(endpoint, DIBBER_OPCODE_PUT, NOTICE_FLAGS | COMMON_FLAGS | DIBBER_FLAG_CHECKSUM, delivery,
+			  source_key, source_offset, target_key, target_offset, length);
+}
+
+int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_walk *source, const struct dib_walk *target)
+{
+	return strided(endpoint, DIBBER_OPCODE_PUT, NOTICE_FLAGS | COMMON_FLAGS | DIBBER_FLAG_CHECKSUM, delivery,
+		       source, target);
+}
+
+int dib_get(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	    uint32_t source_key, uint64_t source_offset,
+	    uint32_t target_key, uint64_t target_offset, uint32_t length)
+{
+	return contiguous(endpoint, DIBBER_OPCODE_GET, COMMON_FLAGS, delivery,
+			  source_key, source_offset, target_key, target_offset, length);
+}
+
+int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_walk *source, const struct dib_walk *target)
+{
+	return strided(endpoint, DIBBER_OPCODE_GET, COMMON_FLAGS, delivery, source, target);
+}
+
+int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		   const void *data, uint32_t target_key, uint64_t target_offset, uint32_t length)
+{
+	union slot slot = { 0 };
+	int rc;
+
+	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, NOTICE_FLAGS | COMMON_FLAGS)))
+		return rc;
+	if (!data || length == 0 || length > DIBBER_INLINE_BYTES || target_offset > DIBBER_MAX_OFFSET)
+		return dib_fail(DIB_ERR_ARGUMENT, "%u bytes inline to offset 0x%llx, %u are possible", length,
+				(unsigned long long)target_offset, DIBBER_INLINE_BYTES);
+	fill_head(&slot, DIBBER_OPCODE_PUT_INLINE, delivery, length);
+	slot.in.key = target_key;
+	slot.in.block = length;
+	slot.in.offset = target_offset;
+	memcpy(slot.in.data, data, length);
+	return issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
+}
+
+int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	       const struct dib_atomic *atomic)
+{
+	union slot slot = { 0 };
+	int rc;
+
+	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, COMMON_FLAGS)))
+		return rc;
+	if (!atomic)
+		return dib_fail(DIB_ERR_ARGUMENT, "no atomic given");
+	if (atomic->opcode < DIBBER_OPCODE_FETCH_ADD || atomic->opcode > DIBBER_OPCODE_MASKED_SWAP)
+		return dib_fail(DIB_ERR_ARGUMENT, "opcode %u is no atomic", atomic->opcode);
+	if ((atomic->size != 4 && atomic->size != 8) || atomic->offset > DIBBER_MAX_OFFSET)
+		return dib_fail(DIB_ERR_ARGUMENT, "an atomic of %u bytes at offset 0x%llx: 4 and 8 are possible",
+				atomic->size, (unsigned long long)atomic->offset);
+	fill_head(&slot, atomic->opcode, delivery, atomic->size);
+	slot.atomic.key = atomic->key;
+	slot.atomic.offset = atomic->offset;
+	slot.atomic.operand = atomic->operand;
+	slot.atomic.compare = atomic->compare;
+	slot.atomic.mask = atomic->mask;
+	return issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
 }
 
 int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag)
 {
-	struct dibber_command copy;
+	union slot copy;
 	int rc;
 
 	rc = check_endpoint(endpoint);
@@ -150,6 +238,6 @@ int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *comma
 		return rc;
 	if (!command)
 		return dib_fail(DIB_ERR_ARGUMENT, "no command given");
-	copy = *command;
+	copy.command = *command;
 	return issue(endpoint, &copy, tag, DIBBER_CALL_PUT);
 }

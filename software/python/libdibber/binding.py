@@ -67,10 +67,15 @@ class Delivery(ctypes.Structure):
                 ("notice", c_uint32)]
 
 
+class Atomic(ctypes.Structure):
+    _fields_ = [("opcode", c_uint32), ("size", c_uint32), ("key", c_uint32), ("offset", c_uint64),
+                ("operand", c_uint64), ("compare", c_uint64), ("mask", c_uint64)]
+
+
 class Completion(ctypes.Structure):
-    """tag, cycles (card's clock), length (bytes), node, status (enum status)."""
-    _fields_ = [("tag", c_uint64), ("cycles", c_uint64), ("length", c_uint32), ("node", c_uint16),
-                ("status", c_uint8)]
+    """tag, cycles (card's clock), value (atomics: before; CHECKSUM), length (bytes), node, status (enum status)."""
+    _fields_ = [("tag", c_uint64), ("cycles", c_uint64), ("value", c_uint64), ("length", c_uint32),
+                ("node", c_uint16), ("status", c_uint8)]
 
 
 class Event(ctypes.Structure):
@@ -86,7 +91,7 @@ class Clock(ctypes.Structure):
 
 STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
               "dib_endpoint_options": EndpointOptions, "dib_walk": CWalk, "dib_delivery": Delivery,
-              "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock}
+              "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock}
 
 # Functions ----------------------------------------------------------------------------------------
 
@@ -96,6 +101,8 @@ _SIGNATURES = {
     "dib_open"           : (c_int, [c_char_p, POINTER(CardOptions), POINTER(c_void_p)]),
     "dib_close"          : (None,  [c_void_p]),
     "dib_card_info"      : (c_int, [c_void_p, POINTER(CardInfo)]),
+    "dib_register_read"  : (c_int, [c_void_p, c_uint32, POINTER(c_uint32)]),
+    "dib_register_write" : (c_int, [c_void_p, c_uint32, c_uint32]),
     "dib_node_set"       : (c_int, [c_void_p, c_uint]),
     "dib_firmware_load"  : (c_int, [c_void_p, c_char_p]),
     "dib_firmware_read"  : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
@@ -109,6 +116,10 @@ _SIGNATURES = {
     "dib_unregister"     : (c_int, [c_void_p]),
     "dib_put"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),
     "dib_put_strided"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk), POINTER(CWalk)]),
+    "dib_put_inline"     : (c_int, [c_void_p, POINTER(Delivery), c_char_p, c_uint32, c_uint64, c_uint32]),
+    "dib_get"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),
+    "dib_get_strided"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk), POINTER(CWalk)]),
+    "dib_atomic"         : (c_int, [c_void_p, POINTER(Delivery), POINTER(Atomic)]),
     "dib_submit"         : (c_int, [c_void_p, c_char_p, c_uint64]),
     "dib_poll"           : (c_int, [c_void_p, POINTER(Completion), c_int]),
     "dib_poll_events"    : (c_int, [c_void_p, POINTER(Event), c_int]),

@@ -10,8 +10,8 @@ import weakref
 
 import numpy as np
 
-from dibber.interface.description import FLAG, RIGHT
-from libdibber.binding import (CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
+from dibber.interface.description import FLAG, HOST, OPCODE, RIGHT
+from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
                                check, library)
 from libdibber.walk import Walk
 
@@ -62,6 +62,15 @@ class Card(_Handle):
         info["counters"] = {c.name.decode(): c.value for c in raw.counters}
         return info
 
+    def read_register(self, name):
+        """A register of bank `host` by its name."""
+        value = ctypes.c_uint32()
+        check(library().dib_register_read(self._handle, HOST[name].offset, value))
+        return value.value
+
+    def write_register(self, name, value):
+        check(library().dib_register_write(self._handle, HOST[name].offset, value))
+
     def set_node(self, node):
         check(library().dib_node_set(self._handle, node))
 
@@ -96,17 +105,43 @@ class Endpoint(_Handle):
         """Register a contiguous NumPy array."""
         return Region(self, memory, rights)
 
-    def put(self, source_key, source_offset, target_key, target_offset, length, *, node, tag=0,
-            notice=None, endpoint=0, interrupt=False, solicit=False):
+    # `options` of the transfers: those of _delivery().
+
+    def put(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
         """dib_put(): contiguous. `notice` is the value for the target's `endpoint`, None for no notice."""
-        check(library().dib_put(self._handle, self._delivery(node, tag, notice, endpoint, interrupt, solicit),
+        check(library().dib_put(self._handle, self._delivery(node, **options),
                                 source_key, source_offset, target_key, target_offset, length))
 
-    def put_strided(self, source, target, *, node, tag=0, notice=None, endpoint=0, interrupt=False, solicit=False):
+    def put_strided(self, source, target, *, node, **options):
         """dib_put_strided(): from one Walk to another."""
-        check(library().dib_put_strided(
-            self._handle, self._delivery(node, tag, notice, endpoint, interrupt, solicit),
-            source.as_c(), target.as_c()))
+        check(library().dib_put_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
+
+    def put_inline(self, data, target_key, target_offset, *, node, **options):
+        """dib_put_inline(): `data` is bytes, at most INLINE_BYTES."""
+        check(library().dib_put_inline(self._handle, self._delivery(node, **options), bytes(data),
+                                       target_key, target_offset, len(data)))
+
+    def get(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
+        """dib_get(): contiguous."""
+        check(library().dib_get(self._handle, self._delivery(node, **options),
+                                source_key, source_offset, target_key, target_offset, length))
+
+    def get_strided(self, source, target, *, node, **options):
+        """dib_get_strided(): from a Walk on `node` to one here."""
+        check(library().dib_get_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
+
+    def atomic(self, opcode, key, offset, operand, *, node, size=8, compare=0, mask=0, **options):
+        """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode."""
+        check(library().dib_atomic(self._handle, self._delivery(node, **options),
+                                   Atomic(opcode, size, key, offset, operand, compare, mask)))
+
+    def fetch_add(self, key, offset, operand, *, node, **options):
+        """The value before is in the completion's `value`."""
+        self.atomic(OPCODE.FETCH_ADD, key, offset, operand, node=node, **options)
+
+    def compare_swap(self, key, offset, compare, operand, *, node, **options):
+        """Store `operand` if the value is `compare`."""
+        self.atomic(OPCODE.COMPARE_SWAP, key, offset, operand, compare=compare, node=node, **options)
 
     def submit(self, command, tag=0):
         """dib_submit(): a command of 128 bytes as it stands."""
@@ -145,8 +180,9 @@ class Endpoint(_Handle):
             check(library().dib_clock_enter(self._handle))
 
     @staticmethod
-    def _delivery(node, tag, notice, endpoint, interrupt, solicit):
-        flags = 0
+    def _delivery(node, tag=0, notice=None, endpoint=0, interrupt=False, solicit=False, fence=False, checksum=False):
+        """Flags as the operation knows them; `notice` None for none."""
+        flags = FLAG.FENCE*fence | FLAG.CHECKSUM*checksum
         if notice is not None:
             flags |= FLAG.NOTICE
         if interrupt:

@@ -18,8 +18,10 @@
  *	a time: give each thread its own, that is what they are for.
  *
  * Ordering
- *	Commands of one endpoint to one node are executed in order. A completion or event becomes visible
- *	after every byte that it announces.
+ *	Puts of one endpoint to one node are executed in order among themselves, and so are inline puts; an inline
+ *	put may overtake a put, and gets and atomics have no order. FENCE makes one: such a command starts when
+ *	all earlier ones of its endpoint have completed. A completion or event becomes visible after every byte
+ *	that it announces.
  *
  * Handles
  *	Each handle is closed once by who opened it, in any order. Calls on an endpoint or region of a card
@@ -163,6 +165,20 @@ void dib_close(struct dib_card *card);
 int dib_card_info(struct dib_card *card, struct dib_card_info *info);
 
 /**
+ * dib_register_read() - read a register of bank `host` of the interface reference.
+ * @offset: a multiple of 4, below DIBBER_MSIX_TABLE_BASE
+ * @value:  set on success
+ *
+ * For tools that test the card and its link. Errors: ARGUMENT, CLOSED, LOST, PROTOCOL. Any thread.
+ */
+int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value);
+
+/**
+ * dib_register_write() - write such a register. As dib_register_read().
+ */
+int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
+
+/**
  * dib_node_set() - give the card its node number, before the control program is loaded.
  *
  * Errors: ARGUMENT (not below info.nodes), IN_USE (control program runs), CLOSED, LOST.
@@ -273,7 +289,7 @@ struct dib_walk {
 	int64_t stride[DIBBER_LEVELS];	/* bytes, may be negative */
 };
 
-/* Where a put goes, and who hears of it. */
+/* Where a transfer goes, and who hears of it. */
 struct dib_delivery {
 	uint64_t tag;			/* comes back in the completion */
 	uint16_t node;			/* target */
@@ -304,6 +320,55 @@ int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
 		    const struct dib_walk *source, const struct dib_walk *target);
 
 /**
+ * dib_put_inline() - deposit a few bytes that travel in the command.
+ * @data:   may be changed as soon as the call returns; it need not be registered
+ * @length: 1 … DIBBER_INLINE_BYTES
+ *
+ * The quickest put. Errors as dib_put().
+ */
+int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		   const void *data, uint32_t target_key, uint64_t target_offset, uint32_t length);
+
+/**
+ * dib_get() - fetch contiguous bytes from another node's memory.
+ * @delivery: node is the one that is read; flags SOLICIT and FENCE; notice and endpoint are not used
+ * @source_key: a region there with the right REMOTE_READ
+ * @target_key: a region of this endpoint with the right LOCAL_WRITE
+ *
+ * The completion tells that the bytes are here. Errors as dib_put().
+ */
+int dib_get(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	    uint32_t source_key, uint64_t source_offset,
+	    uint32_t target_key, uint64_t target_offset, uint32_t length);
+
+/**
+ * dib_get_strided() - fetch from a walk there to a walk here. As dib_get() and dib_put_strided().
+ */
+int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_walk *source, const struct dib_walk *target);
+
+/* An atomic operation on 4 or 8 bytes of another node's memory. */
+struct dib_atomic {
+	uint32_t opcode;		/* DIBBER_OPCODE_FETCH_ADD, _SWAP, _COMPARE_SWAP or _MASKED_SWAP */
+	uint32_t size;			/* 4 or 8 bytes, naturally aligned in that memory */
+	uint32_t key;			/* region with the rights REMOTE_READ and REMOTE_WRITE */
+	uint64_t offset;
+	uint64_t operand;
+	uint64_t compare;		/* COMPARE_SWAP: stored only if the value is this */
+	uint64_t mask;			/* MASKED_SWAP: bits that are stored */
+};
+
+/**
+ * dib_atomic() - execute an atomic operation; `value` of the completion is what was there before.
+ * @delivery: flags SOLICIT and FENCE
+ *
+ * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
+ * Errors as dib_put().
+ */
+int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	       const struct dib_atomic *atomic);
+
+/**
  * dib_submit() - send a command as it stands, for opcodes that the library does not know.
  * @command: its `cookie` is replaced
  *
@@ -314,7 +379,8 @@ int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *comma
 struct dib_completion {
 	uint64_t tag;
 	uint64_t cycles;	/* card's clock when it ended */
-	uint32_t length;
+	uint64_t value;		/* atomics: what was there before; CHECKSUM: the Internet checksum, RFC 1071 */
+	uint32_t length;	/* bytes of the transfer; atomics: 0 */
 	uint16_t node;
 	uint8_t status;		/* enum dibber_status */
 };
