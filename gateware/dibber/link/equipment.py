@@ -1,0 +1,111 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Test equipment between a port of the link and its serial PHY: PRBS, loopbacks, a single error."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import PRBS
+from dibber.layouts import serial_rx_layout, serial_tx_layout
+from dibber.link.prbs import PRBSChecker, PRBSGenerator
+from dibber.link.symbols import FIRST_IS_K, flow_word
+
+class LinkEquipment(LiteXModule):
+    """Passes words through as long as no test is on, without a cycle of delay.
+
+        port.serial_tx ─▶ PRBS ─▶ far ─▶ error ─▶ PHY      PHY ─▶ near ─▶ port.serial_rx, checker
+
+    Near-end loopback hears what is sent, in front of the PHY; it goes to the PHY too. Far-end loopback sends
+    what the PHY hears, K flags and all; where it has nothing, as after its start, a flow word that says
+    nothing. Its FIFO forgets what comes when it is full, which equal clocks never make it.
+
+    Attributes
+    ----------
+    port_tx  : Endpoint(serial_tx_layout), in
+    port_rx  : Endpoint(serial_rx_layout), out
+    phy_tx   : Endpoint(serial_tx_layout), out
+    phy_rx   : Endpoint(serial_rx_layout), in
+    transmit : Signal(3), in    enum prbs: sent in place of the port's words
+    check    : Signal(3), in    enum prbs: expected
+    near     : Signal(), in
+    far      : Signal(), in
+    error    : Signal(), in     one cycle: one bit of the next word is turned over
+    locked, words, wrong : of the PRBSChecker
+
+    Cycles: 0; far-end loopback 3.
+    """
+    def __init__(self):
+        self.port_tx  = port_tx = stream.Endpoint(serial_tx_layout())
+        self.port_rx  = port_rx = stream.Endpoint(serial_rx_layout())
+        self.phy_tx   = phy_tx  = stream.Endpoint(serial_tx_layout())
+        self.phy_rx   = phy_rx  = stream.Endpoint(serial_rx_layout())
+        self.transmit = Signal(3)
+        self.check    = Signal(3)
+        self.near     = Signal()
+        self.far      = Signal()
+        self.error    = Signal()
+
+        # # #
+
+        self.generator = generator = PRBSGenerator()
+        self.checker   = checker   = PRBSChecker()
+        self.echo      = echo      = stream.SyncFIFO(serial_tx_layout(), 8, buffered=True)
+        self.locked, self.words, self.wrong = checker.locked, checker.words, checker.wrong
+
+        # Transmit ---------------------------------------------------------------------------------
+
+        taken   = Signal()
+        pending = Signal()
+        word    = Signal(32)  # before the error
+        self.comb += [
+            taken.eq(phy_tx.valid & phy_tx.ready),
+            generator.select.eq(self.transmit),
+            generator.step.eq(taken & ~self.far & (self.transmit != PRBS.OFF)),
+            echo.sink.valid.eq(phy_rx.valid & self.far),
+            echo.sink.data.eq(phy_rx.data),
+            echo.sink.k.eq(phy_rx.k),
+            If(self.far,
+                phy_tx.valid.eq(1),
+                word.eq(flow_word(Constant(0, 8))),
+                phy_tx.k.eq(FIRST_IS_K),
+                If(echo.source.valid,
+                    word.eq(echo.source.data),
+                    phy_tx.k.eq(echo.source.k),
+                    echo.source.ready.eq(phy_tx.ready)
+                ),
+                port_tx.ready.eq(1)
+            ).Elif(self.transmit != PRBS.OFF,
+                echo.source.ready.eq(1),
+                phy_tx.valid.eq(1),
+                word.eq(generator.word),
+                port_tx.ready.eq(1)
+            ).Else(
+                echo.source.ready.eq(1),
+                port_tx.connect(phy_tx, omit={"data"}),
+                word.eq(port_tx.data)
+            ),
+            # In the second symbol, where no control word has its K code.
+            phy_tx.data.eq(word ^ (pending << 8)),
+        ]
+        self.sync += If(self.error, pending.eq(1)).Elif(taken, pending.eq(0))
+
+        # Receive ----------------------------------------------------------------------------------
+
+        self.comb += [
+            phy_rx.ready.eq(1),
+            If(self.near,
+                port_rx.valid.eq(taken),
+                port_rx.data.eq(phy_tx.data),
+                port_rx.k.eq(phy_tx.k)
+            ).Else(
+                phy_rx.connect(port_rx, omit={"ready"})
+            ),
+            checker.select.eq(self.check),
+            checker.valid.eq(port_rx.valid),
+            checker.word.eq(port_rx.data),
+            checker.errors.eq(port_rx.code_error | port_rx.k),
+        ]
