@@ -23,8 +23,11 @@ const char* const usage =
     "  --cards N             1 or 2 (2)\n"
     "  --seed S              of bit errors, completion order and splitting (1)\n"
     "  --ber X               bit error rate on the cable, instead of the profile's\n"
-    "  --unplug T0:T1        the cable is out from T0 to T1, in microseconds of simulated\n"
-    "                        time; may be given again\n"
+    "  --fault KIND[:T0:T1[:DIRECTION]]\n"
+    "                        what is wrong with the cable from T0 to T1, in microseconds of\n"
+    "                        simulated time, or all the time: unplugged, noise, stop (flow\n"
+    "                        words say STOP), inverted, rate, foreign (no comma), loopback;\n"
+    "                        DIRECTION 0 or 1: only what that card sends. May be given again\n"
     "  --set TABLE.KEY=VALUE change the profile; may be given again\n"
     "  --threads N           1: everything in one thread, with the same results (2)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
@@ -45,17 +48,6 @@ T number(const char* option, const char* text, T low, T high)
     return value;
 }
 
-Unplugged unplugged(const char* text)
-{
-    std::string whole = text;
-    size_t colon = whole.find(':');
-    if (colon == std::string::npos)
-        throw UsageError("--unplug: '" + whole + "' is not T0:T1");
-    double from  = number("unplug", whole.substr(0, colon).c_str(), 0.0, 1e12);
-    double until = number("unplug", whole.substr(colon + 1).c_str(), from, 1e12);
-    return {from_ns(from*1e3), from_ns(until*1e3)};
-}
-
 }  // namespace
 
 Options parse_options(int argc, char** argv, bool& help)
@@ -63,7 +55,7 @@ Options parse_options(int argc, char** argv, bool& help)
     static const option names[] = {
         {"profile", 1, nullptr, 'p'}, {"socket-dir", 1, nullptr, 's'}, {"participants", 1, nullptr, 'n'},
         {"cards", 1, nullptr, 'c'}, {"seed", 1, nullptr, 'S'}, {"ber", 1, nullptr, 'b'},
-        {"unplug", 1, nullptr, 'u'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
+        {"fault", 1, nullptr, 'f'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
         {"tlp-trace", 1, nullptr, 'T'}, {"stats", 1, nullptr, 'j'}, {"exit-when-done", 0, nullptr, 'e'},
         {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"help", 0, nullptr, 'h'},
         {nullptr, 0, nullptr, 0}};
@@ -83,7 +75,13 @@ Options parse_options(int argc, char** argv, bool& help)
             number("ber", optarg, 0.0, 0.1);
             options.overrides.push_back(std::string("link.bit_error_rate=") + (*optarg == '.' ? "0" : "") + optarg);
             break;
-        case 'u': options.unplugged.push_back(unplugged(optarg)); break;
+        case 'f':
+            try {
+                options.faults.push_back(parse_fault(optarg));
+            } catch (const std::invalid_argument& error) {
+                throw UsageError(std::string("--fault: ") + error.what());
+            }
+            break;
         case 'x': options.overrides.push_back(optarg); break;
         case 't': options.threads = number("threads", optarg, 1u, 2u); break;
         case 'T': options.tlp_trace = optarg; break;

@@ -42,14 +42,16 @@ Simulation::Node::Node(const Profile& profile, std::unique_ptr<Device> card, boo
 
 Simulation::Simulation(const Profile& profile, const Options& options)
     : profile_(profile), options_(options), quantum_(lookahead_cycles(profile)),
-      clock_(profile, options.participants, now_)
+      clock_(profile, options.participants, now_),
+      looped_(std::any_of(options.faults.begin(), options.faults.end(),
+                          [](auto& fault) { return fault.kind == CableFault::loopback; }))
 {
     if (!options.tlp_trace.empty())
         trace_ = std::make_unique<TraceFile>(options.tlp_trace);
     for (unsigned n = 0; n < options.cards; n++) {
         auto device = make_device(options.device, n, profile, options.seed);
         nodes_.push_back(std::make_unique<Node>(profile, std::move(device), trace_ != nullptr));
-        cables_.push_back(std::make_unique<Cable>(profile, options.seed, n, options.unplugged));
+        cables_.push_back(std::make_unique<Cable>(profile, options.seed, n, options.faults));
     }
     for (unsigned n = 0; n < options.cards; n++) {
         Node& node = *nodes_[n];
@@ -149,7 +151,7 @@ void Simulation::run_card(unsigned n)
 {
     Node& node = *nodes_[n];
     Cable& leaving = *cables_[n];
-    Cable* coming = nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get() : nullptr;
+    Cable* coming = looped_ ? &leaving : nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get() : nullptr;
     const Time period = profile_.period();
     Time now = cycle_*period;
     for (unsigned i = 0; i < quantum_; i++, now += period) {

@@ -35,7 +35,7 @@ struct Options {
     std::vector<std::string> overrides;
     unsigned    cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
     uint64_t    seed = 1;
-    std::vector<Unplugged> unplugged;
+    std::vector<CableFault> faults;
     bool        exit_when_done = false;
 };
 
@@ -98,6 +98,7 @@ private:
     Clock          clock_;
     std::vector<std::unique_ptr<Node>>  nodes_;
     std::vector<std::unique_ptr<Cable>> cables_;    /* [n] leaves card n */
+    bool           looped_;    /* each card hears itself */
     std::map<ActionKey, std::function<void()>> actions_;
     uint64_t       action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;

@@ -26,7 +26,7 @@ def memories(pair):
 
 
 def test_a_cable_pulled_under_a_put_is_a_timeout_and_afterwards_puts_work_again():
-    with Pair(options=["--unplug", "{}:{}".format(*UNPLUGGED)]) as pair:
+    with Pair(options=["--fault", "unplugged:{}:{}".format(*UNPLUGGED)]) as pair:
         _, key = memories(pair)
         pair.first(Side.fill, "memory", 1)
         pair.second(Side.fill, "memory", None, 0xee)
@@ -40,7 +40,7 @@ def test_a_cable_pulled_under_a_put_is_a_timeout_and_afterwards_puts_work_again(
 
 
 def test_a_put_that_finds_the_cable_out_waits_for_it():
-    with Pair(options=["--unplug", "{}:{}".format(*UNPLUGGED)]) as pair:
+    with Pair(options=["--fault", "unplugged:{}:{}".format(*UNPLUGGED)]) as pair:
         _, key = memories(pair)
         pair.first(sleep_until, UNPLUGGED[0] + 100)
         assert pair.first(put, key) == "OK"

@@ -4,6 +4,8 @@
 #include "cable.h"
 
 #include <algorithm>
+#include <charconv>
+#include <stdexcept>
 
 namespace dibber {
 
@@ -14,13 +16,58 @@ constexpr unsigned symbols_per_word = 4, bits_per_word = 40;
 /* Words of noise before a receiver notices that the signal has gone. */
 constexpr unsigned noise_words = 16;
 
+constexpr uint32_t comma = 0xbc;  /* K28.5 */
+
+constexpr const char* fault_names[] = {"unplugged", "noise", "stop", "inverted", "rate", "foreign", "loopback"};
+
+double number(const std::string& text, const std::string& field)
+{
+    double value = -1;
+    auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (error != std::errc() || end != field.data() + field.size() || value < 0 || value > 1e12)
+        throw std::invalid_argument("'" + text + "': '" + field + "' is no time in microseconds, or no direction");
+    return value;
+}
+
 }  // namespace
 
-Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction, std::vector<Unplugged> unplugged)
-    : profile_(profile), word_(Time(bits_per_word*1e3/profile.link.rate_gbps + 0.5)), period_(profile.period()),
-      delay_(profile.cable_delay()), random_(seed, 0x200 + direction), unplugged_(std::move(unplugged))
+CableFault parse_fault(const std::string& text)
 {
-    std::sort(unplugged_.begin(), unplugged_.end(), [](auto& a, auto& b) { return a.from < b.from; });
+    std::vector<std::string> fields(1);
+    for (char c : text) {
+        if (c == ':')
+            fields.emplace_back();
+        else
+            fields.back() += c;
+    }
+    auto name = std::find(std::begin(fault_names), std::end(fault_names), fields[0]);
+    if (name == std::end(fault_names) || (fields.size() != 1 && fields.size() != 3 && fields.size() != 4))
+        throw std::invalid_argument("'" + text + "' is not KIND[:T0:T1[:DIRECTION]] with KIND unplugged, noise, stop, "
+                                    "inverted, rate, foreign or loopback");
+    CableFault fault{CableFault::Kind(name - fault_names)};
+    if (fields.size() > 1) {
+        fault.from  = from_ns(number(text, fields[1])*1e3);
+        fault.until = from_ns(number(text, fields[2])*1e3);
+        if (fault.until < fault.from || fault.kind == CableFault::loopback)
+            throw std::invalid_argument("'" + text + "': " + (fault.kind == CableFault::loopback ?
+                "a loopback is for the whole run" : "it ends before it begins"));
+    }
+    if (fields.size() > 3) {
+        fault.direction = int(number(text, fields[3]));
+        if (fault.direction > 1)
+            throw std::invalid_argument("'" + text + "': the direction is 0 or 1");
+    }
+    return fault;
+}
+
+Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction, const std::vector<CableFault>& faults)
+    : profile_(profile), word_(Time(bits_per_word*1e3/profile.link.rate_gbps + 0.5)), period_(profile.period()),
+      delay_(profile.cable_delay()), random_(seed, 0x200 + direction)
+{
+    for (auto& fault : faults)
+        if (fault.kind != CableFault::loopback && (fault.direction < 0 || unsigned(fault.direction) == direction))
+            faults_.push_back(fault);
+    std::stable_sort(faults_.begin(), faults_.end(), [](auto& a, auto& b) { return a.from < b.from; });
     draw_next_error();
 }
 
@@ -44,7 +91,8 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
     Time start = std::max(next_word_, now);
     next_word_ = start + word_;
     statistics_.words++;
-    if (cut(start)) {
+    const CableFault* fault = fault_at(start);
+    if (fault && fault->kind == CableFault::unplugged) {
         statistics_.lost_words++;
         if (cut_words_ <= noise_words) {
             Arrival arrival = cut_words_ < noise_words ? noise() : Arrival{};
@@ -55,22 +103,35 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
         return;
     }
     cut_words_ = 0;
-    Arrival arrival = carry(out.serial_tx);
+    Arrival arrival = carry(out.serial_tx, fault);
     arrival.at = start + delay_;
     sent_.push_back(arrival);
 }
 
-bool Cable::cut(Time now)
+/* The first of those that are on: faults of one direction do not overlap in any way that has a meaning. */
+const CableFault* Cable::fault_at(Time now)
 {
-    while (next_cut_ < unplugged_.size() && unplugged_[next_cut_].until <= now)
-        next_cut_++;
-    return next_cut_ < unplugged_.size() && unplugged_[next_cut_].from <= now;
+    while (next_fault_ < faults_.size() && faults_[next_fault_].until <= now)
+        next_fault_++;
+    bool on = next_fault_ < faults_.size() && faults_[next_fault_].from <= now;
+    return on ? &faults_[next_fault_] : nullptr;
 }
 
-Cable::Arrival Cable::carry(const Symbols& symbols)
+Cable::Arrival Cable::carry(Symbols symbols, const CableFault* fault)
 {
+    uint16_t wires = 0;
+    if (fault && (fault->kind == CableFault::noise || fault->kind == CableFault::rate))
+        return noise();
+    if (fault && fault->kind == CableFault::foreign)
+        symbols = {uint32_t(random_.below(uint64_t(1) << 32)), 0};
+    if (fault && fault->kind == CableFault::stop && (symbols.k & 1) && (symbols.data & 0xff) == comma) {
+        uint32_t flow = (symbols.data >> 8 | 0x0f) & 0xff;
+        symbols.data = (symbols.data & 0xff0000ff) | flow << 8 | (~flow & 0xff) << 16;
+    }
+    if (fault && fault->kind == CableFault::inverted)
+        wires = 0x3ff;
     unsigned characters[symbols_per_word];
-    bool plain = bits_to_error_ >= bits_per_word && tx_disparity_ == rx_disparity_;
+    bool plain = bits_to_error_ >= bits_per_word && tx_disparity_ == rx_disparity_ && !wires;
     for (unsigned i = 0; i < symbols_per_word; i++) {
         characters[i] = (symbols.k >> i & 1) << 8 | (symbols.data >> 8*i & 0xff);
         plain &= code_.exists(characters[i]);
@@ -96,7 +157,7 @@ Cable::Arrival Cable::carry(const Symbols& symbols)
             draw_next_error();
         }
         bits_to_error_ -= bits_to_error_ == ~uint64_t(0) ? 0 : bits;
-        decode(i, symbol, out);
+        decode(i, symbol ^ wires, out);
     }
     return out;
 }

@@ -5,13 +5,14 @@
  * out at the receiver's after the delay of transceivers and cable.
  *
  * Every symbol is 10 bits of 8b/10b. Bit errors, drawn from a seed, hit those bits, and the receiver sees
- * what a decoder makes of them. A cut cable delivers a little noise and then no signal. What arrives is
- * computed in the sender's thread; the receiver's thread gets it at the next meeting.
+ * what a decoder makes of them. Faults come and go at stated times. What arrives is computed in the sender's
+ * thread; the receiver's thread gets it at the next meeting.
  */
 
 #pragma once
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "../device.h"
@@ -20,10 +21,25 @@
 
 namespace dibber {
 
-/* From `from` until `until` the cable is out. */
-struct Unplugged {
-    Time from, until;
+/* What can be wrong with a cable from `from` until `until`. */
+struct CableFault {
+    enum Kind {
+        unplugged,      /* a little noise, then no signal */
+        noise,          /* every symbol is random, and the signal is there */
+        stop,           /* flow words say STOP for all channels */
+        inverted,       /* the pair's two wires are exchanged */
+        rate,           /* the other end has another rate: random bits */
+        foreign,        /* good symbols of somebody who never sends a comma */
+        loopback,       /* each end's transmit pair is on its own receive pair; for the whole run */
+    };
+
+    Kind kind;
+    Time from = 0, until = ~Time(0);
+    int  direction = -1;    /* 0 or 1: only what this card sends */
 };
+
+/* "KIND", "KIND:T0:T1" or "KIND:T0:T1:DIRECTION", times in microseconds. Throws std::invalid_argument. */
+CableFault parse_fault(const std::string& text);
 
 struct CableStatistics {
     uint64_t words = 0, bit_errors = 0, code_errors = 0, disparity_errors = 0, lost_words = 0;
@@ -31,7 +47,7 @@ struct CableStatistics {
 
 class Cable {
 public:
-    Cable(const Profile& profile, uint64_t seed, unsigned direction, std::vector<Unplugged> unplugged);
+    Cable(const Profile& profile, uint64_t seed, unsigned direction, const std::vector<CableFault>& faults);
 
     /* Sender, each cycle. */
     void drive_transmit(Inputs& in, Time now) const;
@@ -53,10 +69,10 @@ private:
         uint8_t code_error, disparity_error;
     };
 
-    Arrival carry(const Symbols& symbols);
+    Arrival carry(Symbols symbols, const CableFault* fault);
     Arrival noise();
     void decode(unsigned place, uint16_t symbol, Arrival& out);
-    bool cut(Time now);
+    const CableFault* fault_at(Time now);
     void draw_next_error();
 
     const Profile& profile_;
@@ -67,8 +83,8 @@ private:
     Time     next_word_ = 0;                   /* when the transmitter begins its next word */
     bool     tx_disparity_ = false, rx_disparity_ = false;
     uint64_t bits_to_error_ = ~uint64_t(0);
-    std::vector<Unplugged> unplugged_;
-    size_t   next_cut_ = 0;
+    std::vector<CableFault> faults_;
+    size_t   next_fault_ = 0;
     unsigned cut_words_ = 0;
 
     std::vector<Arrival> sent_;

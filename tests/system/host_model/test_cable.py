@@ -137,9 +137,39 @@ def test_bit_errors_repeat_with_the_seed(words):
 
 def test_a_cut_cable_gives_noise_then_silence_then_good_words_again(words, seed):
     # Out from 2 µs to 6 µs: cycles 250 to 750, seen 20 cycles later.
-    result = words("gen2x4", 2000, seed, "unplug=2:6")
+    result = words("gen2x4", 2000, seed, "fault=unplugged:2:6")
     assert result["lost_words"] == 500
     assert result["silent_cycles"] == 500 - 16
     assert result["last_silent_cycle"] == 769
     assert result["code_errors"] > 0
     assert result["taken"] - result["came"] == 500 - 16 + 20
+
+# Other faults -------------------------------------------------------------------------------------
+
+# The bench sends K28.5 D10.2 D10.2 D0.0 and counted data by turns; a fault lasts from 2 µs to 6 µs: 500 words.
+
+@pytest.mark.parametrize("fault", ["noise", "rate"])
+def test_random_bits_are_mostly_no_code(words, seed, fault):
+    result = words("gen2x4", 2000, seed, f"fault={fault}:2:6")
+    assert result["came"] == result["taken"] - 20 and result["silent_cycles"] == 0
+    # Of 1,024 symbols the code uses 134 or so at each disparity: most others are marked.
+    assert 490 <= result["wrong"] <= 501
+    assert result["code_errors"] + result["disparity_errors"] > 1000
+
+def test_the_symbols_of_a_stranger_are_good_ones_without_comma(words, seed):
+    result = words("gen2x4", 2000, seed, "fault=foreign:2:6")
+    assert 490 <= result["wrong"] <= 500
+    # Only where it begins and ends may the disparity be another.
+    assert result["code_errors"] == 0 and result["disparity_errors"] <= 2
+
+def test_an_inverted_pair_makes_other_symbols(words, seed):
+    result = words("gen2x4", 2000, seed, "fault=inverted:2:6")
+    assert 490 <= result["wrong"] <= 500
+
+def test_a_fault_may_be_of_one_direction(words, seed):
+    assert words("gen2x4", 2000, seed, "fault=noise:2:6:0")["wrong"] > 490
+    assert words("gen2x4", 2000, seed, "fault=noise:2:6:1")["wrong"] == 0
+
+def test_a_forged_stop_changes_flow_words_and_nothing_else(words, seed):
+    result = words("gen2x4", 2000, seed, "fault=stop:2:6")
+    assert result["wrong"] == 250 and result["code_errors"] == result["disparity_errors"] == 0

@@ -5,7 +5,7 @@
  *
  *     cable-bench code                       encoder: "K byte disparity symbol disparity_after" a line
  *     cable-bench decode                     decoder: "symbol disparity byte K code_error disparity_error" a line
- *     cable-bench words PROFILE CYCLES SEED [unplug=T0:T1] [table.key=value]...
+ *     cable-bench words PROFILE CYCLES SEED [fault=KIND:T0:T1] [table.key=value]...
  *
  * `words` sends numbered words and comma words in turn for CYCLES cycles of the card's clock, and prints as
  * JSON how many were taken, when each word came, and the errors.
@@ -54,17 +54,16 @@ int carry_words(int argc, char** argv)
     if (argc < 5)
         return 1;
     std::vector<std::string> overrides;
-    std::vector<Unplugged> unplugged;
+    std::vector<CableFault> faults;
     for (int i = 5; i < argc; i++) {
-        double from, until;
-        if (sscanf(argv[i], "unplug=%lf:%lf", &from, &until) == 2)
-            unplugged.push_back({from_ns(from*1e3), from_ns(until*1e3)});
+        if (!strncmp(argv[i], "fault=", 6))
+            faults.push_back(parse_fault(argv[i] + 6));
         else
             overrides.push_back(argv[i]);
     }
     Profile profile = read_profile(argv[2], overrides);
     uint64_t cycles = strtoull(argv[3], nullptr, 0);
-    Cable cable(profile, strtoull(argv[4], nullptr, 0), 0, unplugged);
+    Cable cable(profile, strtoull(argv[4], nullptr, 0), 0, faults);
     Inputs in;
     Outputs out;
     uint64_t taken = 0, came = 0, wrong = 0, silent = 0, unmarked = 0, quiet_after = 0;
