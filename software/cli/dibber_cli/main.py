@@ -13,6 +13,7 @@ from libdibber import DibberError
 
 from dibber_cli import commands, profile
 from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.link.commands import add_to as add_link
 
 
 def parser():
@@ -49,6 +50,8 @@ def parser():
     p.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile")
     command(sim, "stop", commands.sim_stop, "End the simulator in the background.")
     command(sim, "status", commands.sim_status, "Show the simulator in the background and its sockets.")
+
+    add_link(sub, command, add_profile)
 
     bench = sub.add_parser("bench", help="Measure, with the bound beside each value.")
     bench = bench.add_subparsers(metavar="TEST", required=True)

@@ -1,0 +1,113 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber link status | prbs | test`."""
+
+import contextlib
+import json
+import sys
+import tomllib
+
+import libdibber
+
+from dibber_cli import output, profile
+from dibber_cli.errors import CommandError
+from dibber_cli.link import measure, report, status
+from dibber_cli.link.side import Ends
+from dibber_cli.simulator import Pair
+
+
+def link_status(arguments):
+    with libdibber.Card(arguments.uri) as card:
+        link = status.read(card)
+    if arguments.json:
+        print(json.dumps(link, indent=2))
+    else:
+        output.table(["link", arguments.uri], status.rows(link))
+    return 0
+
+
+@contextlib.contextmanager
+def _ends(arguments):
+    """The two cards named, or a simulated pair with the cable that the options describe."""
+    chosen = profile.load(arguments.profile)
+    if arguments.uris:
+        if len(arguments.uris) != 2:
+            raise CommandError("give the URIs of both cards, or none for a simulated pair")
+        with Ends(arguments.uris) as ends:
+            yield ends, chosen
+        return
+    options = [word for fault in arguments.fault for word in ("--fault", fault)]
+    if arguments.length is not None:
+        options += ["--set", f"link.length_m={arguments.length}"]
+    if arguments.ber is not None:
+        options += ["--ber", str(arguments.ber)]
+    with Pair(chosen, seed=arguments.seed, options=options) as pair, Ends(pair.uris) as ends:
+        yield ends, chosen
+
+
+def link_prbs(arguments):
+    sequence = measure.sequence_of(arguments.sequence)
+    with _ends(arguments) as (ends, _):
+        def start(side):
+            side.card.write_register("LINK_CONTROL", measure.field("LINK_CONTROL", transmit=sequence))
+            side.sleep(100_000)
+            measure.prbs_start(side, sequence)
+
+        def finish(side):
+            side.sleep(int(arguments.milliseconds*1e6))
+            return measure.prbs_result(side)
+
+        ends.both(start)
+        found = ends.both(finish)
+    results = [{"card": n, **measure.bit_errors(words, wrong), "locked": locked}
+               for n, (words, wrong, locked) in enumerate(found)]
+    if arguments.json:
+        print(json.dumps({"sequence": arguments.sequence, "cards": results}, indent=2))
+    else:
+        output.table(["card", "found", "bits", "errors", "rate", "below, 95 %"],
+                     [(r["card"], "yes" if r["locked"] else "no", f"{r['bits']:.3g}", r["errors"],
+                       f"{r['rate']:.1e}" if r["rate"] is not None else "–", f"{r['rate_below']:.1e}") for r in results])
+    return 0 if all(r["locked"] and not r["errors"] for r in results) else 1
+
+
+def link_test(arguments):
+    def say(step):
+        if sys.stderr.isatty() and not arguments.json:
+            print(f"\r\x1b[K{step} …", end="", file=sys.stderr, flush=True)
+
+    with _ends(arguments) as (ends, chosen):
+        with open(chosen.path, "rb") as file:
+            transceivers = tomllib.load(file)["link"]
+        result = report.Tester(ends, transceivers, arguments.seed, say).run(arguments.megabytes, arguments.milliseconds)
+    say("")
+    result["profile"] = chosen.name
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+    else:
+        output.table(["link", f"profile {chosen.name}, simulated time" if not arguments.uris else " ".join(arguments.uris)],
+                     report.rows(result))
+        print(result["verdict"])
+    return 0 if result["pass"] else 1
+
+
+def add_to(sub, command, add_profile):
+    """Add the group `link` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
+    group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(metavar="COMMAND", required=True)
+    p = command(group, "status", link_status, "Show a card's link: state, why it is not up, counters.")
+    p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+    for name, function, text in (
+            ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
+            ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program.")):
+        p = command(group, name, function, text)
+        add_profile(p)
+        p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair")
+        p.add_argument("--milliseconds", type=float, default=2, metavar="N", help="of bit sequence (default 2)")
+        p.add_argument("--length", type=float, metavar="M", help="of the simulated cable, metres")
+        p.add_argument("--ber", type=float, metavar="X", help="bit error rate of the simulated cable")
+        p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
+                       help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")
+        if name == "prbs":
+            p.add_argument("--sequence", default="prbs31", choices=["prbs7", "prbs15", "prbs23", "prbs31"])
+        else:
+            p.add_argument("--megabytes", type=int, default=2, metavar="N", help="to send for the rate (default 2)")

@@ -1,0 +1,162 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Measurements on a cable with a card at each end. Times are nanoseconds, simulated where the simulator keeps them."""
+
+import math
+
+import libdibber
+
+from dibber.interface.description import C, HOST, PRBS, RIGHT, STATUS
+from dibber_cli.link import status
+
+POLL_NS    = 2_000
+TRAIN_NS   = 3_000_000      # a link that is not up by then does not come up
+BITS_WORD  = 40             # of 8b/10b on the line
+
+CHUNK      = 64 << 10       # bytes of a put
+DEPTH      = 16             # puts under way
+
+
+def field(name, **values):
+    """A host register's value from its fields."""
+    result, low = 0, 0
+    for f in HOST[name].fields:
+        result |= values.pop(f.name, 0) << low
+        low += f.bits
+    assert not values, f"{name} has no such fields: {values}"
+    return result
+
+# Training -----------------------------------------------------------------------------------------
+
+def wait_up(side, limit=TRAIN_NS):
+    """Wait until the link is UP; returns the status, and the time it took or None."""
+    begin = side.now()
+    while True:
+        link = status.read(side.card)
+        if link["state"] == "UP":
+            return link, side.now() - begin
+        if side.now() - begin > limit:
+            return link, None
+        side.sleep(POLL_NS)
+
+
+def train(side):
+    """Train again; as wait_up()."""
+    side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", retrain=1))
+    return wait_up(side)
+
+# Length -------------------------------------------------------------------------------------------
+
+def round_trip(side):
+    """Nanoseconds from the end of this card to the other's and back, transceivers included; None without answer."""
+    side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", ping=1))
+    for _ in range(50):
+        side.sleep(POLL_NS)
+        cycles = side.card.read_register("LINK_ROUND_TRIP")
+        if cycles:
+            return cycles*1e9/side.card.info()["clock_hz"]
+    return None
+
+
+def cable_length(nanoseconds, link):
+    """Metres of cable; `link` is the profile's table of that name, which knows the transceivers."""
+    one_way = nanoseconds/2 - link["transmit_ns"] - link["receive_ns"]
+    return max(0.0, one_way/link["delay_ns_per_m"])
+
+# Bit errors ---------------------------------------------------------------------------------------
+
+def prbs_start(side, sequence, far=False):
+    """Send a sequence and check for it; with `far` send back what comes instead."""
+    control = field("LINK_CONTROL", far=1) if far else field("LINK_CONTROL", transmit=sequence, check=sequence)
+    side.card.write_register("LINK_CONTROL", control)
+
+
+def prbs_result(side):
+    """(words, wrong symbols, locked), and the test ended."""
+    locked = status.fields("LINK_STATUS", side.card.read_register("LINK_STATUS"))["prbs"]
+    words  = side.card.read_register("LINK_PRBS_WORDS")
+    wrong  = side.card.read_register("LINK_PRBS_ERRORS")
+    side.card.write_register("LINK_CONTROL", 0)
+    return words, wrong, bool(locked)
+
+
+def upper_bound(errors, bits, confidence=0.95):
+    """The bit error rate that is not passed with that confidence: exact for a Poisson count (Garwood, 1936).
+
+    The rate for which a count of `errors` or fewer has the probability 1 - confidence.
+    """
+    if not bits:
+        return 1.0
+    def at_most(mean):
+        return math.fsum(math.exp(n*math.log(mean) - mean - math.lgamma(n + 1)) for n in range(errors + 1))
+    low, high = 1e-9, errors + 20*math.sqrt(errors + 1)
+    for _ in range(100):
+        middle = (low + high)/2
+        low, high = (middle, high) if at_most(middle) > 1 - confidence else (low, middle)
+    return min(1.0, high/bits)
+
+
+def bit_errors(words, wrong):
+    """As a dictionary: rate and its bound, from symbols that were wrong, each taken for one bit."""
+    bits = words*BITS_WORD
+    return {"bits": bits, "errors": wrong, "rate": wrong/bits if bits else None, "rate_below": upper_bound(wrong, bits)}
+
+
+def sequence_of(name):
+    return getattr(PRBS, name.upper())
+
+# Rate and loss ------------------------------------------------------------------------------------
+
+def offer(side):
+    """Make room for what comes; returns the key."""
+    side.store  = libdibber.alloc(2*CHUNK)
+    side.region = side.endpoint.register(side.store, RIGHT.REMOTE_WRITE)
+    return side.region.key
+
+
+def send(side, key, total, block=0):
+    """Put `total` bytes in puts of CHUNK; with `block`, blocks of so many bytes at twice their distance.
+
+    Returns (MB/s, statuses other than OK).
+    """
+    data   = libdibber.alloc(CHUNK)
+    data[:] = pattern(CHUNK)
+    region = side.endpoint.register(data, RIGHT.LOCAL_READ)
+    walk   = libdibber.Walk(key, block, 0, ((CHUNK//block, 2*block),)) if block else libdibber.Walk(key, CHUNK)
+    begin, under_way, left, bad = side.now(), 0, total//CHUNK, []
+    while left or under_way:
+        while left and under_way < DEPTH:
+            side.endpoint.put_strided(libdibber.Walk(region.key, CHUNK), walk, node=1 - side.node)
+            left, under_way = left - 1, under_way + 1
+        side.endpoint.wait()
+        for completion in side.endpoint.poll(DEPTH):
+            under_way -= 1
+            if completion.status != STATUS.OK:
+                bad.append(STATUS.name_of(completion.status))
+    elapsed = side.now() - begin
+    region.close()
+    return (total//CHUNK)*CHUNK/elapsed*1e3, bad
+
+
+def wrong_bytes(side, block=0):
+    """How many bytes of what came are not what was sent; the room is given back."""
+    expected = pattern(CHUNK)
+    if block:
+        came = side.store.reshape(-1, 2*block)[:, :block].ravel()
+    else:
+        came = side.store[:CHUNK]
+    wrong = int((came != expected).sum())
+    side.region.close()
+    return wrong
+
+
+def pattern(length):
+    """Bytes of which no two neighbouring 256 are alike."""
+    import numpy as np
+    n = np.arange(length, dtype=np.uint32)
+    return ((n*2654435761 >> 13) & 0xff).astype(np.uint8)
+
+
+def counters(side):
+    return side.card.info()["counters"]

@@ -1,0 +1,145 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The whole test of a cable, step by step, and its verdict."""
+
+import random
+
+from dibber_cli.link import measure, status
+
+MEGA = 1_000_000
+
+
+class Tester:
+    """Runs the steps and keeps what they find in `result`; `say` is told about each step.
+
+    ends : side.Ends. link : the profile's table of that name. seed : of the nonces
+    """
+
+    def __init__(self, ends, link, seed, say):
+        self.ends, self.link, self.say = ends, link, say
+        self.random = random.Random(seed)
+        self.result = {"verdict": "", "pass": False}
+
+    def run(self, megabytes, prbs_ms):
+        if self.training():
+            self.length()
+            self.bit_errors(prbs_ms)
+            self.rate(megabytes)
+            self.judge()
+        return self.result
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def training(self):
+        self.say("training")
+        nonces = self.random.sample(range(1, 1 << 16), 2)
+        self.ends.both(*[lambda side, n=n: side.card.write_register("LINK_NONCE", n) for n in nonces])
+        found = self.ends.both(measure.train)
+        self.result["links"] = [link for link, _ in found]
+        times = [time for _, time in found]
+        self.result["train_ns"] = max(times) if None not in times else None
+        if self.result["train_ns"] is None:
+            reasons = [f"card {n}: {status.sentence(link)}" for n, (link, time) in enumerate(found) if time is None]
+            self.result["verdict"] = "No link. " + " ".join(f"{reason[0].upper()}{reason[1:]}" + "." * (reason[-1] not in "?.")
+                                                            for reason in reasons)
+            return False
+        return True
+
+    def length(self):
+        self.say("length")
+        times = self.ends.both(measure.round_trip)
+        self.result["round_trip_ns"] = times
+        self.result["metres"] = [None if t is None else round(measure.cable_length(t, self.link), 1) for t in times]
+
+    def bit_errors(self, milliseconds):
+        self.say("bit errors")
+        sequence = measure.sequence_of("PRBS31")
+
+        def start(side):
+            measure.prbs_start(side, sequence)
+            side.sleep(100_000)     # until both ends send it
+            # A change of the checker's sequence clears what was counted while the other end did not.
+            side.card.write_register("LINK_CONTROL", measure.field("LINK_CONTROL", transmit=sequence))
+            measure.prbs_start(side, sequence)
+
+        def finish(side):
+            side.sleep(int(milliseconds*1e6))
+            found = measure.prbs_result(side)
+            return found
+
+        self.ends.both(start)
+        found = self.ends.both(finish)
+        self.result["bit_errors"] = [{**measure.bit_errors(words, wrong), "locked": locked} for words, wrong, locked in found]
+        self.ends.both(measure.wait_up)
+
+    def rate(self, megabytes):
+        before = self.ends.both(measure.counters)
+        rates  = []
+        # In one piece, and byte by byte with gaps: that the target's PCIe cannot keep up with, so that STOP holds.
+        for name, block, total in (("rate", 0, megabytes*MEGA), ("rate with STOP/GO", 1, megabytes*MEGA//8)):
+            self.say(name)
+            _, key = self.ends.both(lambda side: None, measure.offer)
+            (rate, bad), _ = self.ends.both(lambda side: measure.send(side, key, total, block), lambda side: None)
+            _, wrong = self.ends.both(lambda side: None, lambda side: measure.wrong_bytes(side, block))
+            rates.append({"mb_per_s": round(rate, 1), "failed": bad, "bytes_wrong": wrong})
+        after  = self.ends.both(measure.counters)
+        change = [{name: (a[name] - b[name]) & 0xffffffff for name in a} for a, b in zip(after, before)]
+        self.result["rate"], self.result["rate_stop"] = rates
+        self.result["packets_sent"]     = change[0]["packets_sent"] - change[0]["acks_sent"]
+        self.result["packets_received"] = change[1]["packets_received"] - change[0]["acks_sent"]
+        self.result["packets_missing"]  = change[1]["packet_gap"]
+        self.result["stops"]            = change[1]["stops_sent"]
+        self.result["stopped_ns"]       = change[0]["stopped_cycles"]*1e9/self.ends.both(
+            lambda side: side.card.info()["clock_hz"])[0]
+        self.result["counters"]         = change
+
+    # Verdict --------------------------------------------------------------------------------------
+
+    def judge(self):
+        r = self.result
+        faults = []
+        if None in r["metres"]:
+            faults.append("no answer to a ping")
+        for n, e in enumerate(r["bit_errors"]):
+            if not e["locked"]:
+                faults.append(f"card {n} did not find the bit sequence")
+            elif e["errors"]:
+                faults.append(f"card {n}: {e['errors']} bit errors in {e['bits']:.2g} bits ({e['rate']:.1e})")
+        for name in ("rate", "rate_stop"):
+            if r[name]["failed"]:
+                faults.append(f"transfers failed: {', '.join(sorted(set(r[name]['failed'])))}")
+            if r[name]["bytes_wrong"]:
+                faults.append(f"{r[name]['bytes_wrong']} bytes are wrong")
+        lost = sum(r["counters"][1][name] for name in ("header_crc_error", "payload_crc_error", "packet_truncated", "packet_gap"))
+        if lost:
+            faults.append(f"{lost} packets were damaged or missed and sent again")
+        r["pass"] = not faults
+        if faults:
+            r["verdict"] = "Not good: " + "; ".join(faults) + "."
+        else:
+            bits, below = sum(e["bits"] for e in r["bit_errors"]), max(e["rate_below"] for e in r["bit_errors"])
+            r["verdict"] = (f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % "
+                            f"confidence), {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
+                            f"0 of {r['packets_sent']} packets lost.")
+
+
+def rows(result):
+    """For output.table()."""
+    found = []
+    if result.get("train_ns") is not None:
+        found.append(("trained in", f"{result['train_ns']/1000:.1f} µs"))
+    for n, link in enumerate(result["links"]):
+        found.append((f"card {n}", status.sentence(link)))
+    if "metres" in result:
+        found.append(("round trip", ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"])))
+        found.append(("cable", ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])))
+        for n, e in enumerate(result["bit_errors"]):
+            found.append((f"PRBS31 at card {n}", f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
+                          if e["locked"] else "not found"))
+        found.append(("rate", f"{result['rate']['mb_per_s']:g} MB/s"))
+        found.append(("under STOP/GO", f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet waited "
+                      f"{result['stopped_ns']/1000:.0f} µs in all"))
+        found.append(("packets", f"{result['packets_sent']} sent, {result['packets_received']} received, "
+                      f"{result['packets_missing']} times one was missing"))
+    return found

@@ -1,0 +1,100 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The two ends of a cable, each driven by a thread of its own, as the simulator's clock asks for."""
+
+import concurrent.futures
+import queue
+import threading
+
+import libdibber
+
+from dibber_cli import paths
+
+NANOSECONDS = 1_000_000_000
+
+
+class Side(threading.Thread):
+    """One card with its control program and an endpoint; runs what call() gives it.
+
+    Attributes
+    ----------
+    card, endpoint : libdibber's; for use inside a task alone
+    node           : number of this card: 0 or 1
+    """
+
+    def __init__(self, uri, node):
+        super().__init__(daemon=True, name=f"card {node}")
+        self.uri, self.node = uri, node
+        self.tasks = queue.SimpleQueue()
+        self.ready = concurrent.futures.Future()
+        self.start()
+
+    def call(self, task):
+        """Have the thread run task(side); returns a Future."""
+        future = concurrent.futures.Future()
+        self.tasks.put((task, future))
+        return future
+
+    def run(self):
+        try:
+            self.card = libdibber.Card(self.uri)
+            self.card.set_node(self.node)
+            self.card.load_firmware(str(paths.FIRMWARE))
+            self.endpoint = self.card.endpoint(1)
+        except BaseException as error:
+            self.ready.set_exception(error)
+            return
+        self.ready.set_result(None)
+        while True:
+            with self.endpoint.outside_clock():
+                task, future = self.tasks.get()
+            if task is None:
+                break
+            try:
+                future.set_result(task(self))
+            except BaseException as error:
+                future.set_exception(error)
+        self.endpoint.close()
+        self.card.close()
+        future.set_result(None)
+
+    # In tasks -------------------------------------------------------------------------------------
+
+    def sleep(self, nanoseconds):
+        """Let time go by, simulated where the simulator keeps it, whatever completions come."""
+        end = self.now() + nanoseconds
+        while self.now() < end:
+            self.endpoint.wait(max(1, end - self.now()))
+            self.endpoint.poll()
+            self.endpoint.poll_events()
+
+    def now(self):
+        """Nanoseconds."""
+        return self.endpoint.clock().now_ps//1000
+
+
+class Ends:
+    """Both ends of the cable for the length of a `with` statement."""
+
+    def __init__(self, uris):
+        self.sides = [Side(uri, node) for node, uri in enumerate(uris)]
+
+    def __enter__(self):
+        for side in self.sides:
+            side.ready.result()
+        return self
+
+    def both(self, *tasks):
+        """Run a task on each side at once, one given for all or one each; returns their results.
+
+        Always both: who has left the simulator's clock must come back before the other goes on.
+        """
+        tasks   = tasks*len(self.sides) if len(tasks) == 1 else tasks
+        futures = [side.call(task) for side, task in zip(self.sides, tasks)]
+        concurrent.futures.wait(futures)
+        return [future.result() for future in futures]
+
+    def __exit__(self, *_):
+        futures = [side.call(None) for side in self.sides if side.is_alive()]
+        concurrent.futures.wait(futures, 10)

@@ -1,0 +1,62 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the registers of a link say, in words."""
+
+from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
+
+# What to do about a reason, for people.
+ADVICE = {
+    "NO_SIGNAL":  "no signal: is the cable plugged in, is the other card on?",
+    "NO_COMMA":   "symbols without comma: what is at the other end is no Dibber card",
+    "WRONG_RATE": "most symbols are no code: the other end has another rate, or the cable is broken",
+    "POLARITY":   "the pair is inverted: exchange its two wires, or invert it in the transceiver",
+    "NOT_HEARD":  "the other end does not hear this one: the pair that leaves here, or its receiver",
+    "SILENCE":    "the other end fell silent",
+    "LOOPBACK":   "this card hears itself: a loopback plug, or a far-end loopback that was left on",
+    "TEST":       "a test is on: LINK_CONTROL",
+}
+
+LINK_COUNTERS = [name for name, _ in COUNTERS if name.startswith(("CODE", "DISPARITY", "SLACK", "STOP", "LINK", "WORDS"))
+                 or name.endswith("CRC_ERROR") or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_DUPLICATE")]
+
+
+def fields(name, value):
+    """The fields of a host register as a dictionary."""
+    result, low = {}, 0
+    for field in HOST[name].fields:
+        result[field.name] = value >> low & (1 << field.bits) - 1
+        low += field.bits
+    return result
+
+
+def read(card):
+    """State, reason, peer, slack and counters of a card's link, as a dictionary."""
+    status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
+    peer   = card.read_register("LINK_PEER")
+    counts = card.info()["counters"]
+    return {
+        "state":      LINK_STATE.name_of(status["state"]),
+        "reason":     LINK_REASON.name_of(status["reason"]),
+        "signal":     bool(status["signal"]),
+        "stopped":    [n for n in range(4) if status["stopped"] >> n & 1],
+        "nonce":      card.read_register("LINK_NONCE"),
+        "peer":       peer & 0xffff if peer >> 16 & 1 else None,
+        "slack_high": [4*level for level in fields("LINK_SLACK_HIGH", card.read_register("LINK_SLACK_HIGH")).values()],
+        "counters":   {name.lower(): counts[name.lower()] for name in LINK_COUNTERS},
+    }
+
+
+def sentence(link):
+    """The state of a link in a sentence."""
+    if link["state"] == "UP":
+        return "up" + (f", the other end stops channel {link['stopped']}" if link["stopped"] else "")
+    return f"{link['state'].lower()}: {ADVICE.get(link['reason'], link['reason'].lower())}"
+
+
+def rows(link):
+    """For output.table()."""
+    found = [("state", sentence(link)), ("signal", "yes" if link["signal"] else "no"),
+             ("nonce, the other's", f"{link['nonce']:04x}, " + ("not heard" if link["peer"] is None else f"{link['peer']:04x}")),
+             ("slack, most words", " ".join(str(n) for n in link["slack_high"]))]
+    return found + [(name, value) for name, value in link["counters"].items() if value]
