@@ -10,7 +10,7 @@
 #include "registers.h"
 
 static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
-static uint32_t closing;			/* a bit for each endpoint that is being closed */
+uint32_t admin_closing;
 
 static uint32_t consumer_address(uint32_t offset, uint32_t endpoint)
 {
@@ -51,7 +51,7 @@ RARE void admin_boot(void)
 		return;
 	queue_open(&admin->completions, low, high, entries, vector,
 		   consumer_address(DIBBER_MCP_CQ_CONSUMER, 0));
-	admin->state = ENDPOINT_OPENED;
+	admin->state = ENDPOINT_ADMIN;
 }
 
 static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
@@ -101,20 +101,31 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool soli
 	/* No more can wait than there are slots: who rang for more overwrote the older. */
 	waiting = REG_READ_AT(PRODUCER, index) - endpoint->head;
 	endpoint->close_left = waiting < DIBBER_SLOTS ? waiting : DIBBER_SLOTS;
-	closing |= 1u << index;
+	admin_closing |= 1u << index;
 	return DIBBER_STATUS_OK;
 }
 
-bool admin_is_closing(void)
+/* A command that was not taken ends; its completion is lost when there is no room for it. */
+static void flush(uint32_t index, uint32_t tag)
 {
-	return closing;
+	struct endpoint *endpoint = &endpoints[index];
+	uint32_t cookie = COMMAND_WORD(tag, cookie);
+
+	if (!queue_has_room(&endpoint->completions)) {
+		REG_WRITE_AT(HEAD, index, ++endpoint->head);
+		mcp_shared.overruns++;
+		trace(TRACE_LOST, DIBBER_STATUS_FLUSHED << 24, cookie);
+		return;
+	}
+	command_take(index);
+	command_complete(index, cookie, 0, 0, DIBBER_STATUS_FLUSHED, 0, false);
 }
 
 RARE uint32_t admin_close_step(void)
 {
 	uint32_t done = 0;
 
-	for (uint32_t index = 1, mask = closing >> 1; mask; index++, mask >>= 1) {
+	for (uint32_t index = 1, mask = admin_closing >> 1; mask; index++, mask >>= 1) {
 		struct endpoint *endpoint = &endpoints[index];
 		uint32_t tag = index * DIBBER_SLOTS + endpoint->head % DIBBER_SLOTS;
 
@@ -122,18 +133,15 @@ RARE uint32_t admin_close_step(void)
 			continue;
 		if (endpoint->close_left) {
 			endpoint->close_left--;
-			command_take(index);
-			command_complete(index, COMMAND_WORD(tag, cookie), 0, 0,
-					 DIBBER_STATUS_FLUSHED, false);
+			flush(index, tag);
 			done++;
 		} else if (!endpoint->outstanding) {
 			endpoint->head = REG_READ_AT(PRODUCER, index);
 			REG_WRITE_AT(HEAD, index, endpoint->head);
 			endpoint->state = ENDPOINT_CLOSED;
-			endpoint->completions.entries = 0;
-			closing &= ~(1u << index);
+			admin_closing &= ~(1u << index);
 			trace(TRACE_CLOSE, index, endpoint->head);
-			command_complete(0, endpoint->close_cookie, 0, 0, DIBBER_STATUS_OK,
+			command_complete(0, endpoint->close_cookie, 0, 0, DIBBER_STATUS_OK, 0,
 					 endpoint->close_solicit);
 			done++;
 		}

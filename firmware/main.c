@@ -19,57 +19,84 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
 
 /*
  * Run a handler and account for it. STATE says what it is for as long as it lasts. A handler that
- * found nothing to do (a command that cannot go on yet) is not counted.
+ * found nothing to do (a command that cannot go on yet) is not counted. When it began is kept in
+ * memory: registers would have to be saved, before the handler's first step.
  */
+static uint32_t cycles_before, instructions_before;
+
+static APART void account(enum dibber_mcp_state state)
+{
+	struct dibber_mcp_handler *handler = &mcp_shared.handler[state];
+	uint32_t instructions = cpu_instructions() - instructions_before;
+	uint32_t cycles = cpu_cycles() - cycles_before;
+
+	handler->calls++;
+	handler->cycles += cycles;
+	handler->instructions += instructions;
+	if (cycles > handler->longest)
+		handler->longest = cycles;
+}
+
 __attribute__((hot)) static APART void run(enum dibber_mcp_state state, uint32_t (*handler)(void))
 {
-	struct dibber_mcp_handler *account = &mcp_shared.handler[state];
-	uint32_t cycles, instructions;
-
 	trace_state(state);
-	cycles = cpu_cycles();
-	instructions = cpu_instructions();
-	if (handler()) {
-		instructions = cpu_instructions() - instructions;
-		cycles = cpu_cycles() - cycles;
-		account->calls++;
-		account->cycles += cycles;
-		account->instructions += instructions;
-		if (cycles > account->longest)
-			account->longest = cycles;
-	}
+	cycles_before = cpu_cycles();
+	instructions_before = cpu_instructions();
+	if (handler())
+		account(state);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-static APART uint32_t handle_commands(void)
+/* A handler starts only when all that it may post has a place (queue.c). */
+static APART void step_others(uint32_t events)
 {
-	return command_handler() + (admin_is_closing() ? admin_close_step() : 0);
+	if ((events & EVENT(ARRIVAL)) && queue_flush())
+		run(DIBBER_MCP_STATE_ARRIVAL, arrival_handler);
+	if (events & EVENT(JOB_DONE))
+		run(DIBBER_MCP_STATE_SEND_DONE, bulk_job_handler);
+	if (events & (EVENT(NAK) | EVENT(LINK)))
+		run(DIBBER_MCP_STATE_ACK, replay_handler);
+	if (events & EVENT(ATOMIC))
+		run(DIBBER_MCP_STATE_ARRIVAL, atomic_handler);
+	if ((events & EVENT(TIMER)) && queue_flush())
+		run(DIBBER_MCP_STATE_TIMER, replay_timer_handler);
 }
 
-/* Called once as the compiler sees it, which would count it among the rare. */
+/* What no event tells of. */
+static RARE void step_waiting(void)
+{
+	if (message_work)
+		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
+	if (admin_closing && queue_flush())
+		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
+	queue_flush();
+}
+
+/*
+ * Commands first: a small put waits for nothing else here. Called once as the compiler sees it, which
+ * would count it among the rare.
+ */
 __attribute__((hot)) APART void mcp_step(void)
 {
 	uint32_t events = REG_READ(EVENTS);
 
-	/* A handler starts only when all that it may post has a place (queue.c). */
-	if ((events & EVENT(ARRIVAL)) && queue_flush())
-		run(DIBBER_MCP_STATE_ARRIVAL, arrival_handler);
-	if (events & EVENT(JOB_DONE))
-		run(DIBBER_MCP_STATE_SEND_DONE, transfer_done_handler);
-	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || flow_has_work()) && queue_flush())
+	if ((events & EVENT(COMMAND)) && queue_flush())
+		run(DIBBER_MCP_STATE_COMMAND, command_handler);
+	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || flow_work) && queue_flush())
 		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
-	if (events & EVENT(TIMER))
-		run(DIBBER_MCP_STATE_TIMER, flow_timer_handler);
-	if (((events & EVENT(COMMAND)) || admin_is_closing()) && queue_flush())
-		run(DIBBER_MCP_STATE_COMMAND, handle_commands);
-	queue_flush();
+	if (events & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
+		step_others(events);
+	if (message_work | admin_closing | queue_waiting)
+		step_waiting();
 }
 
 RARE void mcp_boot(void)
 {
 	trace_state(DIBBER_MCP_STATE_BOOT);
-	flow_boot();
 	command_boot();
+	flow_boot();
+	message_boot();
+	get_boot();
 	admin_boot();
 	mcp_shared.version = DIBBER_INTERFACE_VERSION;
 	mcp_shared.hash = DIBBER_INTERFACE_HASH;

@@ -15,18 +15,31 @@
 
 #include "dibber_interface.h"
 
-#define MCP_BATCH	4	/* items a handler does before the others have their turn */
+#define MCP_BATCH	8	/* items a handler does before the others have their turn */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
 #define MCP_CLOCK_HZ	125000000u
-#define MCP_TIMEOUT	(MCP_CLOCK_HZ / 250)	/* cycles: 4 ms without progress */
-#define MCP_TICK	(MCP_TIMEOUT / 16)	/* how often that is looked at */
+#define MCP_TICK	(MCP_CLOCK_HZ / 20000)	/* cycles: 50 us, how often the flows are looked at */
+#define MCP_PATIENCE	2u	/* whole ticks without progress before the first replay: 100 us */
+#define MCP_PATIENCE_MAX	32u	/* doubled at each attempt, up to 1.6 ms */
+#define MCP_GIVE_UP	800u	/* ticks without progress: 40 ms */
 
-#define MCP_TRANSFERS	(DIBBER_ENDPOINTS * DIBBER_SLOTS)
+/* A tag is set * SLOTS + slot: commands of the endpoints, then the OUTBOX, then the INBOX. */
+#define MCP_COMMANDS	(DIBBER_ENDPOINTS * DIBBER_SLOTS)
+#define MCP_OUTBOX	(DIBBER_OUTBOX * DIBBER_SLOTS)
+#define MCP_INBOX	(DIBBER_INBOX * DIBBER_SLOTS)
+#define MCP_TRANSFERS	(DIBBER_SLOT_SETS * DIBBER_SLOTS)
 #define MCP_NO_TAG	0xffffu
-#define MCP_PSNS	32768u	/* in flight to a node: half of what the wire tells apart */
+#define MCP_PSNS	32768u	/* in flight on a flow: half of what the wire tells apart */
 
-_Static_assert(MCP_TRANSFERS <= 256, "a job's tag has 8 bits");
-_Static_assert(DIBBER_NODES <= 32, "a mask of nodes is one word");
+/* Flows are numbered lane * NODES + node. */
+#define MCP_FLOWS	(DIBBER_LANES * DIBBER_NODES)
+#define MCP_EXPRESS	(DIBBER_LANE_EXPRESS * DIBBER_NODES)
+#define MCP_BULK	(DIBBER_LANE_BULK * DIBBER_NODES)
+
+_Static_assert(MCP_TRANSFERS <= 1024, "a job's tag has 10 bits");
+_Static_assert(MCP_FLOWS == 32, "a mask of flows is one word");
+_Static_assert(DIBBER_OUTBOX == DIBBER_ENDPOINTS && DIBBER_INBOX == DIBBER_OUTBOX + 1,
+	       "tags of commands come first");
 
 /* Masks ---------------------------------------------------------------------------------------- */
 
@@ -56,22 +69,25 @@ void mcp_step(void);	/* one turn of the event loop */
 
 /* trace.c -------------------------------------------------------------------------------------- */
 
-/* Event numbers of the trace ring; arguments in parentheses. */
+/* Event numbers of the trace ring; arguments in parentheses. What goes well on the EXPRESS lane leaves none. */
 enum trace_event {
 	TRACE_BOOT		= 1,	/* (identity, cycles) */
 	TRACE_COMMAND		= 2,	/* a command that is not sent was taken (tag, first word) */
 	TRACE_COMPLETION	= 3,	/* its end (endpoint << 8 | status, cookie) */
-	TRACE_JOB		= 4,	/* a put was taken, or is sent again (tag, extended PSN) */
+	TRACE_JOB		= 4,	/* a send job was queued (tag, extended PSN of its first packet) */
 	TRACE_JOB_ERROR		= 5,	/* a send job failed (JOB_DONE, extended PSN after it) */
 	TRACE_JOB_UNKNOWN	= 6,	/* the end of a job that there is not (JOB_DONE, 0) */
 	TRACE_REFUSED		= 7,	/* (REFUSAL, tag of the transfer or MCP_NO_TAG) */
-	TRACE_ACK_UNKNOWN	= 8,	/* an acknowledgement of what was not sent (node, ACKED) */
-	TRACE_TIMEOUT		= 9,	/* (node, extended PSN not acknowledged) */
-	TRACE_INCARNATION	= 10,	/* a new flow (node, incarnation) */
+	TRACE_ACK_UNKNOWN	= 8,	/* an acknowledgement of what was not sent (flow, ACKED) */
+	TRACE_TIMEOUT		= 9,	/* a flow is given up (flow, extended PSN not acknowledged) */
+	TRACE_INCARNATION	= 10,	/* a new flow (flow, incarnation) */
 	TRACE_ARRIVAL		= 11,	/* (ARRIVAL, value) */
 	TRACE_LOST		= 12,	/* an entry had nowhere to go (its third word, its first) */
 	TRACE_OPEN		= 13,	/* (endpoint, COMMAND_HEAD) */
 	TRACE_CLOSE		= 14,	/* (endpoint, COMMAND_HEAD) */
+	TRACE_REPLAY		= 15,	/* a flow is rewound (flow, extended PSN that is missing) */
+	TRACE_LINK		= 16,	/* the link changed (LINK, flows with packets under way) */
+	TRACE_STRAY		= 17,	/* a message that nothing here answers to (ARRIVAL, message word) */
 };
 
 void trace(enum trace_event event, uint32_t argument0, uint32_t argument1);
@@ -83,32 +99,49 @@ void trace_state(enum dibber_mcp_state state);
 
 /* A ring of queue_entry in host memory. Counts are modulo 2^32, as in the doorbell page. */
 struct queue {
+	uint32_t next_low, next_high;	/* address of the next entry */
+	uint32_t left;			/* entries until the ring begins again */
+	uint32_t phase;
+	uint32_t overruns;		/* entries lost since it was opened */
+	uint32_t vector;		/* of POST_START */
+	uint32_t promised;		/* entries written, and those that are owed to commands taken */
+	uint32_t limit;			/* what may be promised before the host's count is read again */
 	uint32_t base_low, base_high;
-	uint32_t entries;	/* a power of two; 0: there is no queue */
-	uint32_t index;		/* where the next entry goes */
-	uint32_t produced;	/* entries written */
-	uint32_t consumer;	/* the host's count when it was last looked at */
-	uint32_t overruns;	/* entries lost since it was opened */
+	uint32_t entries;		/* a power of two; 0: there is no queue */
 	uint32_t consumer_register;	/* address of the host's count */
-	uint8_t phase;
-	uint8_t vector;
 };
 
 void queue_open(struct queue *queue, uint32_t base_low, uint32_t base_high, uint32_t entries,
 		uint32_t vector, uint32_t consumer_register);
 
-/* Whether `count` entries can be written before the host reads any more. */
-bool queue_has_room(struct queue *queue, uint32_t count);
+/* Read the host's count; whether an entry can be promised now. */
+bool queue_look(struct queue *queue);
+
+/* Whether an entry can be promised. Whoever takes what it is for counts `promised` up. */
+static inline bool queue_has_room(struct queue *queue)
+{
+	return queue->promised != queue->limit || queue_look(queue);
+}
 
 /*
- * Write an entry and then, if asked, raise the interrupt. `words` are its first four words; what
- * depends on the queue is added here. An entry for a full queue, or for none, is lost and
- * counted.
+ * Write an entry that was promised and then, if asked, raise the interrupt. `what` is the entry's
+ * third word: node, kind, status.
  */
-void queue_write(struct queue *queue, const uint32_t words[4], bool interrupt);
+void queue_write(struct queue *queue, uint32_t cookie, uint32_t length, uint32_t what,
+		 uint32_t key, bool interrupt);
 
-/* Hand waiting posts to the gateware; false while fewer than MCP_POSTS more could wait. */
-bool queue_flush(void);
+/* The same for an event, which nobody promised: lost and counted when there is no room, or no queue. */
+void queue_event(struct queue *queue, uint32_t value, uint32_t length, uint32_t what,
+		 uint32_t key, bool interrupt);
+
+/* Posts that wait for the gateware, and handing them to it; false while there may be no room for MCP_POSTS more. */
+extern uint32_t queue_waiting;
+bool queue_drain(void);
+
+static inline bool queue_flush(void)
+{
+	return !queue_waiting || queue_drain();
+}
 
 /* command.c ------------------------------------------------------------------------------------ */
 
@@ -116,30 +149,36 @@ enum endpoint_state {
 	ENDPOINT_CLOSED,	/* its commands are dropped */
 	ENDPOINT_OPENED,
 	ENDPOINT_CLOSING,	/* no command is taken; waits for its transfers */
+	ENDPOINT_ADMIN,		/* the administrator's, when it has a queue to be answered in */
 };
 
 struct endpoint {
 	struct queue completions;
 	struct queue events;
 	uint32_t head;			/* commands taken */
-	uint16_t outstanding;		/* commands taken and not completed */
+	uint32_t outstanding;		/* commands taken and not completed */
 	uint8_t state;
 	uint8_t close_left;		/* CLOSING: commands still to be completed as FLUSHED */
 	uint8_t close_solicit;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
 	uint32_t close_cookie;
-};
+} __attribute__((aligned(128)));	/* finding one is a shift */
 
 extern struct endpoint endpoints[DIBBER_ENDPOINTS];
+extern uint32_t command_node;	/* this card's own number, as it was at boot */
 
 void command_boot(void);
 uint32_t command_handler(void);
 
-/* Take the endpoint's next command off: HEAD moves. */
+/* Take the endpoint's next command off: HEAD moves. The caller saw that its completion has room. */
 void command_take(uint32_t endpoint);
 
-/* Post a completion of kind COMPLETION to an endpoint, whose `outstanding` goes down by one. */
+/* Post a completion to an endpoint, whose `outstanding` goes down by one. */
 void command_complete(uint32_t endpoint, uint32_t cookie, uint32_t length, uint32_t node,
-		      uint32_t status, bool solicit);
+		      uint32_t status, uint32_t key, bool solicit);
+
+/* Complete a command at once, taking it off. */
+void command_end(uint32_t tag, uint32_t first_word, uint32_t length, uint32_t node,
+		 enum dibber_status status);
 
 /* admin.c -------------------------------------------------------------------------------------- */
 
@@ -151,64 +190,149 @@ void admin_boot(void);
  */
 bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *status);
 
-/* Whether any endpoint is being closed, and bring those that are nearer to it, one step each. */
-bool admin_is_closing(void);
+/* A bit for each endpoint that is being closed; and bring those nearer to it, one step each. */
+extern uint32_t admin_closing;
 uint32_t admin_close_step(void);
 
 /* transfer.c ----------------------------------------------------------------------------------- */
 
+enum transfer_kind {
+	TRANSFER_PUT,		/* BULK: a command */
+	TRANSFER_INLINE,	/* EXPRESS: a command that carries its bytes */
+	TRANSFER_ANSWER,	/* BULK: to a get, from a slot of the INBOX */
+	TRANSFER_GET,		/* EXPRESS: a command that goes as a message, and is answered */
+	TRANSFER_ATOMIC,	/* the same */
+	TRANSFER_MESSAGE,	/* EXPRESS: a message from a slot of the OUTBOX */
+	TRANSFER_REPLY,		/* what is to be such a message, at the slot of the INBOX that it answers */
+};
+
+enum transfer_state {
+	TRANSFER_FREE,
+	TRANSFER_SENT,
+	TRANSFER_AGAIN,	/* BULK: sent more than once, and nobody knows how far before */
+	TRANSFER_CUT,	/* BULK: its job failed; `end` is where it stopped */
+	TRANSFER_OVER,	/* BULK: lost with its incarnation */
+};
+
+/* What a transfer waits for, besides acknowledgement. */
+#define BUSY_JOB	1u	/* the engine has a job with this tag, and reads its slot */
+#define BUSY_SUM	2u	/* the checksum of one whole pass over its bytes */
+#define BUSY_REQUEST	4u	/* its message is not acknowledged: the slot is still read */
+#define BUSY_ANSWER	8u	/* the answer to its message */
+
 /*
- * A put from its command to its completion; its index is its tag, endpoint * SLOTS + slot. PSNs
- * are kept in 32 bits ("extended"); the wire has the low 16.
+ * What was sent from a slot and has not ended; its index is its tag. PSNs are kept in 32 bits
+ * ("extended"); the wire has the low 16.
  */
 struct transfer {
-	uint32_t first, end;	/* PSNs [first, end) */
-	uint32_t cookie;
+	union {
+		struct {
+			uint32_t first, end;	/* BULK: PSNs [first, end) */
+		};
+		struct {
+			uint32_t start;		/* EXPRESS: for EXPRESS_START, but for the epoch */
+			uint32_t word;		/* EXPRESS: message word */
+		};
+	};
+	uint32_t cookie;	/* ANSWER, REPLY: message word */
 	uint32_t length;	/* bytes */
-	uint16_t next;		/* tag of the following transfer to this node */
+	uint32_t key;		/* of the completion */
+	uint16_t next;		/* BULK: tag of the following transfer of this flow */
 	uint8_t node;
-	uint8_t status;
-	uint8_t solicit;
-	uint8_t outstanding;	/* its completion has not been posted */
-	uint8_t job;		/* the engine has a job with this tag */
+	uint8_t flags;		/* the command's */
+	union {
+		struct {
+			uint8_t status;
+			uint8_t busy;
+			uint8_t kind;
+			uint8_t state;
+		};
+		uint32_t life;	/* all four; 0: the slot is free */
+	};
+	uint32_t age;		/* GET, ATOMIC: ticks without an answer */
 } __attribute__((aligned(32)));	/* finding one by its tag is a shift */
 
 extern struct transfer transfers[MCP_TRANSFERS];
 
-bool transfer_is_free(uint32_t tag);
-void transfer_submit(uint32_t tag, uint32_t node, uint32_t length, uint32_t cookie, bool solicit);
+static inline bool transfer_is_free(uint32_t tag)
+{
+	return !transfers[tag].life;
+}
 
-/* Whether the engine takes another job. */
-bool transfer_has_space(void);
+/* Enter a transfer in its place, which is free. */
+static inline struct transfer *transfer_enter(uint32_t tag, enum transfer_kind kind,
+					      uint32_t busy, uint32_t node)
+{
+	struct transfer *transfer = &transfers[tag];
 
-/* Give the transfer PSNs and the engine its job. The caller saw that there is space. */
-void transfer_start(uint32_t tag);
+	transfer->node = node;
+	transfer->status = DIBBER_STATUS_OK;
+	transfer->busy = busy;
+	transfer->kind = kind;
+	transfer->state = TRANSFER_SENT;
+	return transfer;
+}
 
+/* It has ended. Its slot stays reserved while the engine keeps a job that was given up. */
+static inline void transfer_free(struct transfer *transfer)
+{
+	uint32_t busy = transfer->busy & BUSY_JOB;
+
+	transfer->life = 0;
+	transfer->busy = busy;
+}
+
+/* Complete the command of a transfer, and free its place. */
 void transfer_complete(uint32_t tag);
-uint32_t transfer_done_handler(void);
+
+/* The end of what is not a put. */
+void transfer_end_other(uint32_t tag);
+
+/* All packets of a transfer are acknowledged, or its flow has given it up. */
+static inline void transfer_end(uint32_t tag)
+{
+	if (transfers[tag].kind <= TRANSFER_INLINE)
+		transfer_complete(tag);
+	else
+		transfer_end_other(tag);
+}
 
 /* flow.c --------------------------------------------------------------------------------------- */
 
 enum flow_state {
 	FLOW_OPEN,
-	FLOW_DRAIN,	/* a job failed: waits for what was before it; what came after is void */
-	FLOW_RESTART,	/* a new incarnation: what came after is sent again */
+	FLOW_DRAIN,	/* BULK: a job failed; waits for what was before it. What came after is void */
+	FLOW_REWIND,	/* waits for its jobs to end */
+	FLOW_REQUEUE,	/* what is not acknowledged is queued again */
+	FLOW_OVER,	/* EXPRESS: given up, its transfers are being completed */
+	FLOW_SELF,	/* to this node itself: there is none */
 };
 
-/* The flow to one node. head…tail are its transfers in PSN order. */
 struct flow {
 	uint32_t start;		/* extended PSN of the incarnation's PSN 0 */
-	uint32_t next;		/* PSN that the next transfer gets */
+	uint32_t next;		/* PSN that the next packet gets */
 	uint32_t acked;		/* all before it are acknowledged */
-	uint32_t progress;	/* card's clock when this flow last moved */
-	uint16_t head, tail;
-	uint16_t mark;		/* DRAIN: the job that failed; RESTART: the next to be sent again */
+	uint32_t ended;		/* EXPRESS: all before it have ended */
+	uint32_t room;		/* EXPRESS: packets that it takes now, 0 unless it is OPEN */
+	uint32_t cursor;	/* EXPRESS, REQUEUE: the next to be queued again */
+	uint32_t place;		/* node and incarnation, as JOB_FLOW and EXPRESS_FLOW have them */
+	uint32_t epoch;
+	uint32_t rewound;	/* `acked` at the last rewind */
+	uint32_t seen;		/* `acked` at the last tick */
+	uint16_t idle;		/* ticks without progress */
+	uint16_t waited;	/* ticks since the last attempt */
+	uint16_t patience;	/* ticks to wait for the next one */
+	uint16_t jobs;		/* BULK: that the engine has */
+	uint16_t head, tail;	/* BULK: transfers, in PSN order */
+	uint16_t mark;		/* BULK: DRAIN: the transfer that failed; REQUEUE: the next to be queued again */
 	uint8_t state;
 	uint8_t incarnation;
-	uint8_t abandon;	/* do not wait for the jobs of former incarnations any longer */
-} __attribute__((aligned(32)));
+	uint8_t abandon;	/* BULK: jobs of what is OVER are not waited for any longer */
+} __attribute__((aligned(64)));	/* finding one is a shift */
 
-extern struct flow flows[DIBBER_NODES];
+extern struct flow flows[MCP_FLOWS];
+extern uint32_t flow_work;	/* a bit for each flow that may go on */
+extern uint32_t flow_active;	/* a bit for each flow that has something under way */
 
 /* PSN `a` comes before `b`. */
 static inline bool psn_before(uint32_t a, uint32_t b)
@@ -216,21 +340,138 @@ static inline bool psn_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
+void flow_boot(void);
+
+/* Tell the engines of a new incarnation, `step` after the last; drop refusals of the former one. */
+void flow_incarnate(uint32_t number, uint32_t step);
+
+/* PSNs of the new incarnation. Transfers that have PSNs are of a former one from now on. */
+void flow_renumber(struct flow *flow);
+
+/* The next epoch: the engines drop what waits and end its jobs as REWOUND. */
+void flow_rewind(uint32_t number);
+
+/* Take over what is acknowledged, and the refusals that came with it. */
+void flow_acknowledge(uint32_t number);
+
+uint32_t flow_ack_handler(void);
+
+/* bulk.c --------------------------------------------------------------------------------------- */
+
 /* Packets of a transfer. One without bytes is one packet without payload. */
 static inline uint32_t packets_of(uint32_t length)
 {
 	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length;
 }
 
-void flow_boot(void);
+/* Whether a transfer of so many packets can be sent to a node now. */
+bool bulk_accepts(uint32_t node, uint32_t packets);
 
-/* Whether a put of so many packets can be sent to a node now. */
-bool flow_accepts(uint32_t node, uint32_t packets);
-void flow_append(uint32_t node, uint32_t tag);
-void flow_job_done(uint32_t tag, uint32_t done);
-uint32_t flow_ack_handler(void);
-uint32_t flow_timer_handler(void);
-bool flow_has_work(void);
+/* Send a transfer that was entered. The caller saw that the flow accepts it. */
+void bulk_submit(uint32_t tag, uint32_t packets);
+
+/* Transfer that has the extended PSN, or MCP_NO_TAG. */
+uint32_t bulk_find(uint32_t number, uint32_t psn);
+
+uint32_t bulk_step(uint32_t number);	/* complete what has ended, queue again what is lost */
+void bulk_rewind(uint32_t number);
+bool bulk_is_lost(uint32_t number);	/* whether a NAK can be about packets that are wanted */
+void bulk_expire(uint32_t number);
+uint32_t bulk_job_handler(void);
+
+/* Acknowledgements and job ends of all flows, for who waits in the engine behind others. */
+extern uint32_t bulk_moves;
+
+/* express.c ------------------------------------------------------------------------------------ */
+
+void express_boot(void);
+
+/* Whether a packet can be queued to a node now. */
+bool express_accepts(uint32_t node);
+
+/* Queue the packet of a transfer that was entered, with its `start` and `word`. */
+void express_submit(uint32_t tag);
+
+/* A PUT_INLINE; whether it was taken. */
+uint32_t express_command(uint32_t tag, uint32_t first_word);
+
+/*
+ * An endpoint's next command, whose first word is plain: that one the short way, or with those of the
+ * same kind that follow it. How many were taken.
+ */
+uint32_t express_put(uint32_t tag, uint32_t first_word);
+uint32_t express_puts(uint32_t tag, uint32_t first_word);
+
+/* Plain in the first word: neither levels nor FENCE, INTERRUPT or anything that is not for it. */
+#define EXPRESS_PLAIN_MASK	(0xffu << 16 | (0xffu & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_SOLICIT)) << 8 | 0xffu)
+#define EXPRESS_PLAIN		DIBBER_OPCODE_PUT_INLINE
+
+uint32_t express_find(uint32_t number, uint32_t psn);
+uint32_t express_step(uint32_t number);
+void express_rewind(uint32_t number);
+void express_expire(uint32_t number);
+
+/* put.c ---------------------------------------------------------------------------------------- */
+
+/* A PUT; whether it was taken. */
+bool put_command(uint32_t tag, uint32_t first_word);
+
+/* Whether counts x block of a walk in a slot is the length. */
+enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length);
+
+/* message.c ------------------------------------------------------------------------------------ */
+
+extern uint32_t message_work;	/* a bit for each slot of the inbox whose request can go on, perhaps */
+
+void message_boot(void);
+
+/* Whether a node may be asked for something now, and asking it by the slot of a transfer that was entered. */
+bool message_may_ask(uint32_t node);
+void message_ask(uint32_t tag, enum dibber_message type);
+
+/* A request, and a message from the OUTBOX, was acknowledged or given up. */
+void message_acknowledged(uint32_t tag);
+void message_sent(uint32_t tag);
+
+/* The request that a node may answer by this word, or MCP_NO_TAG; and its answer. */
+uint32_t message_asked(uint32_t node, uint32_t word, enum dibber_message type,
+		       enum transfer_kind kind);
+void message_answered(uint32_t tag, enum dibber_status status);
+
+/* Reply to the request at a slot of the inbox, when that can be; the slot is free then. */
+void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
+		   enum dibber_status status);
+void message_free(uint32_t tag);
+
+void message_arrived(uint32_t arrival, uint32_t word);
+void message_stray(uint32_t arrival, uint32_t word);
+uint32_t message_handler(void);
+uint32_t message_tick(void);
+
+/* get.c ---------------------------------------------------------------------------------------- */
+
+void get_boot(void);
+bool get_command(uint32_t tag, uint32_t first_word);
+void get_answered(uint32_t arrival, uint32_t word);	/* the last packet has come */
+bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word);
+void get_forget(uint32_t tag);		/* no answer is let in any longer */
+
+void get_asked(uint32_t tag);		/* the request lies in a slot of the inbox */
+bool get_answer(uint32_t tag);		/* queue the answer; false when it must wait */
+void get_sent(uint32_t tag);		/* the answer has ended */
+
+/* atomic.c ------------------------------------------------------------------------------------- */
+
+bool atomic_command(uint32_t tag, uint32_t first_word);
+bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word);
+
+void atomic_asked(uint32_t tag);
+uint32_t atomic_handler(void);
+
+/* replay.c ------------------------------------------------------------------------------------- */
+
+uint32_t replay_handler(void);		/* EVENTS.nak, EVENTS.link */
+uint32_t replay_timer_handler(void);
 
 /* arrival.c ------------------------------------------------------------------------------------ */
 

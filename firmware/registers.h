@@ -22,6 +22,8 @@
 #define RARE	__attribute__((noinline, cold))
 /* A handler stays a function: all in one they would save more registers and displace each other. */
 #define APART	__attribute__((noinline))
+/* Twice in the image, so that either place has what it needs in registers. */
+#define ALWAYS	inline __attribute__((always_inline))
 
 #ifdef MCP_NATIVE
 
@@ -106,6 +108,12 @@ static inline uint32_t cpu_instructions(void)
 static inline uint32_t slot_word(uint32_t tag, uint32_t offset)
 {
 	return bus_read(DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + offset);
+}
+
+/* The same for a slot of the OUTBOX, which is this program's. */
+static inline void slot_write(uint32_t tag, uint32_t offset, uint32_t value)
+{
+	bus_write(DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + offset, value);
 }
 
 #define COMMAND_WORD(tag, member)	slot_word(tag, offsetof(struct dibber_command, member))

@@ -7,19 +7,34 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.deposit.atomic import AtomicUnit
+from dibber.deposit.expected import ExpectedTable
+from dibber.deposit.express import ExpressLander
+from dibber.deposit.reads import ReadArbiter, Reader
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
+from dibber.deposit.tags import UNEXTENDED
+from dibber.deposit.writes import WriteArbiter
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C
+from dibber.interface.description import C, CHANNEL
+from dibber.link.equipment import LinkEquipment
 from dibber.link.port import LinkPort
+from dibber.mcp.arrivals import Arrivals
 from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.halt import Cutter, Halt
 from dibber.mcp.identity import HostRegisters, collect_counters
 from dibber.mcp.processor import Processor
 from dibber.mcp.registers import ControlRegisters
-from dibber.mcp.slots import CommandSlots
+from dibber.mcp.slots import Slots
 from dibber.packet.layer import PacketLayer
+from dibber.packet.pulses import Pulses
+
+# Geometry -----------------------------------------------------------------------------------------
+
+CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
+GATHER   = Reader(base=UNEXTENDED, tags=64)
+ATOMIC   = Reader(base=1, tags=1)
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -40,16 +55,16 @@ class DibberCore(LiteXModule):
     """The column of docs/design.md, from the PCIe PHY's TLP stream to the serial PHY's words.
 
     While MCP_CONTROL.run is 0 the sending side is in reset (doorbells, processor, send engine, packets
-    that wait for the link). Kept are the command slots, the SRAM, the host registers, the link, and the
-    receiving side: see `Halt`.
+    that wait for the link); an atomic operation ends, and nobody is told. Kept are the command slots, the
+    SRAM, the host registers, the link, and the receiving side: see `Halt`.
 
     Parameters
     ----------
     platform   : gets the processor's Verilog by `add_source`
     phy        : PCIe PHY as LitePCIe has them: see HostInterface. `extended_tags` (Signal) if it has
                  one tells that more than 32 reads may be in flight
-    serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), and `signal`, 1
-                 while the receiver sees one
+    serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1 while the
+                 receiver sees one, and `loopback` (Signal) if it has one of its own
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
 
@@ -60,22 +75,30 @@ class DibberCore(LiteXModule):
     def __init__(self, platform, phy, serial, data_width, clock_hz):
         # Layers -----------------------------------------------------------------------------------
 
-        self.host    = host    = HostInterface(phy, data_width)
-        self.regions = regions = RegionTable(C.REGIONS, ports=2)
-        self.send    = send    = SendEngine(data_width)
-        self.scatter = scatter = ScatterEngine(data_width)
-        self.packet  = packet  = PacketLayer(data_width)
-        self.link    = link    = LinkPort()
+        self.host      = host      = HostInterface(phy, data_width)
+        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC])
+        self.writes    = writes    = WriteArbiter(data_width, sinks=3)
+        self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
+        self.expected  = expected  = ExpectedTable(CONTEXTS)
+        self.send      = send      = SendEngine(data_width, tags=GATHER.tags)
+        self.scatter   = scatter   = ScatterEngine(data_width)
+        self.lander    = lander    = ExpressLander(data_width)
+        self.atomic    = atomic    = AtomicUnit(data_width)
+        self.packet    = packet    = PacketLayer(data_width)
+        self.link      = link      = LinkPort(channels=4)
+        self.equipment = equipment = LinkEquipment()
 
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = CommandSlots(data_width, readers=3)
+        self.slots     = slots     = Slots(data_width, readers=5, writers=2)
         self.processor = processor = Processor(platform, data_width)
-        self.counter_sources = [host.counters, pages.counters, send.pulses, packet.counters, link.counters]
+        self.arrivals  = arrivals  = Arrivals(sinks=2)
+        self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
+            link.counters, self.busy_counters(phy)]
         self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources))
         self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles)
-        self.halt      = halt      = Halt(C.REGIONS)
+        self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
 
         # # #
 
@@ -88,9 +111,6 @@ class DibberCore(LiteXModule):
             *attach(pages.slots,             slots.port),
             identity.max_payload.eq(host.max_payload),
             identity.max_request.eq(host.max_request),
-            identity.link_state.eq(link.state),
-            identity.link_signal.eq(link.signal),
-            identity.link_stopped.eq(link.stopped),
             identity.mcp_state.eq(registers.state),
             identity.mcp_identity.eq(registers.identity),
         ]
@@ -99,74 +119,174 @@ class DibberCore(LiteXModule):
 
         self.comb += [
             *attach(processor.registers, registers.port),
+            registers.link_up.eq(link.up),
             registers.jobs.connect(send.jobs),
             send.done.connect(registers.job_done),
-            scatter.arrivals.connect(registers.arrivals),
-            packet.refusals.connect(registers.refusals),
-            packet.flow_reset.eq(registers.flow_reset),
-            registers.changed.eq(packet.changed),
-            *[registers.acked[n].eq(packet.acked[n]) for n in range(C.NODES)],
+            registers.express.connect(packet.express),
+            registers.express_space.eq(packet.express_space),
+            registers.atomics.connect(atomic.sink),
+            atomic.done.connect(registers.atomic_done),
             registers.posts.connect(host.posts),
             registers.post_space.eq(host.post_space),
-            send.slot.connect(slots.readers[0]),
-            packet.slot.connect(slots.readers[1]),
-            processor.reader.connect(slots.readers[2]),
         ]
+
+        # Flows ------------------------------------------------------------------------------------
+
+        lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
+        self.comb += [
+            packet.flow_reset.eq(registers.flow_reset),
+            packet.flow_rewind.eq(registers.flow_rewind),
+            registers.changed.eq(packet.changed),
+            registers.naked.eq(packet.naked),
+            *[register.eq(acked) for register, acked in zip(registers.acked, packet.acked)],
+            packet.refusals.connect(registers.refusals),
+            send.epochs.reset.eq(registers.flow_reset.strobe & registers.flow_reset.flow[lane]),
+            send.epochs.rewind.eq(registers.flow_rewind.strobe & registers.flow_rewind.flow[lane]),
+            send.epochs.node.eq(
+                Mux(registers.flow_reset.strobe, registers.flow_reset.flow, registers.flow_rewind.flow)),
+            send.epochs.incarnation.eq(registers.flow_reset.incarnation),
+            send.epochs.epoch.eq(registers.flow_rewind.epoch),
+        ]
+
+        # Slots ------------------------------------------------------------------------------------
+
+        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot]
+        writers = [processor.writer, lander.slot]
+        self.comb += [client.connect(port)
+            for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
 
         # Regions ----------------------------------------------------------------------------------
 
-        entry = registers.region
+        entry, expect = registers.region, registers.expect
         self.comb += [
-            send.lookup.connect(regions.ports[0]),
-            scatter.lookup.connect(regions.ports[1]),
+            *[client.lookup.connect(port)
+                for client, port in zip([send, scatter, lander, atomic], regions.ports, strict=True)],
             regions.write.eq(entry.we | halt.clear),
             regions.index.eq(Mux(halt.clear, halt.index, entry.index)),
             regions.valid.eq(entry.valid & ~halt.clear),
             *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "base", "length", "rights", "owner"]],
+            scatter.expected.connect(expected.port),
+            expected.write.eq(expect.we | halt.clear),
+            expected.context.eq(Mux(halt.clear, halt.index, expect.context)),
+            expected.valid.eq(expect.valid & ~halt.clear),
+            expected.key.eq(expect.key),
+            expected.node.eq(expect.node),
         ]
 
         # Deposits ---------------------------------------------------------------------------------
 
         self.comb += [
-            send.reads.connect(host.reads),
-            host.completions.connect(send.completions),
+            *[client.reads.connect(port) for client, port in zip([send, atomic], reads.reads, strict=True)],
+            *[port.connect(client.completions)
+                for client, port in zip([send, atomic], reads.completions, strict=True)],
+            reads.source.connect(host.reads),
+            host.completions.connect(reads.sink),
+            send.max_request.eq(host.max_request),
             send.packets.connect(packet.packets),
             send.payload.connect(packet.payload_in),
+            packet.node_id.eq(identity.node_id),
+
             packet.deposits.connect(scatter.deposits),
             packet.payload_out.connect(scatter.payload),
             scatter.done.connect(packet.deposit_done),
-            scatter.writes.connect(host.writes),
-            scatter.marked.eq(host.marked),
             scatter.max_payload.eq(host.max_payload),
-            send.max_request.eq(host.max_request),
-            packet.node_id.eq(identity.node_id),
+            packet.express_deposits.connect(lander.deposits),
+            packet.express_payload.connect(lander.payload),
+            lander.done.connect(packet.express_done),
+            packet.inbox_freed.eq(lander.inbox_freed),
+            writes.source.connect(host.writes),
+            writes.marked.eq(host.marked),
+
+            *[engine.arrivals.connect(port) for engine, port in zip([lander, scatter], arrivals.sinks, strict=True)],
+            arrivals.source.connect(registers.arrivals),
+            arrivals.free.eq(registers.inbox_free),
+            lander.free.eq(arrivals.freed),
         ]
+        for n, engine in enumerate([lander, atomic, scatter]):
+            self.comb += [
+                engine.writes.connect(writes.sinks[n]),
+                engine.marked.eq(writes.landed[n]),
+            ]
         if hasattr(phy, "extended_tags"):
             self.comb += send.extended_tags.eq(phy.extended_tags)
 
         # Link -------------------------------------------------------------------------------------
 
-        # A data packet may be under way when its source is halted; acknowledgements are not halted.
-        self.cutter = cutter = Cutter()
-        control, request = range(2)
+        # Packets may be under way when their source is halted; acknowledgements are not halted.
+        self.cutters = cutters = {}
+        for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
+            cutters[channel] = cutter = Cutter()
+            self.add_module(f"cutter{channel}", cutter)
+            self.comb += [
+                packet.sources[channel].connect(cutter.sink),
+                cutter.source.connect(link.sinks[channel]),
+                cutter.reset.eq(halt.reset),
+            ]
         self.comb += [
-            packet.sources[control].connect(link.sinks[control]),
-            packet.sources[request].connect(cutter.sink),
-            cutter.source.connect(link.sinks[request]),
-            *[link.sources[n].connect(packet.sinks[n]) for n in [control, request]],
-            link.serial_tx.connect(serial.sink),
-            serial.source.connect(link.serial_rx),
+            packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
+            *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
+            link.sources[CHANNEL.SPARE].ready.eq(1),
+            link.serial_tx.connect(equipment.port_tx),
+            equipment.port_rx.connect(link.serial_rx),
+            equipment.phy_tx.connect(serial.sink),
+            serial.source.connect(equipment.phy_rx),
             link.signal.eq(serial.signal),
         ]
 
+        # Link Tests -------------------------------------------------------------------------------
+
+        control, command, shown = identity.link_control, identity.link_command, identity.link
+        self.comb += [
+            *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
+            equipment.error.eq(command.error),
+            link.test.eq(identity.link_test),
+            link.retrain.eq(command.retrain),
+            link.ping.eq(command.ping),
+            link.nonce.eq(identity.link_nonce),
+            *[getattr(shown, name).eq(getattr(link, name))
+                for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+            shown.slack_high.eq(Cat(*link.slack_high)),
+            shown.prbs.eq(equipment.locked),
+            shown.prbs_words.eq(equipment.words),
+            shown.prbs_errors.eq(equipment.wrong),
+        ]
+        if hasattr(serial, "loopback"):
+            self.comb += serial.loopback.eq(control.phy)
+
         # Halt -------------------------------------------------------------------------------------
 
-        transmitter = packet.transmitter
-        halted = [pages, registers, send, transmitter.queue, transmitter.build, transmitter.flows,
-            transmitter.words, transmitter.buffer, transmitter.send]
         self.comb += [
             halt.run.eq(identity.run),
             processor.reset.eq(halt.reset),
-            cutter.reset.eq(halt.reset),
-            *[HaltInserter()(module).halt.eq(halt.reset) for module in halted],
+            atomic.forget.eq(halt.reset),
+            arrivals.halted.eq(halt.reset),
+            arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
+            arrivals.index.eq(halt.index),
+            *[HaltInserter()(module).halt.eq(halt.reset)
+                for module in [pages, registers, send, *packet.transmitter.sending]],
         ]
+
+    # Counters -------------------------------------------------------------------------------------
+
+    def reader_counters(self):
+        """Pulses of all that read host memory; those of one name may come together."""
+        counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
+        for name, pulse in self.send.pulses.items():
+            both = Pulses(pulse, self.atomic.pulses[name])
+            self.add_module(f"count_{name.lower()}", both)
+            counters[name] = both.pulse
+        return counters
+
+    def busy_counters(self, phy):
+        """A pulse for each cycle in which something was there at a boundary."""
+        boundaries = {
+            "BUSY_REQUEST": self.host.reads,
+            "BUSY_PACKET":  self.send.payload,
+            "BUSY_LINK":    self.link.sinks[CHANNEL.BULK],
+            "BUSY_SCATTER": self.packet.payload_out,
+            "BUSY_WRITE":   self.host.writes,
+            "BUSY_PCIE":    phy.sink,
+        }
+        counters = {name: Signal(name=name.lower()) for name in boundaries}
+        self.sync += [counters[name].eq(endpoint.valid) for name, endpoint in boundaries.items()]
+        return counters

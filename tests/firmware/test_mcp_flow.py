@@ -3,16 +3,14 @@
 
 """Flows: who is told what when packets are refused, jobs fail, acknowledgements stay away."""
 
-import random
-
 import pytest
 
 from dibber.interface.description import C, STATUS
-from mcp_native import put
+from mcp_native import BULK, put
 from mcp_wire import Peer, WiredCard
 
-TIMEOUT = 500_000           # cycles: 4 ms at 125 MHz
-TICK    = TIMEOUT//16
+TIMEOUT = 5_000_000         # cycles: 40 ms at 125 MHz
+TICK    = 6_250             # 50 us
 
 
 @pytest.fixture
@@ -21,7 +19,7 @@ def wired():
 
 
 def executed(card, node=1):
-    return card.peers[node].executed
+    return card.peers[BULK + node].executed
 
 
 def test_transfers_complete_in_order_as_acknowledgements_cover_them(wired):
@@ -52,8 +50,8 @@ def test_a_refusal_that_comes_with_the_last_acknowledgement_is_not_overtaken_by_
     card.step()
     card.job_done(card.jobs[0].tag, 1)
     card.step()
-    card.ack(1, 0)
-    card.refuse(1, 0, STATUS.REMOTE_BAD_KEY)
+    card.ack(BULK + 1, 0)
+    card.refuse(BULK + 1, 0, STATUS.REMOTE_BAD_KEY)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.REMOTE_BAD_KEY]
 
@@ -65,33 +63,38 @@ def test_more_refusals_than_one_turn_takes_still_come_before_their_acknowledgeme
         card.job_done(job.tag, end)
     card.step()
     for psn in range(17):
-        card.refuse(1, psn, STATUS.REMOTE_BAD_KEY)
-    card.ack(1, 16)
+        card.refuse(BULK + 1, psn, STATUS.REMOTE_BAD_KEY)
+    card.ack(BULK + 1, 16)
     card.step()
     assert [(e.cookie, e.status) for e in card.entries()] == [(n, STATUS.REMOTE_BAD_KEY) for n in (1, 2)]
 
 
 def test_refusals_that_wait_when_a_flow_starts_anew_do_not_touch_it(card):
-    """More than one turn takes, so that some still wait when the timer starts the new flow."""
+    """They came after the last look at them, and before the timer gave the flow up."""
     card.ring(1, put(cookie=1))
     card.step()
     card.job_done(card.jobs[0].tag, 1)
     card.step()
-    for _ in range(20):
-        card.refuse(1, 0, STATUS.REMOTE_BAD_KEY)
-    card.library.fake_advance(2*TIMEOUT)
+    for _ in range(32):
+        card.refuse(BULK + 1, 0, STATUS.REMOTE_BAD_KEY)
+    while len(card.jobs) == 1 and not any(flow == BULK + 1 and n > 1 for flow, n in card.resets):
+        card.library.replay_timer_handler()
+        card.collect()
+        if card.rewinds and card.rewinds[-1] == (BULK + 1, 2) and len(card.jobs) == 1:
+            card.step(0)
     card.ring(1, put(cookie=2))
     card.step()
-    assert card.jobs[1].psn == 0 and card.jobs[1].incarnation != card.jobs[0].incarnation
-    card.job_done(card.jobs[1].tag, 1)
-    card.ack(1, 0)
+    job = card.jobs[-1]
+    assert job.psn == 0 and job.incarnation != card.jobs[0].incarnation
+    card.job_done(job.tag, 1)
+    card.ack(BULK + 1, 0)
     card.step()
     assert [(e.cookie, e.status) for e in card.entries()][-1] == (2, STATUS.OK)
 
 
 def test_a_refusal_of_a_node_or_psn_that_is_not_there_does_nothing(wired):
-    for node, psn in [(200, 0), (1, 7), (15, 0xffff)]:
-        wired.refuse(node, psn, STATUS.REMOTE_BAD_KEY)
+    for flow, psn in [(200, 0), (1, 0), (BULK + 1, 7), (BULK + 15, 0xffff)]:
+        wired.refuse(flow, psn, STATUS.REMOTE_BAD_KEY)
     wired.ring(1, put(cookie=0))
     wired.settle()
     assert wired.statuses == {0: STATUS.OK}
@@ -101,7 +104,7 @@ def test_an_acknowledgement_of_what_was_not_sent_completes_nothing(card):
     card.ring(1, put(cookie=0))
     card.step()
     card.job_done(card.jobs[0].tag, 1)
-    card.ack(1, 5)
+    card.ack(BULK + 1, 5)
     card.step()
     assert card.entries() == []
 
@@ -109,7 +112,7 @@ def test_an_acknowledgement_of_what_was_not_sent_completes_nothing(card):
 def test_an_acknowledgement_before_the_end_of_the_job_completes_nothing(card):
     card.ring(1, put(cookie=0))
     card.step()
-    card.ack(1, 0)
+    card.ack(BULK + 1, 0)
     card.step()
     assert card.entries() == []
     card.job_done(card.jobs[0].tag, 1)
@@ -123,14 +126,14 @@ def test_psns_wrap_inside_a_transfer_of_4_gib(card):
     card.step()
     [job] = card.jobs
     for acked in range(63, (1 << 20) - 64, 4096 - 64):
-        card.ack(1, acked)
+        card.ack(BULK + 1, acked)
         card.step(1)
-    card.ack(1, (1 << 20) - 65)
+    card.ack(BULK + 1, (1 << 20) - 65)
     card.step()
     card.job_done(job.tag, 1 << 20)
     card.step()
     assert card.entries() == []
-    card.ack(1, (1 << 20) - 1)
+    card.ack(BULK + 1, (1 << 20) - 1)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.OK]
 
@@ -140,10 +143,10 @@ def test_nothing_is_queued_behind_a_put_while_its_psns_could_be_mistaken(card):
     card.ring(1, put(length=40000*4096, cookie=1), put(cookie=2))
     card.ring(1, put(node=2, cookie=3))
     for acked in (0, 7000, 7231):
-        card.ack(1, acked)
+        card.ack(BULK + 1, acked)
         card.step()
         assert len(card.jobs) == 1
-    card.ack(1, 7232)
+    card.ack(BULK + 1, 7232)
     card.step()
     assert [job.psn for job in card.jobs] == [0, 40000, 0]
 
@@ -153,7 +156,7 @@ def test_a_put_longer_than_that_goes_alone(card):
     card.step()
     assert len(card.jobs) == 1
     card.job_done(card.jobs[0].tag, 1)
-    card.ack(1, 0)
+    card.ack(BULK + 1, 0)
     card.step()
     assert [job.psn for job in card.jobs] == [0, 1]
 
@@ -167,7 +170,7 @@ def test_a_job_that_fails_alone_leaves_no_gap(wired, sent):
     wired.ring(1, put(cookie=1))
     wired.settle()
     assert wired.statuses == {0: STATUS.BOUNDS, 1: STATUS.OK}
-    assert wired.incarnation[1] == 1
+    assert wired.incarnation[BULK + 1] == 1
 
 
 def test_a_job_that_fails_is_reported_when_what_it_sent_is_acknowledged(card):
@@ -177,7 +180,7 @@ def test_a_job_that_fails_is_reported_when_what_it_sent_is_acknowledged(card):
     card.job_done(card.jobs[0].tag, 2, STATUS.READ_ERROR)
     card.step()
     assert card.entries() == []
-    card.ack(1, 1)
+    card.ack(BULK + 1, 1)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.READ_ERROR]
 
@@ -190,7 +193,7 @@ def test_what_was_queued_behind_a_job_that_fails_is_sent_again_once(wired, sent)
     assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0, 4: 0}
     assert executed(wired) == [(0, i) for i in range(5)] + [(1, i) for i in range(sent)] + \
         [(n, i) for n in (2, 3, 4) for i in range(5)]
-    assert wired.incarnation[1] == 2
+    assert wired.incarnation[BULK + 1] == 2
 
 
 def test_jobs_that_fail_behind_one_another_each_get_their_own_status(wired):
@@ -237,15 +240,12 @@ def test_other_nodes_go_on_while_a_flow_restarts(card):
 
 # Timeouts -----------------------------------------------------------------------------------------
 
-def test_no_acknowledgement_for_4_ms_is_a_timeout_and_the_next_put_works(wired):
+def test_no_acknowledgement_for_40_ms_is_a_timeout_and_the_next_put_works(wired):
     wired.cut = {1}
     wired.ring(1, *[put(length=5000, cookie=n) for n in range(3)])
-    wired.settle()
-    wired.wait(TIMEOUT - 2*TICK)
-    wired.observe()
+    wired.settle(TIMEOUT - 4*TICK)
     assert wired.statuses == {}
-    wired.wait(4*TICK)
-    wired.observe()
+    wired.settle(20*TICK)
     assert wired.statuses == {n: STATUS.TIMEOUT for n in range(3)}
     assert wired.shared("timeouts") == 3
     wired.cut = set()
@@ -257,27 +257,25 @@ def test_no_acknowledgement_for_4_ms_is_a_timeout_and_the_next_put_works(wired):
 def test_nothing_of_a_former_incarnation_is_executed_after_a_timeout(wired):
     wired.cut = {1}
     wired.ring(1, put(cookie=0))
-    wired.settle()
-    old = wired.incarnation[1]
-    wired.wait(TIMEOUT + 2*TICK)
-    wired.observe()
-    assert wired.incarnation[1] != old
+    old = wired.incarnation[BULK + 1]
+    wired.settle(TIMEOUT + 16*TICK)
+    assert wired.incarnation[BULK + 1] != old
     wired.ring(1, put(cookie=1))
     wired.step()
-    assert wired.jobs[0].incarnation == wired.incarnation[1] and wired.jobs[0].psn == 0
+    assert wired.jobs[0].incarnation == wired.incarnation[BULK + 1] and wired.jobs[0].psn == 0
 
 
 def test_each_acknowledgement_starts_the_clock_again(wired):
-    wired.ring(1, put(length=40960, cookie=0))
+    wired.ring(1, put(length=4*4096, cookie=0))
     wired.step()
-    job = wired.jobs.pop()
-    wired.job_done(job.tag, 10)
-    for psn in range(9):
-        wired.wait(TIMEOUT - 2*TICK)
-        wired.ack(1, psn)
+    wired.link(0)
+    wired.job_done(wired.jobs.pop().tag, 4)
+    for psn in range(3):
+        wired.wait(TIMEOUT - 4*TICK)
+        wired.ack(BULK + 1, psn)
         wired.step()
     assert wired.entries() == []
-    wired.ack(1, 9)
+    wired.ack(BULK + 1, 3)
     wired.step()
     assert [e.status for e in wired.entries()] == [STATUS.OK]
 
@@ -285,30 +283,26 @@ def test_each_acknowledgement_starts_the_clock_again(wired):
 def test_a_job_that_waits_in_the_engine_behind_another_nodes_does_not_time_out(wired):
     wired.ring(1, put(node=1, length=1 << 20, cookie=0), put(node=2, cookie=1))
     wired.step()
-    for psn in range(8):
-        wired.wait(TIMEOUT - 2*TICK)
-        wired.ack(1, psn)
+    wired.link(0)
+    for psn in range(3):
+        wired.wait(TIMEOUT - 8*TICK)
+        wired.ack(BULK + 1, psn)
         wired.step()
     assert wired.entries() == []
 
 
-def test_when_one_flow_expires_the_others_are_given_their_time_again(wired):
-    wired.cut = {1, 2}
+def test_a_node_that_is_gone_does_not_end_what_goes_to_others(wired):
+    wired.cut = {1}
     wired.ring(1, put(node=1, cookie=1), put(node=2, cookie=2))
-    wired.settle()
-    wired.wait(TIMEOUT + 2*TICK)
-    wired.observe()
-    assert wired.statuses == {1: STATUS.TIMEOUT}
-    wired.wait(TIMEOUT + 2*TICK)
-    wired.observe()
-    assert wired.statuses == {1: STATUS.TIMEOUT, 2: STATUS.TIMEOUT}
+    wired.settle(TIMEOUT + 16*TICK)
+    assert wired.statuses == {1: STATUS.TIMEOUT, 2: STATUS.OK}
 
 
 def test_a_timeout_waits_for_the_engine_to_be_done_with_slot_and_source(wired):
     wired.ring(1, put(cookie=0))
     wired.step()
     job = wired.jobs.pop()
-    wired.wait(TIMEOUT + 2*TICK)
+    wired.wait(TIMEOUT + 16*TICK)
     assert wired.resets and wired.entries() == []
     wired.job_done(job.tag, 1)
     wired.step()
@@ -319,7 +313,7 @@ def test_a_job_that_never_ends_is_given_up_and_its_slot_stays_reserved(wired):
     wired.ring(1, put(cookie=0))
     wired.step()
     job = wired.jobs.pop()
-    wired.wait(2*TIMEOUT + 4*TICK)
+    wired.wait(2*TIMEOUT + 32*TICK)
     assert [e.status for e in wired.entries()] == [STATUS.TIMEOUT]
     wired["PRODUCER", 1] += C.SLOTS
     wired.wait(TIMEOUT)
@@ -332,84 +326,20 @@ def test_a_job_that_never_ends_is_given_up_and_its_slot_stays_reserved(wired):
 @pytest.mark.parametrize("held", [0, 1, 57, 128, 129, 130, 200, 255])
 def test_a_peer_that_holds_an_incarnation_from_before_is_reached_after_at_most_two_timeouts(held):
     card = WiredCard()
-    card.peers[1] = Peer(held)
+    card.peers[BULK + 1] = Peer(held)
     for attempt in range(3):
         card.ring(1, put(cookie=attempt))
-        card.settle()
-        card.wait(TIMEOUT + 2*TICK)
-        card.observe()
+        card.settle(TIMEOUT + 16*TICK)
     assert card.statuses[2] == STATUS.OK
 
 
 def test_a_restarted_program_goes_on_from_the_incarnations_it_had(wired):
     wired.ring(1, put(cookie=0))
     wired.settle()
-    kept, peer = bytes(wired.persistent), wired.peers[1]
+    kept, peer = bytes(wired.persistent), wired.peers[BULK + 1]
     again = WiredCard(persistent=kept)
-    again.peers[1] = peer
+    again.peers[BULK + 1] = peer
     again.ring(1, put(cookie=1))
     again.settle()
-    assert again.incarnation[1] == 2 and again.statuses == {1: STATUS.OK}
+    assert again.incarnation[BULK + 1] == 2 and again.statuses == {1: STATUS.OK}
     assert peer.executed == [(0, 0), (1, 0)]
-
-
-@pytest.mark.parametrize("case", range(12))
-def test_whatever_fails_each_good_put_is_executed_once_and_each_command_completes_once(case, seed):
-    """Random jobs fail or are refused; engine, wire and program take steps in random order. No losses."""
-    rng  = random.Random(seed*100 + case)
-    card = WiredCard()
-    packets, nodes, number = {}, {}, 0
-    while number < 120 or len(card.statuses) < number:
-        action = rng.randrange(4)
-        if action == 0 and number < 120:
-            endpoint, outstanding = rng.choice((1, 2)), number - len(card.statuses)
-            if outstanding < C.SLOTS:
-                length = rng.choice((0, 8, 4097, 30000))
-                nodes[number], packets[number] = rng.choice((1, 1, 2)), max(1, -(-length//4096))
-                kind = rng.randrange(6)
-                if kind == 0:
-                    card.fails[number] = (STATUS.BOUNDS, rng.randrange(packets[number]))
-                if kind == 1:
-                    card.refuses[number] = STATUS.REMOTE_BOUNDS
-                card.ring(endpoint, put(length=length, node=nodes[number], cookie=number))
-                number += 1
-        elif action == 1 and card.jobs:
-            card.engine()
-        elif action == 2:
-            for _ in range(min(len(card.buffer), rng.randrange(1, 9))):
-                card.transmit()
-        else:
-            card.step(rng.randrange(1, 4))
-            card.observe()
-    for n in range(number):
-        done   = [i for c, i in card.peers[nodes[n]].executed if c == n]
-        status = card.fails[n][0] if n in card.fails else card.refuses.get(n, 0)
-        assert card.statuses[n] == status
-        if not status:
-            assert done == list(range(packets[n]))
-
-
-def test_with_losses_no_packet_is_executed_twice_and_ok_means_all_of_it(seed):
-    rng  = random.Random(seed)
-    card = WiredCard()
-    for number in range(150):
-        card.ring(rng.choice((1, 2)), put(length=20000, cookie=number))
-        card.step()
-        card.observe()
-        while card.jobs:
-            card.engine()
-        card.cut = {1} if rng.random() < 0.1 else set()
-        while card.buffer:
-            card.transmit()
-        if rng.random() < 0.2:
-            card.wait(TIMEOUT + 2*TICK)
-            card.observe()
-    card.cut = set()
-    card.wait(2*TIMEOUT)
-    card.observe()
-    done = executed(card)
-    assert len(card.statuses) == 150 and len(set(done)) == len(done)
-    assert STATUS.TIMEOUT in card.statuses.values() and STATUS.OK in card.statuses.values()
-    for number, status in card.statuses.items():
-        if status == STATUS.OK:
-            assert [i for c, i in done if c == number] == list(range(5))

@@ -18,11 +18,12 @@ def landing_layout():
     """A packet whose fate is known once it has landed.
 
     `begin`, `final`: first packet of its flow, last of its transfer. `alone`: it carries a whole
-    transfer. `total`: bytes of the transfer.
+    transfer. `notice`: there is to be an arrival. `total`: bytes of the transfer. `is_message`, `slot`,
+    `response` as in arrival_layout.
     """
     return [("node", 16), ("incarnation", 8), ("psn", 16), ("begin", 1), ("final", 1), ("alone", 1),
         ("notice", 1), ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32),
-        ("refused", 1), ("reason", 8)]
+        ("is_message", 1), ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
 
 # Landing ------------------------------------------------------------------------------------------
 
@@ -36,6 +37,7 @@ class Landing(LiteXModule):
 
     Parameters
     ----------
+    lane  : enum lane, that of `done`
     depth : packets that wait here, and arrivals that wait for the control program
 
     Attributes
@@ -47,7 +49,7 @@ class Landing(LiteXModule):
 
     Cycles: 1 from `marked` to `done`, 2 to `arrivals`.
     """
-    def __init__(self, depth=16):
+    def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
         self.marked   = Signal()
         self.done     = done     = stream.Endpoint(deposit_done_layout())
@@ -76,8 +78,8 @@ class Landing(LiteXModule):
                 (packet.begin | packet.alone | ~Array(spoilt[i] for i in range(C.NODES))[node])),
             done.valid.eq(landed & (~notice | notices.sink.ready)),
             done.last.eq(1),
+            done.lane.eq(lane),
             done.node.eq(packet.node),
-            done.incarnation.eq(packet.incarnation),
             done.incarnation.eq(packet.incarnation),
             done.psn.eq(packet.psn),
             done.refused.eq(packet.refused),
@@ -91,6 +93,9 @@ class Landing(LiteXModule):
             notices.sink.value.eq(packet.value),
             notices.sink.length.eq(packet.total),
             notices.sink.key.eq(packet.key),
+            notices.sink.is_message.eq(packet.is_message),
+            notices.sink.slot.eq(packet.slot),
+            notices.sink.response.eq(packet.response),
         ]
         self.sync += marks.eq(marks + self.marked - (packet.ready & packet.marked))
         for i in range(C.NODES):

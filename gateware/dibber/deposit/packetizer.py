@@ -12,6 +12,8 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C, PACKET_FLAG, STATUS
 from dibber.layouts import job_done_layout, payload_layout, send_layout
 
+from dibber.deposit.checksum import Checksum
+from dibber.deposit.epochs import watch_port
 from dibber.deposit.packer import dense_layout
 
 # Layout -------------------------------------------------------------------------------------------
@@ -22,8 +24,9 @@ def transfer_layout():
     `flags` are those of its last packet; with a `status` that is not OK it ends before it starts.
     """
     return stream.EndpointDescription(
-        [("node", 16), ("incarnation", 8), ("psn", 16), ("flags", 8), ("levels", 2),
-         ("endpoint", 8), ("slot", 8), ("tag", 8), ("skip", 32), ("length", 32), ("status", 8)])
+        [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
+         ("endpoint", 8), ("slot", 8), ("tag", 10), ("skip", 32), ("length", 32), ("status", 8),
+         ("response", 1), ("message", 32)])
 
 # Packetizer ---------------------------------------------------------------------------------------
 
@@ -31,24 +34,28 @@ class Packetizer(LiteXModule):
     """Cut a transfer's bytes into packets of PACKET_PAYLOAD bytes, the last one shorter.
 
     A transfer of 0 bytes is one packet without payload. A transfer that fails has no last packet: the
-    one that is open, if it has any line, is made void by `payload.error`.
+    one that is open, if it has any line, is made void by `payload.error`. One that is stale when it
+    ends is REWOUND, whatever else it is; its packets find out for themselves.
 
     Attributes
     ----------
     transfers : Endpoint(transfer_layout), in
+    watch     : watch_port(), out               the transfer that is being cut, to `Epochs`
     sink      : Endpoint(dense_layout), in      nothing for transfers of 0 bytes or with a status
     payload   : Endpoint(payload_layout), out
     packets   : Endpoint(send_layout), out      valid after the packet's last line was taken
     done      : Endpoint(job_done_layout), out
 
-    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 1 from last line to `packets`.
+    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 1 from last line to `packets`,
+    10 to `done`, where the checksum is awaited.
     """
     def __init__(self, data_width):
         self.transfers = transfers = stream.Endpoint(transfer_layout())
+        self.watch     = watch     = watch_port()
         self.sink      = sink      = stream.Endpoint(dense_layout(data_width))
         self.payload   = payload   = stream.Endpoint(payload_layout(data_width))
         self.packets   = stream.Endpoint(send_layout())
-        self.done      = stream.Endpoint(job_done_layout())
+        self.done      = done      = stream.Endpoint(job_done_layout())
 
         # # #
 
@@ -56,11 +63,8 @@ class Packetizer(LiteXModule):
         lines = C.PACKET_PAYLOAD//width
 
         self.queue = queue = stream.SyncFIFO(send_layout(), 2)
-        self.ended = ended = stream.SyncFIFO(job_done_layout(), 2)
-        self.comb += [
-            queue.source.connect(self.packets),
-            ended.source.connect(self.done),
-        ]
+        self.ended = ended = stream.SyncFIFO([("tag", 10), ("status", 8), ("psn", 16), ("summed", 1)], 2)
+        self.comb += queue.source.connect(self.packets)
 
         # Packet: `line` lines of it have left, `rest` bytes of the transfer are to come from its start on.
         line    = Signal(max=lines)
@@ -75,11 +79,13 @@ class Packetizer(LiteXModule):
         empty   = Signal()
         push    = Signal()
         finish  = Signal()
+        taken   = Signal()
         self.comb += [
             final.eq(rest <= C.PACKET_PAYLOAD),
             failed.eq(sink.status != STATUS.OK),
             close.eq(sink.last | (line == lines - 1)),
             free.eq(queue.sink.ready & ended.sink.ready),
+            taken.eq(sink.valid & sink.ready),
 
             # A line that has nothing to make void goes no further.
             payload.valid.eq(busy & sink.valid & (~close | free) & ~(failed & (line == 0))),
@@ -91,14 +97,15 @@ class Packetizer(LiteXModule):
 
             empty.eq(~busy & transfers.valid & (transfers.status == STATUS.OK) &
                 (transfers.length == 0) & free),
-            push.eq(empty | (sink.valid & sink.ready & close & ~failed)),
-            finish.eq(empty | (sink.valid & sink.ready & sink.last) |
+            push.eq(empty | (taken & close & ~failed)),
+            finish.eq(empty | (taken & sink.last) |
                 (~busy & transfers.valid & (transfers.status != STATUS.OK) & free)),
             transfers.ready.eq(finish),
 
             queue.sink.valid.eq(push),
             queue.sink.last.eq(1),
-            transfers.connect(queue.sink, keep={"node", "incarnation", "levels", "endpoint", "slot"}),
+            transfers.connect(queue.sink,
+                keep={"node", "incarnation", "epoch", "levels", "endpoint", "slot", "message"}),
             If(busy,
                 queue.sink.psn.eq(psn),
                 queue.sink.skip.eq(skip),
@@ -110,13 +117,19 @@ class Packetizer(LiteXModule):
             ),
             queue.sink.flags.eq(
                 Mux(queue.sink.psn == 0, PACKET_FLAG.FIRST, 0) |
+                Mux(transfers.response, PACKET_FLAG.RESPONSE, 0) |
                 Mux(busy & ~final, 0, transfers.flags | PACKET_FLAG.LAST)),
 
             ended.sink.valid.eq(finish),
             ended.sink.last.eq(1),
             ended.sink.tag.eq(transfers.tag),
             ended.sink.psn.eq(queue.sink.psn + push),
-            ended.sink.status.eq(Mux(busy, sink.status, transfers.status)),
+            ended.sink.status.eq(Mux(watch.stale, STATUS.REWOUND, Mux(busy, sink.status, transfers.status))),
+            ended.sink.summed.eq(busy),
+
+            watch.valid.eq(transfers.valid),
+            watch.leave.eq(finish),
+            *[getattr(watch, name).eq(getattr(transfers, name)) for name in ("node", "incarnation", "epoch")],
         ]
         self.sync += [
             If(~busy,
@@ -125,7 +138,7 @@ class Packetizer(LiteXModule):
                 skip.eq(transfers.skip),
                 psn.eq(transfers.psn),
                 line.eq(0),
-            ).Elif(sink.valid & sink.ready,
+            ).Elif(taken,
                 line.eq(line + 1),
                 If(close,
                     line.eq(0),
@@ -135,4 +148,21 @@ class Packetizer(LiteXModule):
                 ),
                 If(sink.last, busy.eq(0))
             )
+        ]
+
+        # End. Checksums that wait belong to ends that wait, so that there is room for them.
+        self.checksum = checksum = Checksum(data_width, depth=4)
+        summed        = ended.source.summed
+        self.comb += [
+            checksum.valid.eq(taken),
+            checksum.last.eq(sink.last),
+            checksum.dat.eq(sink.dat),
+            checksum.bytes.eq(sink.bytes),
+            ended.source.connect(done, keep={"tag", "status", "psn"}),
+            done.last.eq(1),
+            done.valid.eq(ended.source.valid & (~summed | checksum.source.valid)),
+            # The sum of nothing is 0.
+            done.checksum.eq(Mux(summed, checksum.source.checksum, 0xffff)),
+            ended.source.ready.eq(done.valid & done.ready),
+            checksum.source.ready.eq(ended.source.ready & summed),
         ]

@@ -9,26 +9,32 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, PACKET_FLAG, RIGHT, STATUS
+from dibber.interface.description import C, LANE, RIGHT, STATUS
 from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
     walk_layout, write_layout)
 
+from dibber.deposit.expected import expected_port
 from dibber.deposit.landing import Landing, landing_layout
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
 from dibber.deposit.walker import Walker
+from dibber.packet.header import flag
 
 # Admission ----------------------------------------------------------------------------------------
 
 class Admission(LiteXModule):
     """Look a packet's region up, and start its walk or refuse it.
 
+    A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of its
+    context as the region's owner, and that its get is under way.
+
     Attributes
     ----------
-    sink   : Endpoint(deposit_layout), in
-    lookup : lookup_port(), to the region table
-    walk   : Endpoint(walk_layout), out      for packets that are not refused and not empty
-    source : Endpoint(landing_layout + length), out    every packet; `refused` with its `reason`
+    sink     : Endpoint(deposit_layout), in
+    lookup   : lookup_port(), to the region table
+    expected : expected_port(), to the table of gets under way; answers with the region table
+    walk     : Endpoint(walk_layout), out      for packets that are not refused and not empty
+    source   : Endpoint(landing_layout + length), out    every packet; `refused` with its `reason`
 
     Cycles: 5 from a packet to its walk.
     """
@@ -37,14 +43,28 @@ class Admission(LiteXModule):
         self.walk   = walk   = stream.Endpoint(walk_layout())
         self.source = source = stream.Endpoint(landing_layout() + [("length", 13)])
         self.lookup = lookup = lookup_port()
+        self.expected = expected = expected_port()
 
         # # #
 
-        address = Signal(64)
-        low     = Signal(64)
-        high    = Signal(64)
-        reason  = Signal(8)
-        bad     = Signal()
+        address  = Signal(64)
+        low      = Signal(64)
+        high     = Signal(64)
+        reason   = Signal(8)
+        bad      = Signal()
+        response = Signal()
+        owned    = Signal()  # by the endpoint whose get it answers
+        allowed  = Signal()
+        self.comb += [
+            response.eq(flag(sink.flags, "RESPONSE")),
+            owned.eq(lookup.owner == sink.context[log2_int(C.SLOTS):]),
+            allowed.eq(Mux(response,
+                ((lookup.rights & RIGHT.LOCAL_WRITE) != 0) & owned & expected.granted,
+                (lookup.rights & RIGHT.REMOTE_WRITE) != 0)),
+            expected.context.eq(sink.context),
+            expected.node.eq(sink.source),
+            expected.key.eq(sink.key),
+        ]
         self.comb += bad.eq((sink.levels != 0) & (sink.length != 0) & (
             (sink.block == 0) | (sink.count0 == 0) |
             ((sink.levels > 1) & (sink.count1 == 0)) | ((sink.levels > 2) & (sink.count2 == 0))))
@@ -53,6 +73,7 @@ class Admission(LiteXModule):
         fsm.act("LOOKUP",
             lookup.valid.eq(sink.valid),
             lookup.key.eq(sink.key),
+            expected.valid.eq(sink.valid),
             If(sink.valid, NextState("ANSWER"))
         )
         fsm.act("ANSWER",
@@ -61,7 +82,7 @@ class Admission(LiteXModule):
             NextValue(address, lookup.base + sink.offset),
             NextValue(reason, STATUS.OK),
             If(bad, NextValue(reason, STATUS.REMOTE_BAD_HEADER)),
-            If((lookup.rights & RIGHT.REMOTE_WRITE) == 0, NextValue(reason, STATUS.REMOTE_NOT_PERMITTED)),
+            If(~allowed, NextValue(reason, STATUS.REMOTE_NOT_PERMITTED)),
             If(~lookup.found, NextValue(reason, STATUS.REMOTE_BAD_KEY)),
             If(lookup.done, NextState("CONTEXT"))
         )
@@ -88,13 +109,13 @@ class Admission(LiteXModule):
             walk.skip.eq(Mux(sink.levels == 0, 0, sink.skip)),
             source.node.eq(sink.source),
             source.incarnation.eq(sink.incarnation),
-            source.incarnation.eq(sink.incarnation),
             source.psn.eq(sink.psn),
-            source.begin.eq((sink.flags & PACKET_FLAG.FIRST) != 0),
-            source.final.eq((sink.flags & PACKET_FLAG.LAST) != 0),
+            source.begin.eq(flag(sink.flags, "FIRST")),
+            source.final.eq(flag(sink.flags, "LAST")),
             source.alone.eq(sink.length == sink.notice_length),
-            source.notice.eq((sink.flags & PACKET_FLAG.NOTICE) != 0),
-            source.interrupt.eq((sink.flags & PACKET_FLAG.INTERRUPT) != 0),
+            source.notice.eq(flag(sink.flags, "NOTICE")),
+            source.interrupt.eq(flag(sink.flags, "INTERRUPT")),
+            source.response.eq(response),
             source.endpoint.eq(sink.notice_endpoint),
             source.value.eq(sink.notice),
             source.total.eq(sink.notice_length),
@@ -107,7 +128,7 @@ class Admission(LiteXModule):
 # Scatter ------------------------------------------------------------------------------------------
 
 class ScatterEngine(LiteXModule):
-    """Write the payload of deposit packets where they say, and report each when it has landed.
+    """Write the payload of lane BULK's packets where they say, and report each when it has landed.
 
     The bytes of a piece must all be here before its write starts, as the packet may be cut short in
     any block; the last piece waits until the packet is known to be good to its end. A packet that is
@@ -123,6 +144,7 @@ class ScatterEngine(LiteXModule):
     deposits    : Endpoint(deposit_layout), in    in the order of their payload
     payload     : Endpoint(payload_layout), in    a line with `error` has no bytes of worth
     lookup      : lookup_port(), to the region table
+    expected    : expected_port(), to the table of gets under way
     writes      : Endpoint(write_layout), out     the packet's last one with `mark`
     marked      : Signal(), in                    a write with `mark` was taken by the PHY
     max_payload : Signal(13), in                  bytes a write, a power of two
@@ -136,6 +158,7 @@ class ScatterEngine(LiteXModule):
         self.deposits    = stream.Endpoint(deposit_layout())
         self.payload     = payload = stream.Endpoint(payload_layout(data_width))
         self.lookup      = lookup_port()
+        self.expected    = expected_port()
         self.writes      = writes = stream.Endpoint(write_layout(data_width))
         self.marked      = Signal()
         self.max_payload = Signal(13)
@@ -152,11 +175,12 @@ class ScatterEngine(LiteXModule):
         self.walker    = walker    = Walker()
         self.admission = admission = Admission()
         self.packets   = packets   = stream.SyncFIFO(landing_layout() + [("length", 13)], 4)
-        self.landing   = landing   = Landing()
+        self.landing   = landing   = Landing(LANE.BULK)
         self.comb += [
             walker.max_piece.eq(self.max_payload),
             self.deposits.connect(admission.sink),
             admission.lookup.connect(self.lookup),
+            admission.expected.connect(self.expected),
             admission.walk.connect(walker.sink),
             admission.source.connect(packets.sink),
             landing.marked.eq(self.marked),

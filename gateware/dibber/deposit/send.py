@@ -11,80 +11,24 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, STATUS, WALK
 from dibber.layouts import (completion_layout, job_done_layout, job_layout, payload_layout, read_layout,
-    send_layout, slot_port)
+    send_layout)
 
+from dibber.deposit.epochs import Epochs, flow_of_layout
+from dibber.deposit.fetch import Fetch
 from dibber.deposit.gather import Gather
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.walker import Walker
 
-# Fetch --------------------------------------------------------------------------------------------
+# Command ------------------------------------------------------------------------------------------
 
-class Fetch(LiteXModule):
-    """Read the head of a command, up to the end of its source walk, from the slots.
+TRANSFERS = 4  # that may be under way at once
 
-    Attributes
-    ----------
-    port    : slot_port(data_width)
-    start   : Signal(), in    one cycle
-    slot    : Signal, in      slot number, counted over all endpoints; stable while the fetch goes on
-    done    : Signal(), out   one cycle, the words are there
-    command : Signal, out     the bytes fetched; `member` finds its way in them
-
-    Cycles: lines + 2, with a port that is always ready.
-    """
-    def __init__(self, data_width):
-        used  = COMMAND["source"].offset + COMMAND["source"].size
-        width = data_width//8
-        lines = -(-used//width)
-
-        self.port    = port = slot_port(data_width)
-        self.start   = Signal()
-        self.slot    = Signal(max=C.ENDPOINTS*C.SLOTS)
-        self.done    = Signal()
-        self.command = Signal(8*width*lines)
-
-        # # #
-
-        busy     = Signal()
-        asked    = Signal(max=lines)
-        answered = Signal(max=lines + 1)
-        accepted = Signal()
-        coming   = Signal(2)
-        self.comb += [
-            port.valid.eq(busy),
-            port.adr.eq(self.slot*(C.SLOT_BYTES//width) + asked),
-            accepted.eq(port.valid & port.ready),
-            self.done.eq(answered == lines),
-        ]
-        self.sync += [
-            coming.eq(Cat(accepted, coming[0])),
-            If(self.start, busy.eq(1)),
-            If(accepted,
-                asked.eq(asked + 1),
-                If(asked == lines - 1,
-                    asked.eq(0),
-                    busy.eq(0)
-                )
-            ),
-            If(self.done, answered.eq(0)),
-            If(coming[1],
-                answered.eq(answered + 1),
-                Case(answered, {n:
-                    self.command[8*width*n:8*width*(n + 1)].eq(port.dat_r) for n in range(lines)})
-            )
-        ]
-
-    def member(self, name, inner=None, index=0):
-        """A member of the command, or of a walk in it: a slice of `command`."""
-        outer  = COMMAND[name]
-        offset = outer.offset
-        size   = outer.size//outer.count
-        if inner is not None:
-            size    = WALK[inner].size//WALK[inner].count
-            offset += WALK[inner].offset
-        offset += size*index
-        return self.command[8*offset:8*(offset + size)]
+def source_member(fetch, name, index=0):
+    """A member of the command's source walk."""
+    member = WALK[name]
+    size   = member.size//member.count
+    return fetch.bytes(COMMAND["source"].offset + member.offset + index*size, size)
 
 # Send ---------------------------------------------------------------------------------------------
 
@@ -94,7 +38,13 @@ class SendEngine(LiteXModule):
     The slot belongs to a process that may write it at any time, so everything that the engine itself
     relies on is checked here, though the control program has checked it before: BAD_LEVELS, BAD_COUNT,
     BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED; the walker finds
-    BOUNDS. The next job is set up and its reads leave while the data of the one before is in flight.
+    BOUNDS. A `response` reads by the right REMOTE_READ from a region of any owner, all its packets are
+    flagged RESPONSE, and its last one is a notice. The next job is set up and its reads leave while the
+    data of the one before is in flight.
+
+    A job of another incarnation or epoch than its flow's is stale and ends as REWOUND: before its
+    first read when it still waits, else its walk ends where it is, and the reads in flight are
+    passed on to packets that nobody will send; the next job's reads leave behind them at once.
 
     Parameters
     ----------
@@ -104,6 +54,7 @@ class SendEngine(LiteXModule):
     Attributes
     ----------
     jobs          : Endpoint(job_layout), in
+    epochs        : Epochs                            `reset`, `rewind` and what goes with them are inputs
     slot          : slot_port(data_width)
     lookup        : lookup_port(), to the region table
     reads         : Endpoint(read_layout), out
@@ -115,7 +66,7 @@ class SendEngine(LiteXModule):
     extended_tags : Signal(), in
     pulses        : dict counter name -> Signal()
 
-    Cycles: 20 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`); 9 from the
+    Cycles: 18 from job to first read at 128 bits, 21 at 64, when `skip` is 0 (see `Skip`); 9 from the
     last completion of 8 bytes to their payload, 10 to the packet's entry in `packets`.
     """
     def __init__(self, data_width, **gather):
@@ -131,16 +82,23 @@ class SendEngine(LiteXModule):
 
         # # #
 
-        self.fetch      = fetch  = Fetch(data_width)
-        self.walker     = walker = Walker()
-        self.gather     = gather = Gather(data_width, **gather)
+        source_walk = COMMAND["source"].offset
+        self.fetch  = fetch = Fetch(data_width, [
+            (source_walk + WALK["key"].offset, source_walk + WALK["key"].offset + WALK["key"].size),
+            (source_walk, source_walk + WALK.size),
+            (COMMAND["flags"].offset, COMMAND["levels"].offset + 1)])
+        self.epochs     = epochs     = Epochs(3)
+        self.walker     = walker     = Walker()
+        self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
-        self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), 4)
+        self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), TRANSFERS)
+        self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
         self.slot       = fetch.port
         self.pulses     = gather.pulses
+        waiting, walked, cut = epochs.ports
         self.comb += [
             walker.max_piece.eq(self.max_request),
-            walker.abort.eq(gather.abort),
+            walker.abort.eq(gather.abort | walked.stale),
             walker.source.connect(gather.sink),
             gather.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
@@ -152,65 +110,97 @@ class SendEngine(LiteXModule):
             packetizer.done.connect(self.done),
         ]
 
-        # Command.
-        flags   = fetch.member("flags")
-        levels  = fetch.member("levels")
-        total   = jobs.length
-        key     = fetch.member("source", "key")
-        block   = fetch.member("source", "block")
-        offset  = fetch.member("source", "offset")
-        stride  = [Cat(fetch.member("source", "stride", 2*i), fetch.member("source", "stride", 2*i + 1))
-            for i in range(C.LEVELS)]
-        count   = [fetch.member("source", "count", i) for i in range(C.LEVELS)]
-        inner   = levels[:4]
-        outer   = levels[4:]
-
-        # Checks.
-        reason  = Signal(8)
-        status  = Signal(8)
-        address = Signal(64)
-        low     = Signal(64)
-        high    = Signal(64)
-        length  = Signal(32)
-        walk    = walker.sink
-        empty   = Signal()
+        # Who is stale: the job that is set up, the walk whose pieces leave, the transfer that is cut.
+        flow_fields = [name for name, _ in flow_of_layout()]
         self.comb += [
-            reason.eq(STATUS.OK),
-            If((total != 0) & (jobs.skip >= total),
-                reason.eq(STATUS.BAD_LENGTH)),
-            If((lookup.rights & RIGHT.LOCAL_READ) == 0,
-                reason.eq(STATUS.NOT_PERMITTED)),
-            If(lookup.owner != jobs.endpoint,
-                reason.eq(STATUS.NOT_OWNER)),
-            If(~lookup.found,
-                reason.eq(STATUS.BAD_KEY)),
-            If((total != 0) & (inner != 0) & ((block == 0) | (count[0] == 0) |
-                ((inner > 1) & (count[1] == 0)) | ((inner > 2) & (count[2] == 0))),
-                reason.eq(STATUS.BAD_COUNT)),
-            If((inner > C.LEVELS) | (outer > C.LEVELS),
-                reason.eq(STATUS.BAD_LEVELS)),
-            empty.eq(total == 0),
+            waiting.valid.eq(jobs.valid),
+            waiting.leave.eq(jobs.ready),
+            walked.valid.eq(walks.source.valid),
+            walked.leave.eq(walks.source.ready),
+            walks.source.ready.eq(walker.source.valid & walker.source.ready & walker.source.last),
+            *[getattr(waiting, name).eq(getattr(jobs, name)) for name in flow_fields],
+            *[getattr(walked, name).eq(getattr(walks.source, name)) for name in flow_fields],
+            *[getattr(walks.sink, name).eq(getattr(jobs, name)) for name in flow_fields],
+            *[getattr(cut, name).eq(getattr(packetizer.watch, name)) for name in flow_fields + ["valid", "leave"]],
+            packetizer.watch.stale.eq(cut.stale),
         ]
 
+        # Command.
+        flags  = fetch.bytes(COMMAND["flags"].offset, 1)
+        levels = fetch.bytes(COMMAND["levels"].offset, 1)
+        total  = jobs.length
+        block  = source_member(fetch, "block")
+        count  = [source_member(fetch, "count", i) for i in range(C.LEVELS)]
+        inner  = levels[:4]
+        outer  = levels[4:]
+
+        # Region: it is looked up while the rest of the slot is fetched, so that the answer is there before that.
+        found     = Signal()
+        owned     = Signal()
+        permitted = Signal()
+        low       = Signal(64)
+        size      = Signal(64)
+        high      = Signal(64)
+        address   = Signal(64)
+        self.comb += [
+            lookup.valid.eq(fetch.first),
+            lookup.key.eq(source_member(fetch, "key")),
+        ]
+        self.sync += [
+            If(lookup.done,
+                found.eq(lookup.found),
+                owned.eq((lookup.owner == jobs.endpoint) | jobs.response),
+                permitted.eq((lookup.rights & Mux(jobs.response, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
+                low.eq(lookup.base),
+                size.eq(lookup.length),
+            ),
+            high.eq(low + size),
+            address.eq(low + source_member(fetch, "offset")),
+        ]
+
+        # Checks: what they compare in one cycle, what follows from it in the next.
+        length   = Signal(32)
+        empty    = Signal()
+        too_far  = Signal()
+        no_level = Signal()
+        zero     = Signal()
+        status   = Signal(8)
+        self.sync += [
+            length.eq(total - jobs.skip),
+            empty.eq(total == 0),
+            too_far.eq(jobs.skip >= total),
+            no_level.eq((inner > C.LEVELS) | (outer > C.LEVELS)),
+            zero.eq((inner != 0) & ((block == 0) | (count[0] == 0) |
+                ((inner > 1) & (count[1] == 0)) | ((inner > 2) & (count[2] == 0)))),
+        ]
+
+        walk = walker.sink
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             fetch.start.eq(jobs.valid),
             If(jobs.valid, NextState("FETCH"))
         )
         fsm.act("FETCH",
-            If(fetch.done, NextState("LOOKUP"))
+            If(fetch.done, NextState("JUDGE"))
         )
-        fsm.act("LOOKUP",
-            lookup.valid.eq(1),
-            NextState("ANSWER")
-        )
-        fsm.act("ANSWER",
-            NextValue(low, lookup.base),
-            NextValue(high, lookup.base + lookup.length),
-            NextValue(address, lookup.base + offset),
-            NextValue(length, total - jobs.skip),
-            NextValue(status, reason),
-            If(lookup.done, NextState("TRANSFER"))
+        fsm.act("JUDGE",
+            NextValue(status, STATUS.OK),
+            If(waiting.stale,
+                NextValue(status, STATUS.REWOUND)
+            ).Elif(no_level,
+                NextValue(status, STATUS.BAD_LEVELS)
+            ).Elif(zero & ~empty,
+                NextValue(status, STATUS.BAD_COUNT)
+            ).Elif(~found,
+                NextValue(status, STATUS.BAD_KEY)
+            ).Elif(~owned,
+                NextValue(status, STATUS.NOT_OWNER)
+            ).Elif(~permitted,
+                NextValue(status, STATUS.NOT_PERMITTED)
+            ).Elif(too_far & ~empty,
+                NextValue(status, STATUS.BAD_LENGTH)
+            ),
+            NextState("TRANSFER")
         )
         fsm.act("TRANSFER",
             transfers.sink.valid.eq(1),
@@ -224,15 +214,16 @@ class SendEngine(LiteXModule):
             )
         )
         fsm.act("WALK",
-            walk.valid.eq(1),
-            If(walk.ready,
+            walk.valid.eq(walks.sink.ready),
+            If(walk.valid & walk.ready,
+                walks.sink.valid.eq(1),
                 jobs.ready.eq(1),
                 NextState("IDLE")
             )
         )
         self.comb += [
             fetch.slot.eq(Cat(jobs.slot[:log2_int(C.SLOTS)], jobs.endpoint)),
-            lookup.key.eq(key),
+            walks.sink.last.eq(1),
             walk.last.eq(1),
             walk.address.eq(address),
             walk.low.eq(low),
@@ -241,21 +232,20 @@ class SendEngine(LiteXModule):
             walk.levels.eq(inner),
             walk.length.eq(length),
             walk.skip.eq(jobs.skip),
-            *[getattr(walk, f"stride{i}").eq(stride[i]) for i in range(C.LEVELS)],
+            *[getattr(walk, f"stride{i}").eq(Cat(source_member(fetch, "stride", 2*i),
+                source_member(fetch, "stride", 2*i + 1))) for i in range(C.LEVELS)],
             *[getattr(walk, f"count{i}").eq(count[i]) for i in range(C.LEVELS)],
 
-            transfers.sink.node.eq(jobs.node),
-            transfers.sink.incarnation.eq(jobs.incarnation),
-            transfers.sink.psn.eq(jobs.psn),
+            jobs.connect(transfers.sink, keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
+                "skip", "response", "message"}),
+            transfers.sink.last.eq(1),
             transfers.sink.levels.eq(outer),
-            transfers.sink.endpoint.eq(jobs.endpoint),
-            transfers.sink.slot.eq(jobs.slot),
-            transfers.sink.tag.eq(jobs.tag),
-            transfers.sink.skip.eq(jobs.skip),
             transfers.sink.length.eq(Mux(empty, 0, length)),
             transfers.sink.status.eq(status),
             # The control program knows these two bits by names of its own.
-            If((flags & FLAG.NOTICE) != 0,
+            If(jobs.response,
+                transfers.sink.flags.eq(PACKET_FLAG.NOTICE)
+            ).Elif((flags & FLAG.NOTICE) != 0,
                 transfers.sink.flags.eq(PACKET_FLAG.NOTICE),
                 If((flags & FLAG.INTERRUPT) != 0,
                     transfers.sink.flags.eq(PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT)

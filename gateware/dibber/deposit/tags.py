@@ -9,6 +9,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+UNEXTENDED = 24  # tags for hosts that do not enable extended ones; of the 32 there are, the others are other readers'
+
 # Tags ---------------------------------------------------------------------------------------------
 
 class Tags(LiteXModule):
@@ -30,7 +32,7 @@ class Tags(LiteXModule):
 
     Attributes
     ----------
-    extended : Signal(), in    tags above 31 may be used (PCIe: extended tag field enabled)
+    extended : Signal(), in    tags from UNEXTENDED on may be used (PCIe: extended tag field enabled)
     source   : Endpoint([("tag", 8)]), out    next free tag; taking it starts its age
     busy     : Signal(tags), out    in flight or in quarantine
     expired  : Signal(tags), out    in quarantine
@@ -66,11 +68,11 @@ class Tags(LiteXModule):
         # Free tags: those that every host takes, and those for hosts that enable extended tags.
         free   = Signal()   # a tag comes back
         which  = Signal(8)
-        low    = min(tags, 32)
+        low    = min(tags, UNEXTENDED)
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
         for first, count in groups:
-            fifo  = stream.SyncFIFO([("tag", 8)], count)
+            fifo  = stream.SyncFIFO([("tag", 8)], max(count, 2))
             fill  = Signal(max=count + 1)
             fresh = Signal()
             self.submodules += fifo
@@ -95,7 +97,7 @@ class Tags(LiteXModule):
             self.comb += fifos[0].source.connect(source)
 
         # Ages. The stamp read belongs to the request in flight only if the tag was busy by then.
-        stamps = Memory(len(now), tags)
+        stamps = Memory(len(now), max(tags, 2))
         stamp  = stamps.get_port(write_capable=True)
         look   = stamps.get_port(mode=READ_FIRST)
         self.specials += stamps, stamp, look

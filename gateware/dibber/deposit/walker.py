@@ -178,35 +178,40 @@ class Walker(LiteXModule):
         free    = Signal()
         emit    = Signal()
         leave   = Signal()
+        drop    = Signal()  # an error piece has just left: so goes the rest of its walk
         cancel  = Signal()
         absorb  = Signal()
         load    = Signal()
         self.comb += [
             closed.eq(final | (run.valid & ~run.joined)),
             split.eq(rest > whole),
-            beyond.eq(Mux(split, room, rest) > left),
+            # Side by side: neither comparison waits for the other.
+            beyond.eq(Mux(split, room > left, rest > left)),
             # Once a last piece waits at the source this stage is in the next transfer.
             abort.eq(self.abort & ~(source.valid & source.last)),
             error.eq(~inside | beyond | abort),
             free.eq(~source.valid | source.ready),
-            emit.eq(valid & free & (split | closed | abort)),
+            emit.eq(valid & ~drop & free & (split | closed | abort)),
             leave.eq(emit & (~split | error)),
-            cancel.eq(emit & error & ~final),
-            absorb.eq(run.valid & run.joined & ~cancel),
-            load.eq(run.valid & ~run.joined & (~valid | (leave & ~cancel))),
+            # `error` is late: a run that is taken in its cycle may be of the walk that ends. If it was the
+            # walk's last one, `final` tells, and the nest is in the next walk.
+            cancel.eq(drop & ~final),
+            absorb.eq(run.valid & run.joined & ~drop),
+            load.eq(run.valid & ~run.joined & ~drop & (~valid | (emit & ~split))),
             self.nest.cancel.eq(cancel),
             run.ready.eq(absorb | load | cancel),
         ]
         self.sync += [
-            If(leave, valid.eq(0)),
-            If(emit & split,
+            drop.eq(emit & error & ~final),
+            If(leave | drop, valid.eq(0)),
+            If(valid & free & split,
                 # The next multiple of max_piece; pieces are aligned from there on.
                 address.eq((address | (self.max_piece - 1)) + 1),
                 left.eq(left - room),
                 room.eq(self.max_piece),
                 whole.eq(self.max_piece),
             ),
-            rest.eq(rest - Mux(emit & split, room, 0) + Mux(absorb, run.length, 0)),
+            rest.eq(Mux(valid & free & split, rest - room, rest) + Mux(absorb, run.length, 0)),
             If(absorb, final.eq(run.last)),
             If(load,
                 valid.eq(1),

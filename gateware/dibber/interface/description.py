@@ -369,7 +369,8 @@ SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM
     Member("timeouts",   "u32", "transfers that timed out"),
     Member("overruns",   "u32", "events lost to full queues"),
     Member("interrupts", "u32", "interrupts raised"),
-    Member("reserved",   "u32", "0", count=944),
+    Member("strays",     "u32", "messages dropped: nothing here answers to them"),
+    Member("reserved",   "u32", "0", count=943),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
     known=(TRACE_ENTRY, HANDLER, TRAP))

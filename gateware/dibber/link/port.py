@@ -7,19 +7,29 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.link.framing import LinkReceiver, LinkTransmitter
+from dibber.link.peer import LinkPeer, RoundTrip
+from dibber.link.receive import LinkReceiver
 from dibber.link.slack import SlackBuffer
 from dibber.link.symbols import HEAR_BIT
-from dibber.link.training import LinkTraining
+from dibber.link.training import LinkDiagnosis, LinkTraining
+from dibber.link.transmit import LinkTransmitter
 from dibber.packet.pulses import Pulses
+
+# Depths of the slack buffers by channel. Whatever stands above the high mark is for what comes after STOP,
+# and only what is below it keeps the packet layer busy until words come again after GO. BULK, which goes
+# at the rate of the link, has 384 words of that: 192 are left when it says GO, more than 50 m of cable take
+# to bring the next one. The others have packets of 48 words at most, and EXPRESS room for two of them
+# before it says STOP. CONTROL is always sunk and stays empty. 256 is the least that the buffer can be; one
+# of up to 512 words is one block RAM of the ECP5.
+SLACK_WORDS = (256, 256, 512, 256)
 
 class LinkPort(LiteXModule):
     """Framing, flow control, slack and training of one port.
 
     Parameters
     ----------
-    channels    : number of virtual channels, up to 4
-    slack_words : depth of each channel's slack buffer
+    channels    : number of virtual channels, 2 to 4
+    slack_words : depth of the slack buffers: for each channel, or one for all
 
     Attributes
     ----------
@@ -28,15 +38,28 @@ class LinkPort(LiteXModule):
     sinks     : list of Endpoint(word_layout), in    packets to send, by channel
     sources   : list of Endpoint(word_layout), out   packets received, by channel
     signal    : Signal(), in          the transceiver sees a signal
+    test      : Signal(), in          be in TEST: no packets
+    retrain   : Signal(), in          pulse: go DOWN and train again; nothing above is reset
     state     : Signal(4), out        enum link_state
+    reason    : Signal(4), out        enum link_reason
+    up        : Signal(), out         the state is UP
     stopped   : Signal(channels), out channels that the other end stopped
+    nonce     : Signal(16), in        told to the other end; our own heard is a loopback, unless it is 0
+    peer      : Signal(16), out       the other end's
+    peer_known: Signal(), out         it has been heard since the state was DOWN
+    ping      : Signal(), in          pulse: measure `round_trip`
+    round_trip: Signal(32), out       cycles through both transceivers and the cable, there and back; see
+                                      RoundTrip for what is taken off. 0 from `ping` until it is known
+    slack_high: list of Signal(8), out  highest levels since the state became UP, in units of 4 words
     counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, while not DOWN),
-                SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, LINK_LOST
+                SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
+                LINK_TRAINED, LINK_LOST, WORDS_RECEIVED
 
-    Cycles: 1 from `sinks` to `serial_tx`; 4 from a word and its successor on `serial_rx` to `sources`.
+    Cycles: 1 from `sinks` to `serial_tx`; 4 from a word's successor on `serial_rx` to `sources`.
     """
-    def __init__(self, channels=2, slack_words=512):
-        assert channels <= 4
+    def __init__(self, channels=4, slack_words=SLACK_WORDS):
+        depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]
+        assert max(depths) < 1024
         self.signal  = Signal()
         self.stopped = Signal(channels)
 
@@ -45,22 +68,32 @@ class LinkPort(LiteXModule):
         self.transmitter = transmitter = LinkTransmitter(channels)
         self.receiver    = receiver    = LinkReceiver(channels)
         self.training    = training    = LinkTraining()
-        slack = [SlackBuffer(slack_words) for _ in range(channels)]
+        self.diagnosis   = diagnosis   = LinkDiagnosis()
+        self.peering     = peering     = LinkPeer()
+        self.measure     = measure     = RoundTrip()
+        slack = [SlackBuffer(words) for words in depths]
         for n, buffer in enumerate(slack):
             self.add_module(f"slack{n}", buffer)
 
-        self.serial_tx = transmitter.source
-        self.serial_rx = receiver.sink
-        self.sinks     = transmitter.sinks
-        self.sources   = [buffer.source for buffer in slack]
-        self.state     = training.state
+        self.serial_tx  = transmitter.source
+        self.serial_rx  = receiver.sink
+        self.sinks      = transmitter.sinks
+        self.sources    = [buffer.source for buffer in slack]
+        self.test       = training.test
+        self.retrain    = training.retrain
+        self.state      = training.state
+        self.reason     = diagnosis.reason
+        self.up         = training.up
+        self.nonce      = peering.nonce
+        self.peer       = peering.peer
+        self.peer_known = peering.peer_known
+        self.ping       = measure.start
+        self.round_trip = measure.round_trip
 
+        # Packets ----------------------------------------------------------------------------------
+        words = receiver.decoder
         stops = Cat(*[buffer.stop for buffer in slack])
         self.comb += [
-            training.signal.eq(self.signal),
-            training.heard.eq(receiver.heard),
-            training.flow.eq(receiver.flow),
-            receiver.hunt.eq(training.hunt),
             receiver.up.eq(training.up),
             transmitter.up.eq(training.up),
             transmitter.go.eq(~self.stopped),
@@ -71,22 +104,73 @@ class LinkPort(LiteXModule):
         ]
 
         # What the other end told last; without a link, nothing goes.
-        before = Signal(channels)
-        self.sync += [
-            If(receiver.heard, self.stopped.eq(receiver.flow[:channels])),
-            before.eq(stops),
+        self.sync += If(words.is_flow, self.stopped.eq(words.data[8:8 + channels]))
+
+        # Training ---------------------------------------------------------------------------------
+        self.comb += [
+            training.signal.eq(self.signal),
+            training.heard.eq(words.is_flow),
+            training.flow.eq(words.data[8:16]),
+            training.told.eq(transmitter.told),
+            training.known.eq(peering.peer_known & ~peering.loopback),
+            words.hunt.eq(training.hunt),
+            diagnosis.state.eq(training.state),
+            diagnosis.signal.eq(self.signal),
+            diagnosis.loopback.eq(peering.loopback),
+            diagnosis.silenced.eq(training.silenced),
+            diagnosis.retrain.eq(training.retrain),
+            diagnosis.word.eq(words.valid),
+            diagnosis.faulty.eq(words.code_error | words.disparity_error),
+            diagnosis.inverted.eq(words.inverted),
         ]
-        told   = [receiver.heard & receiver.flow[n] & ~self.stopped[n] for n in range(channels)]
-        rising = [buffer.stop & ~before[n] for n, buffer in enumerate(slack)]
+
+        # The Other End ----------------------------------------------------------------------------
+        self.comb += [
+            transmitter.nonce.eq(self.nonce),
+            peering.heard.eq(words.is_nonce),
+            peering.said.eq(words.data[8:24]),
+            peering.forget.eq(training.hunt),
+            measure.heard_ping.eq(words.is_ping),
+            measure.heard_pong.eq(words.is_pong),
+            measure.number.eq(words.data[8:16]),
+            measure.ping.connect(transmitter.ping),
+            measure.pong.connect(transmitter.pong),
+        ]
+
+        # Counters ---------------------------------------------------------------------------------
+        heeded    = Signal()  # words are expected to be good
+        before    = Signal(channels)
+        rising    = Signal(channels)
+        told      = Signal(channels)
+        overflows = Signal(channels)
+        trained   = Signal()
+        self.comb += heeded.eq(~training.hunt)
+        self.sync += [
+            before.eq(stops),
+            rising.eq(stops & ~before),
+            told.eq(Mux(words.is_flow, words.data[8:8 + channels] & ~self.stopped, 0)),
+            overflows.eq(Cat(*[buffer.overflow for buffer in slack])),
+            trained.eq(training.trained),
+        ]
+        self.slack_high = []
+        for n, buffer in enumerate(slack):
+            high  = Signal(10)
+            units = Signal(8, name=f"slack_high{n}")
+            self.comb += units.eq(high[2:])
+            self.sync += If(trained | (buffer.level > high), high.eq(buffer.level))
+            self.slack_high.append(units)
         self.stops_sent     = Pulses(*rising)
         self.stops_received = Pulses(*told)
-        self.overflow       = Pulses(*[buffer.overflow for buffer in slack])
+        self.overflow       = Pulses(*overflows)
         self.counters = {
-            "CODE_ERRORS":      receiver.code_error,
-            "DISPARITY_ERRORS": receiver.disparity_error,
+            "CODE_ERRORS":      words.code_error & heeded,
+            "DISPARITY_ERRORS": words.disparity_error & heeded,
             "SLACK_OVERFLOW":   self.overflow.pulse,
             "STOPS_SENT":       self.stops_sent.pulse,
             "STOPS_RECEIVED":   self.stops_received.pulse,
             "STOPPED_CYCLES":   transmitter.waits,
+            "STOPPING_CYCLES":  training.up & (transmitter.told[:channels] != 0),
+            "LINK_TRAINED":     training.trained,
             "LINK_LOST":        training.lost,
+            "WORDS_RECEIVED":   words.valid & heeded,
         }

@@ -30,6 +30,7 @@ class SlackBuffer(LiteXModule):
     source   : Endpoint(word_layout), out
     stop     : Signal(), out
     overflow : Signal(), out  one cycle for each packet dropped
+    level    : Signal(), out  words that are held
 
     Cycles: 2 from sink to source.
     """
@@ -39,6 +40,7 @@ class SlackBuffer(LiteXModule):
         self.source   = source = stream.Endpoint(word_layout())
         self.stop     = Signal()
         self.overflow = Signal()
+        self.level    = Signal(max=words + 2)
 
         # # #
 
@@ -50,6 +52,7 @@ class SlackBuffer(LiteXModule):
         dropping = Signal()
         self.comb += [
             sink.ready.eq(1),
+            self.level.eq(fifo.level),
             room.eq(fifo.level < words - 1),
             self.overflow.eq(sink.valid & ~dropping & ~room),
             fifo.sink.valid.eq(sink.valid & ~dropping & (room | ~sink.first)),

@@ -3,34 +3,68 @@
 
 """The words of control symbols, docs/design.md, section 3. The first symbol stands in bits 7:0."""
 
+from functools import reduce
+from operator import xor
+
 from migen import *
 
-from dibber.packet.crc import crc8
+from dibber.packet.crc import crc8_byte
 
 K_COMMA   = 0xbc  # K28.5: the only one of ours that has the comma, so a receiver can align on it
 K_START   = 0xfb  # K27.7
+K_RESUME  = 0xf7  # K23.7
 K_END     = 0xfd  # K29.7
 K_END_BAD = 0xfe  # K30.7
+K_NONCE   = 0x1c  # K28.0
+K_PING    = 0x5c  # K28.2
+K_PONG    = 0x7c  # K28.3
+
 FLOW_FILL = 0xb5  # D21.5: an edge at every bit, which keeps the clock recovery fed
+# K28.5 is itself when its bits are inverted, D21.5 becomes D10.2: how an inverted pair shows.
+FLOW_FILL_INVERTED = 0x4a
 
 FIRST_IS_K = 0b0001  # `k` flags of every control word
 
 # A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession, so that
-# a lost STOP is made good within the slack buffer's headroom, and then at least this often.
+# a lost STOP is made good within the slack buffer's headroom, and then at least this often. Every
+# FLOW_PAIRS-th of the latter comes as a pair.
 FLOW_PERIOD_WORDS = 256
 FLOW_REPEATS      = 3
 FLOW_REPEAT_WORDS = 16
+FLOW_PAIRS        = 4
 
-# A link on which no flow word was seen for so long is down.
+# At most so often while UP, and only where nothing else is to be sent; and so often before.
+NONCE_PERIOD_WORDS = 1024
+NONCE_TRAIN_WORDS  = 16
+
+# A link on which no flow word was seen for so many cycles is down.
 SILENCE_WORDS     = 4096
 
 HEAR_BIT = 7  # of the flow symbol: "I hear you"
+
+# Words --------------------------------------------------------------------------------------------
+
+def start_word(channel):
+    """A start word without prefix, as a number."""
+    return K_START | channel << 8 | crc8_byte(channel) << 16
+
+def resume_word(channel):
+    return K_RESUME | channel << 8 | crc8_byte(channel) << 16
 
 def flow_word(flow):
     """Expression of a flow word; `flow` has 8 bits."""
     return Cat(Constant(K_COMMA, 8), flow, ~flow[:8], Constant(FLOW_FILL, 8))
 
-def start_word(channel):
-    """Expression of a start word without prefix; `channel` has 2 bits."""
-    kind   = Signal(8)
-    return Cat(Constant(K_START, 8), kind, crc8(kind), Constant(0, 8)), kind.eq(channel)
+def nonce_crc(nonce):
+    """Expression of the CRC-8 of a nonce's two bytes; linear, so each bit contributes a constant."""
+    terms = [crc8_byte(crc8_byte(1 << i)) for i in range(8)] + [crc8_byte(1 << i) for i in range(8)]
+    return reduce(xor, [Mux(nonce[i], Constant(term, 8), 0) for i, term in enumerate(terms)])
+
+def nonce_word(nonce):
+    return Cat(Constant(K_NONCE, 8), nonce, nonce_crc(nonce))
+
+def ping_word(number):
+    return Cat(Constant(K_PING, 8), number, ~number[:8], Constant(0, 8))
+
+def pong_word(number):
+    return Cat(Constant(K_PONG, 8), number, ~number[:8], Constant(0, 8))

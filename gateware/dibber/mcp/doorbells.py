@@ -30,7 +30,7 @@ class EndpointPages(LiteXModule):
     Attributes
     ----------
     port        : line_port(data_width)       the window, from the first endpoint's first page
-    slots       : line_port(data_width), out  to `CommandSlots.port`
+    slots       : line_port(data_width), out  to `Slots.port`
     producer    : list of Signal(32), out     COMMAND_PRODUCER of each endpoint
     cq_consumer : list of Signal(32), out
     eq_consumer : list of Signal(32), out

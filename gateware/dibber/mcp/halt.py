@@ -49,29 +49,29 @@ class Halt(LiteXModule):
     """What happens when MCP_CONTROL.run changes.
 
     Without `run` the processor and the sending engines are reset, and every entry of the region table
-    is emptied before they may start again: nothing that was granted to the last program is granted to
-    the next. The receiving engine keeps going, because others depend on it. It ends the packets that
-    it has begun, refuses those that find no region any more, and keeps the expected sequence numbers:
-    without them a late duplicate would be executed.
+    and of the table of gets under way is emptied before they may start again: nothing that was granted to
+    the last program is granted to the next. The inbox is emptied, too. The receiving engine keeps going,
+    because others depend on it. It ends the packets that it has begun, refuses those that find no region
+    any more, and keeps the expected sequence numbers: without them a late duplicate would be executed.
 
     Parameters
     ----------
-    regions : entries of the region table
+    entries : of the largest table, a power of two; the low bits of `index` are those of a smaller one
 
     Attributes
     ----------
     run   : Signal(), in    MCP_CONTROL.run
     reset : Signal(), out   of the processor, its registers, the doorbells and the sending engines
-    clear : Signal(), out   empty entry `index` of the region table
+    clear : Signal(), out   empty entry `index` of each table
     index : Signal, out
 
-    After power-up everything is halted. A halt takes `regions` cycles at least, however short `run` was 0.
+    After power-up everything is halted. A halt takes `entries` cycles at least, however short `run` was 0.
     """
-    def __init__(self, regions):
+    def __init__(self, entries):
         self.run   = Signal()
         self.reset = Signal()
         self.clear = Signal()
-        self.index = index = Signal(max=regions)
+        self.index = index = Signal(max=entries)
 
         # # #
 
@@ -80,7 +80,7 @@ class Halt(LiteXModule):
             self.reset.eq(1),
             self.clear.eq(1),
             NextValue(index, index + 1),
-            If(index == regions - 1,
+            If(index == entries - 1,
                 NextValue(index, 0),
                 NextState("HALTED")
             )

@@ -67,9 +67,12 @@ class HostRegisters(LiteXModule):
     mcp_state    : Signal(8), in
     mcp_identity : Signal(32), in
     max_payload, max_request : Signal(16), in   bytes
-    link_state   : Signal(4), in     enum link_state
-    link_signal  : Signal(), in
-    link_stopped : Signal(3), in
+    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`, `prbs` (found), `peer`,
+                                     `peer_known`, `round_trip`, `prbs_words`, `prbs_errors`, `slack_high`
+    link_control : Record, out       the fields of LINK_CONTROL
+    link_test    : Signal(), out     any of them
+    link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
+    link_nonce   : Signal(16), out
     """
     def __init__(self, data_width, clock_hz, counters):
         self.cycles       = Signal(64)
@@ -79,9 +82,13 @@ class HostRegisters(LiteXModule):
         self.mcp_identity = Signal(32)
         self.max_payload  = Signal(16)
         self.max_request  = Signal(16)
-        self.link_state   = Signal(4)
-        self.link_signal  = Signal()
-        self.link_stopped = Signal(3)
+        self.link         = Record([
+            ("state", 4), ("reason", 4), ("signal", 1), ("stopped", 4), ("prbs", 1), ("peer", 16), ("peer_known", 1),
+            ("round_trip", 32), ("prbs_words", 32), ("prbs_errors", 32), ("slack_high", 32)])
+        self.link_control = Record([(f.name, f.bits) for f in HOST["LINK_CONTROL"].fields])
+        self.link_test    = Signal()
+        self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])
+        self.link_nonce   = Signal(16)
 
         # # #
 
@@ -110,7 +117,6 @@ class HostRegisters(LiteXModule):
         # Control ----------------------------------------------------------------------------------
 
         pcie = bank.fields(HOST, "PCIE_STATUS")
-        link = bank.fields(HOST, "LINK_STATUS")
         self.comb += [
             self.run.eq(storage["MCP_CONTROL"][0]),
             self.node_id.eq(storage["NODE_ID"]),
@@ -118,9 +124,25 @@ class HostRegisters(LiteXModule):
             status["MCP_IDENTITY"][0].eq(Mux(self.run, self.mcp_identity, 0)),
             pcie["max_payload"].eq(self.max_payload),
             pcie["max_request"].eq(self.max_request),
-            link["state"].eq(self.link_state),
-            link["signal"].eq(self.link_signal),
-            link["stopped"].eq(self.link_stopped),
+        ]
+
+        # Link -------------------------------------------------------------------------------------
+
+        shown   = bank.fields(HOST, "LINK_STATUS")
+        control = bank.fields(HOST, "LINK_CONTROL")
+        command = bank.fields(HOST, "LINK_COMMAND")
+        self.comb += [
+            *[field.eq(getattr(self.link, name)) for name, field in shown.items()],
+            status["LINK_PEER"][0].eq(Cat(self.link.peer, self.link.peer_known)),
+            status["LINK_ROUND_TRIP"][0].eq(self.link.round_trip),
+            status["LINK_PRBS_WORDS"][0].eq(self.link.prbs_words),
+            status["LINK_PRBS_ERRORS"][0].eq(self.link.prbs_errors),
+            status["LINK_SLACK_HIGH"][0].eq(self.link.slack_high),
+            *[getattr(self.link_control, name).eq(field) for name, field in control.items()],
+            self.link_test.eq(self.link_control.raw_bits() != 0),
+            *[getattr(self.link_command, name).eq(bank.strobe["LINK_COMMAND"][0] & field)
+                for name, field in command.items()],
+            self.link_nonce.eq(storage["LINK_NONCE"]),
         ]
 
         # Clock ------------------------------------------------------------------------------------

@@ -12,8 +12,16 @@ from litex.soc.interconnect import wishbone
 
 from dibber.interface.description import C
 from dibber.interface.registers import line_port
-from dibber.layouts import slot_port
+from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp.sram import SharedSRAM
+
+# Slot Window --------------------------------------------------------------------------------------
+
+SLOT_WINDOW_BITS = 14  # of a word address: 64 KiB, the sets and room behind them
+
+def slot_set(adr):
+    """The set of slots that the word address `adr` in the window lies in."""
+    return adr[log2_int(C.SLOTS*C.SLOT_BYTES//4):SLOT_WINDOW_BITS]
 
 # Bridges ------------------------------------------------------------------------------------------
 
@@ -45,31 +53,41 @@ class RegisterBridge(LiteXModule):
         ]
 
 class SlotBridge(LiteXModule):
-    """Wishbone loads from the command slots; stores are ignored.
+    """Wishbone loads from the slots of all sets, and stores of whole words into the OUTBOX; other stores are ignored.
 
     Attributes
     ----------
-    bus    : wishbone.Interface, in
+    bus    : wishbone.Interface, in             word 0 of set 0 at a multiple of 64 KiB
     reader : slot_port(data_width), out
+    writer : slot_write_port(data_width), out
 
-    Cycles: a load takes 3, and what the other readers of the slots make it wait.
+    Cycles: a load takes 3, a store 1, and what the other clients of the slots make them wait.
     """
     def __init__(self, data_width):
         self.bus    = bus    = wishbone.Interface(data_width=32, adr_width=30)
         self.reader = reader = slot_port(data_width)
+        self.writer = writer = slot_write_port(data_width)
 
         # # #
 
         request   = bus.cyc & bus.stb
         waiting   = Signal(2)
         words     = data_width//32
-        word_bits = words.bit_length() - 1
+        word_bits = log2_int(words)
+        lane      = bus.adr[:word_bits]
+        line      = bus.adr[word_bits:SLOT_WINDOW_BITS]
+        outbox    = Signal()
         self.sync += waiting.eq(Cat(reader.valid & reader.ready, waiting[0]))
         self.comb += [
+            outbox.eq((slot_set(bus.adr) == C.OUTBOX) & (bus.sel == 0xf)),
             reader.valid.eq(request & ~bus.we & (waiting == 0)),
-            reader.adr.eq(bus.adr[word_bits:]),
-            bus.dat_r.eq(Array(reader.dat_r[32*n:32*n + 32] for n in range(words))[bus.adr[:word_bits]]),
-            bus.ack.eq(request & (bus.we | waiting[1])),
+            reader.adr.eq(line),
+            bus.dat_r.eq(Array(reader.dat_r[32*n:32*n + 32] for n in range(words))[lane]),
+            writer.valid.eq(request & bus.we & outbox),
+            writer.adr.eq(line),
+            writer.dat_w.eq(Replicate(bus.dat_w, words)),
+            Case(lane, {n: writer.be.eq(0xf << 4*n) for n in range(words)}),
+            bus.ack.eq(request & Mux(bus.we, ~outbox | writer.ready, waiting[1])),
         ]
 
 # Decoder ------------------------------------------------------------------------------------------
@@ -122,7 +140,8 @@ class Processor(LiteXModule):
     reset     : Signal(), in             holds the processor at address 0, its caches empty
     firmware  : line_port(data_width)    the host's window on the SRAM
     registers : line_port(32), out       at MCP_REGISTER_BASE
-    reader    : slot_port(data_width), out   of the command slots, at MCP_SLOT_BASE
+    reader    : slot_port(data_width), out         of the slots, at MCP_SLOT_BASE
+    writer    : slot_write_port(data_width), out   of those of the OUTBOX
     """
     def __init__(self, platform, data_width):
         self.reset = Signal()
@@ -137,6 +156,7 @@ class Processor(LiteXModule):
         self.firmware  = self.sram.port
         self.registers = self.bridge.port
         self.reader    = self.slots.reader
+        self.writer    = self.slots.writer
         self.comb += cpu.reset.eq(self.reset)
 
         # Address Map ------------------------------------------------------------------------------
@@ -149,7 +169,8 @@ class Processor(LiteXModule):
 
         sram      = within(0, C.SRAM_SIZE)
         registers = within(C.MCP_REGISTER_BASE, 0x1000)
-        slots     = within(C.MCP_SLOT_BASE, C.ENDPOINTS*C.SLOTS*C.SLOT_BYTES)
+        window    = within(C.MCP_SLOT_BASE, 4 << SLOT_WINDOW_BITS)
+        slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)
         self.decoder = Decoder(cpu.dbus, [
             (sram,      self.sram.dbus),
             (registers, self.bridge.bus),

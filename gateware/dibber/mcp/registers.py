@@ -9,23 +9,26 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.deposit.atomic import atomic_done_layout
 from dibber.interface.description import C, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import arrival_layout, job_done_layout, job_layout, post_layout
-from dibber.packet.flow import flow_reset_layout, refusal_layout
+from dibber.layouts import arrival_layout, express_layout, job_done_layout, job_layout, post_layout
+from dibber.mcp.arrivals import inbox_free_layout
+from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 
 # Queues -------------------------------------------------------------------------------------------
 
 JOBS     = 8   # send jobs that may wait
 RESULTS  = 16  # job ends, refusals and arrivals that may wait for the control program
+FLOWS    = C.LANES*C.NODES
 
 # MCP Registers ------------------------------------------------------------------------------------
 
 class ControlRegisters(LiteXModule):
     """Bank `mcp`: event bits, the clock, and a queue in front of or behind each engine.
 
-    The program looks at JOB_SPACE and POST_SPACE before it queues; what it queues without space is
-    lost. A full queue of results makes its engine wait, as far back as the link's STOP.
+    The program looks at JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues; what it queues without
+    space is lost. A full queue of results makes its engine wait, as far back as the link's STOP.
 
     Parameters
     ----------
@@ -37,34 +40,52 @@ class ControlRegisters(LiteXModule):
     Attributes
     ----------
     port       : line_port(32)                        the processor's
+    link_up    : Signal(), in
     jobs       : Endpoint(job_layout), out            to the send engine
     job_done   : Endpoint(job_done_layout), in
+    express    : Endpoint(express_layout), out        to the packet layer's queue; `ready` is ignored
+    express_space : Signal(8), in                     room in that queue
     refusals   : Endpoint(refusal_layout), in
     arrivals   : Endpoint(arrival_layout), in
     posts      : Endpoint(post_layout), out           to the host side's queue; `ready` is ignored
     post_space : Signal(8), in                        room in that queue
-    acked      : list of Signal(16), in               the last PSN acknowledged by each node
-    changed    : Signal(NODES), in                    pulses: `acked` of this node moved
+    acked      : list of Signal(16), in               the last PSN acknowledged of each flow
+    changed    : Signal(FLOWS), in                    pulses: `acked` of this flow moved
+    naked      : Signal(FLOWS), in                    pulses: a packet of this flow is missing
     flow_reset : Record(flow_reset_layout), out
+    flow_rewind : Record(flow_rewind_layout), out
+    inbox_free : Record(inbox_free_layout), out
+    expect     : Record, out                          `we` for one cycle: the entry for `context`
+    atomics    : Endpoint([("slot", 8)]), out
+    atomic_done : Endpoint(atomic_done_layout), in
     region     : Record, out                          `we` for one cycle: the entry for `index`
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
     def __init__(self, host, pages, cycles, endpoints=C.ENDPOINTS):
-        self.jobs       = stream.Endpoint(job_layout())
-        self.job_done   = stream.Endpoint(job_done_layout())
-        self.refusals   = stream.Endpoint(refusal_layout())
-        self.arrivals   = stream.Endpoint(arrival_layout())
-        self.posts      = stream.Endpoint(post_layout())
-        self.post_space = Signal(8)
-        self.acked      = [Signal(16, name=f"acked{n}") for n in range(C.NODES)]
-        self.changed    = Signal(C.NODES)
-        self.flow_reset = Record(flow_reset_layout())
-        self.region     = Record([
+        self.link_up       = Signal()
+        self.jobs          = stream.Endpoint(job_layout())
+        self.job_done      = stream.Endpoint(job_done_layout())
+        self.express       = stream.Endpoint(express_layout())
+        self.express_space = Signal(8)
+        self.refusals      = stream.Endpoint(refusal_layout())
+        self.arrivals      = stream.Endpoint(arrival_layout())
+        self.posts         = stream.Endpoint(post_layout())
+        self.post_space    = Signal(8)
+        self.acked         = [Signal(16, name=f"acked{n}") for n in range(FLOWS)]
+        self.changed       = Signal(FLOWS)
+        self.naked         = Signal(FLOWS)
+        self.flow_reset    = Record(flow_reset_layout())
+        self.flow_rewind   = Record(flow_rewind_layout())
+        self.inbox_free    = Record(inbox_free_layout())
+        self.expect        = Record([("we", 1), ("context", 10), ("key", 32), ("node", 8), ("valid", 1)])
+        self.atomics       = stream.Endpoint([("slot", 8)])
+        self.atomic_done   = stream.Endpoint(atomic_done_layout())
+        self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1)])
-        self.state      = Signal(8)
-        self.identity   = Signal(32)
+        self.state         = Signal(8)
+        self.identity      = Signal(32)
 
         # # #
 
@@ -111,6 +132,19 @@ class ControlRegisters(LiteXModule):
             ]
         self.comb += events["command"].eq(pending != 0)
 
+        # Link -------------------------------------------------------------------------------------
+
+        before, watching = Signal(), Signal()
+        self.comb += [
+            status["LINK"][0].eq(self.link_up),
+            status["LINK_CHANGED"][0].eq(watching & (before ^ self.link_up)),
+            events["link"].eq(storage["LINK_CHANGED"][0] != 0),
+        ]
+        self.sync += [
+            before.eq(self.link_up),
+            watching.eq(1),
+        ]
+
         # Jobs -------------------------------------------------------------------------------------
 
         slot = bank.fields(MCP, "JOB_SLOT")
@@ -122,6 +156,9 @@ class ControlRegisters(LiteXModule):
             job_queue.sink.valid.eq(strobe["JOB_START"][0]),
             job_queue.sink.endpoint.eq(slot["endpoint"]),
             job_queue.sink.slot.eq(slot["slot"]),
+            job_queue.sink.epoch.eq(slot["epoch"]),
+            job_queue.sink.response.eq(slot["response"]),
+            job_queue.sink.message.eq(storage["JOB_MESSAGE"][0]),
             job_queue.sink.psn.eq(flow["psn"]),
             job_queue.sink.incarnation.eq(flow["incarnation"]),
             job_queue.sink.node.eq(flow["node"]),
@@ -136,27 +173,48 @@ class ControlRegisters(LiteXModule):
             done["tag"].eq(done_queue.source.tag),
             done["status"].eq(done_queue.source.status),
             done["psn"].eq(done_queue.source.psn),
+            status["JOB_CHECKSUM"][0].eq(done_queue.source.checksum),
             done_queue.source.ready.eq(strobe["JOB_DONE_POP"][0]),
         ]
 
-        # Acknowledgements -------------------------------------------------------------------------
+        # Express ----------------------------------------------------------------------------------
+
+        flow  = bank.fields(MCP, "EXPRESS_FLOW")
+        start = bank.fields(MCP, "EXPRESS_START")
+        self.comb += [
+            self.express.valid.eq(strobe["EXPRESS_START"][0]),
+            self.express.last.eq(1),
+            *[getattr(self.express, name).eq(flow[name]) for name in ["psn", "incarnation", "node"]],
+            *[getattr(self.express, name).eq(start[name])
+                for name in ["slot", "endpoint", "length", "epoch", "message"]],
+            self.express.word.eq(storage["EXPRESS_MESSAGE"][0]),
+            status["EXPRESS_SPACE"][0].eq(self.express_space),
+        ]
+
+        # Flows ------------------------------------------------------------------------------------
 
         reset   = bank.fields(MCP, "FLOW_RESET")
+        rewind  = bank.fields(MCP, "FLOW_REWIND")
         refusal = bank.fields(MCP, "REFUSAL")
         self.refusal_queue = refusal_queue = stream.SyncFIFO(refusal_layout(), RESULTS)
         self.comb += [
-            *[status["ACKED"][n].eq(self.acked[n]) for n in range(C.NODES)],
+            *[status["ACKED"][n].eq(self.acked[n]) for n in range(FLOWS)],
             status["ACKED_CHANGED"][0].eq(self.changed),
             events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),
-            self.flow_reset.node.eq(reset["node"]),
+            self.flow_reset.flow.eq(reset["flow"]),
             self.flow_reset.incarnation.eq(reset["incarnation"]),
+            self.flow_rewind.strobe.eq(strobe["FLOW_REWIND"][0]),
+            self.flow_rewind.flow.eq(rewind["flow"]),
+            self.flow_rewind.epoch.eq(rewind["epoch"]),
+            status["NAKED"][0].eq(self.naked),
+            events["nak"].eq(storage["NAKED"][0] != 0),
 
             self.refusals.connect(refusal_queue.sink),
             events["refusal"].eq(refusal_queue.source.valid),
             refusal["psn"].eq(refusal_queue.source.psn),
             refusal["reason"].eq(refusal_queue.source.reason),
-            refusal["node"].eq(refusal_queue.source.node),
+            refusal["flow"].eq(refusal_queue.source.flow),
             refusal_queue.source.ready.eq(strobe["REFUSAL_POP"][0]),
         ]
 
@@ -167,13 +225,37 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             self.arrivals.connect(arrival_queue.sink),
             events["arrival"].eq(arrival_queue.source.valid),
-            arrival["node"].eq(arrival_queue.source.node),
-            arrival["endpoint"].eq(arrival_queue.source.endpoint),
-            arrival["interrupt"].eq(arrival_queue.source.interrupt),
+            arrival["message"].eq(arrival_queue.source.is_message),
+            *[arrival[name].eq(getattr(arrival_queue.source, name))
+                for name in ["node", "endpoint", "slot", "interrupt", "response"]],
             status["ARRIVAL_VALUE"][0].eq(arrival_queue.source.value),
             status["ARRIVAL_LENGTH"][0].eq(arrival_queue.source.length),
             status["ARRIVAL_KEY"][0].eq(arrival_queue.source.key),
             arrival_queue.source.ready.eq(strobe["ARRIVAL_POP"][0]),
+        ]
+
+        # Inbox, Gets and Atomics ------------------------------------------------------------------
+
+        expect = bank.fields(MCP, "EXPECT_WRITE")
+        self.atomic_queue  = atomic_queue  = stream.SyncFIFO([("slot", 8)], 2)
+        self.atomic_result = atomic_result = stream.SyncFIFO(atomic_done_layout(), 2)
+        self.comb += [
+            self.inbox_free.strobe.eq(strobe["INBOX_FREE"][0]),
+            self.inbox_free.slot.eq(bank.written["INBOX_FREE"][0]),
+
+            self.expect.we.eq(strobe["EXPECT_WRITE"][0]),
+            self.expect.key.eq(storage["EXPECT_KEY"][0]),
+            *[getattr(self.expect, name).eq(expect[name]) for name in ["context", "node", "valid"]],
+
+            atomic_queue.sink.valid.eq(strobe["ATOMIC_START"][0]),
+            atomic_queue.sink.slot.eq(bank.written["ATOMIC_START"][0]),
+            atomic_queue.source.connect(self.atomics),
+            self.atomic_done.connect(atomic_result.sink),
+            events["atomic"].eq(atomic_result.source.valid),
+            status["ATOMIC_STATUS"][0].eq(atomic_result.source.status),
+            status["ATOMIC_LOW"][0].eq(atomic_result.source.value[:32]),
+            status["ATOMIC_HIGH"][0].eq(atomic_result.source.value[32:]),
+            atomic_result.source.ready.eq(strobe["ATOMIC_POP"][0]),
         ]
 
         # Posts ------------------------------------------------------------------------------------

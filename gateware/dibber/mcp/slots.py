@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The command slots of all endpoints."""
+"""The slots: commands of all endpoints, messages to be sent, messages that came."""
 
 from migen import *
 from migen.genlib.roundrobin import RoundRobin, SP_CE
@@ -10,57 +10,81 @@ from litex.gen import *
 
 from dibber.interface.description import C
 from dibber.interface.registers import line_port
-from dibber.layouts import slot_port
+from dibber.layouts import slot_port, slot_write_port
 
-# Command Slots ------------------------------------------------------------------------------------
+# Slots --------------------------------------------------------------------------------------------
 
-class CommandSlots(LiteXModule):
-    """A memory of commands: the host writes, the card's engines and its processor read.
+class Slots(LiteXModule):
+    """A memory of slots: the host writes those of the endpoints, the card's engines and its processor read all.
 
     One memory port belongs to the host alone, so that its writes never wait; the other is lent to the
-    readers by turns. A slot is read while it is being written only by a host that breaks its own
-    rules (it rings the doorbell too early), and then it harms only its own command.
+    card's readers and writers by turns. A slot is read while it is being written only by a host that
+    breaks its own rules (it rings the doorbell too early), and then it harms only its own command.
 
     Parameters
     ----------
     data_width : bits of a line
-    readers    : how many read ports
-    endpoints, slots : geometry
+    readers, writers : how many ports of the card
+    endpoints  : sets that the host reaches, a power of two
+    sets, slots : geometry
 
     Attributes
     ----------
-    port    : line_port(data_width)             the host's, from the first line of the first slot
+    port    : line_port(data_width)             the host's, from the first line of the first slot; beyond the
+                                                endpoints' sets writes are ignored and reads give 0
     readers : list of slot_port(data_width), in
+    writers : list of slot_write_port(data_width), in
 
-    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address.
+    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A port that
+    comes when nobody else asks is served in the next cycle, and then in every cycle.
     """
-    def __init__(self, data_width, readers=3, endpoints=C.ENDPOINTS, slots=C.SLOTS):
+    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS):
         self.port    = port    = line_port(data_width)
         self.readers = readers = [slot_port(data_width) for _ in range(readers)]
+        self.writers = writers = [slot_write_port(data_width) for _ in range(writers)]
 
         # # #
 
-        depth  = endpoints*slots*C.SLOT_BYTES//(data_width//8)
-        memory = Memory(data_width, depth, name="command_slots")
+        lines  = slots*C.SLOT_BYTES//(data_width//8)
+        memory = Memory(data_width, sets*lines, name="slot_memory")
         host   = memory.get_port(write_capable=True, we_granularity=8, mode=NO_CHANGE)
-        card   = memory.get_port()
+        card   = memory.get_port(write_capable=True, we_granularity=8, mode=NO_CHANGE)
         self.specials += memory, host, card
+
+        # Host -------------------------------------------------------------------------------------
+
+        beyond = Signal()
+        hidden = Signal()
         self.comb += [
+            beyond.eq(port.adr[log2_int(endpoints*lines):] != 0),
             host.adr.eq(port.adr),
             host.dat_w.eq(port.dat_w),
-            If(port.we, host.we.eq(port.be)),
+            If(port.we & ~beyond, host.we.eq(port.be)),
         ]
-        self.sync += port.dat_r.eq(host.dat_r)
+        self.sync += [
+            hidden.eq(beyond),
+            port.dat_r.eq(Mux(hidden, 0, host.dat_r)),
+        ]
 
-        self.turn = turn = RoundRobin(len(readers), SP_CE)
-        self.comb += turn.ce.eq(1)
+        # Card -------------------------------------------------------------------------------------
+
         # RoundRobin's grant was registered in the cycle before; whoever holds it may use it now.
-        dat_r = Signal(data_width)
+        clients   = readers + writers
+        self.turn = turn = RoundRobin(len(clients), SP_CE)
+        dat_r     = Signal(data_width)
+        self.comb += [
+            turn.ce.eq(1),
+            Case(turn.grant, {n: card.adr.eq(client.adr) for n, client in enumerate(clients)}),
+        ]
         self.sync += dat_r.eq(card.dat_r)
-        self.comb += Case(turn.grant, {n: card.adr.eq(r.adr) for n, r in enumerate(readers)})
-        for n, r in enumerate(readers):
+        for n, client in enumerate(clients):
             self.comb += [
-                turn.request[n].eq(r.valid),
-                r.ready.eq(turn.grant == n),
-                r.dat_r.eq(dat_r),
+                turn.request[n].eq(client.valid),
+                client.ready.eq(turn.grant == n),
             ]
+        self.comb += [reader.dat_r.eq(dat_r) for reader in readers]
+        for n, writer in enumerate(writers, start=len(readers)):
+            self.comb += If((turn.grant == n) & writer.valid,
+                card.dat_w.eq(writer.dat_w),
+                card.we.eq(writer.be),
+            )

@@ -10,15 +10,23 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, PACKET_FLAG
+from dibber.interface.description import C, LANE, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_done_layout
+from dibber.packet.header import flag
+from dibber.packet.pulses import Pulses
 
-class Acknowledger(LiteXModule):
-    """Turn the ends of deposits, duplicates and gaps into acknowledgements.
+# Lane Acknowledger --------------------------------------------------------------------------------
+
+class LaneAcknowledger(LiteXModule):
+    """Turn the ends of one lane's packets, duplicates and gaps into acknowledgements.
 
     Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and before
     any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of an
     earlier incarnation acknowledges nothing.
+
+    Parameters
+    ----------
+    lane : enum lane
 
     Attributes
     ----------
@@ -26,12 +34,12 @@ class Acknowledger(LiteXModule):
     started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done yet
     repeat  : Record, in     `strobe`, `node`: acknowledge again
     gap     : Record, in     `strobe`, `node`: tell that a packet is missing
-    source  : Endpoint(ack_layout), out
+    source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
     refused : Signal(), out  one cycle for each refusal
 
-    Cycles: 2 from `done` to `source`.
+    Cycles: 1 from `done` to `source`.
     """
-    def __init__(self):
+    def __init__(self, lane):
         self.done    = done    = stream.Endpoint(deposit_done_layout())
         self.started = started = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
         self.repeat  = repeat  = Record([("strobe", 1), ("node", 16)])
@@ -55,6 +63,7 @@ class Acknowledger(LiteXModule):
 
         # Ends of deposits.
         self.refusals = refusals = stream.SyncFIFO(ack_layout(), 4)
+        about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
         current = Signal()
         finish  = Signal()
         self.comb += [
@@ -74,24 +83,33 @@ class Acknowledger(LiteXModule):
             refusals.sink.incarnation.eq(done.incarnation),
             refusals.sink.ack.eq(done.psn),
             refusals.sink.psn.eq(done.psn),
-            refusals.sink.flags.eq(PACKET_FLAG.REFUSED),
+            refusals.sink.flags.eq(PACKET_FLAG.REFUSED | about),
             refusals.sink.reason.eq(done.reason),
         ]
 
         # What is to be told. The lowest node goes first; no node starves, because an acknowledgement
-        # takes 9 words of the link and the shortest packet that asks for one took 11.
+        # takes 9 words of the link, and so does the shortest packet that asks for one.
         due     = Signal(C.NODES)
         missing = Signal(C.NODES)
         told    = Signal(C.NODES)
         self.pick = pick = PriorityEncoder(C.NODES)
-        idle    = Signal()
         self.comb += [
             pick.i.eq(due),
             read_flow.adr.eq(pick.o),
             read_last.adr.eq(pick.o),
-            idle.eq(~source.valid | source.ready),
-            refusals.source.ready.eq(idle),
-            If(idle & ~refusals.source.valid & ~pick.n, told.eq(1 << pick.o)),
+            source.valid.eq(refusals.source.valid | ~pick.n),
+            refusals.source.ready.eq(source.ready),
+            If(refusals.source.valid,
+                source.payload.eq(refusals.source.payload)
+            ).Else(
+                source.node.eq(pick.o),
+                source.incarnation.eq(read_flow.dat_r),
+                source.ack.eq(read_last.dat_r),
+                If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff)),
+                source.flags.eq(about),
+                If((missing & (1 << pick.o)) != 0, source.flags.eq(PACKET_FLAG.NAK | about)),
+                If(source.ready & ~pick.n, told.eq(1 << pick.o)),
+            ),
         ]
         ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
         self.sync += [
@@ -99,18 +117,45 @@ class Acknowledger(LiteXModule):
                 | ask(gap.strobe, gap.node)),
             missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),
             fresh.eq((fresh & ~ask(finish, done.node)) | ask(started.strobe, started.node)),
-            If(idle,
-                source.valid.eq(refusals.source.valid | ~pick.n),
-                If(refusals.source.valid,
-                    source.payload.eq(refusals.source.payload)
-                ).Else(
-                    source.node.eq(pick.o),
-                    source.incarnation.eq(read_flow.dat_r),
-                    source.ack.eq(read_last.dat_r),
-                    If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff)),
-                    source.psn.eq(0),
-                    source.reason.eq(0),
-                    source.flags.eq(Mux((missing & (1 << pick.o)) != 0, PACKET_FLAG.NAK, 0)),
-                )
-            ),
         ]
+
+# Acknowledger -------------------------------------------------------------------------------------
+
+class Acknowledger(LiteXModule):
+    """The acknowledgements of both lanes, by turns.
+
+    Attributes
+    ----------
+    lanes    : LaneAcknowledgers, indexed by enum lane
+    source   : Endpoint(ack_layout), out   EXPRESS among the flags tells the lane
+    counters : dict of pulses: PACKET_REFUSED, NAKS_SENT
+
+    Cycles: 2 from `done` of a lane to `source`.
+    """
+    def __init__(self):
+        self.express = express = LaneAcknowledger(LANE.EXPRESS)
+        self.bulk    = bulk    = LaneAcknowledger(LANE.BULK)
+        self.refused = refused = Pulses(express.refused, bulk.refused)
+        self.lanes   = [express, bulk]
+        self.source  = source  = stream.Endpoint(ack_layout())
+        nak = Signal()
+        self.counters = {"PACKET_REFUSED": refused.pulse, "NAKS_SENT": nak}
+
+        # # #
+
+        turn   = Signal()  # it is BULK's
+        chosen = Signal()  # BULK's goes
+        idle   = Signal()
+        self.comb += [
+            idle.eq(~source.valid | source.ready),
+            chosen.eq(bulk.source.valid & (turn | ~express.source.valid)),
+            express.source.ready.eq(idle & ~chosen),
+            bulk.source.ready.eq(idle & chosen),
+            nak.eq(source.valid & source.ready & flag(source.flags, "NAK")),
+        ]
+        self.sync += If(idle,
+            source.valid.eq(express.source.valid | bulk.source.valid),
+            source.payload.eq(express.source.payload),
+            If(chosen, source.payload.eq(bulk.source.payload)),
+            turn.eq(express.source.valid & ~chosen),
+        )

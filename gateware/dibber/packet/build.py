@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, PACKET, WALK
 from dibber.layouts import send_layout, slot_port
+from dibber.packet.flow import flow_layout
 from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP
 from dibber.packet.header import flag, header_word, header_words, position_after
 
@@ -19,10 +20,6 @@ def _dword(*path):
     """Index of the 32-bit word of a command slot in which a member stands."""
     offset = COMMAND[path[0]].offset + (WALK[path[1]].offset if len(path) > 1 else 0)
     return offset//4
-
-def flow_layout():
-    """What the sender must know of a packet beside its header words."""
-    return [("node", 16), ("incarnation", 8), ("psn", 16), ("length", 13)]
 
 class HeaderBuilder(LiteXModule):
     """Build packet headers one after the other, ahead of the sender.
@@ -41,9 +38,9 @@ class HeaderBuilder(LiteXModule):
     node_id : Signal(16), in
     slot    : slot_port(data_width), master
     words   : Endpoint([("data", 32)]), out  header and extension without CRC; `last` on its last word
-    flow    : Endpoint(flow_layout), out     one for each packet, in order
+    flow    : Endpoint(flow_layout), out     one for each packet, in order, to its gate
 
-    Cycles: 1 a word, 1 between packets; 4 and one for each further line fetched from `sink` to `flow`.
+    Cycles: 1 a word, 2 between packets; 4 and one for each further line fetched from `sink` to `flow`.
     """
     def __init__(self, data_width):
         self.sink    = sink = stream.Endpoint(send_layout())
@@ -114,11 +111,13 @@ class HeaderBuilder(LiteXModule):
         ]
         self.sync += [a.eq(b) for a, b in zip(accepted[1:], accepted)]
 
-        # Words.
+        # Words: looked up in the slot's lines in one cycle, completed in the next.
         position = Signal(max=NOTICE + 3)
+        walked   = Signal()  # all positions of the packet were looked up
         dword    = Signal(max=C.SLOT_BYTES//4)
         here     = Signal()
-        value    = Signal(32)
+        found    = Signal(32)
+        step     = Signal()
         follow, ends, walk = position_after(position, sink.levels, notice)
         self.comb += [
             walk,
@@ -127,45 +126,63 @@ class HeaderBuilder(LiteXModule):
                             for p, d in dword_of.items()}),
             read.adr.eq(dword[log2_int(lanes):]),
             Case(dword[:log2_int(lanes)],
-                 {i: value.eq(read.dat_r[32*i:32*i + 32]) for i in range(lanes)}),
+                 {i: found.eq(read.dat_r[32*i:32*i + 32]) for i in range(lanes)}),
+        ]
+        current = Signal.like(position)
+        value   = Signal(32)
+        ready   = Signal()
+        self.sync += [
+            If(step,
+                ready.eq(busy & here & ~walked),
+                current.eq(position),
+                value.eq(found),
+                words.last.eq(ends),
+                If(busy & here & ~walked,
+                    position.eq(follow),
+                    walked.eq(ends),
+                )
+            ),
         ]
 
         # Without levels the packet's place is added to the offset here: low word first, then the carry.
-        place = Signal(32)
-        carry = Signal()
-        total = Signal(33)
+        place    = Signal(32)
+        carry    = Signal()
+        total    = Signal(33)
+        response = flag(sink.flags, "RESPONSE")
         own, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.DEPOSIT, flags=sink.flags,
             incarnation=sink.incarnation, levels=sink.levels, psn=sink.psn, length=sink.length,
-            offset_high=total[:16])
+            ack=Mux(response, sink.message[16:], 0), offset_high=total[:16])
         endpoint_lsb = 8*(COMMAND["endpoint"].offset % 4)
         self.comb += [
             assign,
             If(sink.levels == 0, place.eq(sink.skip)),
-            If(position == offset_high,
+            If(current == offset_high,
                 total.eq(value + carry)
             ).Else(
                 total.eq(value + place)
             ),
             words.data.eq(value),
-            Case(position, {
+            Case(current, {
                 **{p: words.data.eq(own[p]) for p in range(C.HEADER_WORDS) if p not in (key, offset_low)},
                 offset_low: words.data.eq(total),
                 SKIP:       words.data.eq(sink.skip),
-                NOTICE + 2: words.data.eq(value[endpoint_lsb:endpoint_lsb + 8]),
+                NOTICE:     If(response, words.data.eq(sink.message)),
+                NOTICE + 2: words.data.eq(Mux(response, sink.message[8:16], value[endpoint_lsb:endpoint_lsb + 8])),
             }),
             # The last word leaves together with, or after, the packet's flow entry.
-            words.valid.eq(busy & here & (~ends | told | flow.ready)),
-            words.last.eq(ends),
+            words.valid.eq(ready & (~words.last | told | flow.ready)),
+            step.eq(~ready | (words.valid & words.ready)),
         ]
 
         self.comb += [
             flow.node.eq(sink.node),
             flow.incarnation.eq(sink.incarnation),
+            flow.epoch.eq(sink.epoch),
             flow.psn.eq(sink.psn),
             flow.length.eq(sink.length),
             flow.valid.eq(busy & ~told & ((needed & ~arrived) == 0)),
-            done.eq(words.valid & words.ready & ends),
+            done.eq(words.valid & words.ready & words.last),
             sink.ready.eq(done),
         ]
         self.sync += [
@@ -173,14 +190,12 @@ class HeaderBuilder(LiteXModule):
                 asked.eq(asked | accepted[0]),
                 arrived.eq(arrived | accepted[2]),
                 If(flow.valid & flow.ready, told.eq(1)),
-                If(words.valid & words.ready,
-                    position.eq(follow),
-                    If(position == offset_low, carry.eq(total[32])),
-                ),
+                If(words.valid & words.ready & (current == offset_low), carry.eq(total[32])),
                 If(done, busy.eq(0)),
             ).Elif(sink.valid,
                 busy.eq(1),
                 told.eq(0),
+                walked.eq(0),
                 asked.eq(0),
                 arrived.eq(0),
                 position.eq(0),

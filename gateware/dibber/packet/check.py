@@ -1,25 +1,147 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The checks that every packet's header must pass before anything of it is believed."""
+"""The checks that every packet must pass before anything of it is believed."""
 
 from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from dibber.interface.description import C
+from dibber.layouts import word_layout
 from dibber.packet.crc import CRC32C
-from dibber.packet.header import NOTICE, flag, header_fields, position_after
+from dibber.packet.header import NOTICE, flag, header_fields, header_word, position_after
 
-class HeaderChecker(LiteXModule):
-    """Watch a channel's words, keep each packet's header, and judge it at its CRC.
+# Layout -------------------------------------------------------------------------------------------
 
-    It drives nothing of the stream. A word without `first` where a packet should begin is the rest
-    of one whose beginning was lost to a reset, and is passed over.
+HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, BEYOND = range(5)
+
+def inspected_layout():
+    """A packet's words, each with what it is (`kind`) if the header can be believed.
+
+    `position` of a HEADER word is that of header.py; `match` of a CRC tells that it is the one of the words
+    before it; `final` marks the packet's last PAYLOAD word and last BLOCK_CRC. What follows that is BEYOND.
+    """
+    return stream.EndpointDescription(
+        [("data", 32), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)])
+
+# Word Inspector -----------------------------------------------------------------------------------
+
+class WordInspector(LiteXModule):
+    """Tell of each word what it is and compare CRCs, one cycle before anybody judges the packet.
+
+    A word without `first` where a packet should begin is the rest of one whose beginning was lost to a
+    reset, and is passed over.
 
     Parameters
     ----------
-    word     : Endpoint(word_layout), watched
+    extended : whether the headers of this channel may have an extension
+
+    Attributes
+    ----------
+    sink   : Endpoint(word_layout), in
+    source : Endpoint(inspected_layout), out
+
+    Cycles: 1, a word a cycle.
+    """
+    def __init__(self, extended):
+        self.sink   = sink   = stream.Endpoint(word_layout())
+        self.source = source = stream.Endpoint(inspected_layout())
+
+        # # #
+
+        block_words = C.BLOCK_BYTES//4
+        kind     = Signal(3)
+        position = Signal(max=NOTICE + 3)
+        levels   = Signal(2)
+        notice   = Signal()
+        left     = Signal(15)  # payload words, of the 65535 bytes that a header can claim
+        word     = Signal(max=block_words)
+        block    = Signal(9)
+        base     = Signal(32)  # the header's CRC
+        taken    = Signal()
+        lost     = Signal()
+        length   = header_fields([sink.data]*C.HEADER_WORDS)["length"]
+        follow, ends, walk = position_after(position, levels, notice)
+        self.crc = crc = CRC32C()
+        self.comb += [
+            walk,
+            lost.eq((kind == HEADER) & (position == 0) & ~sink.first),
+            sink.ready.eq(~source.valid | source.ready),
+            taken.eq(sink.valid & sink.ready & ~lost),
+            crc.word.eq(sink.data),
+            crc.step.eq(taken & ((kind == HEADER) | (kind == PAYLOAD))),
+            crc.load.eq(taken & (sink.last | (kind == HEADER_CRC) | (kind == BLOCK_CRC))),
+            If(sink.last,
+                crc.seed.eq(0xffffffff)
+            ).Elif(kind == HEADER_CRC,
+                crc.seed.eq(crc.value)
+            ).Else(
+                crc.seed.eq(base ^ block)
+            ),
+        ]
+        self.sync += [
+            If(taken,
+                Case(kind, {
+                    HEADER: [
+                        position.eq(follow),
+                        If(position == header_word("length"), left.eq((length + 3)[2:])),
+                        If(ends, kind.eq(HEADER_CRC)),
+                    ],
+                    HEADER_CRC: [
+                        base.eq(crc.value),
+                        block.eq(1),
+                        word.eq(0),
+                        kind.eq(Mux(left == 0, BEYOND, PAYLOAD)),
+                    ],
+                    PAYLOAD: [
+                        left.eq(left - 1),
+                        word.eq(word + 1),
+                        If((left == 1) | (word == block_words - 1), kind.eq(BLOCK_CRC)),
+                    ],
+                    BLOCK_CRC: [
+                        block.eq(block + 1),
+                        word.eq(0),
+                        kind.eq(Mux(left == 0, BEYOND, PAYLOAD)),
+                    ],
+                }),
+                If(sink.last,
+                    kind.eq(HEADER),
+                    position.eq(0),
+                ),
+            ),
+            If(sink.ready,
+                source.valid.eq(taken),
+                source.first.eq(sink.first),
+                source.last.eq(sink.last),
+                source.data.eq(sink.data),
+                source.bad.eq(sink.bad),
+                source.kind.eq(kind),
+                source.position.eq(position),
+                source.match.eq(sink.data == crc.value),
+                source.final.eq(Mux(kind == PAYLOAD, left == 1, left == 0)),
+            ),
+        ]
+        if extended:
+            # Word 1 holds both; they are first of use at the header's sixth word.
+            first_word = header_fields([sink.data]*C.HEADER_WORDS)
+            self.sync += If(taken & (kind == HEADER) & (position == header_word("levels")),
+                levels.eq(first_word["levels"][:2]),
+                notice.eq(flag(first_word["flags"], "NOTICE")),
+            )
+
+# Header Checker -----------------------------------------------------------------------------------
+
+class HeaderChecker(LiteXModule):
+    """Watch a channel's inspected words, keep each packet's header, and judge it at its CRC.
+
+    It drives nothing of the stream.
+
+    Parameters
+    ----------
+    word     : Endpoint(inspected_layout), watched
     extended : whether the headers of this channel may have an extension
 
     Attributes
@@ -28,88 +150,61 @@ class HeaderChecker(LiteXModule):
     malformed : Signal(), in   the receiver's opinion of `fields`: they contradict themselves
     fields    : dict of header fields, valid with `at_crc` and until the next packet
     extension : dict position -> Signal(32), likewise; positions as in header.py
+    at_length : Signal(), out  the header's last word is being taken, whose fields are `coming`:
+                               what is to be registered before `at_crc`
+    coming    : dict of header fields, as if the word in the stream were each header word
     at_crc    : Signal(), out  the word in the stream is the header's CRC
     good      : Signal(), out  and it is being taken, and header and node are right; then the packet
                                goes on exactly if its length is not 0
-    header_crc: Signal(32), out  CRC over header and extension
-    inside    : Signal(), out  the stream is behind the header
     crc_error, truncated, wrong_node : Signal(), out  one cycle: why the packet is not good
     """
     def __init__(self, word, extended):
         self.node_id    = Signal(16)
         self.malformed  = Signal()
+        self.at_length  = Signal()
         self.at_crc     = Signal()
         self.good       = Signal()
-        self.header_crc = Signal(32)
-        self.inside     = Signal()
         self.crc_error  = Signal()
         self.truncated  = Signal()
         self.wrong_node = Signal()
 
         # # #
 
+        # Header.
         words          = [Signal(32, name=f"header{n}") for n in range(C.HEADER_WORDS)]
         self.fields    = fields = header_fields(words)
+        self.coming    = coming = header_fields([word.data]*C.HEADER_WORDS)
         self.extension = {}
         if extended:
             self.extension = {p: Signal(32, name=f"extension{p}") for p in range(C.HEADER_WORDS, NOTICE + 3)}
-
-        # Where the header ends.
-        position = Signal(max=NOTICE + 3)
-        levels, notice = Signal(2), Signal()
-        follow, ends, walk = position_after(position, levels, notice)
-        if extended:
-            self.comb += [
-                levels.eq(fields["levels"][:2]),
-                notice.eq(flag(fields["flags"], "NOTICE")),
-            ]
-        taken   = Signal()
-        begins  = Signal()
-        header  = Signal()  # a header word or its CRC is being taken
-        self.crc = crc = CRC32C()
+        taken  = Signal()
+        header = Signal()
         self.comb += [
-            walk,
             taken.eq(word.valid & word.ready),
-            begins.eq((position == 0) & ~self.at_crc),
-            header.eq(taken & ~self.inside & (word.first | ~begins)),
-            crc.word.eq(word.data),
-            crc.seed.eq(0xffffffff),
-            crc.step.eq(header),
-            crc.load.eq(taken & (word.last | self.at_crc)),
-            self.header_crc.eq(crc.value),
+            header.eq(taken & (word.kind == HEADER)),
+            self.at_length.eq(header & (word.position == header_word("length"))),
+            self.at_crc.eq(word.valid & (word.kind == HEADER_CRC)),
         ]
-        self.sync += [
-            If(header & ~self.at_crc,
-                Case(position, {p: register.eq(word.data) for p, register in
-                                [*enumerate(words), *self.extension.items()]}),
-                position.eq(follow),
-                If(ends, position.eq(0), self.at_crc.eq(1)),
-            ),
-            If(header & self.at_crc,
-                self.at_crc.eq(0),
-                self.inside.eq(1),
-            ),
-            If(taken & word.last,
-                position.eq(0),
-                self.at_crc.eq(0),
-                self.inside.eq(0),
-            ),
-        ]
+        self.sync += If(header,
+            Case(word.position, {p: register.eq(word.data) for p, register in
+                                 [*enumerate(words), *self.extension.items()]}))
 
-        # Verdict.
+        # Verdict. What takes long to see is seen before the CRC comes.
+        not_for_us = Signal()
+        empty      = Signal()
         judge      = Signal()
         cut        = Signal()
-        bad_crc    = Signal()
-        not_for_us = Signal()
-        self.comb += [
-            judge.eq(header & self.at_crc),
-            # A packet that goes on behind its header must have payload, and one with payload must go on.
-            cut.eq(word.last & (word.bad | (fields["length"] != 0)) | (~word.last & (fields["length"] == 0))),
-            bad_crc.eq(word.data != crc.value),
+        self.sync += [
             not_for_us.eq((fields["target"] != self.node_id) | (fields["source"] >= C.NODES)),
-            self.crc_error.eq(judge & bad_crc),
-            self.wrong_node.eq(judge & ~bad_crc & not_for_us),
-            self.truncated.eq((judge & ~bad_crc & ~not_for_us & (cut | self.malformed))
-                | (header & ~self.at_crc & word.last)),
-            self.good.eq(judge & ~bad_crc & ~not_for_us & ~cut & ~self.malformed),
+            If(self.at_length, empty.eq(coming["length"] == 0)),
+        ]
+        self.comb += [
+            judge.eq(taken & self.at_crc),
+            # A packet that goes on behind its header must have payload, and one with payload must go on.
+            cut.eq(Mux(word.last, word.bad | ~empty, empty)),
+            self.crc_error.eq(judge & ~word.match),
+            self.wrong_node.eq(judge & word.match & not_for_us),
+            self.truncated.eq((judge & word.match & ~not_for_us & (cut | self.malformed))
+                | (header & word.last)),
+            self.good.eq(judge & word.match & ~not_for_us & ~cut & ~self.malformed),
         ]

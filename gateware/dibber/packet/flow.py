@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the source of a flow knows: its incarnation, what was sent, what was acknowledged."""
+"""What the source of a flow knows: incarnation, epoch, what was sent, what was acknowledged."""
 
 from migen import *
 
@@ -11,122 +11,246 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import ack_layout
-from dibber.packet.build import flow_layout
 from dibber.packet.header import flag
 
+# Layouts ------------------------------------------------------------------------------------------
+
+def flow_layout():
+    """What must be known of a packet before it may leave, beside its words."""
+    return [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("length", 13)]
+
 def flow_reset_layout():
-    """Start a new flow to `node`, in a cycle with `strobe`."""
-    return [("strobe", 1), ("node", 8), ("incarnation", 8)]
+    """Start a flow anew, in a cycle with `strobe`; its epoch is 0."""
+    return [("strobe", 1), ("flow", 8), ("incarnation", 8)]
+
+def flow_rewind_layout():
+    """Another epoch of a flow, in a cycle with `strobe`. Never in the cycle of a reset."""
+    return [("strobe", 1), ("flow", 8), ("epoch", 4)]
 
 def refusal_layout():
     """A packet that its target refused; `reason` as enum status."""
-    return [("node", 8), ("psn", 16), ("reason", 8)]
+    return [("flow", 8), ("psn", 16), ("reason", 8)]
 
-class FlowTable(LiteXModule):
-    """Per-node state of the flows that start here, and the gate that it makes.
+# Gate ---------------------------------------------------------------------------------------------
 
-    An acknowledgement counts only if it is of the current incarnation and moves `acked` forward
-    within what was sent. A refusal that found its FIFO full would let its transfer end as a success;
-    so from then on nothing that the node says is believed, until its flow is reset.
+class FlowGate(LiteXModule):
+    """The flows of one lane, and the gate that their packets must pass.
+
+    A packet waits here for its window. It is to be dropped (`stale`) when its flow has another incarnation
+    or epoch by now, when its flow was never started, and when its target has acknowledged it already, as
+    happens after a rewind. State is in small memories, so that a lookup is a read and not a multiplexer of
+    registers; the bits `known` say which of it is of this life.
 
     Attributes
     ----------
-    reset    : Record(flow_reset_layout), in   `acked` of the node becomes 0xffff
-    sink     : Endpoint(flow_layout), in       the packet that wants to leave
-    source   : Endpoint(flow_layout and stale), out  valid once it may, or once it is to be dropped:
-                                               then `stale` is set
-    acks     : Endpoint(ack_layout), in        always ready; two cycles between acknowledgements
-    acked    : list of Signal(16), out         last PSN acknowledged by each node
-    changed  : Signal(NODES), out              a bit pulses when the node's `acked` has moved
-    refusals : Endpoint(refusal_layout), out
+    reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are looked at
+    rewind  : Record(flow_rewind_layout), in   likewise
+    sink    : Endpoint(flow_layout), in              the packet that wants to leave
+    source  : Endpoint(flow_layout and stale), out   valid once it may, or is to be dropped
+    node    : Signal, in      whose state is shown
+    known, incarnation, sent, acked : Signals, out   that state, in the same cycle
+    move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
 
-    Cycles: 2 from `sink` or a moved window to `source`; 2 from `acks` to `acked`.
+    Cycles: 2 from `sink` to `source`; 3 from `move` to the packet that it lets go. None passes in the
+    cycle of a reset or rewind; what they make stale is stale from then on.
     """
     def __init__(self):
+        bits = log2_int(C.NODES)
+        self.reset       = reset  = Record(flow_reset_layout())
+        self.rewind      = rewind = Record(flow_rewind_layout())
+        self.sink        = sink   = stream.Endpoint(flow_layout())
+        self.source      = source = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.node        = Signal(bits)
+        self.known       = Signal()
+        self.incarnation = Signal(8)
+        self.sent        = Signal(16)
+        self.acked       = Signal(16)
+        self.move        = move   = Record([("strobe", 1), ("node", bits), ("psn", 16)])
+
+        # # #
+
+        assert C.WINDOW & (C.WINDOW - 1) == 0
+        change = Signal()
+        passed = Signal()  # it leaves, and is not dropped
+        self.comb += change.eq(reset.strobe | rewind.strobe)
+
+        # State. Each memory has one write port, because a distributed RAM has no more.
+        known = Signal(C.NODES)
+
+        def table(name, width, writes, shown=None):
+            """A memory by node, and what it has of the packet's. The first of `writes` (strobe, node, value) wins."""
+            memory = Memory(width, C.NODES, name=name)
+            write  = memory.get_port(write_capable=True)
+            lookup = memory.get_port(async_read=True)
+            self.specials += memory, write, lookup
+            for strobe, node, value in reversed(writes):
+                self.comb += If(strobe, write.we.eq(1), write.adr.eq(node), write.dat_w.eq(value))
+            self.comb += lookup.adr.eq(sink.node[:bits])
+            if shown is not None:
+                show = memory.get_port(async_read=True)
+                self.specials += show
+                self.comb += [show.adr.eq(self.node), shown.eq(show.dat_r)]
+            found = Signal(width)
+            self.sync += found.eq(lookup.dat_r)
+            return found
+
+        ahead       = Signal()  # no later packet of the flow was sent yet
+        fresh       = lambda value: (reset.strobe, reset.flow[:bits], value)
+        incarnation = table("incarnations", 8, [fresh(reset.incarnation)], self.incarnation)
+        epoch       = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
+        sent        = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
+        acked       = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
+        started     = Signal()
+        self.comb += self.known.eq((known >> self.node)[0])
+        self.sync += [
+            started.eq((known >> sink.node[:bits])[0] & (sink.node < C.NODES)),
+            If(reset.strobe, known.eq(known | (1 << reset.flow[:bits]))),
+        ]
+
+        # Lookup, then comparison; believed when neither packet nor table has changed meanwhile. PSNs are
+        # compared by their distance, less one: it is negative from 0 back, and below WINDOW within it.
+        distance = Signal(16)
+        beyond   = Signal(16)
+        stale    = Signal()
+        room     = Signal()
+        settled  = Signal(2)
+        self.comb += [
+            distance.eq(sink.psn + ~acked),
+            beyond.eq(sink.psn + ~sent),
+            sink.connect(source, omit={"valid", "ready"}),
+            source.stale.eq(stale),
+            source.valid.eq(sink.valid & settled[1] & (stale | room) & ~change),
+            sink.ready.eq(source.valid & source.ready),
+            passed.eq(sink.ready & ~stale),
+        ]
+        self.sync += [
+            stale.eq(~started | (incarnation != sink.incarnation) | (epoch != sink.epoch) | distance[15]),
+            room.eq(distance[log2_int(C.WINDOW):] == 0),
+            ahead.eq(~beyond[15]),
+            settled.eq(Cat(1, settled[0])),
+            If(~sink.valid | sink.ready | change, settled.eq(0)),
+        ]
+
+# Flow Table ---------------------------------------------------------------------------------------
+
+class FlowTable(LiteXModule):
+    """All flows that start here: a gate for each lane, and what acknowledgements say.
+
+    The lanes' gates know nothing of each other, so that a closed window of one never holds the other.
+
+    An acknowledgement counts only if it is of the current incarnation and within what was sent. A refusal
+    that found its FIFO full would let its transfer end as a success; so from then on nothing that is said
+    of the flow is believed, until it is reset.
+
+    Attributes
+    ----------
+    reset    : Record(flow_reset_layout), in    `acked` of the flow becomes 0xffff
+    rewind   : Record(flow_rewind_layout), in
+    sinks    : list of Endpoint(flow_layout), in              by enum lane
+    sources  : list of Endpoint(flow_layout and stale), out   by enum lane
+    acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
+                                               meanwhile; the shortest packet of one takes 9
+    acked    : list of Signal(16), out         last PSN acknowledged, by flow number
+    changed  : Signal(FLOWS), out              a bit pulses when the flow's `acked` has moved
+    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow
+    refusals : Endpoint(refusal_layout), out
+
+    Cycles: those of FlowGate; 3 from `acks` to `acked`, `changed`, and `naked`.
+    """
+    def __init__(self):
+        flows = C.LANES*C.NODES
+        bits  = log2_int(C.NODES)
         self.reset    = reset  = Record(flow_reset_layout())
-        self.sink     = sink   = stream.Endpoint(flow_layout())
-        self.source   = source = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.rewind   = rewind = Record(flow_rewind_layout())
         self.acks     = acks   = stream.Endpoint(ack_layout())
-        self.acked    = [Signal(16, reset=0xffff, name=f"acked{n}") for n in range(C.NODES)]
-        self.changed  = changed = Signal(C.NODES)
+        self.acked    = [Signal(16, reset=0xffff, name=f"acked{n}") for n in range(flows)]
+        self.changed  = changed = Signal(flows)
+        self.naked    = naked   = Signal(flows)
         self.refusals = stream.Endpoint(refusal_layout())
 
         # # #
 
-        bits        = log2_int(C.NODES)
-        incarnation = Array(Signal(8, name=f"incarnation{n}") for n in range(C.NODES))
-        sent        = Array(Signal(16, reset=0xffff, name=f"sent{n}") for n in range(C.NODES))
-        acked       = Array(self.acked)
+        gates = [FlowGate() for _ in range(C.LANES)]
+        for lane, gate in enumerate(gates):
+            self.add_module(f"gate{lane}", gate)
+            self.comb += [
+                gate.reset.eq(reset),
+                gate.rewind.eq(rewind),
+                gate.reset.strobe.eq(reset.strobe & (reset.flow[bits:] == lane)),
+                gate.rewind.strobe.eq(rewind.strobe & (rewind.flow[bits:] == lane)),
+            ]
+        self.sinks   = [gate.sink   for gate in gates]
+        self.sources = [gate.source for gate in gates]
 
-        # Gate. Its lookup is registered, so it is only believed when neither packet nor table has changed.
-        node     = sink.node[:bits]
-        stale    = Signal()
-        may_go   = Signal()
-        settled  = Signal()
-        in_flight = Signal(16)
-        self.comb += [
-            in_flight.eq(sink.psn - acked[node]),
-            sink.connect(source, omit={"valid", "ready"}),
-            source.stale.eq(stale),
-            source.valid.eq(sink.valid & settled & (stale | may_go) & ~reset.strobe),
-            sink.ready.eq(source.valid & source.ready),
-        ]
-        self.sync += [
-            stale.eq((incarnation[node] != sink.incarnation) | (sink.node >= C.NODES)),
-            may_go.eq(in_flight <= C.WINDOW),
-            settled.eq(sink.valid & ~sink.ready & ~reset.strobe),
-            If(sink.valid & sink.ready & ~stale, sent[node].eq(sink.psn)),
-        ]
-
-        # Acknowledgements: looked up in the first cycle, judged in the second.
-        heard    = Signal()
-        current  = Signal()
-        peer     = Signal(bits)
+        # Acknowledgements: looked up in the first cycle, judged in the second, entered in the third.
+        flow     = Signal(max=flows)
         psn      = Signal(16)
         ack      = Signal(16)
         refused  = Signal()
+        nak      = Signal()
         reason   = Signal(8)
+        heard    = Signal()
+        current  = Signal()
         moved    = Signal(16)
         possible = Signal(16)
-        deaf     = Signal(C.NODES)
+        judged   = Signal()
+        believed = Signal()
         forward  = Signal()
+        enter    = Signal()
+        deaf     = Signal(flows)
         deafen   = Signal()
+        move     = Signal()
+        asked    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
+        shown    = lambda name: Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate, name) for gate in gates])
         self.queue = queue = stream.SyncFIFO(refusal_layout(), 16)
-        self.sync += [
-            heard.eq(acks.valid & (acks.node < C.NODES)),
-            current.eq((incarnation[acks.node[:bits]] == acks.incarnation)
-                & ~(reset.strobe & (reset.node == acks.node))),
-            peer.eq(acks.node[:bits]),
-            psn.eq(acks.psn),
-            ack.eq(acks.ack),
-            refused.eq(flag(acks.flags, "REFUSED")),
-            reason.eq(acks.reason),
-            moved.eq(acks.ack - acked[acks.node[:bits]]),
-            possible.eq(sent[acks.node[:bits]] - acked[acks.node[:bits]]),
-        ]
         self.comb += [
-            acks.ready.eq(1),
-            forward.eq(heard & current & (moved != 0) & (moved <= possible)
-                & ~(deaf >> peer)[0] & ~(reset.strobe & (reset.node == peer))),
-            queue.sink.valid.eq(forward & refused),
-            queue.sink.node.eq(peer),
+            acks.ready.eq(~heard & ~judged),
+            [gate.node.eq(acks.node[:bits]) for gate in gates],
+            enter.eq(judged & believed & ~reset.strobe & ~(deaf >> flow)[0]),
+            queue.sink.valid.eq(enter & forward & refused),
+            queue.sink.flow.eq(flow),
             queue.sink.psn.eq(psn),
             queue.sink.reason.eq(reason),
             deafen.eq(queue.sink.valid & ~queue.sink.ready),
+            move.eq(enter & forward & ~deafen),
             queue.source.connect(self.refusals),
         ]
+        for lane, gate in enumerate(gates):
+            self.comb += [
+                gate.move.strobe.eq(move & (flow[bits:] == lane)),
+                gate.move.node.eq(flow[:bits]),
+                gate.move.psn.eq(ack),
+            ]
         self.sync += [
             changed.eq(0),
-            If(deafen,
-                deaf.eq(deaf | (1 << peer))
-            ).Elif(forward,
-                acked[peer].eq(ack),
-                changed.eq(1 << peer)
+            naked.eq(0),
+            heard.eq(acks.valid & acks.ready),
+            If(acks.ready,
+                flow.eq(asked),
+                psn.eq(acks.psn),
+                ack.eq(acks.ack),
+                refused.eq(flag(acks.flags, "REFUSED")),
+                nak.eq(flag(acks.flags, "NAK")),
+                reason.eq(acks.reason),
+                current.eq(shown("known") & (shown("incarnation") == acks.incarnation) & (acks.node < C.NODES)
+                    & ~(reset.strobe & (reset.flow == asked))),
+                moved.eq(acks.ack - shown("acked")),
+                possible.eq(shown("sent") - shown("acked")),
             ),
-            If(reset.strobe & (reset.node < C.NODES),
-                incarnation[reset.node[:bits]].eq(reset.incarnation),
-                acked[reset.node[:bits]].eq(0xffff),
-                sent[reset.node[:bits]].eq(0xffff),
-                deaf.eq(deaf & ~(1 << reset.node[:bits])),
+            If(heard,
+                judged.eq(1),
+                believed.eq(current & (moved <= possible)),
+                forward.eq(moved != 0),
+            ),
+            # The memories' write port is the reset's in its cycle.
+            If(~reset.strobe, judged.eq(heard)),
+            If(reset.strobe & (reset.flow == flow), believed.eq(0)),
+            If(enter & nak & ~deafen, naked.eq(1 << flow)),
+            If(deafen, deaf.eq(deaf | (1 << flow))),
+            If(move, changed.eq(1 << flow)),
+            [If(move & (flow == n), acked.eq(ack)) for n, acked in enumerate(self.acked)],
+            If(reset.strobe,
+                [If(reset.flow == n, acked.eq(0xffff)) for n, acked in enumerate(self.acked)],
+                [If(reset.flow == n, deaf[n].eq(0)) for n in range(flows)],
             ),
         ]

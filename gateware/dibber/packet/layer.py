@@ -1,12 +1,13 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The packet layer: from the deposit engines to the link's channels, and back."""
+"""The packet layer: from the engines to the link's channels, and back."""
 
 from migen import *
 
 from litex.gen import *
 
+from dibber.interface.description import LANE
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.receive import PacketReceiver
 from dibber.packet.transmit import PacketTransmitter
@@ -16,24 +17,31 @@ class PacketLayer(LiteXModule):
 
     Parameters
     ----------
-    data_width : bits of payload lines and of the command slots' lines
+    data_width : bits of payload lines and of the slots' lines
 
     Attributes
     ----------
-    packets      : Endpoint(send_layout), in
-    payload_in   : Endpoint(payload_layout), in     payload to send
-    slot         : slot_port(data_width), master
-    deposits     : Endpoint(deposit_layout), out
-    payload_out  : Endpoint(payload_layout), out    payload received
-    deposit_done : Endpoint(deposit_done_layout), in
-    sinks        : list of Endpoint(word_layout), in    CONTROL and REQUEST from the link
-    sources      : list of Endpoint(word_layout), out   CONTROL and REQUEST to the link
-    flow_reset   : Record(flow_reset_layout), in
-    acked        : list of Signal(16), out    last PSN acknowledged by each node
-    changed      : Signal(NODES), out         a bit pulses when the node's `acked` has moved
-    refusals     : Endpoint(refusal_layout), out
-    node_id      : Signal(16), in
-    counters     : dict of pulses by their names in the interface description
+    packets          : Endpoint(send_layout), in       lane BULK
+    payload_in       : Endpoint(payload_layout), in    payload to send
+    slot             : slot_port(data_width), master   for the headers of lane BULK
+    express          : Endpoint(express_layout), in    lane EXPRESS
+    express_space    : Signal, out                     how many of these can be queued now
+    express_slot     : slot_port(data_width), master
+    deposits         : Endpoint(deposit_layout), out   lane BULK
+    payload_out      : Endpoint(payload_layout), out   payload received
+    deposit_done     : Endpoint(deposit_done_layout), in
+    express_deposits, express_payload, express_done : the same of lane EXPRESS
+    inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
+    sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
+    sources          : list of Endpoint(word_layout), out   to the link
+    flow_reset       : Record(flow_reset_layout), in
+    flow_rewind      : Record(flow_rewind_layout), in
+    acked            : list of Signal(16), out    last PSN acknowledged, by flow number
+    changed          : Signal(flows), out         a bit pulses when the flow's `acked` has moved
+    naked            : Signal(flows), out         a bit pulses when the flow's target misses a packet
+    refusals         : Endpoint(refusal_layout), out
+    node_id          : Signal(16), in
+    counters         : dict of pulses by their names in the interface description
     """
     def __init__(self, data_width):
         self.node_id = Signal(16)
@@ -44,29 +52,33 @@ class PacketLayer(LiteXModule):
         self.receiver     = receiver     = PacketReceiver(data_width)
         self.acknowledger = acknowledger = Acknowledger()
 
-        self.packets      = transmitter.packets
-        self.payload_in   = transmitter.payload
-        self.slot         = transmitter.slot
-        self.deposits     = receiver.deposits
-        self.payload_out  = receiver.payload
-        self.deposit_done = acknowledger.done
-        self.sinks        = receiver.sinks
-        self.sources      = transmitter.sources
-        self.flow_reset   = transmitter.flows.reset
-        self.acked        = transmitter.flows.acked
-        self.changed      = transmitter.flows.changed
-        self.refusals     = transmitter.flows.refusals
-        self.counters     = {
-            **transmitter.counters,
-            **receiver.counters,
-            "PACKET_REFUSED": acknowledger.refused,
-        }
+        self.packets          = transmitter.packets
+        self.payload_in       = transmitter.payload
+        self.slot             = transmitter.slot
+        self.express          = transmitter.expresses
+        self.express_space    = transmitter.express_space
+        self.express_slot     = transmitter.express_slot
+        self.deposits         = receiver.deposits
+        self.payload_out      = receiver.payload
+        self.deposit_done     = acknowledger.lanes[LANE.BULK].done
+        self.express_deposits = receiver.express_deposits
+        self.express_payload  = receiver.express_payload
+        self.express_done     = acknowledger.lanes[LANE.EXPRESS].done
+        self.inbox_freed      = receiver.inbox_freed
+        self.sinks            = receiver.sinks
+        self.sources          = transmitter.sources
+        self.flow_reset       = transmitter.flows.reset
+        self.flow_rewind      = transmitter.flows.rewind
+        self.acked            = transmitter.flows.acked
+        self.changed          = transmitter.flows.changed
+        self.naked            = transmitter.flows.naked
+        self.refusals         = transmitter.flows.refusals
+        self.counters         = {**transmitter.counters, **receiver.counters, **acknowledger.counters}
         self.comb += [
             transmitter.node_id.eq(self.node_id),
             receiver.node_id.eq(self.node_id),
             receiver.acks.connect(transmitter.flows.acks),
             acknowledger.source.connect(transmitter.acks),
-            acknowledger.started.eq(receiver.started),
-            acknowledger.repeat.eq(receiver.repeat),
-            acknowledger.gap.eq(receiver.gap),
         ]
+        for told, teller in zip(acknowledger.lanes, receiver.lanes):
+            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap")]

@@ -9,18 +9,18 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, PACKET, PACKET_FLAG
+from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_layout, payload_layout, word_layout
-from dibber.packet.check import HeaderChecker
+from dibber.packet.check import BLOCK_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.packet.commit import CommitFIFO
-from dibber.packet.crc import CRC32C
 from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP, flag
 from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
 
-# Flags that a packet of each kind may have.
+# Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
-ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK
+MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST
+ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS
 
 # Acknowledgements ---------------------------------------------------------------------------------
 
@@ -33,20 +33,22 @@ class AckReceiver(LiteXModule):
     source  : Endpoint(ack_layout), out   one cycle; must be taken at once. `node` is who sent it
     checker : HeaderChecker
 
-    Cycles: 1 from the last word to `source`.
+    Cycles: 2 from the last word to `source`.
     """
     def __init__(self):
-        self.sink    = sink    = stream.Endpoint(word_layout())
-        self.source  = source  = stream.Endpoint(ack_layout())
-        self.checker = checker = HeaderChecker(sink, extended=False)
+        self.inspector = inspector = WordInspector(extended=False)
+        self.checker   = checker   = HeaderChecker(inspector.source, extended=False)
+        self.sink      = inspector.sink
+        self.source    = source    = stream.Endpoint(ack_layout())
 
         # # #
 
         fields = checker.fields
+        wrong  = Signal()
+        long   = Signal()
         self.comb += [
-            sink.ready.eq(1),
-            checker.malformed.eq((fields["kind"] != PACKET.ACK) | (fields["levels"] != 0)
-                | ((fields["flags"] & (0xff & ~ACK_FLAGS)) != 0) | (fields["length"] != 0)),
+            inspector.source.ready.eq(1),
+            checker.malformed.eq(wrong | long),
             source.node.eq(fields["source"]),
             source.incarnation.eq(fields["incarnation"]),
             source.ack.eq(fields["ack"]),
@@ -54,135 +56,178 @@ class AckReceiver(LiteXModule):
             source.flags.eq(fields["flags"]),
             source.reason.eq(fields["key"]),
         ]
-        self.sync += source.valid.eq(checker.good)
+        self.sync += [
+            wrong.eq((fields["kind"] != PACKET.ACK) | (fields["levels"] != 0)
+                | ((fields["flags"] & (0xff & ~ACK_FLAGS)) != 0)),
+            If(checker.at_length, long.eq(checker.coming["length"] != 0)),
+            source.valid.eq(checker.good),
+        ]
 
-# Deposits -----------------------------------------------------------------------------------------
+# Deposits and Messages ----------------------------------------------------------------------------
 
 class DepositReceiver(LiteXModule):
-    """Deposits from the REQUEST channel.
+    """Deposits from the channel of a lane, and on EXPRESS messages too.
 
-    A deposit is announced when its header is good and it is the expected packet. Its payload goes into
-    the block buffer, and out of it block by block as their CRCs are found good. When the rest of an
-    announced packet is not good, a line without data ends it as an error.
+    A packet is announced when its header is good and it is the expected one. Its payload goes into the
+    block buffer, and out of it block by block as their CRCs are found good. When the rest of an
+    announced packet is not good, a line without data ends it as an error. EXPRESS packets have one block.
+
+    A message that finds no room in the inbox is dropped like one behind a gap, so it will come again.
 
     Parameters
     ----------
     data_width : bits of a payload line
+    lane       : LANE.BULK or LANE.EXPRESS
 
     Attributes
     ----------
     sink     : Endpoint(word_layout), in
     deposits : Endpoint(deposit_layout), out
-    payload  : Endpoint(payload_layout), out
+    payload  : Endpoint(payload_layout), out    lines of a block come without gaps between them
     checker  : HeaderChecker
     started  : Record, out  `strobe`, `node`, `incarnation`: a flow starts
     repeat   : Record, out  `strobe`, `node`: a duplicate came, to be acknowledged again
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
-    received, payload_crc_error, truncated, stale, duplicate, missed : Signal(), out  one cycle an event
+    freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
+    received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
+               one cycle an event
     accepted_words : Signal(), out  payload words that became readable in this cycle
 
-    Cycles: 1 a word. From the header's CRC to `deposits` 1; from a block's CRC to `payload` 2.
+    Cycles: 1 a word. From the header's CRC to `deposits` 2; from a block's CRC to `payload` 3.
     """
-    def __init__(self, data_width):
-        self.sink     = sink     = stream.Endpoint(word_layout())
-        self.deposits = stream.Endpoint(deposit_layout())
-        self.payload  = payload  = stream.Endpoint(payload_layout(data_width))
-        self.checker  = checker  = HeaderChecker(sink, extended=True)
-        self.started  = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
-        self.repeat   = Record([("strobe", 1), ("node", 16)])
-        self.gap      = Record([("strobe", 1), ("node", 16)])
+    def __init__(self, data_width, lane):
+        self.inspector = inspector = WordInspector(extended=True)
+        self.checker   = checker   = HeaderChecker(inspector.source, extended=True)
+        self.sink      = inspector.sink
+        self.deposits  = stream.Endpoint(deposit_layout())
+        self.payload   = payload = stream.Endpoint(payload_layout(data_width))
+        self.started   = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
+        self.repeat    = Record([("strobe", 1), ("node", 16)])
+        self.gap       = Record([("strobe", 1), ("node", 16)])
+        self.freed     = Signal()
         self.received          = Signal()
         self.payload_crc_error = Signal()
         self.truncated         = Signal()
         self.stale             = Signal()
         self.duplicate         = Signal()
         self.missed            = Signal()
+        self.no_room           = Signal()
         self.accepted_words    = Signal(max=C.BLOCK_BYTES//4 + 1)
 
         # # #
 
-        lanes       = data_width//32
-        line_bytes  = data_width//8
-        block_words = C.BLOCK_BYTES//4
-        fields      = checker.fields
+        lanes      = data_width//32
+        line_bytes = data_width//8
+        express    = lane == LANE.EXPRESS
+        sink       = inspector.source
+        fields     = checker.fields
+
+        # Form -------------------------------------------------------------------------------------
+        # Registered: the fields of the header's last word as they come, the others when they are there.
+        wrong   = Signal()
+        long    = Signal()
+        message = Signal()
+        forbidden = lambda allowed: (fields["flags"] & (0xff & ~allowed)) != 0
+        length    = checker.coming["length"]
+        self.comb += checker.malformed.eq(wrong | long)
+        if express:
+            self.sync += [
+                message.eq(fields["kind"] == PACKET.MESSAGE),
+                wrong.eq((fields["levels"] != 0) | ~flag(fields["flags"], "EXPRESS") | ~(
+                    ((fields["kind"] == PACKET.DEPOSIT) & ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.EXPRESS)) |
+                    ((fields["kind"] == PACKET.MESSAGE) & ~forbidden(MESSAGE_FLAGS | PACKET_FLAG.EXPRESS)))),
+                If(checker.at_length,
+                    long.eq(Mux(message, length != C.MESSAGE_BYTES, length > C.INLINE_BYTES))),
+            ]
+        else:
+            self.sync += [
+                wrong.eq((fields["kind"] != PACKET.DEPOSIT) | (fields["levels"] > C.LEVELS)
+                    | forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)),
+                If(checker.at_length, long.eq(length > C.PACKET_PAYLOAD)),
+            ]
 
         # Header -----------------------------------------------------------------------------------
         # Four announced deposits may wait for the engine while blocks of the first still drain.
         self.sequencer = sequencer = Sequencer()
         self.queue     = queue     = stream.SyncFIFO(deposit_layout(), 4)
-        execute = Signal()
-        deposit = queue.sink
-        walked  = Signal()
+        expected = Signal()
+        execute  = Signal()
+        full     = Signal()  # there is no room for a message
+        deposit  = queue.sink
         self.comb += [
             queue.source.connect(self.deposits),
-            checker.malformed.eq((fields["kind"] != PACKET.DEPOSIT) | (fields["levels"] > C.LEVELS)
-                | ((fields["flags"] & (0xff & ~DEPOSIT_FLAGS)) != 0)
-                | (fields["length"] > C.PACKET_PAYLOAD)),
             sequencer.node.eq(fields["source"]),
             sequencer.incarnation.eq(fields["incarnation"]),
             sequencer.psn.eq(fields["psn"]),
             sequencer.first.eq(flag(fields["flags"], "FIRST")),
-            sequencer.accept.eq(execute),
-            execute.eq(checker.good & sequencer.execute),
+            expected.eq(checker.good & sequencer.execute),
+            execute.eq(expected & ~(message & full)),
+            self.no_room.eq(expected & message & full),
             self.stale.eq(checker.good & sequencer.stale),
             self.duplicate.eq(checker.good & sequencer.duplicate),
             self.missed.eq(checker.good & sequencer.gap),
-            sequencer.missing.eq(self.missed),
-            self.started.strobe.eq(execute & sequencer.fresh),
+            # A flow starts with its first packet even if that finds no room.
+            sequencer.accept.eq(execute | self.started.strobe),
+            sequencer.missing.eq(self.missed | self.no_room),
+            self.started.strobe.eq(expected & sequencer.fresh),
             self.started.node.eq(fields["source"]),
             self.started.incarnation.eq(fields["incarnation"]),
             self.repeat.strobe.eq(self.duplicate),
             self.repeat.node.eq(fields["source"]),
-            self.gap.strobe.eq(self.missed & ~sequencer.again),
+            self.gap.strobe.eq(sequencer.missing & (sequencer.fresh | ~sequencer.again)),
             self.gap.node.eq(fields["source"]),
 
-            walked.eq(fields["levels"] != 0),
             deposit.valid.eq(execute),
             deposit.source.eq(fields["source"]),
             deposit.incarnation.eq(fields["incarnation"]),
             deposit.flags.eq(fields["flags"]),
             deposit.psn.eq(fields["psn"]),
             deposit.levels.eq(fields["levels"]),
+            deposit.is_message.eq(message),
+            deposit.context.eq(fields["ack"]),
             deposit.key.eq(fields["key"]),
             deposit.offset.eq(Cat(fields["offset_low"], fields["offset_high"])),
             deposit.length.eq(fields["length"]),
-            If(walked,
-                deposit.skip.eq(checker.extension[SKIP]),
-                deposit.block.eq(checker.extension[BLOCK]),
-            ),
-            *[getattr(deposit, f"stride{n}").eq(Cat(checker.extension[LEVEL + 3*n],
-                checker.extension[LEVEL + 3*n + 1])) for n in range(C.LEVELS)],
-            *[getattr(deposit, f"count{n}").eq(checker.extension[LEVEL + 3*n + 2]) for n in range(C.LEVELS)],
             deposit.notice.eq(checker.extension[NOTICE]),
             deposit.notice_length.eq(checker.extension[NOTICE + 1]),
             deposit.notice_endpoint.eq(checker.extension[NOTICE + 2]),
         ]
+        if not express:
+            extension = checker.extension
+            self.comb += [
+                If(fields["levels"] != 0,
+                    deposit.skip.eq(extension[SKIP]),
+                    deposit.block.eq(extension[BLOCK]),
+                ),
+                *[getattr(deposit, f"stride{n}").eq(Cat(extension[LEVEL + 3*n], extension[LEVEL + 3*n + 1]))
+                    for n in range(C.LEVELS)],
+                *[getattr(deposit, f"count{n}").eq(extension[LEVEL + 3*n + 2]) for n in range(C.LEVELS)],
+            ]
+
+        # Inbox. A message has its room from the moment in which it is whole; until then no other can come.
+        if express:
+            room = Signal(max=C.SLOTS + 1, reset=C.SLOTS)
+            self.comb += full.eq(room == 0)
+            self.sync += room.eq(room + self.freed - (self.received & message))
 
         # Payload ----------------------------------------------------------------------------------
-        # Two KiB: eight blocks, of which one is being filled.
-        self.buffer = buffer = CommitFIFO(data_width + 7, 2048//line_bytes)
-        self.crc    = crc    = CRC32C()
-        taken   = Signal()
-        word    = Signal(max=block_words + 1)
-        left    = Signal(max=C.PACKET_PAYLOAD//4 + 1)
-        lane    = Signal(max=lanes)
-        block   = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1)
-        base    = Signal(32)                    # the header's CRC
-        final   = Signal()
-        ended   = Signal()                      # the packet's last word was taken
-        line    = Array(Signal(32, name=f"line{n}") for n in range(lanes))
-        lines   = [Signal(32, name=f"out{n}") for n in range(lanes)]
-        count   = Signal(5)
-        last    = Signal()
-        error   = Signal()
+        # BULK: two KiB, eight blocks of which one is being filled. EXPRESS: four messages.
+        self.buffer = buffer = CommitFIFO(data_width + 7, (512 if express else 2048)//line_bytes)
+        taken = Signal()
+        word  = Signal(max=C.BLOCK_BYTES//4 + 1)
+        place = Signal(max=lanes)
+        ended = Signal()                      # the packet's last word was taken
+        line  = Array(Signal(32, name=f"line{n}") for n in range(lanes))
+        lines = [Signal(32, name=f"out{n}") for n in range(lanes)]
+        rest  = fields["length"][:log2_int(line_bytes)]
+        count = Signal(5)
+        last  = Signal()
+        error = Signal()
         self.comb += [
             taken.eq(sink.valid & sink.ready),
-            crc.word.eq(sink.data),
-            final.eq(left == 1),
-            *[lines[n].eq(Mux(lane == n, sink.data, line[n])) for n in range(lanes)],
+            *[lines[n].eq(Mux(place == n, sink.data, line[n])) for n in range(lanes)],
             count.eq(line_bytes),
-            If(final & (fields["length"][:log2_int(line_bytes)] != 0),
-                count.eq(fields["length"][:log2_int(line_bytes)])),
+            If(sink.final & (rest != 0), count.eq(rest)),
             buffer.din.eq(Cat(*lines, count, last, error)),
             Cat(payload.dat, payload.bytes, payload.last, payload.error).eq(buffer.dout),
             payload.valid.eq(buffer.readable),
@@ -193,13 +238,8 @@ class DepositReceiver(LiteXModule):
             # A packet that is dropped is taken here to its end; only a deposit that is to be executed
             # needs room in the queue.
             sink.ready.eq(~checker.at_crc | queue.sink.ready),
-            crc.load.eq(1),
-            crc.seed.eq(checker.header_crc),
-            NextValue(base, checker.header_crc),
-            NextValue(left, (fields["length"] + 3)[2:]),
             NextValue(word, 0),
-            NextValue(lane, 0),
-            NextValue(block, 0),
+            NextValue(place, 0),
             NextValue(ended, 0),
             If(execute,
                 If(sink.last,
@@ -210,45 +250,40 @@ class DepositReceiver(LiteXModule):
             )
         )
         fsm.act("PAYLOAD",
-            sink.ready.eq(buffer.writable),
-            last.eq(final),
-            If(taken,
-                crc.step.eq(1),
-                NextValue(line[lane], sink.data),
-                NextValue(lane, lane + 1),
-                NextValue(left, left - 1),
-                NextValue(word, word + 1),
-                If(sink.last,
-                    self.truncated.eq(1),
-                    NextValue(ended, 1),
-                    NextState("CUT")
-                ).Else(
-                    buffer.we.eq(final | (lane == lanes - 1)),
-                    If(final | (word == block_words - 1), NextState("BLOCK-CRC"))
-                )
-            )
-        )
-        fsm.act("BLOCK-CRC",
-            sink.ready.eq(1),
-            crc.load.eq(taken),
-            crc.seed.eq(base ^ (block + 1)),
-            NextValue(ended, sink.last),
-            If(taken,
-                NextValue(word, 0),
-                NextValue(block, block + 1),
-                If((sink.last != (left == 0)) | (sink.last & sink.bad),
-                    self.truncated.eq(1),
-                    NextState("CUT")
-                ).Elif(sink.data != crc.value,
-                    self.payload_crc_error.eq(1),
-                    NextState("CUT")
-                ).Else(
-                    buffer.commit.eq(1),
-                    self.accepted_words.eq(word),
-                    NextState("PAYLOAD"),
+            # What follows the header is payload and CRCs, until the last CRC ends the packet.
+            If(sink.kind == PAYLOAD,
+                sink.ready.eq(buffer.writable),
+                last.eq(sink.final),
+                If(taken,
+                    NextValue(line[place], sink.data),
+                    NextValue(place, place + 1),
+                    NextValue(word, word + 1),
                     If(sink.last,
-                        self.received.eq(1),
-                        NextState("HEADER")
+                        self.truncated.eq(1),
+                        NextValue(ended, 1),
+                        NextState("CUT")
+                    ).Else(
+                        buffer.we.eq(sink.final | (place == lanes - 1)),
+                    )
+                )
+            ).Else(
+                sink.ready.eq(1),
+                NextValue(ended, sink.last),
+                If(taken,
+                    NextValue(word, 0),
+                    If((sink.last != sink.final) | (sink.last & sink.bad),
+                        self.truncated.eq(1),
+                        NextState("CUT")
+                    ).Elif(~sink.match,
+                        self.payload_crc_error.eq(1),
+                        NextState("CUT")
+                    ).Else(
+                        buffer.commit.eq(1),
+                        self.accepted_words.eq(word),
+                        If(sink.last,
+                            self.received.eq(1),
+                            NextState("HEADER")
+                        )
                     )
                 )
             )
@@ -277,7 +312,7 @@ class DepositReceiver(LiteXModule):
 # Packet Receiver ----------------------------------------------------------------------------------
 
 class PacketReceiver(LiteXModule):
-    """Everything between the link and the scatter engine.
+    """Everything between the link and the engines that write.
 
     Parameters
     ----------
@@ -285,15 +320,16 @@ class PacketReceiver(LiteXModule):
 
     Attributes
     ----------
-    sinks    : one Endpoint(word_layout) for each of CONTROL and REQUEST
+    sinks    : one Endpoint(word_layout) for each of CONTROL, EXPRESS and BULK, indexed by enum channel
     node_id  : Signal(16), in
     acks     : Endpoint(ack_layout), out   one cycle; must be taken at once
-    deposits : Endpoint(deposit_layout), out
-    payload  : Endpoint(payload_layout), out
-    started, repeat, gap : events for the Acknowledger, see DepositReceiver
+    lanes    : DepositReceivers, indexed by enum lane
+    deposits, payload                 : of lane BULK
+    express_deposits, express_payload : of lane EXPRESS
+    inbox_freed : Signal(), in   a slot of the inbox is free again
     counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR, PAYLOAD_CRC_ERROR,
                PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE, PACKET_STALE,
-               PACKET_DUPLICATE, PACKET_GAP
+               PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, NAKS_RECEIVED
     """
     def __init__(self, data_width):
         self.node_id = Signal(16)
@@ -301,32 +337,37 @@ class PacketReceiver(LiteXModule):
         # # #
 
         self.ack     = ack     = AckReceiver()
-        self.deposit = deposit = DepositReceiver(data_width)
-        self.sinks    = [ack.sink, deposit.sink]
-        self.acks     = ack.source
-        self.deposits = deposit.deposits
-        self.payload  = deposit.payload
-        self.started, self.repeat, self.gap = deposit.started, deposit.repeat, deposit.gap
-        self.comb += [
-            ack.checker.node_id.eq(self.node_id),
-            deposit.checker.node_id.eq(self.node_id),
-        ]
+        self.express = express = DepositReceiver(data_width, LANE.EXPRESS)
+        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK)
+        self.lanes   = [express, bulk]
+        self.sinks   = [ack.sink, express.sink, bulk.sink]
+        self.acks    = ack.source
+        self.deposits         = bulk.deposits
+        self.payload          = bulk.payload
+        self.express_deposits = express.deposits
+        self.express_payload  = express.payload
+        self.inbox_freed      = express.freed
+        checkers = [ack.checker, express.checker, bulk.checker]
+        self.comb += [checker.node_id.eq(self.node_id) for checker in checkers]
 
-        # Both channels can end a packet in one cycle.
-        a, d = ack.checker, deposit.checker
-        self.packets    = Pulses(a.good, deposit.received)
-        self.words      = Pulses(deposit.accepted_words, bits=8)
-        self.crc_errors = Pulses(a.crc_error, d.crc_error)
-        self.truncated  = Pulses(a.truncated, d.truncated, deposit.truncated)
-        self.wrong_node = Pulses(a.wrong_node, d.wrong_node)
+        # The channels can end a packet each in one cycle.
+        of_lanes = lambda name: [getattr(lane, name) for lane in self.lanes]
+        of_all   = lambda name: [getattr(checker, name) for checker in checkers]
+        self.pulses = pulses = {
+            "PACKETS_RECEIVED":  Pulses(ack.checker.good, *of_lanes("received")),
+            # Words of both lanes come at the link's rate, but can have waited in its slack buffers.
+            "BYTES_RECEIVED":    Pulses(*of_lanes("accepted_words"), bits=10),
+            "HEADER_CRC_ERROR":  Pulses(*of_all("crc_error")),
+            "PAYLOAD_CRC_ERROR": Pulses(*of_lanes("payload_crc_error")),
+            "PACKET_TRUNCATED":  Pulses(*of_all("truncated"), *of_lanes("truncated"), bits=4),
+            "PACKET_WRONG_NODE": Pulses(*of_all("wrong_node")),
+            "PACKET_STALE":      Pulses(*of_lanes("stale")),
+            "PACKET_DUPLICATE":  Pulses(*of_lanes("duplicate")),
+            "PACKET_GAP":        Pulses(*of_lanes("missed")),
+        }
+        self.submodules += list(pulses.values())
         self.counters = {
-            "PACKETS_RECEIVED":  self.packets.pulse,
-            "BYTES_RECEIVED":    self.words.pulse,
-            "HEADER_CRC_ERROR":  self.crc_errors.pulse,
-            "PAYLOAD_CRC_ERROR": deposit.payload_crc_error,
-            "PACKET_TRUNCATED":  self.truncated.pulse,
-            "PACKET_WRONG_NODE": self.wrong_node.pulse,
-            "PACKET_STALE":      deposit.stale,
-            "PACKET_DUPLICATE":  deposit.duplicate,
-            "PACKET_GAP":        deposit.missed,
+            **{name: counter.pulse for name, counter in pulses.items()},
+            "MESSAGE_NO_ROOM": express.no_room,
+            "NAKS_RECEIVED":   ack.source.valid & flag(ack.source.flags, "NAK"),
         }

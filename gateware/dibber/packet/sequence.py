@@ -10,7 +10,7 @@ from litex.gen import *
 from dibber.interface.description import C
 
 class Sequencer(LiteXModule):
-    """The expected sequence number and incarnation of every source node.
+    """The expected sequence number and incarnation of every source node, for one lane.
 
     Attributes
     ----------
@@ -19,8 +19,8 @@ class Sequencer(LiteXModule):
     fresh   : Signal(), out  with `execute`: it starts a flow
     stale, duplicate, gap : Signal(), out  why it is not executed
     again   : Signal(), out  with `gap`: this gap was told before
-    accept  : Signal(), in   the packet is being executed
-    missing : Signal(), in   the gap is being told
+    accept  : Signal(), in   the packet is being executed, or starts its flow
+    missing : Signal(), in   the gap is being told; also with `accept`, if the flow starts with a gap
     complete: Signal(), in   all of the packet was good: the next one is expected. Not before `accept`
 
     Cycles: 2 from the packet's fields to the verdict; 3 from `complete` to the next packet's.

@@ -64,7 +64,8 @@ class Path:
         for n, (data, fields) in enumerate(jobs):
             # Node and length come with the job; the slot names another node by now.
             length = int.from_bytes(data[COMMAND["length"].offset:][:4], "little")
-            fields = dict(endpoint=2, slot=n, psn=10*n, incarnation=5, node=1, length=length, skip=0, tag=n) | fields
+            fields = dict(endpoint=2, slot=n, psn=10*n, incarnation=5, epoch=0, node=1, length=length, skip=0,
+                tag=n, response=0, message=0) | fields
             self.slots[fields["endpoint"]*C.SLOTS + fields["slot"]] = data[:4] + b"\x09" + data[5:]
             self.jobs.append(fields)
         send, scatter = self.dut.send, self.dut.scatter
@@ -138,6 +139,10 @@ class Path:
             yield dut.send.max_request.eq(self.request)
             yield dut.send.extended_tags.eq(1)
             yield dut.scatter.max_payload.eq(256)
+            for name, value in dict(node=1, incarnation=5, reset=1).items():
+                yield getattr(dut.send.epochs, name).eq(value)
+            yield
+            yield dut.send.epochs.reset.eq(0)
             table = dut.regions
             for key, base, rights in REGIONS:
                 for name, value in dict(index=key, key=key, base=base, length=LENGTH, rights=rights,

@@ -36,7 +36,13 @@ def look(port, keys, answers):
             answers.append(tuple(values))
 
 
-def test_every_entry_on_both_ports():
+def after(cycles, process):
+    for _ in range(cycles + 1):
+        yield
+    yield from process
+
+
+def test_every_entry_on_all_ports():
     random  = Random(1)
     entries = {}
     for index in range(64):
@@ -44,17 +50,17 @@ def test_every_entry_on_both_ports():
         entries[key] = (random.getrandbits(64), random.getrandbits(64), random.getrandbits(4), random.getrandbits(8))
     keys  = list(entries)
     other = [key ^ 0x100 for key in keys]
-    table, answers = RegionTable(), ([], [])
+    table, answers = RegionTable(ports=4), [[] for _ in range(4)]
     def test():
         for key, entry in entries.items():
             yield from write(table, key, *entry)
-        yield
-        yield from look(table.ports[0], keys + other, answers[0])
-        yield from look(table.ports[1], other + keys, answers[1])
-    run_simulation(table, [test()])
+    # Pairs of ports ask in the same cycles for different keys.
+    run_simulation(table, [test(), *[after(64, look(port, *asked))
+        for port, asked in zip(table.ports, zip((keys + other, other + keys)*2, answers))]])
     good = [(1,) + entries[key] for key in keys]
-    assert answers[0][:64] == answers[1][64:] == good
-    assert not any(a[0] for a in answers[0][64:] + answers[1][:64])
+    for n in (0, 2):
+        assert answers[n][:64] == answers[n + 1][64:] == good
+        assert not any(a[0] for a in answers[n][64:] + answers[n + 1][:64])
 
 
 def test_empty_and_removed_entries_are_not_found():

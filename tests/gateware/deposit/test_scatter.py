@@ -11,9 +11,10 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.interface.description import PACKET_FLAG, RIGHT, STATUS
+from dibber.interface.description import C, LANE, PACKET_FLAG, RIGHT, STATUS
 
 from compiled import run_simulation
 from drive import finish, sink, source
@@ -21,16 +22,20 @@ from hostwrite import HostWrite
 from walk import Walk, pieces, touched
 
 BASE, LENGTH, KEY = 2**36 + 0x123, 100000, 0xabcd07
-DONE    = ("node", "psn", "refused", "reason", "incarnation")
-ARRIVAL = ("node", "endpoint", "interrupt", "value", "length", "key")
+DONE    = ("node", "psn", "refused", "reason", "incarnation", "lane")
+ARRIVAL = ("node", "endpoint", "interrupt", "value", "length", "key", "response", "is_message")
 
 
 class Receiver(LiteXModule):
-    """Scatter and its region table."""
+    """Scatter and its tables."""
     def __init__(self, data_width):
-        self.regions = RegionTable(ports=1)
-        self.engine  = ScatterEngine(data_width)
-        self.comb   += self.engine.lookup.connect(self.regions.ports[0])
+        self.regions  = RegionTable(ports=1)
+        self.expected = ExpectedTable()
+        self.engine   = ScatterEngine(data_width)
+        self.comb += [
+            self.engine.lookup.connect(self.regions.ports[0]),
+            self.engine.expected.connect(self.expected.port),
+        ]
 
 
 def region(table, index=7, key=KEY, base=BASE, length=LENGTH, rights=RIGHT.REMOTE_WRITE, owner=0, valid=1):
@@ -45,11 +50,11 @@ def region(table, index=7, key=KEY, base=BASE, length=LENGTH, rights=RIGHT.REMOT
 class Packet:
     """A deposit packet: `walk` is relative to the region; `good` is None or the bytes before it was cut."""
     def __init__(self, psn, data, offset=0, block=0, strides=(), counts=(), skip=0, key=KEY, flags=0,
-        source=1, notice=0, total=None, good=None):
+        source=1, notice=0, total=None, good=None, context=0):
         self.psn, self.data, self.good = psn, data, good
         self.walk   = Walk(BASE + offset, BASE, BASE + LENGTH, block, strides, counts, len(data), skip)
         self.fields = dict(source=source, incarnation=psn + 100, flags=flags, psn=psn, levels=len(strides), key=key,
-            offset=offset % 2**48, skip=skip, block=block, length=len(data), notice=notice,
+            context=context, offset=offset % 2**48, skip=skip, block=block, length=len(data), notice=notice,
             notice_length=len(data) if total is None else total, notice_endpoint=3,
             **{f"stride{i}": (strides + (0, 0, 0))[i] % 2**64 for i in range(3)},
             **{f"count{i}": (counts + (0, 0, 0))[i] for i in range(3)})
@@ -70,7 +75,8 @@ class Packet:
 
 
 def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, cycles=6000, settle=60,
-    rights=RIGHT.REMOTE_WRITE, arrival_busy=1.0):
+    rights=RIGHT.REMOTE_WRITE, arrival_busy=1.0, owner=0, gets=()):
+    """`gets`: (context, node, key) of those under way."""
     dut    = Receiver(data_width)
     engine = dut.engine
     random = Random(seed)
@@ -79,7 +85,12 @@ def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, 
     ready  = [False]
     def set_up():
         yield engine.max_payload.eq(max_payload)
-        yield from region(dut.regions, rights=rights)
+        yield from region(dut.regions, rights=rights, owner=owner)
+        for context, node, key in gets:
+            for name, value in dict(context=context, node=node, key=key, valid=1, write=1).items():
+                yield getattr(dut.expected, name).eq(value)
+            yield
+            yield dut.expected.write.eq(0)
         ready[0] = True
         yield from finish(lambda: len(done) >= expect_done, cycles)
         for _ in range(settle):
@@ -100,7 +111,7 @@ def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, 
         sink(engine.done, DONE, done, random, busy),
         sink(engine.arrivals, ARRIVAL, arrivals, random, arrival_busy)])
     host.landed_at_done = landed
-    assert all(incarnation == psn + 100 for _, psn, _, _, incarnation in done)
+    assert all((incarnation, lane) == (psn + 100, LANE.BULK) for _, psn, _, _, incarnation, lane in done)
     return host, [d[:4] for d in done], arrivals
 
 
@@ -212,7 +223,7 @@ def test_notices_come_after_their_bytes(arrival_busy):
         notice=n + 1000) for n in range(24)]
     host, done, arrivals = run(packets, 24, busy=0.5, arrival_busy=arrival_busy, settle=1500)
     assert done == [(1, n, 0, 0) for n in range(24)]
-    assert arrivals == [(1, 3, n % 2, n + 1000, 8*(n % 3), KEY) for n in range(24)]
+    assert arrivals == [(1, 3, n % 2, n + 1000, 8*(n % 3), KEY, 0, 0) for n in range(24)]
     marks = [sum(1 for p in packets[:n + 1] if p.data) for n in range(24)]
     assert all(landed >= m for landed, m in zip(host.landed_at_done, marks))
 
@@ -227,6 +238,53 @@ def test_no_notice_for_a_transfer_that_was_refused_in_part():
     _, done, arrivals = run(packets, 4)
     assert [d[2] for d in done] == [1, 0, 0, 0]
     assert [a[3] for a in arrivals] == [1, 3]
+
+
+OWNER   = 5
+CONTEXT = OWNER*C.SLOTS + 9
+RESPONSES = [
+    # Packet, and what the get's table and region say of it.
+    (dict(),                                  STATUS.OK),
+    (dict(context=CONTEXT + 1),               STATUS.REMOTE_NOT_PERMITTED),  # no such get
+    (dict(context=CONTEXT + 256),             STATUS.REMOTE_NOT_PERMITTED),
+    (dict(source=3),                          STATUS.REMOTE_NOT_PERMITTED),  # asked of another node
+    (dict(source=1 + 256),                    STATUS.REMOTE_NOT_PERMITTED),
+    (dict(context=CONTEXT + 2),               STATUS.REMOTE_NOT_PERMITTED),  # for another region
+    (dict(context=CONTEXT + C.SLOTS),         STATUS.REMOTE_NOT_PERMITTED),  # of another endpoint
+    (dict(key=KEY + 0x100),                   STATUS.REMOTE_BAD_KEY),
+    (dict(flags=0),                           STATUS.REMOTE_NOT_PERMITTED),  # not a response
+    (dict(offset=LENGTH - 7),                 STATUS.REMOTE_BOUNDS),
+    (dict(offset=LENGTH - 8),                 STATUS.OK),
+]
+GETS = [(CONTEXT, 1, KEY), (CONTEXT + 2, 1, KEY + 0x100), (CONTEXT + C.SLOTS, 1, KEY)]
+
+
+def responses(last=0):
+    return [Packet(n, bytes([n + 1])*8, **{**dict(flags=PACKET_FLAG.RESPONSE | last, context=CONTEXT, offset=8*n), **fields})
+            for n, (fields, _) in enumerate(RESPONSES)]
+
+
+def test_an_answer_lands_where_its_get_said_and_nowhere_else():
+    packets = responses()
+    host, done, _ = run(packets, len(packets), rights=RIGHT.LOCAL_WRITE, owner=OWNER, gets=GETS)
+    assert [reason for _, _, _, reason in done] == [reason for _, reason in RESPONSES]
+    check_memory(host, [p for p, (_, reason) in zip(packets, RESPONSES) if reason == STATUS.OK])
+
+
+def test_an_answer_needs_the_right_to_write_for_its_own_endpoint():
+    packets = responses()
+    for rights in (15 - RIGHT.LOCAL_WRITE, RIGHT.REMOTE_WRITE):
+        host, done, _ = run(packets[:1], 1, rights=rights, owner=OWNER, gets=GETS)
+        assert done == [(1, 0, 1, STATUS.REMOTE_NOT_PERMITTED)] and host.memory == {}
+
+
+def test_the_last_packet_of_an_answer_ends_the_get():
+    flags   = PACKET_FLAG.RESPONSE
+    packets = [Packet(0, bytes(32), flags=flags, context=CONTEXT, total=64),
+        Packet(1, bytes(32), 32, flags=flags | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE, context=CONTEXT, total=64,
+            notice=CONTEXT << 16)]
+    host, done, arrivals = run(packets, 2, rights=RIGHT.LOCAL_WRITE, owner=OWNER, gets=GETS)
+    assert arrivals == [(1, 3, 0, CONTEXT << 16, 64, KEY, 1, 0)]
 
 
 @pytest.mark.parametrize("data_width", [64, 128])

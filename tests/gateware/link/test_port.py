@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Two link ports and a cable: training, flow control, rate, and what faults do."""
+"""Two link ports and a cable: packets of all channels, flow control, and what faults do to them."""
 
 from random import Random
 
@@ -12,146 +12,180 @@ from migen import *
 from dibber.interface.description import LINK_STATE
 from dibber.link import training
 from dibber.link.port import LinkPort
-from dibber.link.slack import SlackBuffer
 
-from gateware.models.compiled import run_simulation
-from gateware.models.cable import cable
 from gateware.models.drive import finish, source
+from gateware.models.link import meaning
 
-from gateware.link.test_framing import random_words, word_items
+from gateware.link.items import random_words, word_items
+from gateware.link.pair import CHANNELS, Pair, pause, pulse
+
+CONTROL, EXPRESS, BULK, SPARE = range(CHANNELS)
 
 
-class Pair(Module):
-    """Ports a and b; b's received packets and both counters are kept."""
-    def __init__(self, random, delay=4, fault=None, rotate=0, busy=None):
-        self.submodules.a = LinkPort()
-        self.submodules.b = LinkPort()
-        self.packets = [[], []]
-        self.words   = [[], []]
-        self.log     = []
-        self.counts  = {name: dict.fromkeys(port.counters, 0) for name, port in (("a", self.a), ("b", self.b))}
-        self.take    = [lambda: True, lambda: True]
-        self.signal  = True
-        fault = fault or (lambda data, k: (data, k, 0, 0))
-        plugged = lambda fault: lambda *word: fault(*word) if self.signal else None
-        self.processes = [
-            cable(self.a.serial_tx, self.b.serial_rx, delay, rotate, plugged(fault), busy, self.log),
-            cable(self.b.serial_tx, self.a.serial_rx, delay, 0, plugged(lambda *w: (*w, 0, 0)), busy),
-            self._watch(), self._take(0), self._take(1), self._plug(),
-        ]
-
-    @passive
-    def _plug(self):
-        shown = None
-        while True:
-            if shown != self.signal:
-                shown = self.signal
-                yield self.a.signal.eq(int(shown))
-                yield self.b.signal.eq(int(shown))
-            yield
-
-    @passive
-    def _watch(self):
-        while True:
-            for name, port in (("a", self.a), ("b", self.b)):
-                for counter, pulse in port.counters.items():
-                    self.counts[name][counter] += yield pulse
-            yield
-
-    @passive
-    def _take(self, channel):
-        endpoint = self.b.sources[channel]
-        while True:
-            ready = int(self.take[channel]())
-            yield endpoint.ready.eq(ready)
-            yield
-            if ready and (yield endpoint.valid):
-                self.words[channel].append((yield endpoint.data))
-                if (yield endpoint.last):
-                    self.packets[channel].append((self.words[channel], bool((yield endpoint.bad))))
-                    self.words[channel] = []
-
-    def up(self):
-        for _ in range(120):
-            if (yield self.a.state) == LINK_STATE.UP and (yield self.b.state) == LINK_STATE.UP:
-                return
-            yield
-        raise AssertionError("the link does not come up")
-
-    def run(self, *more):
-        run_simulation(self, [*self.processes, *more])
+def packets_of(random, count, longest=30, bad=0.1):
+    return {n: [(random_words(random, longest), random.random() < bad) for _ in range(count)] for n in range(CHANNELS)}
 
 
 @pytest.mark.parametrize("rotate", [0, 3])
-def test_the_link_comes_up_and_carries_packets_of_both_channels(rotate, seed):
+def test_packets_of_all_channels_are_carried(rotate, seed):
     random = Random(seed)
-    sent   = [[(random_words(random, 10), False) for _ in range(4)] for _ in range(2)]
+    sent   = packets_of(random, 6)
     pair   = Pair(random, rotate=rotate, busy=lambda: random.random() < 0.9)
-    pair.run(*[source(pair.a.sinks[c], word_items(sent[c]), random, 0.8) for c in range(2)],
-             finish(lambda: [len(p) for p in pair.packets] == [4, 4], 500))
-    assert pair.packets == sent
-    assert not any(pair.counts["b"].values()) and not any(pair.counts["a"].values())
+    pair.run(*pair.send(sent, 0.6), finish(lambda: all(len(pair.whole(n)) == 6 for n in range(CHANNELS)), 2000))
+    assert pair.packets == [[(words, not bad) for words, bad in sent[n]] for n in range(CHANNELS)]
+    assert {name: count for counts in pair.counts.values() for name, count in counts.items() if count
+            and name != "WORDS_RECEIVED"} == {"LINK_TRAINED": 1}
+
+
+@pytest.mark.parametrize("channels", [2, 3])
+def test_a_port_may_have_fewer_channels(channels, seed):
+    random = Random(seed)
+    sent   = {n: [(random_words(random), False) for _ in range(4)] for n in range(channels)}
+    pair   = Pair(random, ports=lambda: LinkPort(channels))
+    pair.run(*pair.send(sent, 0.6), finish(lambda: all(len(pair.whole(n)) == 4 for n in sent), 1000))
+    assert pair.packets == [[(words, True) for words, _ in sent[n]] for n in sent]
 
 
 def test_stop_and_go_under_a_slow_sink_lose_nothing_at_40_words_each_way(seed):
     random = Random(seed)
     sent   = [(random_words(random, 2)*90, False) for _ in range(14)]
     pair   = Pair(random, delay=40)
-    pair.take[1] = lambda: random.random() < 0.3
-    levels = []
+    pair.take[BULK] = lambda: random.random() < 0.3
 
-    @passive
-    def watch():
-        while True:
-            levels.append((yield pair.b.slack1.fifo.level))
-            yield
+    def check():
+        yield from finish(lambda: len(pair.whole(BULK)) == 14, 6500)
+        # docs/design.md, section 4: both ways of the cable, and 24 words for the logic of both ends.
+        assert 384//4 <= (yield pair.b.slack_high[BULK]) <= (384 + 2*40 + 24)//4
 
-    pair.run(source(pair.a.sinks[1], word_items(sent), random), watch(),
-             finish(lambda: len(pair.packets[1]) == 14, 6500))
-    assert pair.packets[1] == sent
-    # docs/design.md, section 4: both ways of the cable, and 24 words for the logic of both ends.
-    assert 384 < max(levels) <= 384 + 2*40 + 24
+    pair.run(*pair.send({BULK: sent}), check())
+    assert pair.packets[BULK] == [(words, True) for words, _ in sent]
     assert pair.counts["b"]["SLACK_OVERFLOW"] == 0
     assert pair.counts["b"]["STOPS_SENT"] == pair.counts["a"]["STOPS_RECEIVED"] >= 1
     assert pair.counts["a"]["STOPPED_CYCLES"] > 0
+    assert pair.counts["b"]["STOPPING_CYCLES"] > 0 == pair.counts["a"]["STOPPING_CYCLES"]
 
 
-def test_a_cable_that_is_pulled_ends_the_packet_and_the_link_comes_back(seed, monkeypatch):
-    monkeypatch.setattr(training, "SILENCE_WORDS", 256)
+@pytest.mark.parametrize("stopped", [EXPRESS, BULK])
+def test_a_channel_that_is_stopped_leaves_the_others(stopped, seed):
+    random = Random(seed)
+    sent   = {n: [(random_words(random, 2)*40, False) for _ in range(16 if n == stopped else 3)] for n in range(CHANNELS)}
+    pair   = Pair(random)
+    pair.take[stopped] = lambda: False
+
+    def check():
+        yield from finish(lambda: pair.counts["a"]["STOPS_RECEIVED"], 1600)
+        yield from finish(lambda: all(len(pair.whole(n)) == 3 for n in range(CHANNELS) if n != stopped), 1000)
+        assert (yield pair.a.stopped) == 1 << stopped
+        assert pair.words(stopped) == 0
+        pair.take[stopped] = lambda: True
+        yield from finish(lambda: len(pair.whole(stopped)) == 16, 2000)
+
+    pair.run(*pair.send(sent), check())
+    assert pair.packets == [[(words, True) for words, _ in sent[n]] for n in range(CHANNELS)]
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.03])
+def test_what_comes_out_good_went_in_and_in_order_whatever_errors_strike(rate, seed):
+    """Errors of every kind that the decoder of a transceiver sees, alone and in bursts, in any word."""
+    random, burst = Random(seed), [0]
+
+    def fault(data, k):
+        burst[0] = max(burst[0] - 1, 0)
+        if random.random() < rate/4:
+            burst[0] = random.randrange(2, 20)
+        if not burst[0] and random.random() >= rate:
+            return data, k, 0, 0
+        errors = 1 << random.randrange(4)
+        return (data ^ random.getrandbits(32), k ^ random.getrandbits(4), *random.choice([(errors, 0), (0, errors)]))
+
+    sent = packets_of(random, 20)
+    pair = Pair(random, fault=fault)
+    pair.take[BULK] = lambda: random.random() < 0.8
+    # Each sends a last packet when the errors are over, which ends what was begun.
+    last    = {n: [([n], False)] for n in range(CHANNELS)}
+    waiting = set()
+
+    def items(n):
+        yield from word_items(sent[n])
+        waiting.add(n)
+        while pair.fault is fault:
+            yield None
+        yield from word_items(last[n])
+
+    def check():
+        yield from finish(lambda: len(waiting) == CHANNELS, 4000)
+        yield from pause(10)
+        pair.fault = lambda data, k: (data, k, 0, 0)
+        yield from finish(lambda: all(pair.packets[n][-1:] == [([n], True)] for n in last), 500)
+
+    pair.run(*[source(pair.a.sinks[n], items(n), random, 0.3) for n in range(CHANNELS)], check())
+    good = 0
+    for n in range(CHANNELS):
+        rest = iter(sent[n] + last[n])
+        for words, whole in pair.packets[n]:
+            assert not whole or any(words == other and not bad for other, bad in rest)
+            good += whole
+    assert 10 < good < 20*CHANNELS
+    assert pair.counts["b"]["CODE_ERRORS"] and pair.counts["b"]["DISPARITY_ERRORS"]
+
+
+def test_a_cable_pulled_inside_interleaved_packets_ends_them_and_the_next_ones_come_whole(seed):
     random = Random(seed)
     pair   = Pair(random)
+    sent   = {n: [(list(range(n << 8, (n << 8) + 150)), False), ([n, n + 1], False)] for n in range(CHANNELS)}
 
     def pull():
-        yield from finish(lambda: len(pair.words[1]) > 30, 300)
+        yield from finish(lambda: all(pair.words(n) > 3 for n in range(CHANNELS)), 900)
         pair.signal = False
-        for _ in range(20):
-            yield
-        assert (yield pair.a.state) == (yield pair.b.state) == LINK_STATE.DOWN
+        yield from pause(20)
+        yield from pair.state(LINK_STATE.DOWN, LINK_STATE.DOWN, 1)
         pair.signal = True
         yield from pair.up()
-        yield from finish(lambda: len(pair.packets[1]) == 2, 200)
+        yield from finish(lambda: all(len(pair.whole(n)) == 2 for n in range(CHANNELS)), 1500)
 
-    pair.run(source(pair.a.sinks[1], word_items([(list(range(100)), False), ([1, 2], False)]), random), pull())
-    (cut, bad), (whole, good) = pair.packets[1]
-    assert bad and cut == list(range(len(cut))) and (whole, good) == ([1, 2], False)
-    assert pair.counts["a"]["LINK_LOST"] == pair.counts["b"]["LINK_LOST"] == 1
+    pair.run(*pair.send(sent, 0.15), pull())
+    for n in range(CHANNELS):
+        (cut, whole), following = pair.packets[n]
+        assert not whole and cut == sent[n][0][0][:len(cut)] and following == ([n, n + 1], True)
+    assert [pair.counts[end][name] for end in "ab" for name in ("LINK_LOST", "LINK_TRAINED")] == [1, 2, 1, 2]
+
+
+def test_retraining_loses_the_begun_packets_and_nothing_above_is_reset(seed):
+    """What waits in the slack buffer stays, the packet that was under way ends as bad, and all others are whole."""
+    random = Random(seed)
+    pair   = Pair(random)
+    sent   = [(random_words(random, 2)*50, False) for _ in range(12)]
+    pair.take[BULK] = lambda: random.random() < 0.6
+
+    def retrain():
+        for port in (pair.b, pair.a):
+            count = len(pair.whole(BULK))
+            yield from finish(lambda: len(pair.whole(BULK)) >= count + 3, 1000)
+            yield from pulse(port.retrain)
+            assert (yield port.state) == LINK_STATE.DOWN
+            yield from pair.up()
+        yield from finish(lambda: pair.packets[BULK][-1:] == [(sent[-1][0], True)], 1500)
+
+    pair.run(*pair.send({BULK: sent}), retrain())
+    rest = iter(sent)
+    for words, whole in pair.packets[BULK]:
+        assert any(words == other[:len(words)] and (len(words) == 50 or not whole) for other, _ in rest)
+    assert 1 <= sum(not whole for _, whole in pair.packets[BULK]) <= 4
+    assert len(pair.packets[BULK]) >= 10
+    assert pair.counts["a"]["LINK_LOST"] == pair.counts["b"]["LINK_LOST"] == 2
 
 
 def test_silence_takes_the_link_down_on_both_ends(seed, monkeypatch):
     monkeypatch.setattr(training, "SILENCE_WORDS", 256)
-    dead = []
-    pair = Pair(Random(seed), fault=lambda data, k: (data, k, int(bool(dead)), 0))
+    pair = Pair(Random(seed))
 
     def silence():
         yield from pair.up()
-        dead.append(True)
-        for _ in range(200):
-            yield
-        assert (yield pair.b.state) == LINK_STATE.UP
-        for _ in range(120):
-            yield
-        assert (yield pair.b.state) == LINK_STATE.DOWN and (yield pair.a.state) == LINK_STATE.ALIGN
-        dead.clear()
+        pair.fault = lambda data, k: (data, k, 1, 0)
+        yield from pause(200)
+        yield from pair.state(LINK_STATE.UP, LINK_STATE.UP, 1)
+        yield from pair.state(LINK_STATE.ALIGN, LINK_STATE.DOWN, 120)
+        pair.fault = lambda data, k: (data, k, 0, 0)
         yield from pair.up()
 
     pair.run(silence())
@@ -159,41 +193,46 @@ def test_silence_takes_the_link_down_on_both_ends(seed, monkeypatch):
     assert pair.counts["b"]["CODE_ERRORS"] > 200
 
 
-def test_a_full_slack_buffer_drops_whole_packets_and_says_so(seed):
-    """Without heed of STOP: words come on whatever the buffer says."""
-    random, dut = Random(seed), SlackBuffer(256)
-    packets, words, overflows = [], [], []
+@pytest.mark.parametrize("delay, rotate", [(1, 0), (7, 2), (40, 0)])
+def test_a_ping_gives_the_cables_length_in_words(delay, rotate, seed):
+    random = Random(seed)
+    pair   = Pair(random, delay=delay, rotate=rotate)
+    trips  = []
 
-    def stimulus():
-        for n in range(40):
-            for i in range(20):
-                yield dut.sink.valid.eq(1)
-                yield dut.sink.data.eq(n << 8 | i)
-                yield dut.sink.first.eq(int(i == 0))
-                yield dut.sink.last.eq(int(i == 19))
-                yield
-        yield dut.sink.valid.eq(0)
-        yield from finish(lambda: len(words) == 0 and len(packets) and packets[-1][0][0] >> 8 == 39, 1500)
+    def ping():
+        yield from pair.up()
+        assert (yield pair.a.round_trip) == 0
+        for _ in range(4):
+            yield from pulse(pair.a.ping)
+            assert (yield pair.a.round_trip) == 0
+            yield from pause(2*delay + 30)
+            trips.append((yield pair.a.round_trip))
+            yield from pause(random.randrange(20))
 
-    @passive
-    def drain():
-        cycle = 0
-        while True:
-            # Long pauses, so that whole packets find no room from their first word on.
-            cycle += 1
-            ready  = int(cycle//150 % 2 and random.random() < 0.9)
-            yield dut.source.ready.eq(ready)
-            yield
-            overflows.append((yield dut.overflow))
-            if ready and (yield dut.source.valid):
-                words.append((yield dut.source.data))
-                if (yield dut.source.last):
-                    packets.append((list(words), (yield dut.source.bad)))
-                    words.clear()
+    pair.run(*pair.send({BULK: [(random_words(random, 2)*800, False)]}), ping())
+    # A word played into the cable arrives `delay` + 1 cycles later; a rotated one is complete a cycle after it.
+    assert trips == [2*(delay + 1) + bool(rotate)]*4
+    assert not any(not whole for _, whole in pair.whole(BULK))
 
-    run_simulation(dut, [stimulus(), drain()])
-    good = [words for words, bad in packets if not bad]
-    bad  = [words for words, bad in packets if bad]
-    assert all(words == [words[0] & ~0xff | i for i in range(20)] for words in good)
-    assert all(words[0] & 0xff == 0 and 1 < len(words) <= 20 for words in bad)
-    assert sum(overflows) == 40 - len(good) > 4 and bad
+
+def test_words_received_and_slack_levels_are_counted_since_the_link_came_up(seed):
+    pair = Pair(Random(seed))
+    pair.take[BULK] = lambda: False
+
+    def check():
+        yield from finish(lambda: pair.counts["a"]["LINK_TRAINED"], 100)
+        yield from finish(lambda: len([w for w in pair.log if meaning(w)[0] == "end"]) == 1, 300)
+        yield from pause(20)
+        assert (yield pair.b.slack_high[BULK]) == 100//4 and (yield pair.b.slack_high[EXPRESS]) == 0
+        pair.take[BULK] = lambda: True
+        yield from finish(lambda: pair.whole(BULK), 200)
+        assert (yield pair.b.slack_high[BULK]) == 100//4
+        counted = pair.counts["b"]["WORDS_RECEIVED"]
+        yield from pause(50)
+        assert pair.counts["b"]["WORDS_RECEIVED"] == counted + 50
+        yield from pulse(pair.b.retrain)
+        yield from pair.up()
+        yield
+        assert (yield pair.b.slack_high[BULK]) == 0
+
+    pair.run(*pair.send({BULK: [([5]*100, False)]}), check())

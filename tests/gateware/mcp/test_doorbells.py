@@ -6,7 +6,7 @@ from migen import *
 
 from dibber.interface.description import C, DOORBELL
 from dibber.mcp.doorbells import EndpointPages
-from dibber.mcp.slots import CommandSlots
+from dibber.mcp.slots import Slots
 
 from lines import LineDriver
 
@@ -20,7 +20,7 @@ class Window(Module):
     """The endpoints' window with the slots behind it."""
     def __init__(self, data_width):
         self.submodules.pages = EndpointPages(data_width)
-        self.submodules.slots = CommandSlots(data_width, readers=1)
+        self.submodules.slots = Slots(data_width, readers=1, writers=0)
         master, slave = self.pages.slots, self.slots.port
         self.comb += [getattr(slave, name).eq(getattr(master, name)) for name in ["adr", "dat_w", "be", "we", "re"]]
         self.comb += master.dat_r.eq(slave.dat_r)

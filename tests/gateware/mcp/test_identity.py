@@ -7,6 +7,7 @@ from migen import *
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.mcp.identity import HostRegisters, collect_counters, source_crc
 
+from compiled import run_simulation
 from lines import LineDriver
 
 
@@ -82,3 +83,43 @@ def test_the_build_word_follows_names_and_contents(tmp_path):
     second = source_crc(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
     assert len({first, second, source_crc(tmp_path)}) == 3
+
+
+def test_the_link_is_shown_and_controlled():
+    dut, driver, _ = build()
+    link, pulses   = dut.link, []
+
+    def read(name):
+        return (yield from driver.read(HOST[name].offset))
+
+    def bench():
+        for name, value in dict(state=2, reason=7, signal=1, stopped=0xa, prbs=1, peer=0xbeef, peer_known=1,
+                round_trip=99, prbs_words=0x12345678, prbs_errors=3, slack_high=0x04030201).items():
+            yield getattr(link, name).eq(value)
+        yield
+        assert (yield from read("LINK_STATUS")) == 2 | 1 << 4 | 0xa << 5 | 7 << 9 | 1 << 13
+        assert (yield from read("LINK_PEER")) == 0x1beef
+        assert (yield from read("LINK_ROUND_TRIP")) == 99
+        assert (yield from read("LINK_PRBS_WORDS")) == 0x12345678
+        assert (yield from read("LINK_PRBS_ERRORS")) == 3
+        assert (yield from read("LINK_SLACK_HIGH")) == 0x04030201
+        assert not (yield dut.link_test)
+        yield from driver.write(HOST["LINK_CONTROL"].offset, 4 | 3 << 3 | 1 << 7)
+        yield from driver.write(HOST["LINK_NONCE"].offset, 0x1234)
+        yield from driver.write(HOST["LINK_COMMAND"].offset, 1 << 2)
+        yield
+        yield
+        control = dut.link_control
+        assert (yield control.transmit) == 4 and (yield control.check) == 3 and (yield control.far) == 1
+        assert (yield control.near) == 0 and (yield control.phy) == 0 and (yield dut.link_test)
+        assert (yield dut.link_nonce) == 0x1234
+
+    @passive
+    def watch():
+        while True:
+            pulses.append(((yield dut.link_command.error), (yield dut.link_command.retrain),
+                (yield dut.link_command.ping)))
+            yield
+
+    run_simulation(dut, [bench(), watch()])
+    assert [pulse for pulse in pulses if any(pulse)] == [(0, 0, 1)]

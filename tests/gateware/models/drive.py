@@ -15,6 +15,12 @@ def finish(done, cycles):
     raise AssertionError(f"not finished after {cycles} cycles")
 
 
+def drive(record, **values):
+    """Assign fields by their names; what they are from the next cycle on."""
+    for name, value in values.items():
+        yield getattr(record, name).eq(value)
+
+
 def growing(items):
     """Items of a list that others append to, as they come; None while there is none."""
     n = 0

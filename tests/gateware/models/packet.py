@@ -4,14 +4,14 @@
 """Golden model of the wire format: docs/design.md, section 3, in plain Python.
 
 `encode` makes the 32-bit words of a packet, `decode` takes them apart again or says with which
-`PacketError` they are to be dropped; `frame` and `deframe` put start and end symbols around them.
-Words are integers, byte 0 of the wire in bits 7:0.
+`PacketError` they are to be dropped. Words are integers, byte 0 of the wire in bits 7:0. What stands
+around them on the link is in link.py.
 """
 
 import struct
 from dataclasses import dataclass
 
-from dibber.interface.description import C, CHANNEL, PACKET, PACKET_FLAG, PACKET_HEADER
+from dibber.interface.description import C, PACKET, PACKET_FLAG, PACKET_HEADER
 
 # CRCs ---------------------------------------------------------------------------------------------
 
@@ -22,15 +22,6 @@ def crc32c(data, state=0xffffffff):
         for _ in range(8):
             state = (state >> 1) ^ (0x82f63b78 if state & 1 else 0)
     return state ^ 0xffffffff
-
-def crc8(data):
-    """CRC-8 with polynomial 0x07."""
-    crc = 0
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = ((crc << 1) ^ (0x07 if crc & 0x80 else 0)) & 0xff
-    return crc
 
 # Packets ------------------------------------------------------------------------------------------
 
@@ -89,6 +80,25 @@ def encode(packet):
         words += _words(block) + [crc32c(block, header_crc ^ number)]
     return words
 
+# Flags that a packet of each kind may have, and how long it may be. EXPRESS is the lane's.
+FLAGS = {
+    PACKET.DEPOSIT: PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT,
+    PACKET.MESSAGE: PACKET_FLAG.FIRST | PACKET_FLAG.LAST,
+    PACKET.ACK:     PACKET_FLAG.REFUSED | PACKET_FLAG.NAK,
+}
+
+def contradicts(kind, flags, levels, length):
+    """Whether these fields of a header cannot stand together."""
+    express = bool(flags & PACKET_FLAG.EXPRESS)
+    allowed = FLAGS.get(kind, 0) | PACKET_FLAG.EXPRESS
+    if kind == PACKET.DEPOSIT:
+        if express:
+            return bool(flags & ~allowed) or levels != 0 or length > C.INLINE_BYTES
+        return bool(flags & ~(allowed | PACKET_FLAG.RESPONSE)) or levels > C.LEVELS or length > C.PACKET_PAYLOAD
+    if kind == PACKET.MESSAGE:
+        return not express or bool(flags & ~allowed) or levels != 0 or length != C.MESSAGE_BYTES
+    return kind != PACKET.ACK or bool(flags & ~allowed) or levels != 0 or length != 0
+
 def decode(words):
     """The packet in `words`; raises PacketError."""
     if len(words) < C.HEADER_WORDS + 1:
@@ -104,7 +114,7 @@ def decode(words):
     if words[end//4] != header_crc:
         raise PacketError("HEADER_CRC_ERROR")
     length, payload, at = values["length"], b"", end + 4
-    if length > C.PACKET_PAYLOAD or values["levels"] > C.LEVELS:
+    if contradicts(values["kind"], values["flags"], values["levels"], length):
         raise PacketError("PACKET_TRUNCATED")
     for number, start in enumerate(range(0, length, C.BLOCK_BYTES)):
         padded = (min(C.BLOCK_BYTES, length - start) + 3)//4*4
@@ -129,39 +139,3 @@ def decode(words):
     if notice:
         packet.notice = struct.unpack_from("<III", data, at)
     return packet
-
-# Symbols ------------------------------------------------------------------------------------------
-
-K_COMMA, K_START, K_END, K_END_BAD = 0xbc, 0xfb, 0xfd, 0xfe  # K28.5, K27.7, K29.7, K30.7
-FLOW_FILL = 0xb5                                             # D21.5
-
-def flow_word(flow):
-    """The (data, k) word that says which channels are stopped, and in bit 7 that we hear."""
-    return K_COMMA | flow << 8 | (flow ^ 0xff) << 16 | FLOW_FILL << 24, 1
-
-def start_word(channel):
-    return K_START | channel << 8 | crc8([channel]) << 16, 1
-
-END_WORD, END_BAD_WORD = (K_END, 1), (K_END_BAD, 1)
-
-def frame(words, channel=CHANNEL.REQUEST, bad=False):
-    """A packet as (data, k) words from start to end."""
-    return [start_word(channel)] + [(word, 0) for word in words] + [END_BAD_WORD if bad else END_WORD]
-
-def deframe(symbols):
-    """The packets in a list of (data, k) words: (channel, words, good) each."""
-    packets, channel, words = [], None, []
-    for data, k in symbols:
-        if not k:
-            words.append(data)
-        elif data & 0xff == K_START:
-            if channel is not None:
-                packets.append((channel, words, False))
-            channel, words = data >> 8 & 3, []
-            assert (data, k) == start_word(channel), "start word"
-        elif data & 0xff in (K_END, K_END_BAD):
-            packets.append((channel, words, data & 0xff == K_END))
-            channel, words = None, []
-        else:
-            assert (data, k) == flow_word(data >> 8 & 0xff), "flow word"
-    return packets

@@ -1,13 +1,13 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The acknowledger: cumulative, coalesced, refusals first, nothing of an old flow."""
+"""The acknowledger: cumulative, coalesced, refusals first, nothing of an old flow, lanes apart."""
 
 import pytest
 
 from migen import *
 
-from dibber.interface.description import C, PACKET_FLAG, STATUS
+from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.acknowledge import Acknowledger
 
 from gateware.models.compiled import run_simulation
@@ -15,9 +15,26 @@ from gateware.models.compiled import run_simulation
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason")
 
 
+LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+
+
+def about(lane):
+    return PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
+
+
 class Bench:
-    def __init__(self):
+    """Events go to `lane`."""
+    def __init__(self, lane=LANE.BULK):
         self.dut, self.acks, self.ready = Acknowledger(), [], True
+        self.lane   = lane
+        self.counts = dict.fromkeys(self.dut.counters, 0)
+
+    @passive
+    def _count(self):
+        while True:
+            yield
+            for name, pulse in self.dut.counters.items():
+                self.counts[name] += yield pulse
 
     @passive
     def _take(self):
@@ -32,7 +49,7 @@ class Bench:
                 self.acks.append(tuple(values))
 
     def event(self, name, node, incarnation=None):
-        event = getattr(self.dut, name)
+        event = getattr(self.dut.lanes[self.lane], name)
         yield event.strobe.eq(1)
         yield event.node.eq(node)
         if incarnation is not None:
@@ -42,7 +59,7 @@ class Bench:
 
     def done(self, node, incarnation, psn, reason=None, patience=20):
         """Report a deposit's end; returns whether it was taken in time."""
-        done = self.dut.done
+        done = self.dut.lanes[self.lane].done
         for name, value in dict(node=node, incarnation=incarnation, psn=psn, refused=int(reason is not None),
                                 reason=reason or 0, valid=1).items():
             yield getattr(done, name).eq(value)
@@ -59,11 +76,12 @@ class Bench:
             yield
 
     def run(self, process):
-        run_simulation(self.dut, [self._take(), process])
+        run_simulation(self.dut, [self._take(), self._count(), process])
 
 
-def test_each_deposit_is_acknowledged_when_there_is_time():
-    bench = Bench()
+@LANES
+def test_each_deposit_is_acknowledged_when_there_is_time(lane):
+    bench = Bench(lane)
 
     def process():
         for node in range(C.NODES):
@@ -73,7 +91,7 @@ def test_each_deposit_is_acknowledged_when_there_is_time():
                 yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(node, 100 + node, psn, 0, 0, 0) for node in range(C.NODES) for psn in range(2)]
+    assert bench.acks == [(node, 100 + node, psn, 0, about(lane), 0) for node in range(C.NODES) for psn in range(2)]
 
 
 def test_acknowledgements_coalesce_to_one_a_node():
@@ -94,8 +112,9 @@ def test_acknowledgements_coalesce_to_one_a_node():
     assert bench.acks == [(3, 1, 0, 0, 0, 0), (3, 1, 19, 0, 0, 0), (9, 1, 19, 0, 0, 0)]
 
 
-def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lost():
-    bench, taken = Bench(), []
+@LANES
+def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lost(lane):
+    bench, taken = Bench(lane), []
 
     def process():
         bench.ready = False
@@ -112,8 +131,10 @@ def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lo
 
     bench.run(process())
     assert taken == [True]*4 + [False]*2, "refusals hold the engine when four wait"
-    assert bench.acks == [(3, 1, 0, 0, 0, 0)] + [
-        (3, 1, psn, psn, PACKET_FLAG.REFUSED, STATUS.REMOTE_BOUNDS) for psn in range(1, 6)] + [(3, 1, 6, 0, 0, 0)]
+    assert bench.acks == [(3, 1, 0, 0, about(lane), 0)] + [
+        (3, 1, psn, psn, PACKET_FLAG.REFUSED | about(lane), STATUS.REMOTE_BOUNDS) for psn in range(1, 6)] + [
+        (3, 1, 6, 0, about(lane), 0)]
+    assert bench.counts["PACKET_REFUSED"] == 5
 
 
 def test_the_end_of_a_deposit_of_an_old_flow_acknowledges_nothing():
@@ -149,9 +170,10 @@ def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_name
     assert bench.acks == [(5, 1, 0, 0, 0, 0)]*2
 
 
+@LANES
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted):
-    bench = Bench()
+def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted, lane):
+    bench = Bench(lane)
 
     def process():
         yield from bench.event("started", 5, 1)
@@ -169,5 +191,50 @@ def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted):
         yield from bench.settle()
 
     bench.run(process())
-    told = [(5, 2, 0xffff, 0, 0, 0)]*2 if restarted else [(5, 1, 1, 0, PACKET_FLAG.NAK, 0), (5, 1, 1, 0, 0, 0)]
-    assert bench.acks == [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told
+    nak  = PACKET_FLAG.NAK
+    told = [(5, 2, 0xffff, 0, 0, 0)]*2 if restarted else [(5, 1, 1, 0, nak, 0), (5, 1, 1, 0, 0, 0)]
+    assert bench.acks == [(node, i, ack, psn, flags | about(lane), reason) for node, i, ack, psn, flags, reason in
+        [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told]
+    assert bench.counts["NAKS_SENT"] == int(not restarted)
+
+
+def test_a_flow_may_start_with_a_gap():
+    """A first message that found no room."""
+    bench = Bench(LANE.EXPRESS)
+
+    def process():
+        yield from bench.event("started", 5, 1)
+        yield from bench.done(5, 1, 0)
+        yield from bench.settle()
+        lane = bench.dut.lanes[bench.lane]
+        yield lane.gap.strobe.eq(1)
+        yield lane.gap.node.eq(5)
+        yield from bench.event("started", 5, 9)
+        yield lane.gap.strobe.eq(0)
+        yield from bench.settle()
+
+    bench.run(process())
+    express = PACKET_FLAG.EXPRESS
+    assert bench.acks == [(5, 1, 0, 0, express, 0), (5, 9, 0xffff, 0, express | PACKET_FLAG.NAK, 0)]
+
+
+def test_lanes_take_turns_and_know_nothing_of_each_other():
+    bench = Bench()
+
+    def process():
+        bench.ready = False
+        for bench.lane in (LANE.BULK, LANE.EXPRESS):
+            for node in (2, 7):
+                yield from bench.event("started", node, 10 + bench.lane)
+                yield from bench.done(node, 10 + bench.lane, 5 + bench.lane)
+                yield from bench.settle()
+        yield from bench.event("gap", 7)
+        yield from bench.done(2, 10 + LANE.BULK, 9)  # the other lane's incarnation
+        yield from bench.settle()
+        bench.ready = True
+        yield from bench.settle()
+
+    bench.run(process())
+    bulk, express = (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0), (10, 5, 0, PACKET_FLAG.EXPRESS, 0)
+    nak = (10, 5, 0, PACKET_FLAG.EXPRESS | PACKET_FLAG.NAK, 0)
+    assert bench.acks == [(2, *bulk), (2, *express), (7, *bulk), (7, *nak)]

@@ -11,7 +11,7 @@ from migen import *
 from dibber.packet.crc import CRC32C, crc8
 
 from gateware.models.compiled import run_simulation
-from gateware.models.packet import crc8 as crc8_model
+from gateware.models.link import crc8 as crc8_model
 from gateware.models.packet import crc32c
 
 

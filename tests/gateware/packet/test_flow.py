@@ -1,91 +1,298 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The flow table alone: its gate under resets at any time, and what it believes."""
+"""The flow table alone, against a plain model: its gates under resets and rewinds at any time, and what it believes."""
 
+from dataclasses import dataclass
 from random import Random
+
+import pytest
 
 from migen import *
 
-from dibber.interface.description import C
+from dibber.interface.description import C, LANE, PACKET_FLAG
 from dibber.packet.flow import FlowTable
 
 from gateware.models.compiled import run_simulation
+from gateware.models.drive import drive
+
+NODES = 3  # of those there are; few, so that things meet
 
 
-def drive(record, **values):
-    for name, value in values.items():
-        yield getattr(record, name).eq(value)
+@dataclass
+class Flow:
+    """What the source knows of a flow."""
+    incarnation : int = None
+    epoch       : int = 0
+    sent        : int = 0xffff
+    acked       : int = 0xffff
+
+    def stale(self, incarnation, epoch):
+        return (incarnation, epoch) != (self.incarnation, self.epoch)
+
+    def passes(self, psn):
+        """1: it may go; 0: it waits; -1: it was acknowledged."""
+        distance = (psn - self.acked - 1) % 0x10000
+        return -1 if distance >= 0x8000 else int(distance < C.WINDOW)
+
+    def send(self, psn):
+        if (psn - self.sent) % 0x10000 < 0x8000:
+            self.sent = psn
+
+    def believes(self, incarnation, ack):
+        return (self.incarnation == incarnation
+                and (ack - self.acked) % 0x10000 <= (self.sent - self.acked) % 0x10000)
 
 
-def test_no_packet_passes_the_gate_as_what_it_is_not(seed):
-    """Resets and packets in every relation of cycles: `stale` is right in the very cycle of the transfer."""
+def number(lane, node):
+    return lane*C.NODES + node
+
+
+def start(dut, flow, incarnation=0):
+    yield from drive(dut.reset, strobe=1, flow=flow, incarnation=incarnation)
+    yield
+    yield dut.reset.strobe.eq(0)
+
+
+def send(dut, flow, psn, incarnation=0, epoch=0, cycles=20):
+    """Offer a packet; returns its `stale`, or None if it did not pass."""
+    lane, node   = divmod(flow, C.NODES)
+    sink, source = dut.sinks[lane], dut.sources[lane]
+    yield from drive(sink, node=node, incarnation=incarnation, epoch=epoch, psn=psn, valid=1)
+    yield source.ready.eq(1)
+    yield
+    result = None
+    for _ in range(cycles):
+        if (yield source.valid):
+            result = yield source.stale
+            break
+        yield
+    yield sink.valid.eq(0)
+    yield source.ready.eq(0)
+    yield
+    return result
+
+
+def acknowledge(dut, flow, ack, incarnation=0, flags=0, psn=0, reason=0):
+    """Tell an acknowledgement; returns what pulsed: (`changed`, `naked`)."""
+    lane, node = divmod(flow, C.NODES)
+    flags     |= PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
+    yield from drive(dut.acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason, valid=1)
+    yield
+    yield dut.acks.valid.eq(0)
+    changed = naked = 0
+    for _ in range(4):
+        yield
+        changed |= yield dut.changed
+        naked   |= yield dut.naked
+    return changed, naked
+
+
+def test_no_packet_passes_a_gate_as_what_it_is_not(seed):
+    """Resets, rewinds and packets in every relation of cycles: `stale` is right in the very cycle of the transfer."""
     dut, random = FlowTable(), Random(seed)
-    current, passed, resets, strobe = [0]*C.NODES, [0, 0], 0, None
+    flows       = [Flow() for _ in range(C.LANES*C.NODES)]
+    passed, commands = {}, 0
 
     def process():
-        nonlocal resets, strobe
-        offered, psn = None, [0]*C.NODES
-        for _ in range(1500):
-            if offered is None and random.random() < 0.7:
-                node    = random.randrange(2)
-                offered = (node, random.choice([current[node], current[node] - 1]) % 256, psn[node])
-                yield from drive(dut.sink, node=offered[0], incarnation=offered[1], psn=offered[2], valid=1)
-            reset = (random.randrange(2), random.randrange(256)) if random.random() < 0.2 else None
-            yield from drive(dut.reset, strobe=int(reset is not None), **(
-                dict(node=reset[0], incarnation=reset[1]) if reset else {}))
-            yield dut.source.ready.eq(int(random.random() < 0.6))
+        nonlocal commands
+        offered = [None]*C.LANES
+        for _ in range(2500):
+            for lane, sink in enumerate(dut.sinks):
+                if offered[lane] is None and random.random() < 0.7:
+                    flow = flows[number(lane, node := random.randrange(2))]
+                    offered[lane] = (node, ((flow.incarnation or 0) - (random.random() < 0.2)) % 256,
+                                     (flow.epoch - (random.random() < 0.2)) % 16)
+                    yield from drive(sink, **dict(zip(("node", "incarnation", "epoch"), offered[lane])),
+                                     psn=random.randrange(C.WINDOW), valid=1)
+                yield dut.sources[lane].ready.eq(int(random.random() < 0.6))
+            command = random.choice(("reset", "rewind")) if random.random() < 0.15 else None
+            which   = number(random.randrange(C.LANES), random.randrange(2))
+            value   = random.randrange(256 if command == "reset" else 16)
+            yield from drive(dut.reset, strobe=int(command == "reset"), flow=which, incarnation=value)
+            yield from drive(dut.rewind, strobe=int(command == "rewind"), flow=which, epoch=value % 16)
             yield
-            if (yield dut.source.valid) and (yield dut.source.ready):
-                assert reset is None, "a packet passed in the cycle of a reset"
-                stale = yield dut.source.stale
-                assert stale == (offered[1] != current[offered[0]])
-                passed[stale] += 1
-                offered = None
-                yield dut.sink.valid.eq(0)
-            if reset:
-                current[reset[0]] = reset[1]
-                resets += 1
+            for lane, source in enumerate(dut.sources):
+                if (yield source.valid) and (yield source.ready):
+                    node, *rest = offered[lane]
+                    assert command is None or which//C.NODES != lane, "passed in the cycle of a command"
+                    stale = yield source.stale
+                    assert stale == flows[number(lane, node)].stale(*rest)
+                    passed[lane, stale] = passed.get((lane, stale), 0) + 1
+                    offered[lane] = None
+                    yield dut.sinks[lane].valid.eq(0)
+            if command == "reset":
+                flows[which] = Flow(incarnation=value)
+            elif command == "rewind":
+                flows[which].epoch = value
+            commands += command is not None
 
     run_simulation(dut, process())
-    assert min(passed) > 30 and resets > 200
+    assert len(passed) == 4 and min(passed.values()) > 50 and commands > 200
 
 
-def test_a_node_that_does_not_exist_gets_nothing():
-    dut, seen = FlowTable(), []
+def test_flows_go_as_the_model_says(seed):
+    """Every kind of packet and acknowledgement; one flow starts shortly before its PSNs wrap."""
+    dut, random = FlowTable(), Random(seed)
+    flows       = {number(lane, node): Flow() for lane in range(C.LANES) for node in range(NODES)}
+    seen, far   = {}, number(LANE.BULK, 1)
+
+    def count(what):
+        seen[what] = seen.get(what, 0) + 1
 
     def process():
-        yield from drive(dut.sink, node=C.NODES, incarnation=0, psn=0, valid=1)
-        yield dut.source.ready.eq(1)
-        for _ in range(6):
-            yield
-            if (yield dut.source.valid):
-                seen.append((yield dut.source.stale))
+        flows[far] = Flow(incarnation=9)
+        yield from start(dut, far, 9)
+        for psn in range(C.WINDOW - 2, 0xffff - C.WINDOW, C.WINDOW):
+            assert (yield from send(dut, far, psn, 9)) == 0
+            assert (yield from acknowledge(dut, far, psn, 9)) == (1 << far, 0)
+            flows[far].sent = flows[far].acked = psn
+        for _ in range(2000):
+            which = random.choice(list(flows))
+            flow  = flows[which]
+            kind  = random.random()
+            if kind < 0.01 and which != far or flow.incarnation is None:
+                flows[which] = Flow(incarnation=random.randrange(256))
+                yield from start(dut, which, flows[which].incarnation)
+                count("reset")
+            elif kind < 0.04:
+                flow.epoch = (flow.epoch + 1) % 16
+                yield from drive(dut.rewind, strobe=1, flow=which, epoch=flow.epoch)
+                yield
+                yield dut.rewind.strobe.eq(0)
+                count("rewind")
+            elif kind < 0.5:
+                psn    = (flow.acked + random.choice((random.randrange(-3, 70), C.WINDOW, C.WINDOW, C.WINDOW + 1))) % 0x10000
+                result = yield from send(dut, which, psn, flow.incarnation, flow.epoch, cycles=4)
+                passes = flow.passes(psn)
+                assert result == {1: 0, 0: None, -1: 1}[passes], (flow, psn)
+                if passes == 1:
+                    flow.send(psn)
+                count(("send", passes))
+            else:
+                ack      = random.choice((flow.sent, flow.acked + random.randrange(-2, 66), random.getrandbits(16))) % 0x10000
+                old      = random.random() < 0.1
+                nak      = random.random() < 0.3
+                incarnation = (flow.incarnation - old) % 256
+                changed, naked = yield from acknowledge(dut, which, ack, incarnation, PACKET_FLAG.NAK if nak else 0)
+                believed = flow.believes(incarnation, ack)
+                assert changed == (1 << which if believed and ack != flow.acked else 0), (flow, ack)
+                assert naked   == (1 << which if believed and nak else 0), (flow, ack)
+                if believed:
+                    count("wrap" if ack < flow.acked != 0xffff else "ack")
+                    flow.acked = ack
+                else:
+                    count("forged")
+                assert (yield dut.acked[which]) == flow.acked
+        for which, flow in flows.items():
+            assert (yield dut.acked[which]) == flow.acked
 
     run_simulation(dut, process())
-    assert seen and all(seen)
+    assert set(seen) == {"reset", "rewind", ("send", 1), ("send", 0), ("send", -1), "ack", "forged", "wrap"}, seen
 
 
-def test_what_was_sent_before_a_reset_cannot_be_acknowledged_after_it():
+def test_an_acknowledgement_of_what_was_sent_before_a_rewind_counts():
+    dut, flow = FlowTable(), number(LANE.BULK, 2)
+
+    def process():
+        yield from start(dut, flow)
+        for psn in range(10):
+            assert (yield from send(dut, flow, psn)) == 0
+        yield from drive(dut.rewind, strobe=1, flow=flow, epoch=1)
+        yield
+        yield dut.rewind.strobe.eq(0)
+        assert (yield from send(dut, flow, 0, epoch=1)) == 0
+        assert (yield from acknowledge(dut, flow, 9)) == (1 << flow, 0)
+        assert (yield dut.acked[flow]) == 9
+        assert (yield from send(dut, flow, 1, epoch=1)) == 1, "it was acknowledged"
+
+    run_simulation(dut, process())
+
+
+def test_a_closed_window_of_one_lane_never_holds_the_other():
     dut = FlowTable()
 
     def process():
-        yield dut.source.ready.eq(1)
-        for psn in range(4):
-            yield from drive(dut.sink, node=2, psn=psn, valid=1)
+        for lane in range(C.LANES):
+            yield from start(dut, number(lane, 1))
+        for lane in range(C.LANES):
+            other = number(1 - lane, 1)
+            yield from drive(dut.sinks[lane], node=1, incarnation=0, epoch=0, psn=C.WINDOW, valid=1)
+            yield dut.sources[lane].ready.eq(1)
+            for psn in range(6*lane, 6*lane + 6):
+                assert (yield from send(dut, other, psn, cycles=3)) == 0
+                assert not (yield dut.sources[lane].valid)
+            yield dut.sinks[lane].valid.eq(0)
             yield
-            while not (yield dut.sink.ready):
+
+    run_simulation(dut, process())
+
+
+def test_a_node_that_does_not_exist_and_a_flow_that_was_not_started_get_nothing():
+    dut, started = FlowTable(), number(LANE.BULK, 0)
+
+    def process():
+        yield from start(dut, started)
+        for lane in range(C.LANES):
+            for node in range(C.NODES + 1):
+                sink, source = dut.sinks[lane], dut.sources[lane]
+                yield from drive(sink, node=node, valid=1)
+                yield source.ready.eq(1)
+                for _ in range(4):
+                    yield
+                    if (yield source.valid):
+                        assert (yield source.stale) == (number(lane, node) != started or node == C.NODES)
+                        break
+                else:
+                    raise AssertionError("it waits")
+                yield sink.valid.eq(0)
                 yield
-            yield dut.sink.valid.eq(0)
+        for flow in range(C.LANES*C.NODES):
+            assert (yield from acknowledge(dut, flow, 0)) == ((1 << flow if flow == started else 0), 0)
+
+    run_simulation(dut, process())
+
+
+@pytest.mark.parametrize("cycle", range(5))
+@pytest.mark.parametrize("own", [False, True])
+def test_a_reset_meets_an_acknowledgement_in_any_cycle(cycle, own):
+    """Of its own flow nothing is believed any more; that of another flow is entered all the same."""
+    dut, one, two = FlowTable(), number(LANE.EXPRESS, 2), number(LANE.EXPRESS, 5)
+    seen = []
+
+    @passive
+    def watch():
+        while True:
+            seen.append((yield dut.changed))
             yield
-        yield from drive(dut.reset, node=2, incarnation=1, strobe=1)
-        yield
-        yield dut.reset.strobe.eq(0)
-        yield from drive(dut.acks, node=2, incarnation=1, ack=1, valid=1)
-        yield
-        yield dut.acks.valid.eq(0)
-        for _ in range(4):
+
+    def process():
+        for flow in one, two:
+            yield from start(dut, flow)
+            assert (yield from send(dut, flow, 0)) == 0
+        yield from drive(dut.acks, node=2, incarnation=0, ack=0, flags=PACKET_FLAG.EXPRESS, valid=1)
+        for n in range(8):
+            yield from drive(dut.reset, strobe=int(n == cycle), flow=one if own else two, incarnation=1)
             yield
-            assert (yield dut.acked[2]) == 0xffff and not (yield dut.changed)
+            yield dut.acks.valid.eq(0)
+        assert (yield dut.acked[one]) == (0xffff if own else 0)
+        assert (yield dut.acked[two]) == 0xffff
+        # The gate knows the same: PSN 0 was acknowledged, or is to be sent anew.
+        assert (yield from send(dut, one, 0, int(own))) == (0 if own else 1)
+
+    run_simulation(dut, [process(), watch()])
+    assert sum(seen) == (0 if own and cycle < 3 else 1 << one)
+
+
+def test_what_was_sent_before_a_reset_cannot_be_acknowledged_after_it():
+    dut, flow = FlowTable(), number(LANE.BULK, 2)
+
+    def process():
+        yield from start(dut, flow)
+        for psn in range(4):
+            assert (yield from send(dut, flow, psn)) == 0
+        yield from start(dut, flow, 1)
+        assert (yield from acknowledge(dut, flow, 1, incarnation=1)) == (0, 0)
+        assert (yield dut.acked[flow]) == 0xffff
 
     run_simulation(dut, process())

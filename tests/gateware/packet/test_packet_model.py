@@ -7,8 +7,10 @@ import random
 
 import pytest
 
-from dibber.interface.description import C
-from gateware.models.packet import Packet, PacketError, crc8, crc32c, decode, deframe, encode, frame
+from dibber.interface.description import C, PACKET, PACKET_FLAG
+
+from gateware.models.link import crc8, frame
+from gateware.models.packet import Packet, PacketError, contradicts, crc32c, decode, encode
 
 
 def any_packet(rng, length=None):
@@ -69,10 +71,23 @@ def test_a_block_in_another_place_is_seen():
 @pytest.mark.parametrize("length, levels, wire", [(8, 0, 48), (4096, 0, 4196), (4096, 1, 4216), (4096, 3, 4240)])
 def test_overhead_is_what_the_design_says(length, levels, wire):
     packet = Packet(1, 0, levels=((8, 1),)*levels, payload=bytes(length))
-    assert 4*len(frame(encode(packet))) == wire
+    assert 4*len(frame(encode(packet), 0)) == wire
 
 
-def test_a_stream_of_frames_is_taken_apart():
-    words = [encode(any_packet(random.Random(n), 40)) for n in range(3)]
-    symbols = frame(words[0]) + frame(words[1], channel=0) + frame(words[2], bad=True)
-    assert deframe(symbols) == [(1, words[0], True), (0, words[1], True), (1, words[2], False)]
+def test_a_message_comes_back_as_it_was_and_only_on_its_lane():
+    message = Packet(1, 0, kind=PACKET.MESSAGE, flags=PACKET_FLAG.EXPRESS, key=5, payload=bytes(range(128)))
+    assert decode(encode(message)) == message
+    message.flags = 0
+    with pytest.raises(PacketError, match="PACKET_TRUNCATED"):
+        decode(encode(message))
+
+
+@pytest.mark.parametrize("kind, flags, levels, length", [
+    (9, 0, 0, 0), (PACKET.DEPOSIT, PACKET_FLAG.NAK, 0, 8), (PACKET.DEPOSIT, 0, 4, 8), (PACKET.DEPOSIT, 0, 0, 4097),
+    (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 1, 8), (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 0, 65),
+    (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS | PACKET_FLAG.RESPONSE, 0, 8),
+    (PACKET.MESSAGE, PACKET_FLAG.EXPRESS, 0, 64), (PACKET.MESSAGE, PACKET_FLAG.EXPRESS | PACKET_FLAG.NOTICE, 0, 128),
+    (PACKET.ACK, 0, 0, 8), (PACKET.ACK, PACKET_FLAG.FIRST, 0, 0),
+])
+def test_what_cannot_stand_together_is_seen(kind, flags, levels, length):
+    assert contradicts(kind, flags, levels, length)

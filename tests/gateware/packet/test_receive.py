@@ -9,28 +9,29 @@ import pytest
 
 from migen import *
 
-from dibber.interface.description import C, CHANNEL, PACKET, PACKET_FLAG
+from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, STATUS
 from dibber.packet.receive import PacketReceiver
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import finish, sink, source
-from gateware.models.packet import Packet, PacketError, crc32c, decode, encode
+from gateware.models.packet import Packet, PacketError, contradicts, crc32c, decode, encode
 
 NODE = 2
 
-DEPOSIT = ("source", "incarnation", "flags", "psn", "levels", "key", "offset", "skip", "block",
+DEPOSIT = ("source", "incarnation", "flags", "psn", "levels", "is_message", "context", "key", "offset", "skip", "block",
            "stride0", "stride1", "stride2", "count0", "count1", "count2", "length",
            "notice", "notice_length", "notice_endpoint")
-
-
-ALLOWED = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
+PAYLOAD = ("dat", "bytes", "last", "error")
+EVENTS  = ("started", "repeat", "gap")
 
 
 class Target:
-    """What the receiver is to do with a sequence of packets, in plain Python."""
-    def __init__(self):
+    """What the receiver of a lane is to do with a sequence of packets, in plain Python."""
+    def __init__(self, lane):
+        self.lane     = lane
         self.flows    = {}   # source -> [incarnation, expected PSN]
         self.told     = set()
+        self.room     = C.SLOTS
         self.deposits = []   # (Packet, payload bytes that are good, whole)
         self.events   = []
         self.counts   = {}
@@ -38,10 +39,15 @@ class Target:
     def count(self, name, by=1):
         self.counts[name] = self.counts.get(name, 0) + by
 
+    def gap(self, source):
+        if source not in self.told:
+            self.events.append(("gap", source))
+            self.told.add(source)
+
     def take(self, words, bad):
         """One packet as the link delivers it."""
         try:
-            header = decode_header(words, bad)
+            header = decode_header(words, bad, self.lane)
         except PacketError as error:
             return self.count(str(error))
         flow = self.flows.get(header.source)
@@ -57,16 +63,19 @@ class Target:
             self.events.append(("repeat", header.source))
             return self.count("PACKET_DUPLICATE")
         if ahead:
-            if header.source not in self.told:
-                self.events.append(("gap", header.source))
-                self.told.add(header.source)
+            self.gap(header.source)
             return self.count("PACKET_GAP")
+        message = header.kind == PACKET.MESSAGE
+        if message and not self.room:
+            self.gap(header.source)
+            return self.count("MESSAGE_NO_ROOM")
         self.told.discard(header.source)
         payload, error = good_blocks(words, bad, header)
         self.deposits.append((header, payload, error is None))
         self.count("BYTES_RECEIVED", (len(payload) + 3)//4)
         if error:
             return self.count(error)
+        self.room -= message
         self.count("PACKETS_RECEIVED")
         flow[1] = (flow[1] + 1) % 65536
 
@@ -76,7 +85,7 @@ def header_end(words):
     return C.HEADER_WORDS + (2 + 3*levels if levels else 0) + (3 if flags & PACKET_FLAG.NOTICE else 0)
 
 
-def decode_header(words, bad):
+def decode_header(words, bad, lane):
     """The header as a Packet without payload, its length as attribute `length`; or PacketError."""
     if len(words) < C.HEADER_WORDS + 1 or len(words) < header_end(words) + 1:
         raise PacketError("PACKET_TRUNCATED")
@@ -87,13 +96,14 @@ def decode_header(words, bad):
     if words[0] & 0xffff != NODE or words[0] >> 16 >= C.NODES:
         raise PacketError("PACKET_WRONG_NODE")
     ends = len(words) == end + 1
-    if length > C.PACKET_PAYLOAD or (words[1] >> 24) > C.LEVELS or (length != 0) == ends or (bad and ends) \
-            or words[1] & 0xff != PACKET.DEPOSIT or (words[1] >> 8 & 0xff) & ~ALLOWED:
+    kind, flags, levels = words[1] & 0xff, words[1] >> 8 & 0xff, words[1] >> 24
+    if (length != 0) == ends or (bad and ends) or contradicts(kind, flags, levels, length) \
+            or kind == PACKET.ACK or bool(flags & PACKET_FLAG.EXPRESS) != (lane == LANE.EXPRESS):
         raise PacketError("PACKET_TRUNCATED")
-    # The model decodes whole packets: this one as if it had no payload.
-    bare   = [*words[:5], words[5] & 0xffff, *words[6:end]]
+    # The model decodes whole packets: this one as a deposit without payload.
+    bare   = [words[0], words[1] & ~0xff | PACKET.DEPOSIT, *words[2:5], words[5] & 0xffff, *words[6:end]]
     header = decode(bare + [crc_of(bare)])
-    header.length = length
+    header.length, header.kind = length, kind
     return header
 
 
@@ -119,26 +129,45 @@ def good_blocks(words, bad, header):
     return good, None
 
 
+class Lane:
+    """What came out of the receiver of one lane."""
+    def __init__(self, dut, lane, data_width):
+        self.receiver = dut.lanes[lane]
+        self.size     = data_width//8
+        self.deposits, self.lines, self.events = [], [], []
+
+    def payloads(self):
+        """(bytes, whole) of each packet's lines."""
+        packets, data = [], b""
+        for dat, count, last, error in self.lines:
+            if not error:
+                data += dat.to_bytes(self.size, "little")[:count]
+                assert last or count == self.size
+            if last:
+                packets.append((data, not error))
+                data = b""
+        return packets
+
+
 class Bench:
-    def __init__(self, data_width, random, packets, busy=1.0, control=()):
-        """`packets`, `control`: lists of (words, bad)."""
+    """`packets`: dict channel -> list of (words, bad)."""
+    def __init__(self, data_width, random, packets, busy=1.0, deposits_busy=None, payload_busy=None):
         self.dut      = dut = PacketReceiver(data_width)
-        self.deposits, self.lines, self.events, self.acks = [], [], [], []
+        self.lanes    = [Lane(dut, lane, data_width) for lane in (LANE.EXPRESS, LANE.BULK)]
+        self.acks     = []
         self.counts   = dict.fromkeys(dut.counters, 0)
-        self.expected = sum(len(words) for words, _ in packets)
-        self.taken    = [0, 0]
+        self.expected = {channel: sum(len(words) for words, _ in packets) for channel, packets in packets.items()}
+        self.taken    = [0]*len(dut.sinks)
         items = lambda packets: [dict(data=word, first=int(i == 0), last=int(i == len(words) - 1),
                                       bad=int(bad and i == len(words) - 1))
                                  for words, bad in packets for i, word in enumerate(words)]
-        self.width = data_width
-        self.processes = [
-            self._start(),
-            source(dut.sinks[CHANNEL.CONTROL], items(control), random, busy),
-            source(dut.sinks[CHANNEL.REQUEST], items(packets), random, busy),
-            sink(dut.deposits, DEPOSIT, self.deposits, random, busy),
-            sink(dut.payload, ("dat", "bytes", "last", "error"), self.lines, random, busy),
-            self._watch(),
-        ]
+        self.processes = [self._start(), self._watch()]
+        for channel, list_of in packets.items():
+            self.processes.append(source(dut.sinks[channel], items(list_of), random, busy))
+        for lane in self.lanes:
+            self.processes += [
+                sink(lane.receiver.deposits, DEPOSIT, lane.deposits, random, deposits_busy or busy),
+                sink(lane.receiver.payload, PAYLOAD, lane.lines, random, payload_busy or busy)]
 
     def _start(self):
         yield self.dut.node_id.eq(NODE)
@@ -151,11 +180,12 @@ class Bench:
                 self.counts[name] += yield pulse
             for n, endpoint in enumerate(dut.sinks):
                 self.taken[n] += (yield endpoint.valid) and (yield endpoint.ready)
-            for name in ("started", "repeat", "gap"):
-                event = getattr(dut, name)
-                if (yield event.strobe):
-                    fields = [(yield event.node)] + ([(yield event.incarnation)] if name == "started" else [])
-                    self.events.append((name, *fields))
+            for lane in self.lanes:
+                for name in EVENTS:
+                    event = getattr(lane.receiver, name)
+                    if (yield event.strobe):
+                        fields = [(yield event.node)] + ([(yield event.incarnation)] if name == "started" else [])
+                        lane.events.append((name, *fields))
             if (yield dut.acks.valid):
                 ack = []
                 for name in ("node", "incarnation", "ack", "psn", "flags", "reason"):
@@ -163,22 +193,14 @@ class Bench:
                 self.acks.append(tuple(ack))
             yield
 
-    def payloads(self):
-        """(bytes, whole) of each packet's lines."""
-        packets, data = [], b""
-        for dat, count, last, error in self.lines:
-            if not error:
-                data += dat.to_bytes(self.width//8, "little")[:count]
-                assert last or count == self.width//8
-            if last:
-                packets.append((data, not error))
-                data = b""
-        return packets
+    def all_taken(self):
+        return all(self.taken[channel] == words for channel, words in self.expected.items())
 
-    def run(self):
+    def run(self, done=lambda: True, settle=400):
         def wait():
-            yield from finish(lambda: self.taken[1] == self.expected, 8*self.expected + 1000)
-            for _ in range(400):
+            words = sum(self.expected.values())
+            yield from finish(lambda: self.all_taken() and done(), 8*words + 8000)
+            for _ in range(settle):
                 yield
         run_simulation(self.dut, [*self.processes, wait()])
 
@@ -187,61 +209,92 @@ def deposit_fields(packet):
     levels  = [(s % (1 << 64), c) for s, c in packet.levels]
     return dict(
         source=packet.source, incarnation=packet.incarnation, flags=packet.flags, psn=packet.psn,
-        levels=len(levels), key=packet.key, offset=packet.offset, skip=packet.skip, length=packet.length,
+        levels=len(levels), is_message=int(packet.kind == PACKET.MESSAGE), context=packet.ack,
+        key=packet.key, offset=packet.offset, skip=packet.skip, length=packet.length,
         **({"block": packet.block} if levels else {}),
         **{f"stride{n}": s for n, (s, _) in enumerate(levels)},
         **{f"count{n}": c for n, (_, c) in enumerate(levels)},
         **(dict(zip(("notice", "notice_length", "notice_endpoint"), packet.notice)) if packet.notice else {}))
 
 
-def random_packet(random, psn, node=1, incarnation=1, length=None, flags=0):
-    levels = random.randrange(4)
-    return Packet(
-        target=NODE, source=node, psn=psn, incarnation=incarnation, key=random.getrandbits(32),
-        flags=flags | (PACKET_FLAG.FIRST if psn == 0 else 0), offset=random.getrandbits(48),
+def random_packet(random, psn, node=1, incarnation=1, length=None, flags=0, lane=LANE.BULK):
+    flags |= PACKET_FLAG.FIRST if psn == 0 else 0
+    common = dict(target=NODE, source=node, psn=psn, incarnation=incarnation, key=random.getrandbits(32))
+    notice = random.choice([None, (random.getrandbits(32), random.getrandbits(32), random.randrange(8))])
+    if lane == LANE.EXPRESS:
+        flags |= PACKET_FLAG.EXPRESS
+        if length is None and random.random() < 0.4:
+            return Packet(**common, kind=PACKET.MESSAGE, flags=flags, payload=random.randbytes(C.MESSAGE_BYTES))
+        return Packet(**common, flags=flags, offset=random.getrandbits(48), notice=notice,
+            payload=random.randbytes(random.choice([0, 1, 8, 13, 40, 64]) if length is None else length))
+    response = random.random() < 0.3
+    levels   = random.randrange(4)
+    return Packet(**common,
+        flags=flags | (PACKET_FLAG.RESPONSE if response else 0), offset=random.getrandbits(48),
+        ack=random.getrandbits(10) if response else 0,
         skip=random.getrandbits(32) if levels else 0, block=random.getrandbits(32) if levels else 0,
         levels=tuple((random.getrandbits(64) - (1 << 63), random.getrandbits(32)) for _ in range(levels)),
-        notice=random.choice([None, (random.getrandbits(32), random.getrandbits(32), random.randrange(8))]),
+        notice=notice,
         payload=random.randbytes(random.choice([0, 1, 8, 40, 256, 300, 600]) if length is None else length))
 
 
-def check(bench, target):
-    """The bench's receiver did with its packets what the model of the target did."""
-    assert bench.events == target.events
-    assert len(bench.deposits) == len(target.deposits)
-    for seen, (packet, _, _) in zip(bench.deposits, target.deposits):
-        seen, wanted = dict(zip(DEPOSIT, seen)), deposit_fields(packet)
-        assert {name: seen[name] for name in wanted} == wanted
-    assert bench.payloads() == [(payload, whole) for packet, payload, whole in target.deposits if packet.length]
-    assert bench.counts == {**dict.fromkeys(bench.counts, 0), **target.counts}
+CHANNEL_OF = {LANE.EXPRESS: CHANNEL.EXPRESS, LANE.BULK: CHANNEL.BULK}
 
 
-def run(data_width, random, packets, busy):
-    target = Target()
-    for words, bad in packets:
-        target.take(words, bad)
-    bench = Bench(data_width, random, packets, busy)
-    bench.run()
-    check(bench, target)
-    return bench, target
+def targets_of(packets):
+    """`packets`: dict lane -> list of (words, bad). The models of both lanes, after them."""
+    targets = [Target(LANE.EXPRESS), Target(LANE.BULK)]
+    for lane, list_of in packets.items():
+        for words, bad in list_of:
+            targets[lane].take(words, bad)
+    return targets
+
+
+def check(bench, targets):
+    """The bench's receiver did with its packets what the models of its lanes did."""
+    counts = dict.fromkeys(bench.counts, 0)
+    for lane, target in zip(bench.lanes, targets):
+        assert lane.events == target.events
+        assert len(lane.deposits) == len(target.deposits)
+        for seen, (packet, _, _) in zip(lane.deposits, target.deposits):
+            seen, wanted = dict(zip(DEPOSIT, seen)), deposit_fields(packet)
+            assert {name: seen[name] for name in wanted} == wanted
+        assert lane.payloads() == [(payload, whole) for packet, payload, whole in target.deposits if packet.length]
+        for name, count in target.counts.items():
+            counts[name] += count
+    assert bench.counts == counts
+
+
+def run(data_width, random, packets, busy, **rates):
+    """`packets`: dict lane -> list of (words, bad)."""
+    targets = targets_of(packets)
+    bench   = Bench(data_width, random, {CHANNEL_OF[lane]: p for lane, p in packets.items()}, busy, **rates)
+    done    = lambda: all(len(lane.deposits) >= len(target.deposits) and
+                          len(lane.payloads()) >= sum(p.length != 0 for p, _, _ in target.deposits)
+                          for lane, target in zip(bench.lanes, targets))
+    bench.run(done)
+    check(bench, targets)
+    return bench, targets
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
-def test_good_packets_of_several_flows_come_out_in_order(data_width, seed):
-    random, packets, psns = Random(seed), [], {1: 0, 4: 0, 15: 0}
-    for _ in range(12):
-        node = random.choice(list(psns))
-        packets.append((encode(random_packet(random, psns[node], node)), False))
-        psns[node] += 1
-    bench, target = run(data_width, random, packets, 0.7)
-    assert bench.counts["PACKETS_RECEIVED"] == len(packets)
+def test_good_packets_of_several_flows_come_out_in_order_on_both_lanes(data_width, seed):
+    random, packets, psns = Random(seed), {lane: [] for lane in CHANNEL_OF}, {}
+    for _ in range(24):
+        lane = random.choice(list(CHANNEL_OF))
+        node = random.choice([1, 4, 15])
+        psn  = psns.get((lane, node), 0)
+        packets[lane].append((encode(random_packet(random, psn, node, lane=lane)), False))
+        psns[lane, node] = psn + 1
+    bench, targets = run(data_width, random, packets, 0.7)
+    assert bench.counts["PACKETS_RECEIVED"] == 24
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
-def test_whatever_happens_to_packets_no_unchecked_byte_comes_out(data_width, seed):
-    random, packets, psn, incarnation = Random(seed), [], 0, 1
-    for _ in range(26):
-        words, bad = encode(random_packet(random, psn, incarnation=incarnation)), False
+def hostile(random, lane, count):
+    """Packets to which something happened, and good ones between them."""
+    packets, psn, incarnation = [], 0, 1
+    for _ in range(count):
+        words, bad = encode(random_packet(random, psn, incarnation=incarnation, lane=lane)), False
         fate = random.choice(["good", "good", "flip", "truncate", "bad", "lost", "twice", "stale", "longer", "node"])
         if fate == "flip":
             at = random.randrange(32*len(words))
@@ -252,7 +305,7 @@ def test_whatever_happens_to_packets_no_unchecked_byte_comes_out(data_width, see
         elif fate == "bad":
             bad = True
         elif fate == "stale":
-            words = encode(random_packet(random, psn, incarnation=incarnation + random.choice([-1, 1, 130])))
+            words = encode(random_packet(random, psn, incarnation=incarnation + random.choice([-1, 1, 130]), lane=lane))
         elif fate == "longer":
             words = words + [random.getrandbits(32)]
         elif fate == "node":
@@ -262,11 +315,20 @@ def test_whatever_happens_to_packets_no_unchecked_byte_comes_out(data_width, see
         if fate in ("good", "twice"):
             psn += 1
         elif fate in ("flip", "truncate", "bad", "lost", "longer"):
-            # The next packets find a gap; then the source starts again.
-            packets += [(encode(random_packet(random, psn + 1 + n, incarnation=incarnation, length=8)), False)
+            # The next packets find a gap; then the source sends what is missing, or starts again.
+            packets += [(encode(random_packet(random, psn + 1 + n, incarnation=incarnation, length=8, lane=lane)), False)
                         for n in range(random.randrange(3))]
-            psn, incarnation = 0, incarnation + 1
-    run(data_width, random, packets, 0.8)
+            if random.random() < 0.5:
+                psn, incarnation = 0, incarnation + 1
+    return packets
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_whatever_happens_to_packets_no_unchecked_byte_comes_out(data_width, seed):
+    random  = Random(seed)
+    packets = {lane: hostile(random, lane, 24) for lane in CHANNEL_OF}
+    bench, targets = run(data_width, random, packets, 0.8)
+    assert all(bench.counts[name] for name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_DUPLICATE", "PACKET_STALE"))
 
 
 def test_only_the_first_packet_of_a_newer_incarnation_starts_a_flow(seed):
@@ -288,37 +350,52 @@ def test_only_the_first_packet_of_a_newer_incarnation_starts_a_flow(seed):
     add(3, 200)
     add(0, 71, first=True)        # a duplicate does not start it again
     add(1, 71)
-    bench, target = run(64, random, packets, 1.0)
-    assert [(p.incarnation, p.psn) for p, _, _ in target.deposits] == [(200, 0), (200, 1), (200, 2), (71, 0), (71, 1)]
+    bench, targets = run(64, random, {LANE.BULK: packets}, 1.0)
+    assert [(p.incarnation, p.psn) for p, _, _ in targets[LANE.BULK].deposits] == \
+        [(200, 0), (200, 1), (200, 2), (71, 0), (71, 1)]
     assert bench.counts["PACKET_STALE"] == 6 and bench.counts["PACKET_DUPLICATE"] == 1
 
 
-def test_an_empty_packet_that_ends_as_bad_is_not_executed(seed):
+@pytest.mark.parametrize("length", [0, 8, 300])
+def test_a_packet_that_ends_as_bad_is_not_executed(length, seed):
     random = Random(seed)
-    words  = encode(random_packet(random, 0, length=0))
-    bench, _ = run(64, random, [(words, True), (words, False)], 1.0)
-    assert bench.counts["PACKET_TRUNCATED"] == 1 and len(bench.deposits) == 1
+    words  = encode(random_packet(random, 0, length=length))
+    bench, _ = run(64, random, {LANE.BULK: [(words, True), (words, False)]}, 1.0)
+    assert bench.counts["PACKET_TRUNCATED"] == bench.counts["PACKETS_RECEIVED"] == 1
 
 
-def test_header_that_contradicts_itself_is_dropped(seed):
+EXPRESS = PACKET_FLAG.EXPRESS
+CONTRADICTIONS = {
+    LANE.BULK: [
+        dict(kind=9), dict(kind=PACKET.ACK), dict(kind=PACKET.MESSAGE, payload=bytes(128)), dict(flags=PACKET_FLAG.NAK),
+        dict(flags=EXPRESS), dict(payload=bytes(4097))],
+    LANE.EXPRESS: [
+        dict(kind=9), dict(kind=PACKET.ACK), dict(flags=0), dict(flags=EXPRESS | PACKET_FLAG.RESPONSE),
+        dict(flags=EXPRESS | PACKET_FLAG.NAK), dict(payload=bytes(65)), dict(block=4, levels=((8, 2),)),
+        dict(kind=PACKET.MESSAGE, payload=bytes(64)), dict(kind=PACKET.MESSAGE, payload=bytes(129)),
+        dict(kind=PACKET.MESSAGE, payload=b""), dict(kind=PACKET.MESSAGE, payload=bytes(128), flags=0),
+        dict(kind=PACKET.MESSAGE, payload=bytes(128), notice=(1, 2, 3)),
+        dict(kind=PACKET.MESSAGE, payload=bytes(128), block=128, levels=((8, 1),))],
+}
+
+
+@pytest.mark.parametrize("lane", CHANNEL_OF)
+def test_header_that_contradicts_itself_is_dropped(lane, seed):
     random  = Random(seed)
-    good    = random_packet(random, 0, length=8)
-    packets = []
-    for change in (dict(kind=9), dict(kind=PACKET.ACK), dict(flags=PACKET_FLAG.NAK), dict(flags=64),
-                   dict(payload=bytes(4097))):
-        packets.append((encode(Packet(**{**vars(good), **change})), False))
-    packets.append((encode(good), False))
-    bench, _ = run(64, random, packets, 1.0)
-    assert bench.counts["PACKET_TRUNCATED"] == 5 and bench.counts["PACKETS_RECEIVED"] == 1
+    good    = random_packet(random, 0, length=8, lane=lane)
+    plain   = dict(vars(good), notice=None, flags=good.flags & ~PACKET_FLAG.NOTICE)
+    packets = [(encode(Packet(**{**plain, **change})), False) for change in CONTRADICTIONS[lane]]
+    bench, _ = run(64, random, {lane: packets + [(encode(good), False)]}, 1.0)
+    assert bench.counts["PACKET_TRUNCATED"] == len(packets) and bench.counts["PACKETS_RECEIVED"] == 1
 
 
 def test_a_packet_whose_beginning_was_lost_to_a_reset_is_passed_over(seed):
     random = Random(seed)
     words  = encode(random_packet(random, 0, length=8))
-    bench  = Bench(64, random, [(words, False)])
+    bench  = Bench(64, random, {})
 
     def tail():
-        link = bench.dut.sinks[CHANNEL.REQUEST]
+        link = bench.dut.sinks[CHANNEL.BULK]
         for last in (0, 0, 1):
             yield link.valid.eq(1)
             yield link.last.eq(last)
@@ -336,39 +413,93 @@ def test_a_packet_whose_beginning_was_lost_to_a_reset_is_passed_over(seed):
         for _ in range(10):
             yield
 
-    run_simulation(bench.dut, [bench._start(), bench._watch(), *bench.processes[3:5], tail()])
+    run_simulation(bench.dut, [*bench.processes, tail()])
     assert bench.counts["PACKETS_RECEIVED"] == 1 and bench.counts["PACKET_TRUNCATED"] == 0
 
 
-@pytest.mark.parametrize("length, deposit_rate, payload_rate", [(0, 0.01, 1.0), (700, 1.0, 0.1)])
-def test_a_slow_engine_holds_the_channel_and_loses_nothing(length, deposit_rate, payload_rate, seed):
+@pytest.mark.parametrize("lane, length", [(LANE.BULK, 0), (LANE.BULK, 700), (LANE.EXPRESS, 0), (LANE.EXPRESS, 64)])
+def test_a_slow_engine_holds_the_channel_and_loses_nothing(lane, length, seed):
+    """Four deposits, or the buffer of the payload, fill up on the way."""
     random  = Random(seed)
-    packets = [(encode(random_packet(random, psn, length=length)), False) for psn in range(10)]
-    target  = Target()
-    for words, bad in packets:
-        target.take(words, bad)
-    bench = Bench(128, random, packets)
-    # Four deposits, or two KiB of payload, fill up on the way.
-    bench.processes[3:5] = [
-        sink(bench.dut.deposits, DEPOSIT, bench.deposits, random, deposit_rate),
-        sink(bench.dut.payload, ("dat", "bytes", "last", "error"), bench.lines, random, payload_rate)]
+    packets = [(encode(random_packet(random, psn, length=length, lane=lane)), False) for psn in range(14)]
+    run(128, random, {lane: packets}, 1.0, deposits_busy=0.02 if length == 0 else 1.0, payload_busy=0.05)
 
-    def wait():
-        yield from finish(lambda: len(bench.deposits) == 10 and (not length or len(bench.payloads()) == 10), 8000)
-        for _ in range(80):
+
+def message(psn, node=1, incarnation=1, flags=0):
+    return encode(Packet(target=NODE, source=node, kind=PACKET.MESSAGE, psn=psn, incarnation=incarnation, key=psn,
+        flags=EXPRESS | flags | (PACKET_FLAG.FIRST if psn == 0 else 0), payload=bytes([psn])*C.MESSAGE_BYTES))
+
+
+def test_a_message_that_finds_the_inbox_full_is_missing_until_it_comes_again(seed):
+    """The gap is told once for each flow, deposits between do not mind, and a flow may start with the gap."""
+    random = Random(seed)
+    bulk   = [(encode(random_packet(random, 0, length=40)), False)]
+    cut    = message(C.SLOTS - 1)
+    cut[-1] ^= 1
+    first  = [(message(psn), False) for psn in range(C.SLOTS - 1)] + [
+        (cut, False),                                                     # takes no room
+        (message(C.SLOTS - 1), False),
+        (message(C.SLOTS), False), (message(C.SLOTS), False),             # no room, told once
+        (encode(random_packet(random, C.SLOTS + 1, length=8, lane=LANE.EXPRESS)), False),  # a gap
+        (encode(random_packet(random, 0, 4, length=8, lane=LANE.EXPRESS)), False),
+        (message(0, node=5), False),                                      # starts a flow and finds no room
+        (message(0, node=5, incarnation=2), False)]                       # another flow, told again
+    second = [(message(C.SLOTS), False), (message(C.SLOTS + 1), False),   # room for one
+              (message(0, node=5, incarnation=2), False)]
+    third  = [(message(n, node=5, incarnation=2), False) for n in range(2)]
+    targets = targets_of({LANE.BULK: bulk, LANE.EXPRESS: first})
+    bench   = Bench(64, random, {CHANNEL.BULK: bulk})
+    express = targets[LANE.EXPRESS]
+
+    def send(packets):
+        for words, bad in packets:
+            yield from ({"data": w, "first": int(i == 0), "last": int(i == len(words) - 1), "bad": 0}
+                        for i, w in enumerate(words))
+
+    words = lambda *lists: sum(len(w) for packets in lists for w, _ in packets)
+    phase = [0]
+
+    def items():
+        for n, packets in enumerate((first, second, third)):
+            while phase[0] < n:
+                yield None
+            yield from send(packets)
+
+    def free():
+        for n, (lists, count) in enumerate((((first,), 1), ((first, second), 2))):
+            yield from finish(lambda: bench.taken[CHANNEL.EXPRESS] == words(*lists), 4000)
+            for _ in range(20):
+                yield
+            for _ in range(count):
+                yield bench.dut.inbox_freed.eq(1)
+                yield
+                yield bench.dut.inbox_freed.eq(0)
+                yield
+            phase[0] += 1
+        yield from finish(lambda: bench.taken[CHANNEL.EXPRESS] == words(first, second, third), 4000)
+        for _ in range(100):
             yield
 
-    run_simulation(bench.dut, [*bench.processes, wait()])
-    check(bench, target)
+    for room, packets in ((1, second), (2, third)):
+        express.room += room
+        for packet in packets:
+            express.take(*packet)
+    run_simulation(bench.dut, [*bench.processes, free(),
+        source(bench.dut.sinks[CHANNEL.EXPRESS], items(), random)])
+    check(bench, targets)
+    assert bench.counts["MESSAGE_NO_ROOM"] == 6
+    assert express.events == [("started", 1, 1), ("gap", 1), ("started", 4, 1), ("started", 5, 1), ("gap", 5),
+        ("started", 5, 2), ("gap", 5), ("gap", 1)]
 
 
 def test_acknowledgements_come_out_of_the_control_channel(seed):
     random = Random(seed)
     acks, packets = [], []
     for n in range(8):
-        ack = Packet(target=NODE, source=random.randrange(16), kind=PACKET.ACK, flags=random.choice([0, 8, 16]),
+        ack = Packet(target=NODE, source=random.randrange(16), kind=PACKET.ACK,
+                     flags=random.choice([0, PACKET_FLAG.REFUSED, PACKET_FLAG.NAK]) | random.choice([0, EXPRESS]),
                      incarnation=random.randrange(256), psn=random.getrandbits(16), ack=random.getrandbits(16),
-                     key=random.randrange(21))
+                     key=random.randrange(STATUS.TRUNCATED))
         words = encode(ack)
         if n % 4 == 3:
             words[random.randrange(6)] ^= 1 << random.randrange(32)
@@ -378,14 +509,8 @@ def test_acknowledgements_come_out_of_the_control_channel(seed):
     packets.append((encode(Packet(target=NODE, source=1, payload=bytes(8))), False))
     packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, flags=PACKET_FLAG.FIRST)), False))
     packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, payload=bytes(8))), False))
-    bench = Bench(64, random, [], control=packets)
-
-    def wait():
-        yield from finish(lambda: bench.taken[0] == sum(len(w) for w, _ in packets), 400)
-        for _ in range(4):
-            yield
-
-    run_simulation(bench.dut, [*bench.processes, wait()])
+    bench = Bench(64, random, {CHANNEL.CONTROL: packets})
+    bench.run(settle=8)
     assert bench.acks == acks
     assert bench.counts["HEADER_CRC_ERROR"] == 2 and bench.counts["PACKET_TRUNCATED"] == 3
-    assert bench.counts["PACKETS_RECEIVED"] == len(acks) and not bench.deposits
+    assert bench.counts["PACKETS_RECEIVED"] == len(acks) and not any(lane.deposits for lane in bench.lanes)

@@ -3,21 +3,23 @@
 
 """The packet transmitter against the golden model."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from migen import *
 
-from dibber.interface.description import C, CHANNEL, PACKET, PACKET_FLAG
+from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG
 from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, sink, source
-from gateware.models.packet import Packet, encode
+from gateware.models.drive import drive, finish, growing, sink, source
+from gateware.models.packet import Packet, decode, encode
 from gateware.models.slots import serve_slots, target_slot
 
-NODE = 3
+NODE, PEER = 3, 5
+FLOW       = LANE.BULK*C.NODES + PEER
 
 
 def random_deposit(random, psn, length):
@@ -27,11 +29,13 @@ def random_deposit(random, psn, length):
     offset = random.getrandbits(48)
     if psn % 8 == 0:
         offset = offset >> 32 << 32 | skip >> 1  # the low words carry when they are added
+    response = psn % 3 == 1
     return Packet(
-        target=5, source=NODE, psn=psn, incarnation=7, key=random.getrandbits(32), offset=offset,
+        target=PEER, source=NODE, psn=psn, incarnation=7, key=random.getrandbits(32), offset=offset,
         skip=skip if levels else 0, block=random.getrandbits(32) if levels else 0,
         levels=tuple((random.getrandbits(64) - (1 << 63), random.getrandbits(32)) for _ in range(levels)),
         notice=random.choice([None, (random.getrandbits(32), random.getrandbits(32), random.randrange(8))]),
+        flags=PACKET_FLAG.RESPONSE if response else 0, ack=random.getrandbits(16) if response else 0,
         payload=random.randbytes(length)), skip
 
 
@@ -76,56 +80,71 @@ def link(endpoint, taken, random, busy, cycles):
 
 
 class Bench:
-    """A transmitter with a model of everything around it. `deposits`: list of (Packet, skip)."""
+    """A transmitter with a model of everything around it. `deposits`: list of (Packet, skip); more by `add`."""
     def __init__(self, data_width, random, deposits, busy=1.0, slot_busy=1.0, voids=False, incarnation=7,
                  link_busy=None):
-        self.dut    = dut = PacketTransmitter(data_width)
-        self.random = random
-        self.taken  = [[], []]
-        self.cycles = []
-        self.counts = dict.fromkeys(dut.counters, 0)
+        self.dut     = dut = PacketTransmitter(data_width)
+        self.random  = random
+        self.taken   = {CHANNEL.CONTROL: [], CHANNEL.BULK: []}
+        self.cycles  = []
+        self.counts  = dict.fromkeys(dut.counters, 0)
         self.changed = []
-        sends, lines, slots = [], [], {}
+        self.sends, self.lines, self.slots = [], [], {}
+        self.data_width = data_width
         for n, (packet, skip) in enumerate(deposits):
             if voids and (n == 0 or random.random() < 0.5):
-                lines += payload_lines(random.randbytes(random.randrange(1, 300)), data_width, random, error=1)
-            slots[n//C.SLOTS, n % C.SLOTS] = target_slot(packet)
-            offset = packet.offset
-            if not packet.levels:
-                # The slot holds the transfer's offset; the packet's place in it is added on the way.
-                base = Packet(**{**vars(packet), "offset": (offset - skip) % (1 << 48)})
-                slots[n//C.SLOTS, n % C.SLOTS] = target_slot(base)
-            sends.append(dict(
-                node=packet.target, incarnation=packet.incarnation, psn=packet.psn, flags=packet.flags,
-                levels=len(packet.levels), endpoint=n//C.SLOTS, slot=n % C.SLOTS, skip=skip,
-                length=len(packet.payload)))
-            lines += payload_lines(packet.payload, data_width, random)
+                self.lines += payload_lines(random.randbytes(random.randrange(1, 300)), data_width, random, error=1)
+            self.add(packet, skip)
         link_busy = busy if link_busy is None else link_busy
         self.processes = [
             self._start(incarnation),
-            source(dut.packets, sends, random, busy), source(dut.payload, lines, random, busy),
-            serve_slots(dut.slot, data_width, slots, random, slot_busy),
+            source(dut.packets, growing(self.sends), random, busy),
+            source(dut.payload, growing(self.lines), random, busy),
+            serve_slots(dut.slot, data_width, self.slots, random, slot_busy),
             self._count(),
             sink(dut.sources[CHANNEL.CONTROL], ("data", "last", "bad"), self.taken[CHANNEL.CONTROL], random, busy),
-            link(dut.sources[CHANNEL.REQUEST], self.taken[CHANNEL.REQUEST], random, link_busy, self.cycles),
+            link(dut.sources[CHANNEL.BULK], self.taken[CHANNEL.BULK], random, link_busy, self.cycles),
         ]
+
+    def add(self, packet, skip, epoch=0):
+        """A packet to be sent from a slot of its own. `packet` becomes as it shall leave."""
+        random, n = self.random, len(self.sends)
+        place     = n % C.SLOT_SETS, n//C.SLOT_SETS
+        # Without levels the slot holds the transfer's offset; the packet's place in it is added on the way.
+        base      = packet if packet.levels else replace(packet, offset=(packet.offset - skip) % (1 << 48))
+        message   = packet.ack << 16 | random.getrandbits(16)
+        if packet.flags & PACKET_FLAG.RESPONSE and packet.notice:
+            # The notice tells the message word and its endpoint; what the slot says there is something else.
+            _, length, endpoint = packet.notice
+            message       = packet.ack << 16 | endpoint << 8 | random.getrandbits(8)
+            packet.notice = message, length, endpoint
+            base          = replace(base, notice=(random.getrandbits(32), length, random.getrandbits(8)))
+        self.slots[place] = target_slot(base)
+        self.lines += payload_lines(packet.payload, self.data_width, random)
+        self.sends.append(dict(
+            node=packet.target, incarnation=packet.incarnation, epoch=epoch, psn=packet.psn, flags=packet.flags,
+            levels=len(packet.levels), endpoint=place[0], slot=place[1], skip=skip,
+            length=len(packet.payload), message=message))
 
     def _start(self, incarnation):
         yield self.dut.node_id.eq(NODE)
-        yield from self.reset(5, incarnation)
+        yield from self.reset(incarnation)
 
-    def reset(self, node, incarnation):
-        yield self.dut.flows.reset.strobe.eq(1)
-        yield self.dut.flows.reset.node.eq(node)
-        yield self.dut.flows.reset.incarnation.eq(incarnation)
+    def reset(self, incarnation, flow=FLOW):
+        reset = self.dut.flows.reset
+        yield from drive(reset, strobe=1, flow=flow, incarnation=incarnation)
         yield
-        yield self.dut.flows.reset.strobe.eq(0)
+        yield reset.strobe.eq(0)
 
-    def acknowledge(self, ack, incarnation=7, node=5, flags=0, psn=0, reason=0):
+    def rewind(self, epoch, flow=FLOW):
+        rewind = self.dut.flows.rewind
+        yield from drive(rewind, strobe=1, flow=flow, epoch=epoch)
+        yield
+        yield rewind.strobe.eq(0)
+
+    def acknowledge(self, ack, incarnation=7, node=PEER, flags=0, psn=0, reason=0):
         acks = self.dut.flows.acks
-        for name, value in dict(node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn,
-                                reason=reason, valid=1).items():
-            yield getattr(acks, name).eq(value)
+        yield from drive(acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason, valid=1)
         yield
         yield acks.valid.eq(0)
         for _ in range(3):
@@ -153,15 +172,15 @@ def test_packets_leave_as_the_model_says(data_width, seed):
     words    = sum(len(encode(packet)) for packet, _ in deposits)
 
     def wait():
-        yield from finish(lambda: len(bench.taken[1]) == words, 6*words + 400)
+        yield from finish(lambda: len(bench.taken[CHANNEL.BULK]) == words, 6*words + 400)
         for _ in range(10):
             yield
 
     bench.run(wait())
-    assert packet_words(bench.taken[1]) == [(encode(packet), 0) for packet, _ in deposits]
-    assert [first for *_, first in bench.taken[1]] == [
+    assert packet_words(bench.taken[CHANNEL.BULK]) == [(encode(packet), 0) for packet, _ in deposits]
+    assert [first for *_, first in bench.taken[CHANNEL.BULK]] == [
         int(i == 0) for packet, _ in deposits for i in range(len(encode(packet)))]
-    assert bench.counts == {"PACKETS_SENT": len(deposits), "ACKS_SENT": 0,
+    assert bench.counts == {"PACKETS_SENT": len(deposits), "ACKS_SENT": 0, "PACKETS_WITHDRAWN": 0,
                             "BYTES_SENT": sum((n + 3)//4 for n in lengths)}
 
 
@@ -175,8 +194,8 @@ def test_no_bubble_stands_inside_a_packet_nor_more_than_the_link_needs_between_s
         deposits.append((packet, skip))
     bench = Bench(data_width, random, deposits)
     words = sum(len(encode(packet)) for packet, _ in deposits)
-    bench.run(finish(lambda: len(bench.taken[1]) == words, 4*words + 200))
-    gaps, firsts = [], [first for *_, first in bench.taken[1]]
+    bench.run(finish(lambda: len(bench.taken[CHANNEL.BULK]) == words, 4*words + 200))
+    gaps, firsts = [], [first for *_, first in bench.taken[CHANNEL.BULK]]
     for before, after, first in zip(bench.cycles, bench.cycles[1:], firsts[1:]):
         if first:
             gaps.append(after - before)
@@ -193,9 +212,27 @@ def test_no_bubble_stands_inside_a_packet_when_the_slots_are_busy(data_width, se
     deposits = [random_deposit(random, psn, 8) for psn in range(8)]
     bench    = Bench(data_width, random, deposits, slot_busy=0.2)
     words    = sum(len(encode(packet)) for packet, _ in deposits)
-    bench.run(finish(lambda: len(bench.taken[1]) == words, 12*words))
-    firsts = [first for *_, first in bench.taken[1]]
+    bench.run(finish(lambda: len(bench.taken[CHANNEL.BULK]) == words, 12*words))
+    firsts = [first for *_, first in bench.taken[CHANNEL.BULK]]
     assert all(first or after == before + 1 for before, after, first in zip(bench.cycles, bench.cycles[1:], firsts[1:]))
+
+
+def test_a_slot_that_changes_under_a_packet_makes_no_bad_packet(seed):
+    random   = Random(seed)
+    deposits = [random_deposit(random, psn, random.choice((0, 8, 300))) for psn in range(16)]
+    bench    = Bench(64, random, deposits, busy=0.9)
+
+    @passive
+    def scribble():
+        while True:
+            bench.slots.update({place: random.randbytes(C.SLOT_BYTES) for place in bench.slots})
+            yield
+
+    bench.run(scribble(), finish(lambda: bench.counts["PACKETS_SENT"] == len(deposits), 4000))
+    for (words, bad), (expected, _) in zip(packet_words(bench.taken[CHANNEL.BULK]), deposits):
+        packet = decode(words)
+        assert not bad and (packet.psn, packet.payload, packet.flags) == (expected.psn, expected.payload, expected.flags)
+        assert len(packet.levels) == len(expected.levels) and bool(packet.notice) == bool(expected.notice)
 
 
 def test_packets_of_another_incarnation_are_dropped_without_the_link(seed):
@@ -205,8 +242,51 @@ def test_packets_of_another_incarnation_are_dropped_without_the_link(seed):
         packet.incarnation = 6
     bench = Bench(64, random, deposits)
     words = len(encode(deposits[3][0]))
-    bench.run(finish(lambda: len(bench.taken[1]) == words, 400))
-    assert packet_words(bench.taken[1]) == [(encode(deposits[3][0]), 0)]
+    bench.run(finish(lambda: len(bench.taken[CHANNEL.BULK]) == words, 400))
+    assert packet_words(bench.taken[CHANNEL.BULK]) == [(encode(deposits[3][0]), 0)]
+    assert bench.counts["PACKETS_WITHDRAWN"] == 3
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_a_rewind_drops_what_has_not_begun_and_lets_the_rest_finish(data_width, seed):
+    """The same packets again and again, each epoch begun at a random time in the one before."""
+    random   = Random(seed)
+    bench    = Bench(data_width, random, [], busy=0.9, slot_busy=0.7, link_busy=0.9)
+    gate     = bench.dut.bulk.passed
+    expected, passed, now = {}, [], 0
+
+    @passive
+    def watch():
+        nonlocal now
+        while True:
+            yield
+            now += 1
+            if (yield gate.valid) and (yield gate.ready):
+                passed.append(((yield gate.epoch), (yield gate.psn), (yield gate.stale), now))
+
+    def replay():
+        yield
+        for epoch in range(13):
+            if epoch:
+                yield from bench.rewind(epoch)
+            rewound = now
+            for psn, length in enumerate((8, 300, 0, 40)):
+                packet, skip = random_deposit(random, psn, length)
+                expected[epoch, psn] = packet
+                bench.add(packet, skip, epoch)
+            for _ in range(random.randrange(5, 260) if epoch < 12 else 0):
+                yield
+                assert all(e == epoch or stale for e, _, stale, when in passed if when > rewound)
+        words = lambda: sum(len(encode(expected[epoch, psn])) for epoch, psn, stale, _ in passed if not stale)
+        yield from finish(lambda: len(passed) == len(expected) and len(bench.taken[CHANNEL.BULK]) == words(), 3000)
+        for _ in range(20):
+            yield
+
+    bench.run(watch(), replay())
+    sent = [(epoch, psn) for epoch, psn, stale, _ in passed if not stale]
+    assert packet_words(bench.taken[CHANNEL.BULK]) == [(encode(expected[which]), 0) for which in sent]
+    assert sent == sorted(sent) and sent[-4:] == [(12, psn) for psn in range(4)] and 4 < len(sent) < 52
+    assert bench.counts["PACKETS_WITHDRAWN"] == 52 - len(sent) and bench.counts["PACKETS_SENT"] == len(sent)
 
 
 def test_a_flow_reset_ends_a_started_packet_as_bad(seed):
@@ -216,13 +296,13 @@ def test_a_flow_reset_ends_a_started_packet_as_bad(seed):
     bench = Bench(128, random, [old, new], link_busy=0.5)
 
     def wait():
-        yield from finish(lambda: len(bench.taken[1]) > 60, 400)
-        yield from bench.reset(5, 8)
-        yield from finish(lambda: len(packet_words(bench.taken[1])) == 2
-                          and len(packet_words(bench.taken[1])[1][0]) == len(encode(new[0])), 400)
+        yield from finish(lambda: len(bench.taken[CHANNEL.BULK]) > 60, 400)
+        yield from bench.reset(8)
+        yield from finish(lambda: len(packet_words(bench.taken[CHANNEL.BULK])) == 2
+                          and len(packet_words(bench.taken[CHANNEL.BULK])[1][0]) == len(encode(new[0])), 400)
 
     bench.run(wait())
-    (cut, bad), (whole, good) = packet_words(bench.taken[1])
+    (cut, bad), (whole, good) = packet_words(bench.taken[CHANNEL.BULK])
     assert bad == 1 and 60 < len(cut) < len(encode(old[0])) and cut[:-1] == encode(old[0])[:len(cut) - 1]
     assert (whole, good) == (encode(new[0]), 0)
 
@@ -234,7 +314,7 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
     for packet, _ in deposits:
         packet.levels, packet.skip, packet.block, packet.notice, packet.flags = (), 0, 0, None, 0
     bench    = Bench(128, random, deposits)
-    sent     = lambda: len(bench.taken[1])//7
+    sent     = lambda: len(bench.taken[CHANNEL.BULK])//7
 
     def wait():
         yield from finish(lambda: sent() == C.WINDOW, 20*C.WINDOW)
@@ -246,13 +326,13 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
         yield from bench.acknowledge(1)
         yield from bench.acknowledge(0)
         yield from finish(lambda: sent() == C.WINDOW + 2, 100)
-        assert (yield bench.dut.flows.acked[5]) == 1
+        assert (yield bench.dut.flows.acked[FLOW]) == 1
         yield from bench.acknowledge(C.WINDOW + 1)
         yield from finish(lambda: sent() == count, 100)
-        assert bench.changed == [1 << 5]*2
-        yield from bench.reset(5, 9)
+        assert bench.changed == [1 << FLOW]*2
+        yield from bench.reset(9)
         yield
-        assert (yield bench.dut.flows.acked[5]) == 0xffff
+        assert (yield bench.dut.flows.acked[FLOW]) == 0xffff
 
     bench.run(wait())
 
@@ -266,14 +346,14 @@ def test_refusals_come_in_order_and_a_lost_one_never_becomes_a_success(seed):
     refusals = bench.dut.flows.refusals
 
     def wait():
-        yield from finish(lambda: len(bench.taken[1]) == 7*20, 600)
+        yield from finish(lambda: len(bench.taken[CHANNEL.BULK]) == 7*20, 600)
         for psn in range(17):
             yield from bench.acknowledge(psn, psn=psn, flags=PACKET_FLAG.REFUSED, reason=psn + 1)
         yield from bench.acknowledge(19)
-        assert (yield bench.dut.flows.acked[5]) == 15
+        assert (yield bench.dut.flows.acked[FLOW]) == 15
         for psn in range(16):
             assert (yield refusals.valid)
-            assert ((yield refusals.node), (yield refusals.psn), (yield refusals.reason)) == (5, psn, psn + 1)
+            assert ((yield refusals.flow), (yield refusals.psn), (yield refusals.reason)) == (FLOW, psn, psn + 1)
             yield refusals.ready.eq(1)
             yield
             yield refusals.ready.eq(0)

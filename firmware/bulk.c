@@ -1,0 +1,368 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * The BULK lane: transfers that are read from host memory by send jobs, in PSN order on a list a
+ * flow. README.md, "When a job fails" and "Replay", has the argument for DRAIN and REQUEUE.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+uint32_t bulk_moves;
+
+static uint32_t space;	/* jobs that can be queued for certain; by now there may be more */
+
+static bool has_space(void)
+{
+	if (!space)
+		space = REG_READ(JOB_SPACE);
+	return space;
+}
+
+/* Queue a transfer's job from packet `skip` on. */
+static void start(struct flow *flow, uint32_t tag, uint32_t skip)
+{
+	struct transfer *transfer = &transfers[tag];
+	bool answer = transfer->kind == TRANSFER_ANSWER;
+
+	transfer->busy = transfer->flags & DIBBER_FLAG_CHECKSUM ? BUSY_JOB | BUSY_SUM : BUSY_JOB;
+	flow->jobs++;
+	REG_WRITE(JOB_SLOT, FIELD_PUT(JOB_SLOT, SLOT, tag % DIBBER_SLOTS) |
+			    FIELD_PUT(JOB_SLOT, ENDPOINT, tag / DIBBER_SLOTS) |
+			    FIELD_PUT(JOB_SLOT, EPOCH, flow->epoch) |
+			    FIELD_PUT(JOB_SLOT, RESPONSE, answer));
+	REG_WRITE(JOB_FLOW, flow->place | ((transfer->first + skip) & 0xffff));
+	if (answer)
+		REG_WRITE(JOB_MESSAGE, transfer->cookie);
+	REG_WRITE(JOB_LENGTH, transfer->length);
+	REG_WRITE(JOB_SKIP, skip * DIBBER_PACKET_PAYLOAD);
+	REG_WRITE(JOB_START, tag);
+	space--;
+	trace(TRACE_JOB, tag, transfer->first + skip);
+}
+
+bool bulk_accepts(uint32_t node, uint32_t packets)
+{
+	struct flow *flow = &flows[MCP_BULK + node];
+	uint32_t in_flight = flow->next - flow->acked;
+
+	/*
+	 * Behind a gap no PSN may be taken for the missing one, which a difference of 65,536
+	 * would be. A put that is longer than that goes alone.
+	 */
+	if (in_flight && in_flight + packets > MCP_PSNS)
+		return false;
+	return flow->state == FLOW_OPEN && has_space();
+}
+
+void bulk_submit(uint32_t tag, uint32_t packets)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t number = MCP_BULK + transfer->node;
+	struct flow *flow = &flows[number];
+
+	transfer->next = MCP_NO_TAG;
+	if (flow->head == MCP_NO_TAG)
+		flow->head = tag;
+	else
+		transfers[flow->tail].next = tag;
+	flow->tail = tag;
+	flow_active |= 1u << number;
+
+	transfer->first = flow->next;
+	flow->next += packets;
+	transfer->end = flow->next;
+	start(flow, tag, 0);
+}
+
+RARE uint32_t bulk_find(uint32_t number, uint32_t psn)
+{
+	struct flow *flow = &flows[number];
+
+	/* At most a window of packets lies between the head and the one refused. */
+	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
+		if (!psn_before(transfers[tag].first, flow->start) &&
+		    psn - transfers[tag].first < transfers[tag].end - transfers[tag].first)
+			return tag;
+	return MCP_NO_TAG;
+}
+
+/* The PSN that follows a transfer's own. */
+static uint32_t following(struct flow *flow, struct transfer *transfer)
+{
+	return transfer->next == MCP_NO_TAG ? flow->next : transfers[transfer->next].first;
+}
+
+/* Ends of jobs --------------------------------------------------------------------------------- */
+
+/* The job failed, or used other PSNs than were reserved. */
+static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint32_t end)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
+	bool again = transfer->state == TRANSFER_AGAIN;
+
+	trace(TRACE_JOB_ERROR, done, end);
+	/* Without an error, its owner changed the command after it was checked. */
+	if (transfer->status == DIBBER_STATUS_OK)
+		transfer->status = status ? status : DIBBER_STATUS_BAD_LENGTH;
+	transfer->state = TRANSFER_CUT;
+	transfer->busy = 0;
+
+	/* Behind a gap its packets are void, and it gets none when its turn comes again. */
+	if (psn_before(transfer->first, flow->start))
+		return;
+	if (flow->state == FLOW_DRAIN &&
+	    !psn_before(transfer->first, transfers[flow->mark].first))
+		return;
+
+	transfer->end = psn_before(end, transfer->first) ? transfer->first : end;
+	/*
+	 * Nothing is behind it: the next one takes up where it stopped. Not if it was sent before,
+	 * perhaps farther: those PSNs may have been executed.
+	 */
+	if (transfer->next == MCP_NO_TAG && !again)
+		flow->next = transfer->end;
+	if (following(flow, transfer) != transfer->end && flow->state != FLOW_REWIND) {
+		flow->state = FLOW_DRAIN;
+		flow->mark = tag;
+	}
+}
+
+static inline void job_ended(uint32_t tag, uint32_t done)
+{
+	struct transfer *transfer = &transfers[tag];
+	struct flow *flow = &flows[MCP_BULK + transfer->node];
+	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
+	uint32_t end;
+
+	transfer->busy &= ~BUSY_JOB;
+	/* One that was abandoned has its completion already; now its slot may be used again. */
+	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY)
+		return;
+	flow->jobs--;
+	/* Sending the same again is no progress. */
+	bulk_moves += flow->patience == MCP_PATIENCE;
+
+	/* Ahead of what is acknowledged, or behind it when acknowledgements were read first. */
+	end = flow->acked + (int16_t)(FIELD_GET(JOB_DONE, PSN, done) - flow->acked);
+	if (status == DIBBER_STATUS_OK && end == transfer->end &&
+	    !psn_before(transfer->first, flow->start)) {
+		if (transfer->busy & BUSY_SUM)
+			transfer->key = REG_READ(JOB_CHECKSUM);
+		transfer->busy = 0;
+		if (flow->state == FLOW_OPEN && psn_before(flow->acked, end))
+			return;
+	} else if (transfer->state == TRANSFER_OVER) {
+		transfer->busy = 0;
+	} else if (status != DIBBER_STATUS_REWOUND &&
+		   (status || !psn_before(transfer->first, flow->start))) {
+		job_failed(flow, tag, done, end);
+	}
+	flow_work |= 1u << (MCP_BULK + transfer->node);
+}
+
+APART uint32_t bulk_job_handler(void)
+{
+	uint32_t done = 0;
+
+	do {
+		uint32_t value = REG_READ(JOB_DONE);
+		uint32_t tag = FIELD_GET(JOB_DONE, TAG, value);
+
+		if (tag < MCP_TRANSFERS && (transfers[tag].busy & BUSY_JOB))
+			job_ended(tag, value);
+		else
+			trace(TRACE_JOB_UNKNOWN, value, 0);
+		REG_WRITE(JOB_DONE_POP, 1);
+		done++;
+	} while (done < MCP_BATCH && (REG_READ(EVENTS) & EVENT(JOB_DONE)));
+	return done;
+}
+
+/* Completion ----------------------------------------------------------------------------------- */
+
+/* Whether the transfer at the head has ended. */
+static inline bool has_ended(struct flow *flow, struct transfer *transfer)
+{
+	if (transfer->state != TRANSFER_OVER)
+		return !transfer->busy && !psn_before(transfer->first, flow->start) &&
+		       !psn_before(flow->acked, transfer->end);
+	if (transfer->busy && flow->abandon)
+		flow->jobs--;
+	/* While the engine has its job, slot and source memory are still read. */
+	return !transfer->busy || flow->abandon;
+}
+
+/* All up to the gap has arrived, and nothing behind it was executed: what is there gets new PSNs. */
+static RARE void leave_gap(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	flow_incarnate(number, 1);
+	flow_renumber(flow);
+	flow->mark = MCP_NO_TAG;
+	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
+}
+
+static inline uint32_t complete(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+	uint32_t done = 0;
+
+	while (flow->head != MCP_NO_TAG) {
+		uint32_t tag = flow->head;
+
+		if (done == MCP_BATCH) {
+			flow_work |= 1u << number;
+			return done;
+		}
+		if (!has_ended(flow, &transfers[tag]))
+			break;
+		flow->head = transfers[tag].next;
+		transfer_end(tag);
+		done++;
+		if (tag == flow->mark) {
+			if (flow->state == FLOW_DRAIN)
+				leave_gap(number);
+			else
+				flow->mark = flow->head;
+		}
+	}
+	flow->abandon = 0;
+	return done;
+}
+
+/* Replay --------------------------------------------------------------------------------------- */
+
+bool bulk_is_lost(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	if (flow->state == FLOW_DRAIN)
+		return psn_before(flow->acked, transfers[flow->mark].end);
+	return flow->state == FLOW_OPEN && flow->acked != flow->next;
+}
+
+RARE void bulk_rewind(uint32_t number)
+{
+	flow_rewind(number);
+	flows[number].state = FLOW_REWIND;
+	flows[number].mark = MCP_NO_TAG;
+	flow_work |= 1u << number;
+}
+
+/* A failed job that left PSNs unused, which the packets behind it cannot do without. */
+static bool leaves_gap(struct flow *flow, struct transfer *transfer)
+{
+	return transfer->state == TRANSFER_CUT &&
+	       (psn_before(flow->acked, transfer->end) ||
+		following(flow, transfer) != transfer->end);
+}
+
+/* Queue a transfer again; false when it must wait for space, or ends this. */
+static bool requeue(struct flow *flow, uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t skip = 0;
+
+	if (transfer->state == TRANSFER_OVER)
+		return true;
+	if (psn_before(transfer->first, flow->start)) {
+		/* It was behind a gap. If it failed there it has no packets, but its place. */
+		uint32_t packets = transfer->state == TRANSFER_CUT ? 0 : packets_of(transfer->length);
+
+		if (packets && !has_space())
+			return false;
+		transfer->first = flow->next;
+		flow->next += packets;
+		transfer->end = flow->next;
+		if (packets) {
+			transfer->state = TRANSFER_SENT;
+			start(flow, tag, 0);
+		}
+		return true;
+	}
+	if (leaves_gap(flow, transfer)) {
+		/* What of it is lost is not sent again, for the job would not end there again. */
+		if (psn_before(flow->acked, transfer->end))
+			transfer->end = psn_before(flow->acked, transfer->first) ?
+					transfer->first : flow->acked;
+		flow->state = FLOW_DRAIN;
+		flow->mark = tag;
+		return false;
+	}
+	if (!transfer->busy && !psn_before(flow->acked, transfer->end))
+		return true;
+	if (!has_space())
+		return false;
+	/* A checksum is of one whole pass; the peer drops what it has. */
+	if (!(transfer->flags & DIBBER_FLAG_CHECKSUM) && psn_before(transfer->first, flow->acked))
+		skip = flow->acked - transfer->first;
+	transfer->state = TRANSFER_AGAIN;
+	start(flow, tag, skip);
+	return true;
+}
+
+static RARE uint32_t replay(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+	uint32_t done = 0;
+
+	if (flow->state == FLOW_REWIND) {
+		if (flow->jobs)
+			return 0;
+		flow->state = FLOW_REQUEUE;
+		flow->mark = flow->head;
+	}
+	while (done < MCP_BATCH && flow->mark != MCP_NO_TAG && requeue(flow, flow->mark)) {
+		flow->mark = transfers[flow->mark].next;
+		done++;
+	}
+	if (flow->mark == MCP_NO_TAG)
+		flow->state = FLOW_OPEN;
+	flow_work |= 1u << number;
+	return done;
+}
+
+/* Nothing moved for too long: all that is outstanding on this flow is lost. */
+RARE void bulk_expire(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	flow_work |= 1u << number;
+	flow->idle = 0;
+	if (transfers[flow->head].state == TRANSFER_OVER) {
+		/* It was lost before, and the engine kept its job: complete it without. */
+		flow->abandon = 1;
+		return;
+	}
+	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next) {
+		struct transfer *transfer = &transfers[tag];
+
+		transfer->state = TRANSFER_OVER;
+		transfer->busy &= BUSY_JOB;
+		if (transfer->status == DIBBER_STATUS_OK) {
+			transfer->status = DIBBER_STATUS_TIMEOUT;
+			mcp_shared.timeouts++;
+		}
+	}
+	/*
+	 * Without any acknowledgement the peer may hold a newer incarnation, of before this card
+	 * had power. Half way round, twice at most, is newer than any.
+	 */
+	flow_incarnate(number, flow->acked == flow->start ? 127 : 1);
+	flow_renumber(flow);
+	flow->state = FLOW_OPEN;
+	flow->mark = MCP_NO_TAG;
+}
+
+APART uint32_t bulk_step(uint32_t number)
+{
+	uint32_t done = complete(number);
+
+	if (flows[number].state == FLOW_REWIND || flows[number].state == FLOW_REQUEUE)
+		done += replay(number);
+	return done;
+}

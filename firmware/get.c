@@ -1,0 +1,183 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * GET: the command goes as a message to the other node, whose control program sends what it asks for
+ * as a job with RESPONSE. The gateware at home lets the answer in by the table of gets under way
+ * (EXPECT_*), and its last packet ends the command.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+/* Asking --------------------------------------------------------------------------------------- */
+
+/* What both ends check of a get that lies in a slot. */
+static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t length)
+{
+	uint32_t source_levels = first_word >> 16 & 0xf;
+	uint32_t target_levels = first_word >> 20 & 0xf;
+	uint32_t offset_low, offset_high;
+	enum dibber_status status;
+
+	if (source_levels > DIBBER_LEVELS || target_levels > DIBBER_LEVELS)
+		return DIBBER_STATUS_BAD_LEVELS;
+	status = put_check_walk(tag, offsetof(struct dibber_command, source), source_levels, length);
+	if (status == DIBBER_STATUS_OK)
+		status = put_check_walk(tag, offsetof(struct dibber_command, target), target_levels,
+					length);
+	if (status != DIBBER_STATUS_OK)
+		return status;
+	/* As for a put; but here the target is at home. */
+	offset_low = COMMAND_WORD(tag, target.offset);
+	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
+	if (!target_levels && length)
+		offset_high += offset_low + (length - 1) < offset_low;
+	return offset_high >> 16 ? DIBBER_STATUS_BOUNDS : DIBBER_STATUS_OK;
+}
+
+static void expect(uint32_t tag, uint32_t node, bool valid)
+{
+	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, tag) |
+				FIELD_PUT(EXPECT_WRITE, NODE, node) |
+				FIELD_PUT(EXPECT_WRITE, VALID, valid));
+}
+
+RARE void get_boot(void)
+{
+	/* A former program may have left some. */
+	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++)
+		expect(tag, 0, false);
+}
+
+APART bool get_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	struct transfer *transfer;
+	enum dibber_status status;
+
+	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
+		status = DIBBER_STATUS_BAD_FLAGS;
+	else if (node >= DIBBER_NODES || node == command_node)
+		status = DIBBER_STATUS_BAD_NODE;
+	else
+		status = check(tag, first_word, length);
+	if (status != DIBBER_STATUS_OK) {
+		command_end(tag, first_word, length, node, status);
+		return true;
+	}
+	if (!message_may_ask(node))
+		return false;
+
+	command_take(tag / DIBBER_SLOTS);
+	transfer = transfer_enter(tag, TRANSFER_GET, BUSY_REQUEST | BUSY_ANSWER, node);
+	transfer->length = length;
+	transfer->cookie = COMMAND_WORD(tag, cookie);
+	transfer->flags = first_word >> 8;
+	transfer->key = 0;
+	/* The answer may not be faster than this. */
+	REG_WRITE(EXPECT_KEY, COMMAND_WORD(tag, target.key));
+	expect(tag, node, true);
+	message_ask(tag, DIBBER_MESSAGE_GET);
+	mcp_shared.commands++;
+	return true;
+}
+
+void get_forget(uint32_t tag)
+{
+	expect(tag, transfers[tag].node, false);
+}
+
+void get_answered(uint32_t arrival, uint32_t word)
+{
+	uint32_t tag = message_asked(FIELD_GET(ARRIVAL, NODE, arrival), word, DIBBER_MESSAGE_GET,
+				     TRANSFER_GET);
+
+	if (tag == MCP_NO_TAG)
+		message_stray(arrival, word);
+	else
+		message_answered(tag, DIBBER_STATUS_OK);
+}
+
+/* Why the other end failed, as this end's program is to be told: what was local there is remote here. */
+static RARE enum dibber_status seen_from_here(uint32_t status)
+{
+	switch (status) {
+	case DIBBER_STATUS_BAD_KEY:
+		return DIBBER_STATUS_REMOTE_BAD_KEY;
+	case DIBBER_STATUS_NOT_PERMITTED:
+	case DIBBER_STATUS_NOT_OWNER:
+		return DIBBER_STATUS_REMOTE_NOT_PERMITTED;
+	case DIBBER_STATUS_BOUNDS:
+		return DIBBER_STATUS_REMOTE_BOUNDS;
+	case DIBBER_STATUS_READ_ERROR:
+	case DIBBER_STATUS_READ_TIMEOUT:
+		return DIBBER_STATUS_REMOTE_READ_ERROR;
+	case DIBBER_STATUS_REMOTE_BAD_KEY:
+		return DIBBER_STATUS_BAD_KEY;
+	case DIBBER_STATUS_REMOTE_NOT_PERMITTED:
+		return DIBBER_STATUS_NOT_PERMITTED;
+	case DIBBER_STATUS_REMOTE_BOUNDS:
+		return DIBBER_STATUS_BOUNDS;
+	case DIBBER_STATUS_BAD_LEVELS:
+	case DIBBER_STATUS_BAD_COUNT:
+	case DIBBER_STATUS_BAD_LENGTH:
+	case DIBBER_STATUS_TIMEOUT:
+		return status;
+	default:
+		return DIBBER_STATUS_REMOTE_BAD_HEADER;
+	}
+}
+
+RARE bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word)
+{
+	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
+
+	if (tag == MCP_NO_TAG)
+		return false;
+	message_answered(tag, seen_from_here(slot_word(inbox_tag,
+						       offsetof(struct dibber_reply, status))));
+	return true;
+}
+
+/* Answering ------------------------------------------------------------------------------------ */
+
+void get_asked(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t first_word = COMMAND_WORD(tag, opcode);
+	uint32_t length = COMMAND_WORD(tag, length);
+	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
+
+	/* The asker's program checked it, and then the slot's owner may have written it again. */
+	if ((first_word & 0xff) == DIBBER_OPCODE_GET)
+		status = check(tag, first_word, length);
+	if (status != DIBBER_STATUS_OK) {
+		message_reply(tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, status);
+		return;
+	}
+	transfer->length = length;
+	if (!get_answer(tag))
+		message_work |= 1u << (tag - MCP_INBOX);
+}
+
+bool get_answer(uint32_t tag)
+{
+	uint32_t packets = packets_of(transfers[tag].length);
+
+	if (!bulk_accepts(transfers[tag].node, packets))
+		return false;
+	bulk_submit(tag, packets);
+	return true;
+}
+
+void get_sent(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	if (transfer->status == DIBBER_STATUS_OK)
+		message_free(tag);
+	else
+		message_reply(tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, transfer->status);
+}

@@ -1,0 +1,260 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Messages between control programs: requests go from the slot of the command that makes them,
+ * replies from a slot of the OUTBOX. What comes from the wire is believed as far as this program's own
+ * state confirms it; anything else is counted, traced and dropped.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+#define ASKS	2	/* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
+
+/* A get may be long, and its answer is not seen before its end: so many bytes a tick are enough. */
+#define ANSWER_BYTES	4096u
+
+static uint16_t asks[DIBBER_NODES][ASKS];	/* tags of requests that wait for their answers */
+static uint32_t asked;		/* a bit for each node with such a request */
+static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
+uint32_t message_work;
+
+RARE void message_boot(void)
+{
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		for (uint32_t i = 0; i < ASKS; i++)
+			asks[node][i] = MCP_NO_TAG;
+}
+
+/* Requests ------------------------------------------------------------------------------------- */
+
+static uint16_t *find_ask(uint32_t node, uint32_t tag)
+{
+	for (uint32_t i = 0; i < ASKS; i++)
+		if (asks[node][i] == tag)
+			return &asks[node][i];
+	return NULL;
+}
+
+bool message_may_ask(uint32_t node)
+{
+	return find_ask(node, MCP_NO_TAG) && express_accepts(node);
+}
+
+void message_ask(uint32_t tag, enum dibber_message type)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t endpoint = tag / DIBBER_SLOTS;
+
+	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
+			  FIELD_PUT(EXPRESS_START, ENDPOINT, endpoint) |
+			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
+	transfer->word = type | endpoint << 8 | tag << 16;
+	transfer->age = 0;
+	*find_ask(transfer->node, MCP_NO_TAG) = tag;
+	asked |= 1u << transfer->node;
+	express_submit(tag);
+}
+
+/* The request has ended, one way or the other. */
+static void finish(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t node = transfer->node;
+	uint16_t *ask = find_ask(node, tag);
+
+	*ask = MCP_NO_TAG;
+	if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
+		asked &= ~(1u << node);
+	transfer->busy = 0;
+	if (transfer->kind == TRANSFER_GET)
+		get_forget(tag);
+	transfer_complete(tag);
+}
+
+void message_acknowledged(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	transfer->busy &= ~BUSY_REQUEST;
+	if (!transfer->busy || transfer->status != DIBBER_STATUS_OK)
+		finish(tag);
+}
+
+uint32_t message_asked(uint32_t node, uint32_t word, enum dibber_message type,
+		       enum transfer_kind kind)
+{
+	uint32_t tag = word >> 16;
+
+	if (tag >= MCP_COMMANDS || node >= DIBBER_NODES || transfers[tag].kind != kind ||
+	    !(transfers[tag].busy & BUSY_ANSWER) || transfers[tag].node != node ||
+	    ((transfers[tag].word ^ word) & ~0xffu) || (word & 0xff) != type)
+		return MCP_NO_TAG;
+	return tag;
+}
+
+void message_answered(uint32_t tag, enum dibber_status status)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	/* Who answers is at work: what else it was asked for has its time again. */
+	for (uint32_t i = 0; i < ASKS; i++)
+		if (asks[transfer->node][i] != MCP_NO_TAG)
+			transfers[asks[transfer->node][i]].age = 0;
+	transfer->status = status;
+	transfer->busy &= ~BUSY_ANSWER;
+	/* Until the message is acknowledged its slot may be sent again. */
+	if (!transfer->busy)
+		finish(tag);
+}
+
+RARE uint32_t message_tick(void)
+{
+	uint32_t done = 0;
+
+	for (uint32_t mask = asked; mask && done < MCP_BATCH; mask &= mask - 1) {
+		for (uint32_t i = 0; i < ASKS; i++) {
+			uint32_t tag = asks[lowest_bit(mask)][i];
+			struct transfer *transfer;
+			uint32_t patience = MCP_GIVE_UP;
+
+			/* While its message is not acknowledged, its flow has the clock. */
+			if (tag == MCP_NO_TAG || (transfers[tag].busy & BUSY_REQUEST))
+				continue;
+			transfer = &transfers[tag];
+			if (transfer->kind == TRANSFER_GET)
+				patience += transfer->length / ANSWER_BYTES;
+			if (++transfer->age <= patience)
+				continue;
+			transfer->status = DIBBER_STATUS_TIMEOUT;
+			mcp_shared.timeouts++;
+			finish(tag);
+			done++;
+		}
+	}
+	return done;
+}
+
+/* Replies -------------------------------------------------------------------------------------- */
+
+void message_free(uint32_t tag)
+{
+	transfer_free(&transfers[tag]);
+	REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
+}
+
+void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
+		   enum dibber_status status)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	transfer->kind = TRANSFER_REPLY;
+	transfer->state = TRANSFER_SENT;
+	transfer->cookie = (transfer->cookie & ~0xffu) | type;
+	transfer->length = low;
+	transfer->key = high;
+	transfer->status = status;
+	message_work |= 1u << (tag - MCP_INBOX);
+}
+
+/* Send the reply to what lies in a slot of the inbox; false while it must wait. */
+static bool reply(uint32_t inbox_tag)
+{
+	struct transfer *from = &transfers[inbox_tag];
+	struct transfer *transfer;
+	uint32_t slot, tag;
+
+	if (!~outbox || !express_accepts(from->node))
+		return false;
+	slot = lowest_bit(~outbox);
+	outbox |= 1u << slot;
+	tag = MCP_OUTBOX + slot;
+	slot_write(tag, offsetof(struct dibber_reply, value), from->length);
+	slot_write(tag, offsetof(struct dibber_reply, value) + 4, from->key);
+	slot_write(tag, offsetof(struct dibber_reply, status), from->status);
+	transfer = transfer_enter(tag, TRANSFER_MESSAGE, 0, from->node);
+	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, slot) |
+			  FIELD_PUT(EXPRESS_START, ENDPOINT, DIBBER_OUTBOX) |
+			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
+	transfer->word = from->cookie;
+	express_submit(tag);
+	message_free(inbox_tag);
+	return true;
+}
+
+void message_sent(uint32_t tag)
+{
+	transfer_free(&transfers[tag]);
+	outbox &= ~(1u << (tag - MCP_OUTBOX));
+}
+
+/* What could not go on when it came: answers to gets, and replies. */
+APART uint32_t message_handler(void)
+{
+	uint32_t done = 0;
+
+	for (uint32_t mask = message_work; mask; mask &= mask - 1) {
+		uint32_t slot = lowest_bit(mask);
+		uint32_t tag = MCP_INBOX + slot;
+
+		if (transfers[tag].kind == TRANSFER_ANSWER ? get_answer(tag) : reply(tag)) {
+			message_work &= ~(1u << slot);
+			done++;
+		}
+	}
+	return done;
+}
+
+/* Arrival -------------------------------------------------------------------------------------- */
+
+RARE void message_stray(uint32_t arrival, uint32_t word)
+{
+	mcp_shared.strays++;
+	trace(TRACE_STRAY, arrival, word);
+}
+
+/* A request of another node: its place is that of its slot in the inbox. */
+static bool enter(uint32_t node, uint32_t tag, uint32_t word)
+{
+	if (node >= DIBBER_NODES || node == command_node || !transfer_is_free(tag))
+		return false;
+	transfer_enter(tag, TRANSFER_ANSWER, 0, node);
+	transfers[tag].cookie = word;
+	transfers[tag].flags = 0;
+	return true;
+}
+
+void message_arrived(uint32_t arrival, uint32_t word)
+{
+	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
+	uint32_t slot = FIELD_GET(ARRIVAL, SLOT, arrival) % DIBBER_SLOTS;
+	uint32_t tag = MCP_INBOX + slot;
+	bool known = false;
+
+	switch (word & 0xff) {
+	case DIBBER_MESSAGE_GET:
+		if (enter(node, tag, word)) {
+			get_asked(tag);
+			return;
+		}
+		break;
+	case DIBBER_MESSAGE_ATOMIC:
+		if (enter(node, tag, word)) {
+			atomic_asked(tag);
+			return;
+		}
+		break;
+	case DIBBER_MESSAGE_GET_FAILED:
+		known = get_failed(node, tag, word);
+		break;
+	case DIBBER_MESSAGE_ATOMIC_REPLY:
+		known = atomic_replied(node, tag, word);
+		break;
+	}
+	if (!known)
+		message_stray(arrival, word);
+	/* A slot that has a request in it is freed at that one's end. */
+	if (transfer_is_free(tag))
+		REG_WRITE(INBOX_FREE, slot);
+}

@@ -1,0 +1,102 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * PUT: what is checked before its packets get PSNs. Keys, owners, rights and bounds are the
+ * gateware's to check, where it uses them.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+#define FLAGS		(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | \
+			 DIBBER_FLAG_FENCE | DIBBER_FLAG_CHECKSUM)
+
+/*
+ * A product that does not fit 32 bits is no length; a zero anywhere makes it zero, however large
+ * the rest. The steps are as many as there are levels.
+ */
+enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
+{
+	uint32_t address = DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + walk;
+	uint32_t product = bus_read(address + offsetof(struct dibber_walk, block));
+	uint32_t overflow = 0;
+	bool zero = !product;
+
+	for (uint32_t i = 0; i < levels; i++) {
+		uint32_t count = bus_read(address + offsetof(struct dibber_walk, count) + 4 * i);
+		uint64_t wide = (uint64_t)product * count;
+
+		zero |= !count;
+		overflow |= wide >> 32;
+		product = wide;
+	}
+	if (zero)
+		return length ? DIBBER_STATUS_BAD_COUNT : DIBBER_STATUS_OK;
+	return overflow || product != length ? DIBBER_STATUS_BAD_LENGTH : DIBBER_STATUS_OK;
+}
+
+static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node,
+				       uint32_t length, uint32_t packets)
+{
+	uint32_t flags = first_word >> 8 & 0xff;
+	uint32_t source_levels = first_word >> 16 & 0xf;
+	uint32_t target_levels = first_word >> 20 & 0xf;
+	uint32_t offset_low, offset_high;
+	enum dibber_status status;
+
+	if (flags & ~FLAGS)
+		return DIBBER_STATUS_BAD_FLAGS;
+	if ((flags & (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)) == DIBBER_FLAG_INTERRUPT)
+		return DIBBER_STATUS_BAD_FLAGS;
+	if (source_levels > DIBBER_LEVELS || target_levels > DIBBER_LEVELS)
+		return DIBBER_STATUS_BAD_LEVELS;
+	if (node >= DIBBER_NODES || node == command_node)
+		return DIBBER_STATUS_BAD_NODE;
+	status = put_check_walk(tag, offsetof(struct dibber_command, source), source_levels, length);
+	if (status == DIBBER_STATUS_OK)
+		status = put_check_walk(tag, offsetof(struct dibber_command, target), target_levels,
+					length);
+	if (status != DIBBER_STATUS_OK)
+		return status;
+	/* A checksum's replay begins at the first PSN, which the peer must know as a former one. */
+	if ((flags & DIBBER_FLAG_CHECKSUM) && packets > MCP_PSNS - DIBBER_WINDOW)
+		return DIBBER_STATUS_BAD_LENGTH;
+
+	/*
+	 * Offsets travel in 48 bits. Without levels the sender adds a packet's place to the
+	 * offset, and a sum that does not fit would come out at the region's start.
+	 */
+	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
+	if (!target_levels && length) {
+		offset_low = COMMAND_WORD(tag, target.offset);
+		offset_high += offset_low + (length - 1) < offset_low;
+	}
+	return offset_high >> 16 ? DIBBER_STATUS_REMOTE_BOUNDS : DIBBER_STATUS_OK;
+}
+
+bool put_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	uint32_t packets = packets_of(length);
+	struct transfer *transfer;
+	enum dibber_status status;
+
+	status = check(tag, first_word, node, length, packets);
+	if (status != DIBBER_STATUS_OK) {
+		command_end(tag, first_word, length, node, status);
+		return true;
+	}
+	if (!bulk_accepts(node, packets))
+		return false;
+	transfer = transfer_enter(tag, TRANSFER_PUT, 0, node);
+	transfer->length = length;
+	transfer->flags = first_word >> 8;
+	transfer->key = 0;
+	bulk_submit(tag, packets);
+	transfer->cookie = COMMAND_WORD(tag, cookie);
+	command_take(tag / DIBBER_SLOTS);
+	mcp_shared.commands++;
+	return true;
+}

@@ -1,0 +1,142 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * When packets are lost: a NAK, nothing acknowledged for too long, or a link that came up again
+ * rewind a flow; its lane queues again what is not acknowledged. Without any progress for
+ * MCP_GIVE_UP ticks the flow is given up.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+/* Whether a flow waits for acknowledgements of what it is known to have sent. */
+static bool is_lost(uint32_t number)
+{
+	return number < MCP_BULK ? flows[number].state == FLOW_OPEN &&
+				   flows[number].acked != flows[number].next
+				 : bulk_is_lost(number);
+}
+
+static RARE void rewind(uint32_t number)
+{
+	trace(TRACE_REPLAY, number, flows[number].acked);
+	flows[number].waited = 0;
+	if (number < MCP_BULK)
+		express_rewind(number);
+	else
+		bulk_rewind(number);
+}
+
+/*
+ * Several packets behind one gap may each bring a NAK. Only the first one since anything was
+ * acknowledged counts; if that replay is lost too, the timer finds out.
+ */
+static RARE uint32_t take_naks(void)
+{
+	uint32_t naked = REG_READ(NAKED);
+
+	REG_WRITE(NAKED, naked);
+	for (uint32_t mask = naked; mask; mask &= mask - 1) {
+		uint32_t number = lowest_bit(mask);
+
+		/* What this NAK acknowledged too, and all before the gap. */
+		flow_acknowledge(number);
+		if (is_lost(number) && flows[number].acked != flows[number].rewound)
+			rewind(number);
+		flow_work |= 1u << number;
+	}
+	return naked != 0;
+}
+
+static RARE uint32_t take_link(void)
+{
+	REG_WRITE(LINK_CHANGED, 1);
+	trace(TRACE_LINK, REG_READ(LINK), flow_active);
+	if (REG_READ(LINK))
+		for (uint32_t mask = flow_active; mask; mask &= mask - 1)
+			if (is_lost(lowest_bit(mask)))
+				rewind(lowest_bit(mask));
+	return 1;
+}
+
+RARE uint32_t replay_handler(void)
+{
+	uint32_t events = REG_READ(EVENTS);
+	uint32_t done = 0;
+
+	if (events & EVENT(NAK))
+		done += take_naks();
+	if (events & EVENT(LINK))
+		done += take_link();
+	return done;
+}
+
+static bool is_empty(uint32_t number)
+{
+	return number < MCP_BULK ? flows[number].ended == flows[number].next
+				 : flows[number].head == MCP_NO_TAG;
+}
+
+static void tick(uint32_t number, bool link, bool moved)
+{
+	struct flow *flow = &flows[number];
+	bool empty = is_empty(number);
+
+	if (empty || flow->seen != flow->acked) {
+		flow->seen = flow->acked;
+		flow->idle = 0;
+		flow->waited = 0;
+		flow->patience = MCP_PATIENCE;
+		if (empty)
+			flow_active &= ~(1u << number);
+		return;
+	}
+	/* A job that has not ended may wait in the engine behind those of other nodes. */
+	if (moved && number >= MCP_BULK && transfers[flow->head].busy) {
+		flow->idle = 0;
+		flow->waited = 0;
+		return;
+	}
+	if (++flow->idle > MCP_GIVE_UP) {
+		trace(TRACE_TIMEOUT, number, flow->acked);
+		if (number < MCP_BULK)
+			express_expire(number);
+		else
+			bulk_expire(number);
+		return;
+	}
+	if (!is_lost(number)) {
+		/* It is being queued again. */
+		flow->waited = 0;
+	} else if (++flow->waited > flow->patience && link) {
+		if (flow->patience < MCP_PATIENCE_MAX)
+			flow->patience *= 2;
+		rewind(number);
+		/* This tick is the first of the next wait. */
+		flow->waited = 1;
+	}
+}
+
+RARE uint32_t replay_timer_handler(void)
+{
+	static uint32_t moves, next;
+	uint32_t now = REG_READ(CYCLES_LOW);
+	bool moved = moves != bulk_moves;
+	uint32_t done;
+	bool link;
+
+	/* Ticks keep their distance, unless one was missed. */
+	next += MCP_TICK;
+	if ((int32_t)(now - next) >= 0)
+		next = now + MCP_TICK;
+	REG_WRITE(TIMER, next);
+	done = message_tick();
+	if (!flow_active)
+		return done;
+	moves = bulk_moves;
+	link = REG_READ(LINK);
+	for (uint32_t mask = flow_active; mask; mask &= mask - 1)
+		tick(lowest_bit(mask), link, moved);
+	return 1;
+}

@@ -1,0 +1,91 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Reading those members of a slot that an engine needs."""
+
+from migen import *
+
+from litex.gen import *
+
+from dibber.interface.description import C
+from dibber.layouts import slot_port
+
+# Fetch --------------------------------------------------------------------------------------------
+
+class Fetch(LiteXModule):
+    """Read some lines of a slot, in an order of choice.
+
+    Parameters
+    ----------
+    data_width : bits of a line
+    spans      : list of (first byte, behind the last byte) of the slot that are wanted; the lines of the
+                 first span come first
+
+    Attributes
+    ----------
+    port   : slot_port(data_width)
+    start  : Signal(), in    one cycle
+    slot   : Signal, in      slot number, counted over all sets; stable while the fetch goes on
+    first  : Signal(), out   one cycle: the lines of the first span are there
+    done   : Signal(), out   one cycle: all are there
+
+    Cycles: lines + 3 from `start` to `done`, with a port that is always ready.
+    """
+    def __init__(self, data_width, spans):
+        width    = data_width//8
+        order    = []
+        for begin, end in spans:
+            order += [line for line in range(begin//width, -(-end//width)) if line not in order]
+        (begin, end), count = spans[0], len(order)
+
+        self.port   = port = slot_port(data_width)
+        self.start  = Signal()
+        self.slot   = Signal(max=C.SLOT_SETS*C.SLOTS)
+        self.first  = Signal()
+        self.done   = Signal()
+        self._width = width
+        self._lines = {line: Signal(data_width, name=f"line{line}") for line in order}
+
+        # # #
+
+        busy     = Signal()
+        asked    = Signal(max=max(count, 2))
+        answered = Signal(max=max(count, 2))
+        accepted = Signal()
+        coming   = Signal(2)
+        per_slot = log2_int(C.SLOT_BYTES//width)
+        line     = Signal(per_slot)
+        self.comb += [
+            Case(asked, {n: line.eq(number) for n, number in enumerate(order)}),
+            port.valid.eq(busy),
+            port.adr.eq(Cat(line, self.slot)),
+            accepted.eq(port.valid & port.ready),
+        ]
+        self.sync += [
+            coming.eq(Cat(accepted, coming[0])),
+            If(self.start, busy.eq(1)),
+            If(accepted,
+                asked.eq(asked + 1),
+                If(asked == count - 1,
+                    asked.eq(0),
+                    busy.eq(0)
+                )
+            ),
+            self.first.eq(coming[1] & (answered == -(-end//width) - begin//width - 1)),
+            self.done.eq(coming[1] & (answered == count - 1)),
+            If(coming[1],
+                answered.eq(Mux(answered == count - 1, 0, answered + 1)),
+                Case(answered, {n: self._lines[number].eq(port.dat_r) for n, number in enumerate(order)})
+            )
+        ]
+
+    def bytes(self, offset, size):
+        """`size` bytes of the slot from `offset` on, little-endian."""
+        parts = []
+        while size:
+            line, lane = divmod(offset, self._width)
+            part       = min(size, self._width - lane)
+            parts.append(self._lines[line][8*lane:8*(lane + part)])
+            offset += part
+            size   -= part
+        return Cat(*parts)

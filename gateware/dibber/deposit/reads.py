@@ -1,0 +1,98 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Several readers of host memory behind one port: each has tags of its own."""
+
+from collections import namedtuple
+
+from migen import *
+from migen.genlib.roundrobin import RoundRobin, SP_CE
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import completion_layout, read_layout
+
+# Readers ------------------------------------------------------------------------------------------
+
+EXTENDED = 32  # the first tag that only a host with extended tags takes (PCIe Base 3.0, 2.2.6.2)
+
+Reader = namedtuple("Reader", "base tags")
+Reader.__doc__ = """A reader uses tags 0…tags-1, without extended tags 0…base-1 only."""
+
+def at_least(tag, least):
+    """Whether `tag` is that or more; tools warn of a comparison with 0."""
+    return tag >= least if least else 1
+
+# Read Arbiter -------------------------------------------------------------------------------------
+
+class ReadArbiter(LiteXModule):
+    """Lend one port for reads to several readers by turns, and send each the answers to its own.
+
+    The first `base` tags of the readers lie behind one another from tag 0 on, the others from EXTENDED on.
+    A completion with a tag of nobody goes to the first reader, with a tag that it never uses.
+
+    Parameters
+    ----------
+    data_width : bits of a completion's lines
+    readers    : list of Reader
+
+    Attributes
+    ----------
+    reads       : list of Endpoint(read_layout), in
+    completions : list of Endpoint(completion_layout), out   valid only, `ready` is ignored
+    source      : Endpoint(read_layout), out
+    sink        : Endpoint(completion_layout), in            always ready
+
+    Cycles: 0 each way, but one when another reader's turn comes; a read a cycle.
+    """
+    def __init__(self, data_width, readers):
+        self.reads       = [stream.Endpoint(read_layout()) for _ in readers]
+        self.completions = [stream.Endpoint(completion_layout(data_width)) for _ in readers]
+        self.source      = source = stream.Endpoint(read_layout())
+        self.sink        = sink   = stream.Endpoint(completion_layout(data_width))
+        if sum(reader.base for reader in readers) > EXTENDED or readers[0].tags > 255:
+            raise ValueError(f"{readers} do not fit into the tags that there are")
+
+        # # #
+
+        # Tags: ranges (reader, first of the reader, first on the bus, how many).
+        ranges, low, high = [], 0, EXTENDED
+        for n, reader in enumerate(readers):
+            ranges += [(n, 0, low, reader.base), (n, reader.base, high, reader.tags - reader.base)]
+            low    += reader.base
+            high   += reader.tags - reader.base
+        ranges = [r for r in ranges if r[3]]
+
+        # Reads ------------------------------------------------------------------------------------
+
+        self.turn = turn = RoundRobin(len(readers), SP_CE)
+        self.comb += turn.ce.eq(~source.valid | source.ready)
+        cases = {}
+        for n, reads in enumerate(self.reads):
+            self.comb += turn.request[n].eq(reads.valid)
+            cases[n] = [reads.connect(source, omit={"tag"})]
+            for owner, own, bus, count in ranges:
+                if owner == n:
+                    # Ranges are in order: of those that begin at or below the tag the last one holds.
+                    cases[n].append(If(at_least(reads.tag, own), source.tag.eq(reads.tag + (bus - own))))
+        self.comb += Case(turn.grant, cases)
+
+        # Completions ------------------------------------------------------------------------------
+
+        known = Signal()
+        self.comb += sink.ready.eq(1)
+        for completions in self.completions:
+            self.comb += sink.connect(completions, omit={"valid", "ready", "tag"})
+        first = self.completions[0]
+        self.comb += [
+            first.valid.eq(sink.valid & ~known),
+            first.tag.eq(255),
+        ]
+        for n, own, bus, count in ranges:
+            self.comb += If(at_least(sink.tag, bus) & (sink.tag < bus + count),
+                known.eq(1),
+                self.completions[n].valid.eq(sink.valid),
+                self.completions[n].tag.eq(sink.tag - (bus - own)),
+            )

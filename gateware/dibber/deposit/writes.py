@@ -1,0 +1,73 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""One stream of writes to host memory from those of several engines, and their marks back."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import write_layout
+
+# Write Arbiter ------------------------------------------------------------------------------------
+
+class WriteArbiter(LiteXModule):
+    """Lend the host's writes to one engine after the other, a whole write at a time.
+
+    The first sink goes first. It does not starve the others: what it writes came over the link in packets
+    that are longer on the link than their writes are on PCIe.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    sinks      : how many
+    depth      : marks that may be under way, a power of two
+
+    Attributes
+    ----------
+    sinks  : list of Endpoint(write_layout), in
+    landed : list of Signal(), out    for each sink: one cycle when a write with `mark` was taken by the PHY
+    source : Endpoint(write_layout), out
+    marked : Signal(), in             the PHY took a write with `mark`; at the earliest 1 cycle after its
+                                      last line was taken here
+
+    Cycles: 1 from sink to source, then a line a cycle, also from write to write.
+    """
+    def __init__(self, data_width, sinks=3, depth=64):
+        self.sinks  = [stream.Endpoint(write_layout(data_width)) for _ in range(sinks)]
+        self.landed = [Signal(name=f"landed{n}") for n in range(sinks)]
+        self.marked = Signal()
+        self.pipe   = pipe = stream.PipeValid(write_layout(data_width))
+        self.source = pipe.source
+
+        # # #
+
+        # Marks come back in their order.
+        self.origins = origins = stream.SyncFIFO([("origin", bits_for(sinks - 1))], depth)
+
+        choice = Signal(max=sinks)
+        held   = Signal(max=sinks)
+        locked = Signal()  # between the first and the last line of a write
+        first  = held
+        for n in reversed(range(sinks)):
+            first = Mux(self.sinks[n].valid, n, first)
+        chosen = stream.Endpoint(write_layout(data_width))
+        go     = Signal()
+        self.comb += [
+            choice.eq(Mux(locked, held, first)),
+            Case(choice, {n: sink.connect(chosen) for n, sink in enumerate(self.sinks)}),
+            go.eq(locked | origins.sink.ready),
+            chosen.connect(pipe.sink, omit={"valid", "ready"}),
+            pipe.sink.valid.eq(chosen.valid & go),
+            chosen.ready.eq(pipe.sink.ready & go),
+            origins.sink.valid.eq(chosen.valid & chosen.ready & chosen.last & chosen.mark),
+            origins.sink.origin.eq(choice),
+            origins.source.ready.eq(self.marked),
+            *[landed.eq(self.marked & (origins.source.origin == n)) for n, landed in enumerate(self.landed)],
+        ]
+        self.sync += If(chosen.valid & chosen.ready,
+            locked.eq(~chosen.last),
+            held.eq(choice),
+        )

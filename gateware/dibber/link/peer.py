@@ -1,0 +1,113 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Who is at the other end, and how far away."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+# Peer ---------------------------------------------------------------------------------------------
+
+class LinkPeer(LiteXModule):
+    """The other end's nonce. One's own (unless it is 0, which says nothing) tells a loopback.
+
+    Attributes
+    ----------
+    nonce      : Signal(16), in   our own
+    heard      : Signal(), in     a nonce came
+    said       : Signal(16), in   with `heard`
+    forget     : Signal(), in
+    peer       : Signal(16), out
+    peer_known : Signal(), out
+    loopback   : Signal(), out    it is our own
+    """
+    def __init__(self):
+        self.nonce      = Signal(16)
+        self.heard      = Signal()
+        self.said       = Signal(16)
+        self.forget     = Signal()
+        self.peer       = Signal(16)
+        self.peer_known = Signal()
+        self.loopback   = Signal()
+
+        # # #
+
+        self.sync += [
+            If(self.heard,
+                self.peer.eq(self.said),
+                self.peer_known.eq(1),
+                self.loopback.eq((self.said == self.nonce) & (self.nonce != 0)),
+            ),
+            If(self.forget,
+                self.peer_known.eq(0),
+                self.loopback.eq(0)
+            ),
+        ]
+
+# Round Trip ---------------------------------------------------------------------------------------
+
+# From a ping's word on `serial_rx` to the pong's on `serial_tx`: decoded, noted, sent.
+ANSWER_CYCLES = 3
+# From a pong's word on `serial_rx` to where it is seen.
+DECODE_CYCLES = 1
+
+class RoundTrip(LiteXModule):
+    """Answer pings, and measure the time to a pong.
+
+    Attributes
+    ----------
+    start      : Signal(), in    pulse: measure; an earlier ping that was not answered is forgotten
+    heard_ping : Signal(), in    a ping came
+    heard_pong : Signal(), in    a pong came
+    number     : Signal(8), in   with either
+    ping       : Endpoint([number]), out  to the transmitter
+    pong       : Endpoint([number]), out
+    round_trip : Signal(32), out  cycles from a ping on `serial_tx` to its pong on `serial_rx`, less
+                                  ANSWER_CYCLES of the other end; 0 from `start` until there is one
+
+    The other end adds a cycle for each cycle that its PHY does not take a word, and either end one
+    when its lanes are not aligned, for it has a word only with the next one's first symbols.
+    """
+    def __init__(self):
+        self.start      = Signal()
+        self.heard_ping = Signal()
+        self.heard_pong = Signal()
+        self.number     = Signal(8)
+        self.ping       = ping = stream.Endpoint([("number", 8)])
+        self.pong       = pong = stream.Endpoint([("number", 8)])
+        self.round_trip = Signal(32)
+
+        # # #
+
+        cycles  = Signal(32)
+        waiting = Signal()
+        answers = Signal()
+        self.comb += answers.eq(waiting & self.heard_pong & (self.number == ping.number))
+        self.sync += [
+            If(self.heard_ping,
+                pong.valid.eq(1),
+                pong.number.eq(self.number),
+            ).Elif(pong.ready,
+                pong.valid.eq(0)
+            ),
+            cycles.eq(cycles + 1),
+            If(answers,
+                waiting.eq(0),
+                self.round_trip.eq(cycles)
+            ),
+            If(ping.ready,
+                ping.valid.eq(0),
+                waiting.eq(1),
+                # `ready` is a cycle before the ping is on `serial_tx`.
+                cycles.eq(-(ANSWER_CYCLES + DECODE_CYCLES) & 0xffffffff),
+            ),
+            If(self.start,
+                ping.valid.eq(1),
+                ping.number.eq(ping.number + 1),
+                waiting.eq(0),
+                self.round_trip.eq(0),
+            ),
+        ]

@@ -1,0 +1,217 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Packets whose payload comes from host memory: lane BULK."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, CHANNEL, LANE
+from dibber.layouts import payload_layout, send_layout
+from dibber.packet.build import HeaderBuilder
+from dibber.packet.commit import CommitFIFO
+from dibber.packet.flow import flow_layout, flow_reset_layout
+from dibber.packet.header import MAX_HEADER_WORDS
+from dibber.packet.seal import PacketSealer, UnderWay
+
+# Send Buffer --------------------------------------------------------------------------------------
+
+class SendBuffer(LiteXModule):
+    """Payload lines, readable from the moment in which their packet is complete.
+
+    Attributes
+    ----------
+    sink   : Endpoint(payload_layout), in   a packet that ends with `error` leaves no trace
+    source : Endpoint([("dat", data_width)]), out  whole packets only; `last` on the packet's last line
+
+    Holds two packets of PACKET_PAYLOAD: one fills while the other leaves.
+    """
+    def __init__(self, data_width):
+        self.sink   = sink   = stream.Endpoint(payload_layout(data_width))
+        self.source = source = stream.Endpoint([("dat", data_width)])
+
+        # # #
+
+        self.fifo = fifo = CommitFIFO(data_width + 1, 2*C.PACKET_PAYLOAD*8//data_width)
+        taken     = Signal()
+        self.comb += [
+            sink.ready.eq(fifo.writable),
+            taken.eq(sink.valid & sink.ready),
+            fifo.we.eq(taken),
+            fifo.din.eq(Cat(sink.dat, sink.last)),
+            fifo.commit.eq(taken & sink.last & ~sink.error),
+            fifo.rollback.eq(taken & sink.last & sink.error),
+            source.valid.eq(fifo.readable),
+            Cat(source.dat, source.last).eq(fifo.dout),
+            fifo.re.eq(source.ready),
+        ]
+
+# Packet Sender ------------------------------------------------------------------------------------
+
+class PacketSender(LiteXModule):
+    """Join header words and payload lines into packets.
+
+    Packets that come as `stale` are dropped without the link. Once started a packet never waits for
+    anything but the link, and a rewind of its flow lets it finish; a reset ends it as bad.
+
+    Parameters
+    ----------
+    data_width : bits of a payload line
+
+    Attributes
+    ----------
+    words   : Endpoint([("data", 32)]), in         from HeaderBuilder
+    flow    : Endpoint(flow_layout and stale), in  from the gate
+    payload : Endpoint([("dat", data_width)]), in  from SendBuffer
+    reset   : Record(flow_reset_layout), in
+    source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
+    sent      : Signal(), out  one cycle when a whole packet has left
+    withdrawn : Signal(), out  one cycle when a packet is dropped
+    word_sent : Signal(), out  one cycle for each payload word
+
+    Cycles: 1 a word; 2 from the gate to the first one, and between packets.
+    """
+    def __init__(self, data_width):
+        self.words   = words   = stream.Endpoint([("data", 32)])
+        self.flow    = flow    = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.payload = payload = stream.Endpoint([("dat", data_width)])
+        self.reset   = Record(flow_reset_layout())
+        self.withdrawn = Signal()
+
+        # # #
+
+        lanes       = data_width//32
+        block_words = C.BLOCK_BYTES//4
+
+        self.seal      = seal      = PacketSealer(CHANNEL.BULK)
+        self.under_way = under_way = UnderWay(LANE.BULK)
+        self.source    = seal.source
+        self.sent      = seal.sent
+        self.word_sent = seal.word_sent
+        self.comb += [
+            under_way.reset.eq(self.reset),
+            under_way.node.eq(flow.node),
+            under_way.incarnation.eq(flow.incarnation),
+            under_way.ended.eq(seal.ended),
+            seal.dead.eq(under_way.dead),
+        ]
+
+        body        = seal.sink
+        lane        = Signal(max=lanes)
+        word        = Signal(max=block_words)              # in the block
+        left        = Signal(max=C.PACKET_PAYLOAD//4 + 1)  # payload words
+        tail        = Signal(2)                            # bytes of the last payload word, 0 for 4
+        final       = Signal()
+        line_word   = Signal(32)
+        header_in   = Signal()                             # header words of this packet are still to come
+        payload_in  = Signal()                             # payload lines of this packet are still to come
+        self.comb += [
+            final.eq(left == 1),
+            Case(lane, {i: line_word.eq(payload.dat[32*i:32*i + 32]) for i in range(lanes)}),
+        ]
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            NextValue(left, (flow.length + 3)[2:]),
+            NextValue(tail, flow.length[:2]),
+            NextValue(word, 0),
+            NextValue(lane, 0),
+            NextValue(header_in, 1),
+            NextValue(payload_in, flow.length != 0),
+            If(flow.valid,
+                If(flow.stale,
+                    flow.ready.eq(1),
+                    self.withdrawn.eq(1),
+                    NextState("SKIP")
+                ).Elif(~under_way.busy & (payload.valid | (flow.length == 0)),
+                    flow.ready.eq(1),
+                    under_way.begin.eq(1),
+                    NextState("HEADER")
+                )
+            )
+        )
+        fsm.act("HEADER",
+            words.connect(body, keep={"valid", "ready", "data"}),
+            body.seal.eq(words.last),
+            body.last.eq(words.last & (left == 0)),
+            If(body.valid & body.ready & body.seal,
+                NextState("PAYLOAD"),
+                If(body.last, NextState("IDLE"))
+            )
+        )
+        fsm.act("PAYLOAD",
+            body.valid.eq(payload.valid),
+            body.data.eq(line_word),
+            # What lies behind the packet's last byte in its line stays on the card.
+            If(final, Case(tail, {
+                0: [],
+                **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
+            body.seal.eq(final | (word == block_words - 1)),
+            body.last.eq(final),
+            If(body.valid & body.ready,
+                NextValue(left, left - 1),
+                NextValue(word, word + 1),
+                NextValue(lane, lane + 1),
+                payload.ready.eq(final | (lane == lanes - 1)),
+                If(final, NextState("IDLE"))
+            )
+        )
+        fsm.act("SKIP",
+            words.ready.eq(header_in),
+            payload.ready.eq(payload_in),
+            If(words.valid & words.last, NextValue(header_in, 0)),
+            If(payload.valid & payload.last, NextValue(payload_in, 0)),
+            If(~header_in & ~payload_in, NextState("IDLE"))
+        )
+
+# Bulk Transmitter ---------------------------------------------------------------------------------
+
+class BulkTransmitter(LiteXModule):
+    """From the send engine's packets to the link.
+
+    Parameters
+    ----------
+    data_width : bits of payload lines and of the slots' lines
+
+    Attributes
+    ----------
+    packets, payload, slot, node_id : as in PacketTransmitter
+    flow   : Endpoint(flow_layout), out              to the lane's gate
+    passed : Endpoint(flow_layout and stale), in     from it
+    reset  : Record(flow_reset_layout), in
+    source : Endpoint(word_layout), out
+    sent, withdrawn, word_sent : Signals, out        as in PacketSender
+    """
+    def __init__(self, data_width):
+        self.packets = stream.Endpoint(send_layout())
+        self.payload = stream.Endpoint(payload_layout(data_width))
+
+        # # #
+
+        # Deep enough for small packets to collect while a long one leaves.
+        self.queue  = queue  = stream.SyncFIFO(send_layout(), 16)
+        self.build  = build  = HeaderBuilder(data_width)
+        self.words  = words  = stream.SyncFIFO([("data", 32)], 32)
+        self.buffer = buffer = SendBuffer(data_width)
+        self.send   = send   = PacketSender(data_width)
+        assert words.depth >= MAX_HEADER_WORDS  # a header must not wait for the link while it is built
+
+        self.slot      = build.slot
+        self.node_id   = build.node_id
+        self.flow      = build.flow
+        self.passed    = send.flow
+        self.reset     = send.reset
+        self.source    = send.source
+        self.sent      = send.sent
+        self.withdrawn = send.withdrawn
+        self.word_sent = send.word_sent
+        self.comb += [
+            self.packets.connect(queue.sink),
+            queue.source.connect(build.sink),
+            build.words.connect(words.sink),
+            words.source.connect(send.words),
+            self.payload.connect(buffer.sink),
+            buffer.source.connect(send.payload),
+        ]

@@ -1,0 +1,302 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Packets that are made from a slot alone: inline puts and messages. The path with the lowest latency."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, CHANNEL, COMMAND, FLAG, INLINE, LANE, PACKET, PACKET_FLAG
+from dibber.layouts import express_layout, slot_port
+from dibber.packet.flow import flow_layout, flow_reset_layout
+from dibber.packet.header import flag, header_word, header_words
+from dibber.packet.seal import PacketSealer, UnderWay
+
+QUEUE = 32  # packets that may wait
+
+# Fetch --------------------------------------------------------------------------------------------
+
+class SlotFetch(LiteXModule):
+    """Read the slots of two packets ahead. What is sent of a slot was read once, so its owner may change it.
+
+    Lines come in order, of an inline put only those that it needs. A packet is shown at once, before they
+    are here.
+
+    Parameters
+    ----------
+    data_width : bits of a line
+
+    Attributes
+    ----------
+    sink     : Endpoint(express_layout), in
+    source   : Endpoint(express_layout), out   to be taken when nothing of it is needed any more, not before
+                                               it is `complete`
+    slot     : slot_port(data_width), master
+    dword    : Signal(5), in     which 32-bit word of the slot is looked at
+    here     : Signal(), out     it has come
+    word     : Signal(32), out   the word, in the same cycle
+    complete : Signal(), out     all of the packet's lines have come
+
+    Cycles: 1 from `sink` to `source`; 5 to the first line with a port that grants in the second cycle, then a
+    line a cycle.
+    """
+    def __init__(self, data_width):
+        self.slot     = slot = slot_port(data_width)
+        self.dword    = dword = Signal(max=C.SLOT_BYTES//4)
+        self.here     = Signal()
+        self.word     = Signal(32)
+        self.complete = Signal()
+
+        # # #
+
+        width = data_width//8
+        lanes = data_width//32
+        lines = C.SLOT_BYTES//width
+
+        # Lines that a put needs: that of the flags, notice to offset, the bytes.
+        notice = COMMAND["notice"].offset//width
+        offset = (INLINE["offset"].offset + INLINE["offset"].size - 1)//width
+        data   = INLINE["data"].offset//width
+
+        self.queue   = queue   = stream.SyncFIFO(express_layout(), QUEUE)
+        self.entries = entries = stream.SyncFIFO(express_layout(), 2)
+        self.sink    = queue.sink
+        self.source  = source = entries.source
+
+        # Ask. The entry is shown when its first line is asked for; there is a bank for each entry.
+        wanted  = queue.source
+        shown   = Signal()
+        fill    = Signal()
+        line    = Signal(max=lines)
+        last    = Signal(max=lines)
+        final   = Signal()
+        asked   = Signal()
+        self.comb += [
+            wanted.connect(entries.sink, omit={"valid", "ready"}),
+            entries.sink.valid.eq(wanted.valid & ~shown),
+            last.eq(data - 1 + (wanted.length + width - 1)[log2_int(width):]),
+            If(wanted.length == 0, last.eq(offset)),
+            If(wanted.message, last.eq(lines - 1)),
+            final.eq(line == last),
+            slot.valid.eq(wanted.valid & (shown | entries.sink.ready)),
+            slot.adr.eq(Cat(line, (wanted.endpoint*C.SLOTS + wanted.slot)[:16 - log2_int(lines)])),
+            asked.eq(slot.valid & slot.ready),
+            wanted.ready.eq(asked & final),
+        ]
+        self.sync += [
+            If(entries.sink.valid & entries.sink.ready, shown.eq(1)),
+            If(asked,
+                line.eq(line + 1),
+                If(~wanted.message,
+                    If(line == 0, line.eq(notice)),
+                    If(line == offset, line.eq(data)),
+                )
+            ),
+            If(wanted.ready,
+                shown.eq(0),
+                fill.eq(~fill),
+                line.eq(0),
+            ),
+        ]
+
+        # Keep what comes two cycles later, and know how far it has come.
+        store = Memory(data_width, 2*lines)
+        write = store.get_port(write_capable=True)
+        read  = store.get_port(async_read=True)
+        self.specials += store, write, read
+        coming = [Record([("valid", 1), ("line", len(line)), ("bank", 1), ("final", 1)]) for _ in range(2)]
+        came   = coming[1]
+        take   = Signal()
+        count  = [Signal(max=lines + 1, name=f"count{n}") for n in range(2)]  # lines below this are here
+        whole  = Signal(2)
+        self.comb += [
+            write.adr.eq(Cat(came.line, came.bank)),
+            write.dat_w.eq(slot.dat_r),
+            write.we.eq(came.valid),
+            read.adr.eq(Cat(dword[log2_int(lanes):], take)),
+            Case(dword[:log2_int(lanes)], {n: self.word.eq(read.dat_r[32*n:32*n + 32]) for n in range(lanes)}),
+            self.here.eq(dword[log2_int(lanes):] < Mux(take, count[1], count[0])),
+            self.complete.eq(Mux(take, whole[1], whole[0])),
+        ]
+        self.sync += [
+            coming[0].raw_bits().eq(Cat(asked, line, fill, final)),
+            came.eq(coming[0]),
+            If(source.valid & source.ready, take.eq(~take)),
+            [[
+                If(came.valid & (came.bank == n),
+                    count[n].eq(came.line + 1),
+                    whole[n].eq(came.final),
+                ),
+                If(source.valid & source.ready & (take == n),
+                    count[n].eq(0),
+                    whole[n].eq(0),
+                ),
+            ] for n in range(2)],
+        ]
+
+# Express Transmitter ------------------------------------------------------------------------------
+
+class ExpressTransmitter(LiteXModule):
+    """Inline puts and messages, from the control program's order to the link.
+
+    An inline put is a deposit without levels: key, offset and notice from the slot, which a process can
+    change at any time, length from the order. A message is the slot as it stands, and its word. The
+    first word leaves while later lines are fetched; lines come faster than words leave, and one that has to
+    wait for other readers of the slots holds the packet for that many cycles.
+
+    Parameters
+    ----------
+    data_width : bits of the slots' lines
+
+    Attributes
+    ----------
+    sink    : Endpoint(express_layout), in
+    space   : Signal(6), out     how many packets can be queued now
+    slot    : slot_port(data_width), master
+    node_id : Signal(16), in
+    flow    : Endpoint(flow_layout), out              to the lane's gate
+    passed  : Endpoint(flow_layout and stale), in     from it
+    reset   : Record(flow_reset_layout), in
+    source  : Endpoint(word_layout), out
+    sent      : Signal(), out  one cycle when a whole packet has left
+    withdrawn : Signal(), out  one cycle when a packet is dropped because it is stale
+    word_sent : Signal(), out  one cycle for each payload word
+
+    Cycles: 6 from `sink` to the first word, with a slot port that grants in the second cycle; 1 a word; 2
+    between packets, which is what the link needs for end and start.
+    """
+    def __init__(self, data_width):
+        self.space     = Signal(max=QUEUE + 1)
+        self.node_id   = Signal(16)
+        self.flow      = flow   = stream.Endpoint(flow_layout())
+        self.passed    = passed = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.reset     = Record(flow_reset_layout())
+        self.withdrawn = Signal()
+
+        # # #
+
+        self.fetch     = fetch     = SlotFetch(data_width)
+        self.seal      = seal      = PacketSealer(CHANNEL.EXPRESS)
+        self.under_way = under_way = UnderWay(LANE.EXPRESS)
+        self.sink      = fetch.sink
+        self.slot      = fetch.slot
+        self.source    = seal.source
+        self.sent      = seal.sent
+        self.word_sent = seal.word_sent
+        entry          = fetch.source
+        self.comb += [
+            self.space.eq(QUEUE - fetch.queue.level),
+            under_way.reset.eq(self.reset),
+            under_way.node.eq(entry.node),
+            under_way.incarnation.eq(entry.incarnation),
+            under_way.ended.eq(seal.ended),
+            seal.dead.eq(under_way.dead),
+            entry.connect(flow, keep={"node", "incarnation", "epoch", "psn"}),
+        ]
+
+        # Words. Behind the header proper stand the three of the notice.
+        dword    = lambda struct, name: struct[name].offset//4
+        byte     = lambda value, name: value[8*(COMMAND[name].offset % 4):8*(COMMAND[name].offset % 4 + 1)]
+        asked    = lambda name: byte(fetch.word, "flags")[getattr(FLAG, name).bit_length() - 1]
+        notice   = C.HEADER_WORDS
+        assert dword(COMMAND, "flags") == dword(COMMAND, "endpoint")
+        dword_of = {
+            header_word("flags"):       dword(COMMAND, "flags"),
+            header_word("key"):         dword(INLINE, "key"),
+            header_word("offset_low"):  dword(INLINE, "offset"),
+            header_word("offset_high"): dword(INLINE, "offset") + 1,
+            notice:                     dword(COMMAND, "notice"),
+            notice + 2:                 dword(COMMAND, "endpoint"),
+        }
+        position = Signal(max=notice + 3)
+        notified = Signal()  # this put has a notice; known from the second word on
+        asks     = Signal()
+        flags    = Signal(8)
+        own, assign = header_words(
+            target=entry.node, source=self.node_id, flags=flags, incarnation=entry.incarnation, psn=entry.psn,
+            kind=Mux(entry.message, PACKET.MESSAGE, PACKET.DEPOSIT),
+            key=Mux(entry.message, entry.word, fetch.word),
+            offset_low=Mux(entry.message, 0, fetch.word),
+            offset_high=Mux(entry.message, 0, fetch.word[:16]),
+            length=Mux(entry.message, C.MESSAGE_BYTES, entry.length))
+        self.comb += [
+            assign,
+            asks.eq(asked("NOTICE") & ~entry.message),
+            flags.eq(PACKET_FLAG.EXPRESS | PACKET_FLAG.LAST),
+            flag(flags, "FIRST").eq(entry.psn == 0),
+            flag(flags, "NOTICE").eq(asks),
+            flag(flags, "INTERRUPT").eq(asks & asked("INTERRUPT")),
+        ]
+
+        body  = seal.sink
+        index = Signal(max=C.SLOT_BYTES//4)       # payload: word of the slot
+        left  = Signal(max=C.SLOT_BYTES//4 + 1)   # payload words
+        tail  = Signal(2)                         # bytes of the last one, 0 for 4
+        final = Signal()
+        taken = Signal()
+        self.comb += [
+            final.eq(left == 1),
+            taken.eq(body.valid & body.ready),
+        ]
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            flow.valid.eq(entry.valid),
+            NextValue(position, 0),
+            NextValue(index, Mux(entry.message, 0, dword(INLINE, "data"))),
+            NextValue(left, Mux(entry.message, C.MESSAGE_BYTES//4, (entry.length + 3)[2:])),
+            NextValue(tail, Mux(entry.message, 0, entry.length[:2])),
+            If(passed.valid,
+                If(passed.stale,
+                    passed.ready.eq(fetch.complete),
+                    entry.ready.eq(fetch.complete),
+                    self.withdrawn.eq(fetch.complete)
+                ).Elif(~under_way.busy,
+                    passed.ready.eq(1),
+                    under_way.begin.eq(1),
+                    NextState("HEADER")
+                )
+            )
+        )
+        fsm.act("HEADER",
+            If(~entry.message, Case(position, {p: fetch.dword.eq(d) for p, d in dword_of.items()})),
+            Case(position, {
+                **{p: body.data.eq(word) for p, word in enumerate(own)},
+                notice:     body.data.eq(fetch.word),
+                notice + 1: body.data.eq(entry.length),
+                notice + 2: body.data.eq(byte(fetch.word, "endpoint")),
+            }),
+            body.valid.eq(fetch.here),
+            body.seal.eq((position == notice + 2) | ((position == notice - 1) & ~notified)),
+            body.last.eq(body.seal & (left == 0)),
+            If(taken,
+                NextValue(position, position + 1),
+                If(position == header_word("flags"), NextValue(notified, asks)),
+                If(body.seal, NextState("PAYLOAD")),
+                If(body.last,
+                    entry.ready.eq(1),
+                    NextState("IDLE")
+                )
+            )
+        )
+        fsm.act("PAYLOAD",
+            fetch.dword.eq(index),
+            body.valid.eq(fetch.here),
+            body.data.eq(fetch.word),
+            # What lies behind the last byte is none of the other side's business.
+            If(final, Case(tail, {
+                0: [],
+                **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
+            body.seal.eq(final),
+            body.last.eq(final),
+            If(taken,
+                NextValue(index, index + 1),
+                NextValue(left, left - 1),
+                If(final,
+                    entry.ready.eq(1),
+                    NextState("IDLE")
+                )
+            )
+        )

