@@ -139,6 +139,7 @@ class DibberCore(LiteXModule):
             scatter.marked.eq(host.marked),
             scatter.max_payload.eq(host.max_payload),
             send.max_request.eq(host.max_request),
+            send.crowded.eq(host.writes.valid & ~host.writes.ready),
             packet.node_id.eq(identity.node_id),
         ]
         if hasattr(phy, "extended_tags"):
