@@ -201,6 +201,7 @@ class DibberCore(LiteXModule):
             arrivals.source.connect(registers.arrivals),
             arrivals.free.eq(registers.inbox_free),
             lander.free.eq(arrivals.freed),
+            send.crowded.eq(host.writes.valid & ~host.writes.ready),
         ]
         for n, engine in enumerate([lander, atomic, scatter]):
             self.comb += [

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From pieces of host memory to a stream of their bytes: reads, reassembly, packing."""
+"""From pieces of host memory to a stream of their bytes: reads, reassembly, picking, packing."""
 
 from migen import *
 
@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import STATUS
 from dibber.layouts import completion_layout, piece_layout, read_layout
 
+from dibber.deposit.cover import PICKS, UNIT, Cover
 from dibber.deposit.packer import Packer, dense_layout
 from dibber.deposit.tags import Tags
 
@@ -20,9 +21,11 @@ from dibber.deposit.tags import Tags
 class Gather(LiteXModule):
     """Read pieces from host memory and give their bytes in order, packed.
 
-    Lines of the reassembly buffer are taken in the order of the requests, before each request, so
-    that completions always have a place. They are written where they belong whenever they come, and
-    read out in order.
+    `Cover` decides which pieces are read together. The reassembly buffer consists of units of 64 bytes
+    as host memory does, and a byte lies in its unit where its address puts it. Units are taken in the
+    order of the requests, before each request, so that completions always have a place. They are
+    written where they belong whenever they come. When a read is complete its picks, the bytes that are
+    wanted of it, are read out in order, whatever their order in memory.
 
     A transfer fails when a read is answered with an error, or not in time, or when an error piece
     comes. Its output then ends with a line whose `status` says why and which has no bytes of worth.
@@ -33,6 +36,8 @@ class Gather(LiteXModule):
     data_width : 64 or 128
     tags       : reads in flight
     lines      : lines of the reassembly buffer, a power of two; 4096 bytes at least
+    picks      : that may wait for their read; as many as cycles from request to completion, so that a
+                 pick a cycle can go on, and more than one read has at most
     timeout    : cycles until a read fails; the default is 50 us at 125 MHz
     quarantine : cycles until the tag of such a read is used again, see `Tags`
 
@@ -40,21 +45,26 @@ class Gather(LiteXModule):
     ----------
     sink          : Endpoint(piece_layout), in
     source        : Endpoint(dense_layout), out     `last` on a transfer's last line
+    max_request   : Signal(13), in   bytes a read, a power of two from 128 to 4096
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in  always ready
     extended_tags : Signal(), in   see `Tags`
+    crowded       : Signal(), in   see `Cover`
     abort         : Signal(), out  to `Walker.abort`
     pulses        : dict counter name -> Signal()
 
-    Cycles: a request a cycle; 2 from piece to request; 9 from the last beat of a completion that was
-    waited for to its bytes at `source`, where they fill a line; a line of the buffer a cycle.
+    Cycles: a request a cycle, of one pick or several; 5 from piece to request; 9 from the last beat of
+    a completion that was waited for to its bytes at `source`, where they fill a line; a line of the
+    buffer a cycle, and a pick a cycle.
     """
-    def __init__(self, data_width, tags=64, lines=512, timeout=6250, quarantine=2**23):
+    def __init__(self, data_width, tags=64, lines=512, picks=512, timeout=6250, quarantine=2**23):
         self.sink          = sink   = stream.Endpoint(piece_layout())
         self.source        = source = stream.Endpoint(dense_layout(data_width))
         self.reads         = reads  = stream.Endpoint(read_layout())
         self.completions   = completions = stream.Endpoint(completion_layout(data_width))
+        self.max_request   = Signal(13)
         self.extended_tags = Signal()
+        self.crowded       = Signal()
         self.abort         = Signal()
         self.pulses        = pulses = {name: Signal(name=name.lower()) for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
@@ -66,19 +76,30 @@ class Gather(LiteXModule):
         if lines*width < 4096:
             raise ValueError(f"{lines} lines of {width} bytes cannot hold a read of 4096 bytes")
 
+        if picks <= PICKS:
+            raise ValueError(f"a read may have {PICKS} picks, more than the {picks} that may wait")
+
+        self.cover = cover = Cover()
+        self.comb += [
+            sink.connect(cover.sink),
+            cover.max_request.eq(self.max_request),
+            cover.crowded.eq(self.crowded),
+        ]
         self.tags = Tags(tags, timeout, quarantine)
         self.comb += self.tags.extended.eq(self.extended_tags)
         self.packer = Packer(data_width)
         self.comb += self.packer.source.connect(source)
 
-        # Reads in order ---------------------------------------------------------------------------
+        # Picks in order ---------------------------------------------------------------------------
 
-        # A slot for each read, twice as many as tags, as tags come back before their turn to leave.
-        # Bit `slot_bits` of the slot counters tells this pass over the slots from the last.
-        slots     = 2*tags
-        slot_bits = log2_int(slots)
         self.order = order = stream.SyncFIFO(
-            [("lane", bits), ("length", 13), ("void", 1)], slots)
+            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1)], picks, buffered=True)
+
+        # A slot for each read; a read has a unit at least, so that there are never more. Bit `slot_bits`
+        # of the slot counters tells this pass over the slots from the last.
+        units     = lines*width//UNIT
+        slots     = units
+        slot_bits = log2_int(slots)
         self.outcomes = outcomes = Memory(9, slots)  # pass, status
         outcome_write = outcomes.get_port(write_capable=True)
         outcome_read  = outcomes.get_port(async_read=True)
@@ -86,57 +107,54 @@ class Gather(LiteXModule):
 
         # Request ----------------------------------------------------------------------------------
 
-        # A piece, and the lines that it needs.
-        piece      = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("lines", 10)])
+        pick       = cover.source
+        opened     = Signal()  # picks of its read have been let through, so that it must be read
         discard    = Signal()  # the transfer has failed: no more reads
         void       = Signal()
         issue      = Signal()
         finish     = Signal()
-        write_line = Signal(max=lines)
+        precede    = Signal()  # the pick's read is not whole yet
+        write_unit = Signal(max=units)
         slot_in    = Signal(slot_bits + 1)
-        free_lines = Signal(max=lines + 1, reset=lines)
+        free_units = Signal(max=units + 1, reset=units)
         leaving    = Signal()
         tag        = self.tags.source
         self.comb += [
-            sink.ready.eq(~piece.valid | piece.ready),
-            void.eq(discard | piece.error),
-            issue.eq(piece.valid & ~void & (free_lines >= piece.lines) & tag.valid &
+            void.eq((discard & ~opened) | pick.error),
+            issue.eq(pick.valid & pick.final & ~void & (free_units >= pick.units) & tag.valid &
                 order.sink.ready & (~reads.valid | reads.ready)),
-            finish.eq(piece.valid & void & piece.last & order.sink.ready),
-            piece.ready.eq(issue | finish | (void & ~piece.last)),
+            finish.eq(pick.valid & void & pick.last & order.sink.ready),
+            precede.eq(pick.valid & ~pick.final & ~void & order.sink.ready),
+            pick.ready.eq(issue | finish | precede | (void & ~pick.last)),
             tag.ready.eq(issue),
-            order.sink.valid.eq(issue | finish),
-            order.sink.lane.eq(piece.address),
-            order.sink.length.eq(Mux(void, 0, piece.length)),
+            order.sink.valid.eq(issue | finish | precede),
+            order.sink.offset.eq(pick.offset),
+            order.sink.length.eq(Mux(void, 0, pick.length)),
+            order.sink.advance.eq(pick.advance),
+            order.sink.final.eq(pick.final),
             order.sink.void.eq(void),
-            order.sink.last.eq(piece.last),
+            order.sink.last.eq(pick.last),
             # A last piece that is here already needs no help, and the walker is in the next transfer.
-            self.abort.eq(discard & ~(piece.valid & piece.last)),
+            self.abort.eq(discard & ~cover.ending),
         ]
         self.sync += [
-            If(sink.ready,
-                piece.valid.eq(sink.valid),
-                piece.last.eq(sink.last),
-                piece.address.eq(sink.address),
-                piece.length.eq(sink.length),
-                piece.error.eq(sink.error),
-                piece.lines.eq((sink.address[:bits] + sink.length + (width - 1)) >> bits),
-            ),
             If(reads.ready, reads.valid.eq(0)),
+            If(precede, opened.eq(1)),
             If(issue,
+                opened.eq(0),
                 reads.valid.eq(1),
                 reads.last.eq(1),
-                reads.address.eq(piece.address),
-                reads.length.eq(piece.length),
+                reads.address.eq(pick.address),
+                reads.length.eq(pick.span),
                 reads.tag.eq(tag.tag),
-                write_line.eq(write_line + piece.lines),
+                write_unit.eq(write_unit + pick.units),
                 slot_in.eq(slot_in + 1),
             ),
-            free_lines.eq(free_lines - Mux(issue, piece.lines, 0) + leaving),
+            free_units.eq(free_units - Mux(issue, pick.units, 0) + leaving),
         ]
 
         # What a completion needs to know of its read: where its bytes end, and its slot.
-        position = log2_int(lines) + bits
+        position = log2_int(units*UNIT)
         table    = Memory(position + slot_bits + 1, tags)
         enter    = table.get_port(write_capable=True)
         find     = table.get_port()
@@ -144,7 +162,7 @@ class Gather(LiteXModule):
         self.specials += table, enter, find, expiring
         end = Signal(position)
         self.comb += [
-            end.eq(Cat(piece.address[:bits], write_line) + piece.length),
+            end.eq(Cat(pick.address[:6], write_unit) + pick.span),
             enter.adr.eq(tag.tag),
             enter.dat_w.eq(Cat(end, slot_in)),
             enter.we.eq(issue),
@@ -239,10 +257,13 @@ class Gather(LiteXModule):
         # Read-out ---------------------------------------------------------------------------------
 
         slot_out  = Signal(slot_bits + 1)
-        read_line = Signal(max=lines)
-        here      = Signal()   # a read is being passed on
-        lane      = Signal(bits)
+        read_unit = Signal(max=units)
+        fresh     = Signal(reset=1)  # the next pick is the first of its read
+        here      = Signal()         # a pick is being passed on
+        place     = Signal(6)
+        lane      = place[:bits]
         rest      = Signal(13)
+        whole     = Signal()   # it is its read's last
         over      = Signal()   # it is its transfer's last
         empty     = Signal()
         reason    = Signal(8)
@@ -251,7 +272,7 @@ class Gather(LiteXModule):
         ending    = Signal()
         step      = Signal()
         load      = Signal()
-        lasts     = Signal(slot_bits + 1)  # ends of transfers among the reads in order
+        lasts     = Signal(max=picks + 2)  # ends of transfers among the picks in order
         begins    = Signal()
         arrives   = Signal()
         out       = stream.Endpoint([("lane", bits), ("count", 5), ("status", 8)])
@@ -261,34 +282,42 @@ class Gather(LiteXModule):
             ending.eq(rest <= (width - lane)),
             count.eq(Mux(reason != STATUS.OK, 0, Mux(ending, rest, width - lane))),
             step.eq(here & (~out.valid | out.ready)),
-            leaving.eq(step & ~empty),
-            load.eq(head.valid & (head.void | (outcome_read.dat_r[0] != slot_out[-1])) &
+            # A unit leaves with the read's last pick, or when a pick goes on or begins in the next unit.
+            leaving.eq((step & ~empty & Mux(ending, whole, place[bits:] == UNIT//width - 1)) |
+                (load & head.advance)),
+            load.eq(head.valid & (head.void | ~fresh | (outcome_read.dat_r[0] != slot_out[-1])) &
                 (~here | (step & ending))),
             head.ready.eq(load),
             # The transfer fails here; if its last piece has not come yet, the others are let go.
             begins.eq(step & ~drain & (reason != STATUS.OK) & ~(over & ending)),
             arrives.eq(order.sink.valid & order.sink.ready & order.sink.last),
-            fetch.adr.eq(read_line),
+            fetch.adr.eq(Cat(place[bits:], read_unit)),
             fetch.re.eq(step),
         ]
         self.sync += [
             If(step,
-                lane.eq(0),
+                place.eq(Cat(Constant(0, bits), place[bits:] + 1)),
                 rest.eq(rest - count),
                 If(ending, here.eq(0)),
                 If(begins, drain.eq(1)),
                 If(over & ending, drain.eq(0)),
                 If(reason != STATUS.OK, rest.eq(rest - (width - lane))),
             ),
-            If(leaving, read_line.eq(read_line + 1)),
+            If(leaving, read_unit.eq(read_unit + 1)),
             If(load,
                 here.eq(1),
-                lane.eq(head.lane),
+                fresh.eq(head.final),
+                place.eq(head.offset),
                 rest.eq(head.length),
+                whole.eq(head.final),
                 over.eq(head.last),
                 empty.eq(head.void),
-                reason.eq(Mux(head.void, STATUS.BOUNDS, outcome_read.dat_r[1:])),
-                If(~head.void, slot_out.eq(slot_out + 1))
+                If(head.void,
+                    reason.eq(STATUS.BOUNDS)
+                ).Elif(fresh,
+                    reason.eq(outcome_read.dat_r[1:]),
+                    slot_out.eq(slot_out + 1)
+                )
             ),
             lasts.eq(lasts + arrives - (load & head.last)),
             If(begins & ~over & (lasts == 0) & ~arrives, discard.eq(1)),

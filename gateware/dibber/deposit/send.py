@@ -64,9 +64,10 @@ class SendEngine(LiteXModule):
     done          : Endpoint(job_done_layout), out    behind the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
+    crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
     pulses        : dict counter name -> Signal()
 
-    Cycles: 18 from job to first read at 128 bits, 21 at 64, when `skip` is 0 (see `Skip`); 9 from the
+    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`); 9 from the
     last completion of 8 bytes to their payload, 10 to the packet's entry in `packets`.
     """
     def __init__(self, data_width, **gather):
@@ -79,6 +80,7 @@ class SendEngine(LiteXModule):
         self.done          = stream.Endpoint(job_done_layout())
         self.max_request   = Signal(13)
         self.extended_tags = Signal()
+        self.crowded       = Signal()
 
         # # #
 
@@ -100,6 +102,8 @@ class SendEngine(LiteXModule):
             walker.max_piece.eq(self.max_request),
             walker.abort.eq(gather.abort | walked.stale),
             walker.source.connect(gather.sink),
+            gather.max_request.eq(self.max_request),
+            gather.crowded.eq(self.crowded),
             gather.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
             self.completions.connect(gather.completions),

@@ -275,11 +275,11 @@ def test_a_read_error_ends_the_transfer_without_a_last_packet():
     places, jobs, bad, ended, last = (0, 1000, 4096, 5000), [], set(), [], []
     for place in places:
         n      = len(jobs)
-        start  = 20000*(n + 1)
+        start  = 50000*(n + 1)
         whole  = place//4096
-        jobs  += [(command((1, start, 8, (16,), (700,)), (2, 0, 0, (), ()), 5600), {}),
+        jobs  += [(command((1, start, 8, (64,), (700,)), (2, 0, 0, (), ()), 5600), {}),
                   (command((1, 8, 0, (), ()), (2, 0, 0, (), ()), 24), {})]
-        bad.add(SOURCE + start + place//8*16)
+        bad.add(SOURCE + start + place//8*64)
         ended += [(n, STATUS.READ_ERROR, 10*n + whole), (n + 1, STATUS.OK, 10*n + 11)]
         last  += [0]*whole + [PACKET_FLAG.LAST]
     path = Path(jobs, 64, fault=lambda a: "error" if a in bad else None).run(
@@ -291,7 +291,7 @@ def test_a_read_error_ends_the_transfer_without_a_last_packet():
 
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_elements_a_cycle(data_width):
-    """8-byte elements from a stride: one a cycle, from packet to packet too; 3 % for start and end."""
-    put  = ((1, 16 - SOURCE % 16, 8, (24,), (600,)), (2, 0, 0, (), ()), 4800)
+    """8-byte elements from a stride, a read for each: one a cycle, from packet to packet too; 3 % for start and end."""
+    put  = ((1, 16 - SOURCE % 16, 8, (72,), (600,)), (2, 0, 0, (), ()), 4800)
     path = Path([(command(*put), dict(psn=1))], data_width, latency=(8, 8), tags=64).run(lambda p: p.done)
     assert path.cycle[-1] - path.cycle[0] <= 600*1.03

@@ -14,65 +14,8 @@ from dibber.interface.description import STATUS
 
 from compiled import run_simulation
 from drive import finish, sink, source
+from gather import FIELDS, expected, memory, run
 from hostread import HostRead
-
-FIELDS = ("dat", "bytes", "last", "status")
-
-
-def memory(address):
-    return (address*0x9e3779b1 >> 13) & 0xff
-
-
-def expected(pieces):
-    return bytes(memory(a + i) for a, n in pieces for i in range(n))
-
-
-def transfers_of(lines):
-    """The transfers that left: (bytes, status); every line but the last must be full."""
-    result, data = [], b""
-    width = max(b for _, b, _, _ in lines)
-    for dat, count, last, status in lines:
-        if status == STATUS.OK:
-            assert last or count == width
-            data += dat.to_bytes(16, "little")[:count]
-        if last:
-            result.append((data, status))
-            data = b""
-    assert data == b""
-    return result
-
-
-def run(transfers, data_width=64, seed=1, busy=1.0, out_busy=1.0, cycles=12000, settle=0, extended=1,
-    pulses=None, when=None, tags=16, timeout=400, quarantine=2000, **host):
-    """Put transfers (lists of (address, length), None for an error piece) through; (output, HostRead)."""
-    dut   = Gather(data_width, tags=tags, timeout=timeout, quarantine=quarantine)
-    items = []
-    for pieces in transfers:
-        for n, piece in enumerate(pieces):
-            address, length = piece or (0, 0)
-            items.append(dict(address=address, length=length, error=int(piece is None),
-                last=int(n == len(pieces) - 1)))
-    random = Random(seed)
-    model  = HostRead(dut.reads, dut.completions, memory, random, **host)
-    lines  = []
-    def done():
-        return sum(last for _, _, last, _ in lines) >= len(transfers)
-    def main():
-        yield dut.extended_tags.eq(extended)
-        yield from finish(done, cycles)
-        for _ in range(settle):
-            yield
-    counts = pulses if pulses is not None else {}
-    @passive
-    def count():
-        while True:
-            for name, signal in dut.pulses.items():
-                counts[name] = counts.get(name, 0) + (yield signal)
-            yield
-    run_simulation(dut, [main(), count(), model.run(),
-        source(dut.sink, items, random, busy),
-        sink(dut.source, FIELDS, lines, random, out_busy, when)])
-    return transfers_of(lines), model
 
 
 def random_transfer(random, pieces=40):
@@ -149,8 +92,8 @@ def test_a_failed_transfer_asks_for_no_more_reads():
 @pytest.mark.parametrize("fault", ["never", 500])
 def test_time_runs_out(fault):
     """No answer, or one that comes late: the transfer fails, nothing late reaches another one."""
-    transfers = [[(4096*i + 64*n, 64) for n in range(20)] for i in range(8)]
-    bad, pulses = 4096*2 + 64*7, {}
+    transfers = [[(4096*i + 128*n, 64) for n in range(20)] for i in range(8)]
+    bad, pulses = 4096*2 + 128*7, {}
     got, host   = run(transfers, pulses=pulses, settle=600, out_busy=0.5,
         fault=lambda a: fault if a == bad else None)
     for n, (data, status) in enumerate(got):
@@ -167,7 +110,7 @@ def test_quarantine_ends():
     seen      = []
     def fault(address):
         seen.append(address)
-        return "never" if len(seen) == 3 else None
+        return "never" if len(seen) == 3*8 else None
     got, host = run(transfers, tags=2, timeout=100, quarantine=1500, fault=fault, latency=(5, 10))
     lost      = host.issued[2][2]
     again     = [n for n, (_, _, tag) in enumerate(host.issued) if tag == lost]

@@ -12,7 +12,8 @@ class HostRead:
     memory    : function address -> byte
     latency   : (least, most) cycles from request to its first completion
     split     : whether a read may come in several completions
-    fault     : function (address) -> None, "error", "never", or cycles of delay
+    fault     : function (address) -> None, "error", "never", or cycles of delay; asked for each byte of a
+                read until one has a fault, which is then the read's
     issued    : list of (address, length, tag), as requested
     """
     def __init__(self, reads, completions, memory, random, latency=(10, 60), split=True, fault=None, busy=1.0):
@@ -36,7 +37,7 @@ class HostRead:
         return result
 
     def answer(self, now, address, length, tag):
-        fault = self.fault(address)
+        fault = next(filter(None, map(self.fault, range(address, address + length))), None)
         if fault == "never":
             return
         due = now + self.random.randint(*self.latency) + (fault if isinstance(fault, int) else 0)
