@@ -11,17 +11,21 @@
 
 uint32_t bulk_moves;
 
-static uint32_t space;	/* jobs that can be queued for certain; by now there may be more */
+uint32_t bulk_space;
+
+RARE bool bulk_look(void)
+{
+	bulk_space = REG_READ(JOB_SPACE);
+	return bulk_space;
+}
 
 static bool has_space(void)
 {
-	if (!space)
-		space = REG_READ(JOB_SPACE);
-	return space;
+	return bulk_space || bulk_look();
 }
 
 /* Queue a transfer's job from packet `skip` on. */
-static void start(struct flow *flow, uint32_t tag, uint32_t skip)
+static ALWAYS void start(struct flow *flow, uint32_t tag, uint32_t skip)
 {
 	struct transfer *transfer = &transfers[tag];
 	bool answer = transfer->kind == TRANSFER_ANSWER;
@@ -38,22 +42,8 @@ static void start(struct flow *flow, uint32_t tag, uint32_t skip)
 	REG_WRITE(JOB_LENGTH, transfer->length);
 	REG_WRITE(JOB_SKIP, skip * DIBBER_PACKET_PAYLOAD);
 	REG_WRITE(JOB_START, tag);
-	space--;
+	bulk_space--;
 	trace(TRACE_JOB, tag, transfer->first + skip);
-}
-
-bool bulk_accepts(uint32_t node, uint32_t packets)
-{
-	struct flow *flow = &flows[MCP_BULK + node];
-	uint32_t in_flight = flow->next - flow->acked;
-
-	/*
-	 * Behind a gap no PSN may be taken for the missing one, which a difference of 65,536
-	 * would be. A put that is longer than that goes alone.
-	 */
-	if (in_flight && in_flight + packets > MCP_PSNS)
-		return false;
-	return flow->state == FLOW_OPEN && has_space();
 }
 
 void bulk_submit(uint32_t tag, uint32_t packets)

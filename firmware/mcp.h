@@ -364,8 +364,22 @@ static inline uint32_t packets_of(uint32_t length)
 	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length;
 }
 
-/* Whether a transfer of so many packets can be sent to a node now. */
-bool bulk_accepts(uint32_t node, uint32_t packets);
+extern uint32_t bulk_space;	/* jobs that can be queued for certain; by now there may be more */
+bool bulk_look(void);		/* whether there are any */
+
+/*
+ * Whether a transfer of so many packets can be sent to a node now. Behind a gap no PSN may be taken for
+ * the missing one, which a difference of 65,536 would be. A transfer that is longer than that goes alone.
+ */
+static inline bool bulk_accepts(uint32_t node, uint32_t packets)
+{
+	struct flow *flow = &flows[MCP_BULK + node];
+	uint32_t in_flight = flow->next - flow->acked;
+
+	if (in_flight && in_flight + packets > MCP_PSNS)
+		return false;
+	return flow->state == FLOW_OPEN && (bulk_space || bulk_look());
+}
 
 /* Send a transfer that was entered. The caller saw that the flow accepts it. */
 void bulk_submit(uint32_t tag, uint32_t packets);

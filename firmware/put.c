@@ -16,7 +16,8 @@
  * A product that does not fit 32 bits is no length; a zero anywhere makes it zero, however large
  * the rest. The steps are as many as there are levels.
  */
-enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
+static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_t levels,
+					    uint32_t length)
 {
 	uint32_t address = DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + walk;
 	uint32_t product = bus_read(address + offsetof(struct dibber_walk, block));
@@ -36,6 +37,11 @@ enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, 
 	return overflow || product != length ? DIBBER_STATUS_BAD_LENGTH : DIBBER_STATUS_OK;
 }
 
+enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
+{
+	return check_walk(tag, walk, levels, length);
+}
+
 static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node,
 				       uint32_t length, uint32_t packets)
 {
@@ -53,10 +59,10 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 		return DIBBER_STATUS_BAD_LEVELS;
 	if (node >= DIBBER_NODES || node == command_node)
 		return DIBBER_STATUS_BAD_NODE;
-	status = put_check_walk(tag, offsetof(struct dibber_command, source), source_levels, length);
+	status = check_walk(tag, offsetof(struct dibber_command, source), source_levels, length);
 	if (status == DIBBER_STATUS_OK)
-		status = put_check_walk(tag, offsetof(struct dibber_command, target), target_levels,
-					length);
+		status = check_walk(tag, offsetof(struct dibber_command, target), target_levels,
+				    length);
 	if (status != DIBBER_STATUS_OK)
 		return status;
 	/* A checksum's replay begins at the first PSN, which the peer must know as a former one. */
@@ -75,7 +81,7 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 	return offset_high >> 16 ? DIBBER_STATUS_REMOTE_BOUNDS : DIBBER_STATUS_OK;
 }
 
-bool put_command(uint32_t tag, uint32_t first_word)
+APART bool put_command(uint32_t tag, uint32_t first_word)
 {
 	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
