@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-system synthesis \
+.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system synthesis \
         docs figures clean
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo '                  (BENCH="stride ...", PROFILE=$(PROFILE), SEED=$(SEED))'
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
+	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of the core on an ECP5-5G, 64 bits; half an hour or more'
@@ -75,7 +76,7 @@ qemu: install
 
 # Results ------------------------------------------------------------------------------------------
 
-bench: build
+bench: build reference
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
 test: test-quick test-system
@@ -83,6 +84,10 @@ test: test-quick test-system
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
 	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-quick.xml --ignore tests/system tests
+
+# FORMAL="--jobs 2", or names of properties.
+test-formal: install
+	@$(PYTHON) hw/formal/prove.py $(FORMAL)
 
 test-system: firmware library models reference qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'

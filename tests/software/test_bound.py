@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 from dibber_cli import profile
-from dibber_cli.bench.bound import Side, bound, read_costs, write_cost
+from dibber_cli.bench.bound import Side, bound, bound_of_writes, read_costs, write_cost
 
 HIGH = 1 << 32    # addresses that need 4-DW headers
 
@@ -19,7 +19,7 @@ def bare(name, **changes):
 
 
 def elements(stride, base=0, count=8192):
-    return Side(8, count, 8*stride, base)
+    return Side(8, ((count, 8*stride),), base)
 
 
 def megabytes(value):
@@ -38,7 +38,7 @@ def test_scattered_elements_of_8_bytes(name, base, expected, stride):
 
 @pytest.mark.parametrize("base, expected", [(0, 333), (HIGH, 286)])
 def test_both_cards_from_and_to_strides(base, expected):
-    result = bound(bare("gen2x4"), elements(8, base), elements(8, base), both_ways=True)
+    result = bound(bare("gen2x4"), elements(64, base), elements(64, base), both_ways=True)
     assert megabytes(result.value) == expected and result.name == "pcie_up"
 
 
@@ -52,6 +52,21 @@ def test_the_engine_is_500_at_128_bits():
     result = bound(bare("gen2x4"), elements(1), elements(2))
     assert megabytes(result.engine) == 500
     assert megabytes(bound(bare("gen2x4", data_width=64), elements(1), elements(2)).engine) == 333
+
+
+def test_the_engine_is_one_beat_a_cycle():
+    dword = Side(4, ((1024, 64),))
+    assert megabytes(bound(bare("gen2x4"), Side(4096), dword).engine) == 500                    # 16 bytes: 1 beat
+    assert megabytes(bound(bare("gen2x4", data_width=64), Side(4096), dword).engine) == 250     # 2 beats
+    high = dataclasses.replace(dword, address=HIGH)
+    assert megabytes(bound(bare("gen2x4"), Side(4096), high).engine) == 250                     # 20 bytes: 2 beats
+
+
+def test_a_card_that_only_writes_has_neither_link_nor_reads_in_its_bound():
+    p = bare("gen2x4", data_width=64)
+    assert megabytes(bound_of_writes(p, elements(2)).value) == 333 and bound_of_writes(p, elements(2)).name == "engine"
+    assert megabytes(bound_of_writes(p, Side(65536)).value) == round(1000*256/272)    # 34 beats of 8 bytes
+    assert bound_of_writes(bare("gen2x1"), elements(2)).name == "pcie_up"
 
 
 def test_the_profiles_overhead_is_taken_off():
@@ -79,30 +94,52 @@ def test_writes_are_cut_at_max_payload_and_4_kib():
 
 def test_neighbouring_blocks_are_one_piece():
     p = bare("gen2x4")
-    assert write_cost(p, Side(8, 32, 8)).up == write_cost(p, Side(256)).up
+    assert write_cost(p, Side(8, ((32, 8),))).up == write_cost(p, Side(256)).up
+
+
+def test_levels_are_walked_innermost_first():
+    side = Side(8, ((2, 16), (3, 1000)), 64)
+    assert side.pieces() == [(64, 8), (80, 8), (1064, 8), (1080, 8), (2064, 8), (2080, 8)] and side.length == 48
+    assert Side(8, ((4, 8), (2, 100))).pieces() == [(0, 32), (100, 32)]
+    assert Side(8, ((4, 8), (2, 32))).pieces() == [(0, 64)]
 
 
 def test_a_read_of_an_element_is_20_bytes_up_and_28_down():
-    single, _ = read_costs(bare("gen2x4"), elements(8, count=1))
+    single = read_costs(bare("gen2x4"), elements(8, count=1))[0]
     assert (single.up, single.down) == (20, 28)
-    single, _ = read_costs(bare("gen2x4"), elements(8, HIGH, count=1))
+    single = read_costs(bare("gen2x4"), elements(8, HIGH, count=1))[0]
     assert (single.up, single.down) == (24, 28)
 
 
 def test_completions_are_cut_where_the_profile_says():
-    line, _ = read_costs(bare("gen2x4"), Side(512))
+    line = read_costs(bare("gen2x4"), Side(512))[0]
     assert (line.up, line.down) == (20, 8*(12 + 64 + 8))
-    line, _ = read_costs(bare("gen2x4", completion_split="maximum"), Side(512))
+    line = read_costs(bare("gen2x4", completion_split="maximum"), Side(512))[0]
     assert line.down == 2*(12 + 256 + 8)
 
 
-def test_covering_reads_are_whole_lines_once_each():
-    _, covering = read_costs(bare("gen2x4"), elements(2, count=64))    # 1016 bytes: 16 lines, 2 requests
-    assert (covering.up, covering.down) == (2*20, 16*84)
+def test_several_elements_may_be_read_with_the_gaps_between_them():
+    apart, in_lines, all_ = read_costs(bare("gen2x4"), elements(2, count=64))    # 16 lines, four elements in each
+    assert (apart.up, apart.down) == (64*20, 64*28)
+    assert (in_lines.up, in_lines.down) == (16*20, 16*(20 + 56))
+    assert (all_.up, all_.down) == (2*20, 2*(7*84 + 76))
 
 
-def test_the_cheaper_way_to_read_counts():
+def test_the_order_of_the_walk_does_not_matter_to_who_reads():
+    p, columns = bare("gen2x4"), Side(8, ((32, 1024), (64, 8)))
+    assert min(c.down for c in read_costs(p, columns)) == 32*8*84
+
+
+def test_the_cheapest_way_to_read_counts():
     p = bare("gen2x1", link_rate=50e9, clock_hz=1e10)
     near, far = bound(p, elements(2), elements(1)), bound(p, elements(16), elements(1))
-    assert megabytes(near.value) == round(500*32/84)    # lines: half of each is wanted
+    assert megabytes(near.value) == round(500*32/76)    # a line with four elements, but for its last 8 bytes
     assert megabytes(far.value)  == round(500*8/28)     # elements
+
+
+def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
+    """Stride 4, bare: upstream takes 28 for the write of an element, and for its reads 20 apart, 10 in lines, 1.25 with 16
+    in a request; downstream 28, 30, 40.5. Best is a mixture of the last two: 38 - 8.75 x = 30 + 10.5 x."""
+    result = bound(bare("gen2x4", clock_hz=1e10), elements(4), elements(4), both_ways=True)
+    share  = (38 - 30)/(8.75 + 10.5)
+    assert min(result.pcie_up, result.pcie_down) == pytest.approx(2e9*8/(38 - 8.75*share), rel=0.001)

@@ -10,7 +10,6 @@ import pytest
 
 from dibber.interface.description import HOST
 from dibber_cli import output, paths, profile, simulator
-from dibber_cli.bench import chart, report, shapes
 from dibber_cli.errors import ProfileError
 from dibber_cli.main import main
 
@@ -129,62 +128,7 @@ def test_a_pair_that_fails_is_noticed(fake_simulator):
             pair.process.wait()
 
 
-# Benchmark ----------------------------------------------------------------------------------------
-
-def test_points_are_the_strides_of_the_chart():
-    assert shapes.STRIDES == (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
-    assert len(shapes.points()) == 3*14
-    assert all(p.length == 4*65536 for p in shapes.points())
-
-
-@pytest.mark.parametrize("series, stride", [("put-dst-strided", 1), ("put-dst-strided", 7), ("put-src-strided", 3),
-                                            ("put-both-strided", 5)])
-def test_what_is_expected_is_what_the_walks_say(series, stride):
-    point  = shapes.Point(series, stride, 3)
-    source = point.source(1)
-    memory = bytearray([shapes.FILL])*point.extent(1)
-    for n in range(shapes.TRANSFERS):
-        payload = b"".join(bytes(source[o:o + point.walk(0, 1, n).block]) for o in point.walk(0, 1, n).blocks())
-        target  = point.walk(1, 1, n)
-        for i, offset in enumerate(target.blocks()):
-            memory[offset:offset + target.block] = payload[i*target.block:(i + 1)*target.block]
-    assert bytes(point.expected(1)) == bytes(memory)
-
-
-def test_a_seed_gives_the_same_payload_and_another_seed_another():
-    point = shapes.Point("put-dst-strided", 2, 0)
-    assert (point.source(1) == point.source(1)).all() and (point.source(1) != point.source(2)).any()
-
-
-@pytest.fixture
-def result():
-    return {"test": "stride", "profile": "gen2x4", "seed": 1, "command": "c", "versions": {}, "time_base": "simulated",
-            "bytes_compared": 10, "guard_bytes_compared": 5, "bytes_wrong": 0, "wall_seconds": 1.0,
-            "points": [{"series": s, "x": x, "x_unit": "elements", "value": 400.0 + x, "unit": "MB/s", "bound": 494.2,
-                        "cycles": 100, "cpu_percent": 0.1} for s in shapes.SERIES for x in (1, 2, 64)]}
-
-
-def test_a_report_is_four_files_that_do_not_change_from_run_to_run(result, tmp_path):
-    first, second = report.write(result, tmp_path/"a"), report.write(result, tmp_path/"b")
-    assert [f.name for f in first] == [f"stride-gen2x4.{kind}" for kind in ("json", "csv", "png", "svg")]
-    assert json.loads(first[0].read_text()) == result
-    assert first[1].read_text().splitlines()[1] == "put-dst-strided,1,elements,401.0,MB/s,494.2,100,0.1"
-    for one, other in zip(first, second):
-        assert one.read_bytes() == other.read_bytes()
-
-
-def test_the_chart_has_units_the_bound_and_1998(result, tmp_path):
-    chart.draw(result, [tmp_path/"c.svg"])
-    text = (tmp_path/"c.svg").read_text()
-    for words in ("MB/s", "elements", "bound", "126 MB/s", "gen2x4", "simulated"):
-        assert words in text
-
-
-def test_the_table_has_value_and_bound_side_by_side(result, capsys):
-    report.show(result)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[3].split()[:4] == ["1", "401.0", "494.2", "81"]
-
+# Tables -------------------------------------------------------------------------------------------
 
 def test_a_table_puts_numbers_to_the_right(capsys):
     output.table(["name", "n"], [("a", 1), ("b", 100)])

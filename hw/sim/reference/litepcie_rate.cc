@@ -1,11 +1,13 @@
 /* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The contiguous rate of LitePCIe's DMA on the host model, as JSON on standard output.
+/* The rate of LitePCIe's DMA on the host model, as JSON on standard output.
  *
  *     litepcie-rate PROFILE write|read BYTES [seed=S] [trace=FILE] [table.key=value]...
+ *     litepcie-rate PROFILE write BYTES element=E stride=D [seed=S] ...
  *
- * One descriptor of BYTES. Bytes a second are those of the payload in the steady state: written, from the
+ * One descriptor of BYTES; or BYTES in elements of E, D bytes from one to the next, with a descriptor each, all of
+ * which are in the table of 256 before the DMA starts. Bytes a second are those of the payload in the steady state: written, from the
  * first TLP being in memory to the last; read, from a quarter to three quarters of the words that the DMA
  * gives to its user. Every byte is compared.
  */
@@ -23,15 +25,28 @@ using namespace dibber;
 
 namespace {
 
-constexpr uint32_t memory_base = 0x1000000, most_bytes = 4 << 20;
+constexpr uint32_t memory_base = 0x1000000, most_bytes = 4 << 20, table_depth = 256;
 constexpr double   longest_ns = 1e7, slice_ns = 1e4;
 
-/* The writer sends a counter that runs all the time, so that its first value is not known. */
-uint64_t wrong_words_written(const std::vector<uint64_t>& memory)
+/* BYTES of payload as the elements that have a descriptor each; distances are in bytes. */
+struct Elements {
+    uint32_t bytes, element, stride;
+
+    uint32_t count() const { return bytes/element; }
+    uint32_t extent() const { return (count() - 1)*stride + element; }
+};
+
+uint64_t filling(size_t word) { return (word + 1)*0x9e3779b97f4a7c15; }    /* no two alike, and no counter */
+
+/* The writer sends a counter that runs all the time, so that its first value is not known. What lies between
+ * elements must not have changed. */
+uint64_t wrong_words_written(const std::vector<uint64_t>& memory, const Elements& elements)
 {
-    uint64_t wrong = 0;
-    for (size_t i = 0; i < memory.size(); i++)
-        wrong += memory[i] != memory[0] + i;
+    uint64_t wrong = 0, counted = 0;
+    for (size_t i = 0; i < memory.size(); i++) {
+        uint64_t place = i*8 % elements.stride;
+        wrong += memory[i] != (place < elements.element ? memory[0] + counted++ : filling(i));
+    }
     return wrong;
 }
 
@@ -43,21 +58,25 @@ uint64_t wrong_words_read(const std::vector<uint64_t>& memory, const std::vector
     return wrong;
 }
 
-nlohmann::json measure(const Profile& profile, const Options& options, Half half, uint32_t bytes)
+nlohmann::json measure(const Profile& profile, const Options& options, Half half, const Elements& elements)
 {
+    uint32_t bytes = elements.bytes;
     Simulation simulation(profile, options);
     auto& device = dynamic_cast<Litepcie&>(simulation.device(0));
     RootComplex& host = simulation.host(0);
-    std::vector<uint64_t> memory(bytes/8);
+    std::vector<uint64_t> memory(elements.extent()/8);
     for (size_t i = 0; i < memory.size(); i++)
-        memory[i] = i*0x9e3779b97f4a7c15;    /* no two words alike, and no counter */
-    simulation.memory(0).map_local(memory_base, {reinterpret_cast<uint8_t*>(memory.data()), bytes});
+        memory[i] = filling(i);
+    simulation.memory(0).map_local(memory_base, {reinterpret_cast<uint8_t*>(memory.data()), elements.extent()});
+    std::vector<Descriptor> descriptors;
+    for (uint32_t i = 0; i < elements.count(); i++)
+        descriptors.push_back({memory_base + i*elements.stride, elements.element});
     const uint8_t memory_and_master = 6;
     host.config.write(4, {&memory_and_master, 1});
 
     Time until = from_ns(slice_ns);
     simulation.run_until(until);    /* LitePCIe fills its queue of tags after reset */
-    start_dma(half, {{memory_base, bytes}}, false, [&](uint32_t offset, uint32_t value) {
+    start_dma(half, descriptors, false, [&](uint32_t offset, uint32_t value) {
         uint8_t data[4];
         std::memcpy(data, &value, 4);
         host.write_bar(offset, data);
@@ -73,7 +92,7 @@ nlohmann::json measure(const Profile& profile, const Options& options, Half half
     const HostStatistics& done = host.statistics();
     out["finished"] = finished();
     if (half == Half::writer && done.writes > 1) {
-        out["words_wrong"] = wrong_words_written(memory);
+        out["words_wrong"] = wrong_words_written(memory, elements);
         out["bytes_per_second"] =
             double(done.write_bytes)*double(done.writes - 1)/double(done.writes)/double(done.last_write - done.first_write)*1e12;
     } else if (half == Half::reader && finished()) {
@@ -89,10 +108,10 @@ nlohmann::json measure(const Profile& profile, const Options& options, Half half
 int run(int argc, char** argv)
 {
     if (argc < 4 || (strcmp(argv[2], "write") && strcmp(argv[2], "read")))
-        throw UsageError("usage: litepcie-rate PROFILE write|read BYTES [seed=S] [trace=FILE] [table.key=value]...");
+        throw UsageError("usage: litepcie-rate PROFILE write|read BYTES [element=E stride=D] [seed=S] [trace=FILE] "
+                         "[table.key=value]...");
     uint32_t bytes = uint32_t(strtoul(argv[3], nullptr, 0));
-    if (bytes < 4096 || bytes > most_bytes || bytes % 4096)
-        throw UsageError("BYTES is a multiple of 4096, 4 MiB at most");
+    Elements elements = {bytes, bytes, bytes};
     Options options;
     options.device  = default_device;
     options.cards   = 1;
@@ -102,14 +121,23 @@ int run(int argc, char** argv)
         std::string text = argv[i];
         if (text.starts_with("seed="))
             options.seed = strtoull(argv[i] + 5, nullptr, 0);
+        else if (text.starts_with("element="))
+            elements.element = uint32_t(strtoul(argv[i] + 8, nullptr, 0));
+        else if (text.starts_with("stride="))
+            elements.stride = uint32_t(strtoul(argv[i] + 7, nullptr, 0));
         else if (text.starts_with("trace="))
             options.tlp_trace = text.substr(6);
         else
             options.overrides.push_back(text);
     }
     Half half = strcmp(argv[2], "write") ? Half::reader : Half::writer;
+    if (!elements.element || elements.element % 8 || bytes % elements.element || elements.stride < elements.element ||
+        elements.stride % 8 || elements.count() > table_depth || elements.extent() > most_bytes)
+        throw UsageError("BYTES is a multiple of the element, element and stride of 8; 256 elements and 4 MiB at most");
+    if (half == Half::reader && elements.count() > 1)
+        throw UsageError("elements are for 'write'");
     Profile profile = read_profile(argv[1], options.overrides);
-    printf("%s\n", measure(profile, options, half, bytes).dump().c_str());
+    printf("%s\n", measure(profile, options, half, elements).dump().c_str());
     return 0;
 }
 

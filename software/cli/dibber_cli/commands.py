@@ -3,6 +3,7 @@
 
 """What each command does: parsed arguments in, exit code out."""
 
+import importlib
 import json
 import sys
 
@@ -126,23 +127,32 @@ def sim_speed(arguments):
 
 # Benchmarks ---------------------------------------------------------------------------------------
 
-def bench_stride(arguments):
-    from dibber_cli.bench import report, shapes, stride
+def bench(arguments):
+    """Run the benchmark that `arguments.test` names."""
+    from dibber_cli.bench import report, session
 
+    test     = importlib.import_module(f"dibber_cli.bench.{arguments.test}")
     chosen   = profile.load(arguments.profile)
-    points   = shapes.points()
+    points   = test.points()
     progress = output.Progress(len(points), shown=not arguments.json)
-    command  = f"dibber bench stride --profile {arguments.profile} --seed {arguments.seed}"
+    command  = f"dibber bench {arguments.test} --profile {arguments.profile} --seed {arguments.seed}"
     try:
-        result = stride.run(chosen, arguments.seed, command, progress, points)
+        result = session.run(test, chosen, arguments.seed, command, points, progress)
     finally:
         progress.clear()
-    files = report.write(result, Path(arguments.out))
+    files = report.write(result, test.panels(result), Path(arguments.out))
     if arguments.json:
         print_json(result)
     else:
-        report.show(result)
+        report.show(result, test.tables(result))
         print("written: " + ", ".join(str(f) for f in files))
     if result["bytes_wrong"]:
         raise CommandError(f"{result['bytes_wrong']} bytes are wrong")
+    return 0
+
+
+def calibrate(arguments):
+    from dibber_cli.bench import calibrate as calibration
+
+    calibration.show(profile.load(arguments.profile))
     return 0

@@ -12,6 +12,7 @@ import sys
 from libdibber import DibberError
 
 from dibber_cli import commands, profile
+from dibber_cli.bench import TESTS
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.link.commands import add_to as add_link
 
@@ -55,9 +56,14 @@ def parser():
 
     bench = sub.add_parser("bench", help="Measure, with the bound beside each value.")
     bench = bench.add_subparsers(metavar="TEST", required=True)
-    p = command(bench, "stride", commands.bench_stride, "Strided puts of 8-byte elements between two simulated cards.")
-    add_profile(p)
-    p.add_argument("--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)")
+    for name, text in TESTS.items():
+        p = command(bench, name, commands.bench, text)
+        p.set_defaults(test=name)
+        add_profile(p)
+        p.add_argument("--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)")
+    p = bench.add_parser("calibrate", help="Measure this machine's strided copies, beside a profile's constants.")
+    p.set_defaults(function=commands.calibrate)
+    p.add_argument("--profile", default="gen2x4", metavar="P", help="to compare with (default gen2x4)")
     return top
 
 

@@ -12,7 +12,7 @@ from dibber_cli.errors import ProfileError
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """The values of a profile that the bound depends on; the simulator reads, and checks, the rest.
+    """The values of a profile that the benchmarks need; the simulator reads, and checks, the rest.
 
     Attributes
     ----------
@@ -25,6 +25,7 @@ class Profile:
     completion_split    : "boundary", "maximum" or "random"
     line                : bytes of a line of host memory
     link_rate           : on the wire, 10 bits a symbol; bits a second
+    copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : of the CPU that copies (bench/cpu.py)
     """
     name             : str
     path             : str
@@ -40,6 +41,10 @@ class Profile:
     completion_split : str
     line             : int
     link_rate        : float
+    copy_element_ns  : float
+    copy_line_ns     : float
+    copy_far_load_ns : float
+    copy_far_store_ns : float
 
     @property
     def pcie_bytes(self):
@@ -68,7 +73,7 @@ def load(name):
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ProfileError(f"profile {path}: {error}")
     try:
-        card, pcie, memory, link = raw["card"], raw["pcie"], raw["memory"], raw["link"]
+        card, pcie, memory, link, benchmark = (raw[table] for table in ("card", "pcie", "memory", "link", "benchmark"))
         return Profile(
             name             = raw["name"],
             path             = str(path),
@@ -83,7 +88,11 @@ def load(name):
             read_completion_boundary = pcie["read_completion_boundary"],
             completion_split = pcie["completion_split"],
             line             = memory["line_bytes"],
-            link_rate        = link["rate_gbps"]*1e9)
+            link_rate        = link["rate_gbps"]*1e9,
+            copy_element_ns  = benchmark["copy_element_ns"],
+            copy_line_ns     = benchmark["copy_line_ns"],
+            copy_far_load_ns = benchmark["copy_far_load_ns"],
+            copy_far_store_ns = benchmark["copy_far_store_ns"])
     except KeyError as error:
         raise ProfileError(f"profile {path}: key {error} is missing", "compare it with hw/sim/profiles/gen2x4.toml")
     except TypeError as error:

@@ -6,7 +6,6 @@
 import json
 import pathlib
 import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -18,15 +17,6 @@ ROOT      = pathlib.Path(__file__).resolve().parents[3]
 PROFILE   = "gen2x1"     # 64 bits, the width at which LitePCIe's DMA is exact
 BYTES     = 256*1024
 TOLERANCE = 0.05
-
-
-@pytest.fixture(scope="session")
-def litepcie_rate():
-    """The program; built if it is not up to date."""
-    script = ROOT/"hw"/"sim"/"reference"/"build_reference.py"
-    done = subprocess.run([sys.executable, script, "litepcie-rate"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout.split()[-1]
 
 
 def measure(program, seed, direction, trace=None, **pcie):

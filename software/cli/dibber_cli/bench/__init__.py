@@ -2,3 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 """Benchmarks: what is measured, and the bound beside it. docs/benchmarks.md says how."""
+
+# Each is a module of this name: points(), evaluate(), tables(), panels().
+TESTS = {
+    "stride" : "8-byte elements at strides, beside packing, descriptors, LitePCIe and a local copy.",
+    "block"  : "Contiguous transfers of 4 B to 1 MiB, streamed and one at a time, with N½.",
+    "element": "Elements of 1 to 256 bytes at twice and eight times their size, direct and packed.",
+    "bidir"  : "Both cards send at once, beside one way alone.",
+    "matrix" : "A column, the faces of a halo, a transpose; direct and packed.",
+}

@@ -6,8 +6,12 @@
     bound = min(link, PCIe up, PCIe down, engine)
 
 It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes a packet of 4096 and the
-engine at one small TLP in 2 cycles (128 bits) or 3 (64 bits), so that no term becomes better or worse with our design.
+engine at one beat of the PCIe stream a cycle, so that no term becomes better or worse with our design. A TLP has beats of its
+own: with 8 bytes of payload it takes 2 cycles at 128 bits and 3 at 64, with 4 bytes one less.
 """
+
+import dataclasses
+import math
 
 from dataclasses import dataclass
 
@@ -16,23 +20,22 @@ PACKET_OVERHEAD = 48      # … and what the bound grants a packet for framing, 
 PAGE            = 4096    # no TLP crosses it: PCIe Base 3.0, 2.2.7
 COMPLETION_HEADER = 12    # PCIe Base 3.0, 2.2.9: always 3 DW
 DW              = 4
-SMALL_TLP_CYCLES = {64: 3, 128: 2}
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a transfer as the bound sees it: `count` blocks of `block` bytes, `stride` bytes apart.
+    """One side of a transfer as the bound sees it: blocks of `block` bytes.
 
-    address : of the first block; above 4 GiB TLP headers are 4 DW
+    levels  : ((count, stride in bytes), …), innermost first
+    address : of the first block, bytes; above 4 GiB headers of requests are 4 DW
     """
     block   : int
-    count   : int = 1
-    stride  : int = 0
+    levels  : tuple = ()
     address : int = 0
 
     @property
     def length(self):
-        return self.block*self.count
+        return self.block*math.prod(count for count, _ in self.levels)
 
     @property
     def header(self):
@@ -40,10 +43,18 @@ class Side:
         return 16 if self.address >= 1 << 32 else 12
 
     def pieces(self):
-        """Contiguous pieces as (address, length); blocks without a gap between them are one piece."""
-        if self.stride == self.block or self.count == 1:
-            return [(self.address, self.length)]
-        return [(self.address + i*self.stride, self.block) for i in range(self.count)]
+        """Contiguous pieces as (address, length); blocks that follow each other without a gap are one piece."""
+        blocks = [self.address]
+        for count, stride in self.levels:
+            blocks = [address + i*stride for i in range(count) for address in blocks]
+        pieces = [(blocks[0], self.block)]
+        for address in blocks[1:]:
+            begin, length = pieces[-1]
+            if address == begin + length:
+                pieces[-1] = (begin, length + self.block)
+            else:
+                pieces.append((address, self.block))
+        return pieces
 
 
 @dataclass(frozen=True)
@@ -81,9 +92,9 @@ def _split(address, length, limit, boundary=PAGE):
         begin += step
 
 
-def _cycles(profile, payload_bytes):
-    """Of a TLP with a 3-DW header in the engine: a beat a cycle, but never less than a small TLP's."""
-    return max(SMALL_TLP_CYCLES[profile.data_width], -(-(12 + payload_bytes)*8//profile.data_width))
+def _beats(profile, header, payload=0):
+    """Cycles of a TLP on the PCIe stream; bytes."""
+    return -(-(header + payload)*8//profile.data_width)
 
 
 def write_cost(profile, side):
@@ -92,7 +103,7 @@ def write_cost(profile, side):
     for address, length in side.pieces():
         for payload in _split(address, length, profile.max_payload):
             up     += side.header + payload + profile.framing
-            cycles += _cycles(profile, payload)
+            cycles += _beats(profile, side.header, payload)
     return Cost(up=up, up_cycles=cycles)
 
 
@@ -102,37 +113,62 @@ def _read_pieces(profile, header, pieces):
         at = address//DW*DW
         for request in _split(address, length, profile.max_read_request):
             up        += header + profile.framing
-            up_cycles += SMALL_TLP_CYCLES[profile.data_width]
+            up_cycles += _beats(profile, header)
             # "random" splits in expectation no better than "maximum": the bound takes that.
             boundary = profile.read_completion_boundary if profile.completion_split == "boundary" else PAGE
             for payload in _split(at, request, profile.max_payload, boundary):
                 down        += COMPLETION_HEADER + payload + profile.framing
-                down_cycles += _cycles(profile, payload)
+                down_cycles += _beats(profile, COMPLETION_HEADER, payload)
             at += request
     return Cost(up, down, up_cycles, down_cycles)
 
 
-def _covering(profile, side):
-    """The lines that the pieces touch, each once, as pieces; lines that follow each other are one."""
-    lines = sorted({line for address, length in side.pieces()
-                    for line in range(address//profile.line, -(-(address + length)//profile.line))})
-    pieces = []
-    for line in lines:
-        if pieces and pieces[-1][0] + pieces[-1][1] == line*profile.line:
-            pieces[-1] = (pieces[-1][0], pieces[-1][1] + profile.line)
+def _ascending(side):
+    """The pieces by address, what overlaps or touches being one: whoever reads may choose the order."""
+    runs = []
+    for address, length in sorted(side.pieces()):
+        if runs and address <= runs[-1][1]:
+            runs[-1][1] = max(runs[-1][1], address + length)
         else:
-            pieces.append((line*profile.line, profile.line))
-    return pieces
+            runs.append([address, address + length])
+    return runs
+
+
+def _joined(profile, runs, within, across):
+    """Runs as pieces: several in one request over gaps of up to `within` bytes where completions are not cut, and of
+    `across` bytes where they are."""
+    unit, pieces = profile.read_completion_boundary, []
+    for begin, end in runs:
+        last = pieces[-1] if pieces else None
+        gap  = last and (within if (last[1] - 1)//unit == begin//unit else across)
+        if last and begin - last[1] <= gap and end - last[0] <= profile.max_read_request:
+            last[1] = end
+        else:
+            pieces.append([begin, end])
+    return [(begin, end - begin) for begin, end in pieces]
 
 
 def read_costs(profile, side):
-    """Fetch: one request a piece, or covering whole lines."""
-    return (_read_pieces(profile, side.header, side.pieces()),
-            _read_pieces(profile, side.header, _covering(profile, side)))
+    """Fetch: a request for each piece, or for several with the gaps between them; one Cost for each way to choose."""
+    runs = _ascending(side)
+    gaps = sorted({following[0] - before[1] for before, following in zip(runs, runs[1:])})
+    ways = [(within, across) for within in (0, *gaps) for across in (0, *gaps) if across <= within]
+    return [_read_pieces(profile, side.header, _joined(profile, runs, *way)) for way in ways]
 
 
 def _rate(length, units, units_per_second):
     return length*units_per_second/units if units else float("inf")
+
+
+def _mixtures(profile, one, other, writes):
+    """The cost of reading in the way `one`, and of reading a part in the way `other` so that upstream, which also has to
+    take `writes` bytes, is as busy as downstream, or as the engine that takes what comes down."""
+    yield one
+    for down, rate in (("down", profile.pcie_bytes), ("down_cycles", profile.clock_hz)):
+        before, after = ((way.up + writes)/profile.pcie_bytes - getattr(way, down)/rate for way in (one, other))
+        if before > 0 > after:
+            share = before/(before - after)
+            yield Cost(*(a + share*(b - a) for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other))))
 
 
 def bound(profile, source, target, both_ways=False):
@@ -141,15 +177,25 @@ def bound(profile, source, target, both_ways=False):
     length = source.length
     write  = write_cost(profile, target)
     link   = profile.link_bytes*PACKET_PAYLOAD/(PACKET_PAYLOAD + PACKET_OVERHEAD)
-    best   = None
-    for read in read_costs(profile, source):
+
+    def limits(read):
         # One way, the reading and the writing host are two; both ways, requests and writes share one upstream.
         up = read.up + write.up if both_ways else max(read.up, write.up)
-        candidate = Bound(
+        return Bound(
             link      = link,
             pcie_up   = _rate(length, up, profile.pcie_bytes),
             pcie_down = _rate(length, read.down, profile.pcie_bytes),
             engine    = _rate(length, max(write.up_cycles, read.up_cycles, read.down_cycles), profile.clock_hz))
-        if best is None or candidate.value > best.value:
-            best = candidate
-    return best
+
+    ways = read_costs(profile, source)
+    if both_ways:
+        ways = [mixture for one in ways for other in ways for mixture in _mixtures(profile, one, other, write.up)]
+    return max((limits(read) for read in ways), key=lambda b: b.value)
+
+
+def bound_of_writes(profile, target):
+    """The bound of a card that only writes: no cable, no source to read."""
+    cost = write_cost(profile, target)
+    free = float("inf")
+    return Bound(link=free, pcie_up=_rate(target.length, cost.up, profile.pcie_bytes), pcie_down=free,
+                 engine=_rate(target.length, cost.up_cycles, profile.clock_hz))

@@ -9,37 +9,72 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from dibber_cli.bench.views import of_series
+
 # Contiguous transfer between two PCs over Myrinet: Kurmann and Stricker, EMMSEC 1998.
 MYRINET_1998 = 126
-STYLES = {"put-dst-strided": ("o", "#1b6ca8"), "put-src-strided": ("s", "#c8553d"), "put-both-strided": ("^", "#588157")}
+MARKERS = "os^DvPX<>p"
+COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b4ea3", "#b8860b", "#2a9d8f", "#8d5524", "#5c677d", "#d81b60", "#264653")
+TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine"}    # of the bound
+BEYOND  = 2    # a series that lies above so many times the highest bound is named, not drawn
 
 
-def draw(report, paths):
-    """Draw the points of `report` over their x, with each series' bound dashed. The same report gives the same file."""
-    # A fixed salt and no date: else no two SVG files would be alike.
-    with plt.rc_context({"svg.hashsalt": "dibber", "font.size": 10}):
-        figure, axes = plt.subplots(figsize=(8, 4.8), constrained_layout=True)
-        places = list(dict.fromkeys(p["x"] for p in report["points"]))
-        bounds = set()
-        for name in dict.fromkeys(p["series"] for p in report["points"]):
-            points = [p for p in report["points"] if p["series"] == name]
-            marker, colour = STYLES[name]
-            x = [places.index(p["x"]) for p in points]
-            axes.plot(x, [p["value"] for p in points], marker=marker, color=colour, label=name)
-            limit = tuple(p["bound"] for p in points)
-            if limit not in bounds:
-                axes.plot(x, limit, linestyle="--", color=colour if bounds else "black", linewidth=1,
-                          label=f"bound of {name}" if bounds else "bound")
-            bounds.add(limit)
+def _in_words(points):
+    low, high = (f(p["value"] for p in points) for f in (min, max))
+    return f"{low:.0f} … {high:.0f} MB/s, off the scale"
+
+
+def _bound_in_words(name, points, first):
+    terms = dict.fromkeys(TERMS[p["bound_by"]] for p in points)
+    return f"bound{'' if first else f' of {name}'}: {', '.join(terms)}"
+
+
+def _series(axes, report, panel, places, ceiling):
+    """Draw each series, and each different bound dashed; one of a single point is in the table only."""
+    bounds = set()
+    for name, marker, colour in zip(panel.series, MARKERS*2, COLOURS*2):
+        points = of_series(report, name)
+        done   = [p for p in points if p["value"] is not None]
+        if done and min(p["value"] for p in done) > BEYOND*ceiling:
+            axes.plot([], [], marker=marker, color=colour, label=f"{name}: {_in_words(done)}")
+            continue
+        axes.plot([places.index(p["x"]) for p in done], [p["value"] for p in done], marker=marker, color=colour,
+                  markersize=5, linestyle="none" if isinstance(places[0], str) else "-", label=name)
+        missing = [places.index(p["x"]) for p in points if p["value"] is None]
+        if missing:
+            axes.plot(missing, [0]*len(missing), marker="x", color=colour, linestyle="none", clip_on=False,
+                      label=f"{name}: not possible")
+        limit = tuple((places.index(p["x"]), p["bound"]) for p in done if p["bound"])
+        if len(limit) > 1 and not any(set(limit) <= drawn for drawn in bounds):
+            axes.plot(*zip(*limit), linestyle="--", color=colour if bounds else "black", linewidth=1,
+                      label=_bound_in_words(name, done, not bounds))
+            bounds.add(frozenset(limit))
+
+
+def _panel(axes, report, panel):
+    points  = [p for name in panel.series for p in of_series(report, name)]
+    places  = list(dict.fromkeys(p["x"] for p in points))
+    ceiling = max(max(p["bound"], p["value"]) for p in points if p["bound"])
+    _series(axes, report, panel, places, ceiling)
+    if panel.history:
         axes.plot([0], [MYRINET_1998], marker="*", markersize=11, linestyle="none", color="#7a7a7a",
                   label="Myrinet 1998, contiguous (126 MB/s)")
-        axes.set_xticks(range(len(places)), places)
-        axes.set_ylim(0, 1.1*max(max(p["bound"], p["value"]) for p in report["points"]))
-        axes.set_xlabel(f"stride ({report['points'][0]['x_unit']} of 8 bytes; 1 is contiguous)")
-        axes.set_ylabel("payload (MB/s, simulated time)")
-        axes.set_title(f"Dibber, {report['test']}: 64 KiB a transfer, profile {report['profile']}")
-        axes.grid(axis="y", linewidth=0.4)
-        axes.legend(loc="lower right", fontsize=9)
+    axes.set_xticks(range(len(places)), places, rotation=45 if len(places) > 14 or isinstance(places[0], str) else 0)
+    axes.set_ylim(0, 1.1*ceiling)
+    axes.set_xlabel(panel.label)
+    axes.set_ylabel("payload (MB/s, simulated time)")
+    axes.set_title(f"Dibber, {report['test']}: {panel.title}", fontsize=10)
+    axes.grid(axis="y", linewidth=0.4)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+
+
+def draw(report, panels, paths):
+    """Draw `panels` one above the other. The same report gives the same file."""
+    # A fixed salt and no date: else no two SVG files would be alike.
+    with plt.rc_context({"svg.hashsalt": "dibber", "font.size": 9}):
+        figure, axes = plt.subplots(len(panels), figsize=(11, 4.6*len(panels)), constrained_layout=True, squeeze=False)
+        for one, panel in zip(axes[:, 0], panels):
+            _panel(one, report, panel)
         for path in paths:
             figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
         plt.close(figure)

@@ -7,7 +7,7 @@ import json
 import subprocess
 
 from dibber_cli import paths
-from dibber_cli.bench import shapes, stride
+from dibber_cli.bench import session, stride
 from dibber_cli.errors import CommandError
 
 STRIDES   = (2, 8, 32)
@@ -16,8 +16,8 @@ REFERENCE = "reference-speed"    # below build/sim: the bare model, run for some
 
 def of_stride(profile, seed):
     """Cycles a second and card during the stride benchmark with both sides strided."""
-    points = shapes.points(("put-both-strided",), STRIDES)
-    _, _, stats = stride.measure(profile, seed, points)
+    points = stride.points(("put-both-strided",), STRIDES)
+    _, _, stats = session.measure(profile, seed, points)
     return json.loads(stats)["cycles_per_second_per_card"]
 
 

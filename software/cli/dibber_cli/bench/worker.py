@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The two programs of the stride benchmark: one process and one card each.
+"""The two programs of a benchmark: one process and one card each.
 
 Each is driven over a pipe by the process that started both. While a worker waits for that pipe it is outside the simulator's
 clock; both leave and both come back for each point, so that simulated time stands in between.
@@ -13,74 +13,117 @@ import libdibber
 import numpy as np
 
 from dibber.interface.description import RIGHT, STATUS
-from dibber_cli.bench import shapes
+from dibber_cli.bench.point import FILL
 from libdibber import DibberError
 
-TIMEOUT_NS = 100_000_000    # of simulated time, for one point
+TIMEOUT_NS = 100_000_000    # of simulated time, for one wait
+
+
+# Operations ---------------------------------------------------------------------------------------
+
+def put(sender, source, target, **how):
+    """One transfer from the Walk `source` to the Walk `target`, by the call that a program would take for it."""
+    if source.levels or target.levels:
+        sender.put_strided(source, target, **how)
+    else:
+        sender.put(source.key, source.offset, target.key, target.offset, source.length, **how)
+
+
+OPERATIONS = {"put": put}
+
+
+# Workers ------------------------------------------------------------------------------------------
+
+class Failed(Exception):
+    """A point did not end as it must."""
 
 
 class Worker:
-    """What both have: a card with its control program, an endpoint, memory for the largest point."""
-
-    side = None
+    """A card with its control program, an endpoint, and memory for the largest point on either side."""
 
     def __init__(self, uri, node, firmware, seed, points):
-        self.seed     = seed
-        self.card     = libdibber.Card(uri)
+        self.node, self.seed = node, seed
+        self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(firmware)
         self.endpoint = self.card.endpoint(1)
-        self.memory   = libdibber.alloc(max(p.extent(self.side) for p in points))
-        self.region   = self.endpoint.register(self.memory, RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE)
+        self.source = self._region(max((p.extent(p.source) for p in points if node in p.senders), default=1))
+        self.target = self._region(max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
+
+    def _region(self, length):
+        return self.endpoint.register(libdibber.alloc(length), RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE)
 
     def close(self):
-        self.region.close()
+        self.source.close()
+        self.target.close()
         self.endpoint.close()
         self.card.close()
 
-
-class Sender(Worker):
-    side = 0
-
     def prepare(self, point):
-        self.memory[:point.extent(0)] = point.source(self.seed)
+        """Before time goes on: fill memory, pack."""
+        if self.node in point.senders:
+            memory = self.source.memory[:point.extent(point.source)]
+            memory[:] = point.source_memory(self.seed, self.node)
+            point.pack(memory)
+        if 1 - self.node in point.senders:
+            self.target.memory[:point.extent(point.target)] = FILL
+            self.wanted = point.expected(self.seed, 1 - self.node)
 
-    def run(self, point, key):
-        """Have all transfers under way at once; the last carries the notice. Returns times and a status."""
-        begin = self.endpoint.clock()
-        for n in range(shapes.TRANSFERS):
-            last = n == shapes.TRANSFERS - 1
-            self.endpoint.put_strided(point.walk(0, self.region.key, n), point.walk(1, key, n), node=1,
-                                      tag=n, notice=point.number if last else None, endpoint=1)
-        status, left = STATUS.OK, shapes.TRANSFERS
-        while left:
+    def _issue(self, point, n, key):
+        source, source_base = point.moved(point.source)
+        target, target_base = point.moved(point.target)
+        last = n == point.transfers - 1
+        OPERATIONS[point.operation](
+            self.endpoint, source.walk(self.source.key, source_base, n), target.walk(key, target_base, n),
+            node=1 - self.node, tag=n, notice=point.number if last else None, endpoint=1)
+
+    def _completed(self):
+        """How many transfers have completed."""
+        entries = self.endpoint.poll()
+        for entry in entries:
+            if entry.status != STATUS.OK:
+                raise Failed(f"a transfer ended with {STATUS.name_of(entry.status)}")
+        return len(entries)
+
+    def _noticed(self, point):
+        """Whether the other side's last transfer has come."""
+        events = self.endpoint.poll_events()
+        for event in events:
+            if event.notice != point.number:
+                raise Failed(f"notice {event.notice} came instead of {point.number}")
+        return bool(events)
+
+    def _transfer(self, point, key):
+        """Send, with `outstanding` commands under way, and wait for what comes. Times from the first call to the
+        poll that took the last completion."""
+        begin = end = self.endpoint.clock()
+        issued, left = 0, point.transfers if self.node in point.senders else 0
+        awaited = 1 - self.node in point.senders
+        while left or awaited:
+            while left and issued < point.transfers and issued - (point.transfers - left) < point.outstanding:
+                self._issue(point, issued, key)
+                issued += 1
             if not self.endpoint.wait(TIMEOUT_NS):
-                return {"failed": f"{left} of {shapes.TRANSFERS} transfers did not complete"}
-            for done in self.endpoint.poll():
-                left  -= 1
-                status = status or done.status
-        end = self.endpoint.clock()
-        if status:
-            return {"failed": f"a transfer ended with {STATUS.name_of(status)}"}
+                raise Failed(f"{left} of {point.transfers} transfers did not complete" if left else "no notice came")
+            if left:
+                left -= self._completed()
+                if not left:
+                    end = self.endpoint.clock()
+            if awaited:
+                awaited = not self._noticed(point)
         return {"elapsed_ps": end.now_ps - begin.now_ps, "cpu_ps": end.cpu_ps - begin.cpu_ps, "free": end.free}
 
-
-class Receiver(Worker):
-    side = 1
-
-    def prepare(self, point):
-        self.memory[:point.extent(1)] = shapes.FILL
-        self.wanted = point.expected(self.seed)
-
-    def run(self, point, _key):
-        """Wait for the notice, then compare every byte."""
-        if not self.endpoint.wait(TIMEOUT_NS):
-            return {"failed": "no notice came"}
-        [event] = self.endpoint.poll_events()
-        if event.notice != point.number:
-            return {"failed": f"notice {event.notice} came instead of {point.number}"}
-        wrong = int(np.count_nonzero(self.memory[:point.extent(1)] != self.wanted))
-        return {"bytes_wrong": wrong, "guards": point.extent(1) - point.length}
+    def run(self, point, key):
+        """Transfer, unpack, compare every byte: what came of it, as a dictionary."""
+        try:
+            result = self._transfer(point, key)
+        except Failed as failed:
+            return {"failed": str(failed)}
+        if 1 - self.node in point.senders:
+            memory = self.target.memory[:point.extent(point.target)]
+            point.unpack(memory)
+            result.update(bytes_wrong=int(np.count_nonzero(memory != self.wanted)), guards=point.guards)
+        return result
 
 
 def _next_order(pipe, worker):
@@ -91,13 +134,13 @@ def _next_order(pipe, worker):
     return order
 
 
-def main(kind, pipe, uri, node, firmware, seed, points):
+def main(pipe, uri, node, firmware, seed, points):
     """A worker's process: open, then do each point that comes over the pipe, until None comes."""
     try:
-        worker = kind(uri, node, firmware, seed, points)
+        worker = Worker(uri, node, firmware, seed, points)
         info   = worker.card.info()
         with worker.endpoint.outside_clock():
-            pipe.send({"key": worker.region.key, "build": info["build"], "identity": info["mcp_identity"],
+            pipe.send({"key": worker.target.key, "build": info["build"], "identity": info["mcp_identity"],
                        "interface": info["interface_version"], "hash": info["interface_hash"]})
             order = _next_order(pipe, worker)
         while order:

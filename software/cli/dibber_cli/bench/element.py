@@ -1,0 +1,89 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`element`: elements of 1 to 256 bytes at twice and eight times their size, direct and packed, and where they cross."""
+
+from dibber_cli.bench import litepcie, session
+from dibber_cli.bench.figures import crossover
+from dibber_cli.bench.pattern import Pattern
+from dibber_cli.bench.point import Point, numbered
+from dibber_cli.bench.views import Panel, Table
+
+NAME = "element"
+
+SIZES     = (1, 2, 3, 4, 7, 8, 16, 24, 32, 64, 100, 128, 256)    # bytes
+TIMES     = (2, 8)                                               # stride, in elements
+LENGTH    = 64*1024                                              # bytes of a transfer, in at most …
+MOST      = 8192                                                 # … so many elements
+TRANSFERS = 2                                                    # under way at once
+
+# Which side is strided.
+SIDES = {"dst": (False, True), "src": (True, False), "both": (True, True)}
+
+
+def name(way, side, times):
+    """Of a series: way is "direct" or "packed"."""
+    return f"{way}-{side}-strided-x{times}"
+
+
+def peer(times):
+    return f"litepcie-descriptors-x{times}"
+
+
+def alignment(size, strided):
+    """Where memory begins, in bytes after a line: odd for odd sizes, and different on both sides."""
+    if size % 2 == 0:
+        return 0
+    return 3 if strided else 1
+
+
+def side(size, times, strided):
+    count = min(MOST, LENGTH//size)
+    return Pattern.strided(size, count, size*times if strided else size, TRANSFERS, alignment(size, strided))
+
+
+def points(sizes=SIZES, times=TIMES, sides=tuple(SIDES)):
+    return numbered(Point(name(way, s, t), size, *(side(size, t, strided) for strided in SIDES[s]), TRANSFERS,
+                          packed=way == "packed")
+                    for t in times for s in sides for way in ("direct", "packed") for size in sizes)
+
+
+def _found(x):
+    if x is None:
+        return "packing is faster to the end"
+    return f"direct is faster from {x:.1f} bytes" if x else "direct is faster from the start"
+
+
+def evaluate(profile, seed, results):
+    measured = [session.evaluate(profile, result, "bytes") for result in results]
+
+    def curve(series):
+        return [(p["x"], p["value"]) for p in measured if p["series"] == series]
+
+    sizes     = dict.fromkeys(p["x"] for p in measured)
+    times     = [t for t in TIMES if any(p["series"].endswith(f"-x{t}") for p in measured)]
+    peers     = [litepcie.descriptors(profile, seed, size, size*t, size, "bytes", peer(t)) for t in times for size in sizes]
+    direct    = [s for s in dict.fromkeys(p["series"] for p in measured) if s.startswith("direct")]
+    crossings = {s: crossover(curve(s), curve(s.replace("direct", "packed"))) for s in direct}
+    return {"points": measured + peers,
+            "crossover_bytes": {s: x and round(x, 1) for s, x in crossings.items()},
+            "findings": [f"{s}: {_found(x)}" for s, x in crossings.items()],
+            "notes": [f"{LENGTH >> 10} KiB a transfer, {MOST} elements at most; {TRANSFERS} transfers under way",
+                      "odd sizes begin 1 byte after a dword where contiguous, 3 bytes where strided",
+                      "packing and unpacking: computed from the profile's table [benchmark], not overlapped", *litepcie.NOTES]}
+
+
+def _grouped(report):
+    """Series of the report for each stride."""
+    present = dict.fromkeys(p["series"] for p in report["points"])
+    return {t: [s for s in present if s.endswith(f"-x{t}")] for t in TIMES}
+
+
+def tables(report):
+    return [Table("bytes", [s for s in series if s.startswith("direct") == direct], brief=not direct)
+            for series in _grouped(report).values() for direct in (True, False) if series]
+
+
+def panels(report):
+    return [Panel(f"stride {t} elements, profile {report['profile']}", series, "bytes an element")
+            for t, series in _grouped(report).items() if series]

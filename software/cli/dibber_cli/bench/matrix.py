@@ -1,0 +1,73 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose; direct and packed."""
+
+from dibber_cli.bench import session
+from dibber_cli.bench.pattern import Pattern
+from dibber_cli.bench.point import Point, numbered
+from dibber_cli.bench.views import Panel, Table
+
+NAME = "matrix"
+
+DOUBLE      = 8                # bytes
+TRANSFERS   = 4                # under way at once: neighbouring columns, the same face of two grids, two blocks
+COLUMN      = (8192, 128)      # rows, columns of doubles
+GRID, HALO  = 96, 1            # points a side, and of the halo around them
+TRANSPOSE   = 128              # rows and columns of the block that changes hands, of a matrix twice as wide
+WAYS        = ("direct", "packed")
+
+
+def column(rows=COLUMN[0], columns=COLUMN[1]):
+    """A column of a row-major matrix, to the same column of the other node's."""
+    side = Pattern(DOUBLE, ((rows, columns*DOUBLE),), DOUBLE, TRANSFERS)
+    return side, side
+
+
+def face(axis, grid=GRID):
+    """A face of a 3-D grid to the halo of the neighbour; axis 0 varies fastest in memory."""
+    side   = grid + 2*HALO
+    pitch  = [DOUBLE, DOUBLE*side, DOUBLE*side*side]
+    others = [a for a in range(3) if a != axis]
+
+    def layer(index):
+        first = index*pitch[axis] + sum(HALO*pitch[a] for a in others)
+        if axis == 0:
+            return Pattern(DOUBLE, tuple((grid, pitch[a]) for a in others), DOUBLE*side**3, TRANSFERS, first)
+        return Pattern(DOUBLE*grid, ((grid, pitch[others[1]]),), DOUBLE*side**3, TRANSFERS, first)
+
+    return layer(grid), layer(0)    # the last layer of ours is what the neighbour has before its first
+
+
+def transpose(n=TRANSPOSE):
+    """A block of a matrix that two nodes hold by rows, to where its transpose lies on the other: rows become columns."""
+    pitch  = 2*n*DOUBLE
+    source = Pattern(n*DOUBLE, ((n, pitch),), n*pitch, TRANSFERS, n*DOUBLE)
+    target = Pattern(DOUBLE, ((n, pitch), (n, DOUBLE)), n*pitch, TRANSFERS)
+    return source, target
+
+
+def shapes():
+    """Name: (source, target)."""
+    return {"column": column(), "halo-x": face(0), "halo-y": face(1), "halo-z": face(2), "transpose": transpose()}
+
+
+def points(chosen=None):
+    return numbered(Point(way, name, source, target, TRANSFERS, packed=way == "packed")
+                    for way in WAYS for name, (source, target) in (chosen or shapes()).items())
+
+
+def evaluate(profile, seed, results):
+    return {"points": [session.evaluate(profile, result, "shape") for result in results],
+            "notes": [f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo of {HALO}; "
+                      f"transpose of {TRANSPOSE} × {TRANSPOSE}; {TRANSFERS} transfers under way",
+                      "indexed and fine-grained objects: absent, they need index lists",
+                      "packing and unpacking: computed from the profile's table [benchmark], not overlapped"]}
+
+
+def tables(report):
+    return [Table("shape", list(WAYS))]
+
+
+def panels(report):
+    return [Panel(f"doubles, profile {report['profile']}", list(WAYS), "shape")]

@@ -1,0 +1,152 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Points measured on a pair of simulated cards, and the report that they make."""
+
+import multiprocessing
+import multiprocessing.connection
+import time
+
+from dibber_cli import paths
+from dibber_cli.bench import cpu, worker
+from dibber_cli.bench.bound import bound
+from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.simulator import Pair
+
+# Where the library begins to hand out bus addresses; the bound needs to know only whether that is below 4 GiB.
+BUS_ADDRESS = 0x1000_0000
+
+
+class Workers:
+    """Both worker processes for the length of a `with` statement."""
+
+    def __init__(self, pair, seed, points):
+        context = multiprocessing.get_context("spawn")
+        self.pair, self.processes, self.pipes = pair, [], []
+        for node in range(2):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=worker.main, daemon=True, args=(
+                theirs, pair.uris[node], node, str(paths.FIRMWARE), seed, points))
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def __enter__(self):
+        return self
+
+    def receive(self):
+        """What both workers answer. Raises CommandError when one failed, SimulatorError when the simulator ended."""
+        answers, open_pipes = [None, None], list(self.pipes)
+        while open_pipes:
+            ready = multiprocessing.connection.wait([*open_pipes, *(p.sentinel for p in self.processes)], 1)
+            for n, pipe in enumerate(self.pipes):
+                if pipe in ready and pipe in open_pipes:
+                    open_pipes.remove(pipe)
+                    try:
+                        answers[n] = pipe.recv()
+                    except EOFError:
+                        answers[n] = {"failed": "its process ended"}
+                    if "failed" in answers[n]:
+                        self.pair.check()
+                        raise CommandError(f"card {n}: {answers[n]['failed']}", ADVICE.get(answers[n].get("name"), ""))
+            if not ready:
+                self.pair.check()
+        return answers
+
+    def order(self, point, keys):
+        """Have both do `point`; each gets the other's key."""
+        for pipe, key in zip(self.pipes, reversed(keys)):
+            pipe.send((point, key))
+
+    def finish(self):
+        for pipe in self.pipes:
+            pipe.send(None)
+        for process in self.processes:
+            process.join(30)
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+            process.join(10)
+        for pipe in self.pipes:
+            pipe.close()
+
+
+def measure(profile, seed, points, progress=None, options=()):
+    """Run `points` on a pair of simulated cards. Returns (results, versions, simulator's statistics file as text).
+
+    A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it sent,
+    bytes_wrong and guards (guard bytes compared) where it received.
+    """
+    if not paths.FIRMWARE.exists():
+        raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
+    results = []
+    with Pair(profile, seed=seed, options=options) as pair:
+        with Workers(pair, seed, points) as workers:
+            opened   = workers.receive()
+            keys     = [answer["key"] for answer in opened]
+            versions = {"gateware": f"{opened[0]['build']:08x}", "firmware": f"{opened[0]['identity']:08x}",
+                        "library": f"{opened[0]['interface'] >> 16}.{opened[0]['interface'] & 0xffff}-{opened[0]['hash']:08x}"}
+            for point in points:
+                if progress:
+                    progress.draw(f"{point.series}, {point.x}")
+                workers.order(point, keys)
+                answers = workers.receive()
+                if any(answer["free"] for answer in answers):
+                    raise CommandError("a client without the clock takes part: the figures would not repeat")
+                results.append({"point": point, "answers": answers})
+                if progress:
+                    progress.step(f"{point.series}, {point.x}")
+            workers.finish()
+        pair.stop()
+        stats = pair.stats.read_text() if pair.stats.exists() else "{}"
+    return results, versions, stats
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def bound_of(profile, point):
+    """The Bound of what the card does for a point."""
+    sides = [pattern.side(BUS_ADDRESS + base) for pattern, base in (point.moved(point.source), point.moved(point.target))]
+    return bound(profile, *sides, both_ways=len(point.senders) == 2)
+
+
+def copying_ps(profile, point):
+    """CPU time for packing and unpacking, which the card's time does not contain."""
+    return 1e3*sum(cpu.copy_ns(profile, *pair) for pattern, pair in (
+        (point.source, (point.source, point.source.packed())),
+        (point.target, (point.target.packed(), point.target))) if point.staged(pattern))
+
+
+def evaluate(profile, result, x_unit, sender=0):
+    """A point of the report: of the direction in which card `sender` sends."""
+    point, answer = result["point"], result["answers"][sender]
+    best    = bound_of(profile, point)
+    copying = copying_ps(profile, point)
+    elapsed = answer["elapsed_ps"] + copying
+    return {"series": point.series, "x": point.x, "x_unit": x_unit,
+            "value": round(point.payload/(elapsed*1e-12)/1e6, 1), "unit": "MB/s",
+            "bound": round(best.value/1e6, 1), "bound_by": best.name,
+            "cycles": round(elapsed*1e-12*profile.clock_hz),
+            "cpu_percent": round(100*(answer["cpu_ps"] + copying)/elapsed, 2)}
+
+
+def run(test, profile, seed, command, points=None, progress=None):
+    """A whole benchmark: the report's dictionary (docs/benchmarks.md).
+
+    test : module of the benchmark: NAME, points(), and evaluate(profile, seed, results) → the parts of the report that
+           are its own, "points" among them
+    """
+    begin  = time.monotonic()
+    points = test.points() if points is None else points
+    results, versions, _ = measure(profile, seed, points, progress)
+    answers = [answer for result in results for answer in result["answers"] if "bytes_wrong" in answer]
+    parts   = test.evaluate(profile, seed, results)
+    return {"test": test.NAME, "profile": profile.name, "seed": seed, "command": command, "versions": versions,
+            "time_base": "simulated",
+            "bytes_compared": sum(len(r["point"].senders)*r["point"].payload for r in results),
+            "guard_bytes_compared": sum(a["guards"] for a in answers),
+            "bytes_wrong": sum(a["bytes_wrong"] for a in answers),
+            "wall_seconds": round(time.monotonic() - begin, 1), **parts}

@@ -1,0 +1,37 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a benchmark shows of its report: tables for people and panels of its chart."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A row for each x, and for each series its value beside its bound and the CPU's share.
+
+    heading : of the column of x
+    series  : names, in order
+    brief   : leave the bound out
+    """
+    heading : str
+    series  : list
+    brief   : bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Series over their x.
+
+    title, label : of the panel, of its x axis
+    series       : names, in order
+    history      : mark what is known of Myrinet in 1998 at the first x
+    """
+    title   : str
+    series  : list
+    label   : str
+    history : bool = False
+
+
+def of_series(report, name):
+    return [point for point in report["points"] if point["series"] == name]

@@ -1,0 +1,147 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The points of every benchmark: the walks say what memory must hold, packing does not change it, shapes are right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dibber_cli.bench import bidir, block, element, matrix, stride
+from dibber_cli.bench.pattern import Pattern
+from dibber_cli.bench.point import FILL, GUARD, Point
+
+SMALL = Pattern.strided(3, 5, 7, transfers=2, offset=1)
+
+# One small point of each kind; the benchmarks' own are as large as they must be to be measured.
+POINTS = {
+    "contiguous"        : Point("s", 1, Pattern.contiguous(24, 3), Pattern.contiguous(24, 3), 1),
+    "target strided"    : Point("s", 1, Pattern.contiguous(15, 2), SMALL, 1),
+    "source strided"    : Point("s", 1, SMALL, Pattern.contiguous(15, 2, offset=3), 1),
+    "both strided"      : Point("s", 1, SMALL, Pattern.strided(5, 3, 9, transfers=2), 1),
+    "transpose"         : Point("s", 1, *matrix.transpose(4), 1),
+    "column"            : Point("s", 1, *matrix.column(6, 5), 1),
+    **{f"face {axis}"   : Point("s", 1, *matrix.face(axis, 4), 1) for axis in range(3)}}
+
+
+def walked(point, seed):
+    """What the target must hold, block by block from the walks."""
+    source = point.source_memory(seed, 0)
+    memory = bytearray([FILL])*point.extent(point.target)
+    for n in range(point.transfers):
+        walk    = point.source.walk(1, GUARD, n)
+        payload = b"".join(bytes(source[o:o + walk.block]) for o in walk.blocks())
+        target  = point.target.walk(1, GUARD, n)
+        for i, offset in enumerate(target.blocks()):
+            memory[offset:offset + target.block] = payload[i*target.block:(i + 1)*target.block]
+    return bytes(memory)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_what_is_expected_is_what_the_walks_say(name):
+    assert POINTS[name].expected(1, 0).tobytes() == walked(POINTS[name], 1)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_packing_moves_contiguous_bytes_and_leaves_the_same(name):
+    direct = POINTS[name]
+    point  = dataclasses.replace(direct, packed=True)
+    source, target = point.source_memory(1, 0), np.full(point.extent(point.target), FILL, dtype=np.uint8)
+    point.pack(source)
+    (sent, sent_base), (received, received_base) = point.moved(point.source), point.moved(point.target)
+    assert sent.is_contiguous and received.is_contiguous and sent.length == received.length
+    for n in range(point.transfers):    # what the card does
+        received.view(target[received_base:], n)[:] = sent.view(source[sent_base:], n)
+    point.unpack(target)
+    assert (target == point.expected(1, 0)).all()
+    plain = direct.extent(direct.target)
+    assert (target[GUARD:plain - GUARD] == point.expected(1, 0)[GUARD:plain - GUARD]).all()
+
+
+def test_guards_are_all_bytes_but_the_payload():
+    point = POINTS["target strided"]
+    assert point.guards == 2*GUARD + point.target.extent - 30
+    packed = dataclasses.replace(point, packed=True)
+    assert packed.guards == packed.extent(packed.target) - 60
+
+
+def test_a_seed_gives_the_same_payload_and_another_another():
+    point = POINTS["both strided"]
+    assert (point.source_memory(1, 0) == point.source_memory(1, 0)).all()
+    for other in (point.source_memory(2, 0), point.source_memory(1, 1),
+                  dataclasses.replace(point, number=1).source_memory(1, 0)):
+        assert (point.source_memory(1, 0) != other).any()
+
+
+@pytest.mark.parametrize("test", [bidir, block, element, matrix, stride], ids=lambda test: test.NAME)
+def test_each_point_has_its_own_name_number_and_as_many_bytes_on_both_sides(test):
+    points = test.points()
+    assert [p.number for p in points] == list(range(len(points)))
+    assert len({(p.series, p.x) for p in points}) == len(points)
+    for p in points:
+        assert p.source.length == p.target.length and p.source.transfers == p.target.transfers
+        # The memory that a view reaches into must be there.
+        for side in (p.source, p.target):
+            last = side.blocks().max() + (side.transfers - 1)*side.span + side.block
+            assert last <= side.extent
+
+
+def test_stride_has_the_strides_of_1998_at_64_kib():
+    assert stride.STRIDES == (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
+    ours = [p for p in stride.points() if p.series in stride.OURS]
+    assert len(ours) == 3*14 and all(p.payload == 4*65536 and p.transfers == p.outstanding for p in ours)
+    seven = next(p for p in ours if (p.series, p.x) == ("put-dst-strided", 7))
+    assert seven.source.is_contiguous and seven.target.levels == ((8192, 56),)
+
+
+def test_descriptors_keep_all_slots_busy():
+    points = [p for p in stride.points() if p.series == "descriptors"]
+    assert all(p.outstanding == 32 and p.transfers > 2*32 and p.source.length == 8 for p in points)
+    assert {p.target.span for p in points} == {8*x for x in stride.STRIDES}
+
+
+def test_block_streams_16_from_4_bytes_to_1_mib():
+    put = [p for p in block.points() if p.series == "put"]
+    assert [p.x for p in put] == [4 << n for n in range(19)]
+    assert all(p.outstanding == 16 and (p.transfers >= 16 or p.payload == block.MOST) for p in put)
+    assert all(p.outstanding == 1 and p.transfers >= 2 for p in block.points() if p.series != "put")
+
+
+def test_elements_of_odd_size_begin_at_odd_places():
+    for p in element.points():
+        odd = (p.source.offset % 2, p.target.offset % 2)
+        assert odd == (p.x % 2, p.x % 2) and (p.x % 2 == 0 or p.source.offset != p.target.offset or p.series.count("both"))
+
+
+def test_bidir_has_one_way_and_both_ways_of_the_same_transfers():
+    points = {(p.series, p.x): p for p in bidir.points()}
+    for (series, x), p in points.items():
+        if not series.endswith("-one-way"):
+            alone = points[f"{series}-one-way", x]
+            assert (p.senders, alone.senders) == ((0, 1), (0,)) and (p.source, p.target) == (alone.source, alone.target)
+
+
+def test_a_transpose_transposes():
+    n = 4
+    point  = Point("s", "transpose", *(dataclasses.replace(side, transfers=1) for side in matrix.transpose(n)), 1)
+    source = point.source_memory(1, 0)[GUARD:GUARD + 2*n*n*8].reshape(n, 2*n, 8)
+    target = point.expected(1, 0)[GUARD:GUARD + 2*n*n*8].reshape(n, 2*n, 8)
+    assert (target[:, :n] == source[:, n:].transpose(1, 0, 2)).all() and (target[:, n:] == FILL).all()
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_a_face_goes_to_the_halo_of_the_neighbour(axis):
+    n = 4
+    point  = Point("s", "face", *(dataclasses.replace(side, transfers=1) for side in matrix.face(axis, n)), 1)
+    inside = [slice(1, n + 1)]*3
+    shape  = (n + 2, n + 2, n + 2, 8)
+
+    def layer(memory, index):
+        where = list(inside)
+        where[2 - axis] = index    # axis 0 is the last one in C order
+        return memory[GUARD:GUARD + 8*(n + 2)**3].reshape(shape)[tuple(where)]
+
+    target = point.expected(1, 0)
+    assert (layer(target, 0) == layer(point.source_memory(1, 0), n)).all()
+    assert np.count_nonzero(target[:point.extent(point.target)] != FILL) <= 8*n*n
