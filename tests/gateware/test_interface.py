@@ -82,7 +82,7 @@ def test_any_change_of_layout_changes_the_hash_and_prose_does_not():
     renamed          = dataclasses.replace(first.members[0], name="other")
     shifted          = dataclasses.replace(first.members[-1], offset=first.members[-1].offset + 4)
     others = [
-        changed(version=(0, 2)),
+        changed(version=(INTERFACE.version[0], INTERFACE.version[1] + 1)),
         changed(constants=((name, value + 1, doc),) + INTERFACE.constants[1:]),
         changed(enums=INTERFACE.enums[1:]),
         changed(structs=(dataclasses.replace(first, members=(renamed,) + first.members[1:]),) + INTERFACE.structs[1:]),
@@ -126,7 +126,8 @@ def test_pages_windows_and_slots_do_not_overlap():
     assert C.SLOTS*C.SLOT_BYTES <= C.DOORBELL_OFFSET - C.SLOT_OFFSET
     assert C.DOORBELL_OFFSET + description.DOORBELL.size <= C.ENDPOINT_STRIDE
     assert description.SHARED.size <= C.SRAM_SIZE - C.SHARED_OFFSET
-    assert description.MCP["PRODUCER"].count == C.ENDPOINTS and description.MCP["ACKED"].count == C.NODES
+    assert description.MCP["PRODUCER"].count == C.ENDPOINTS and description.MCP["ACKED"].count == C.LANES*C.NODES
+    assert C.OUTBOX == C.ENDPOINTS and C.INBOX == C.OUTBOX + 1 and C.SLOT_SETS == C.INBOX + 1
 
 
 # Counters -----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ FIRST_IS_K = 0b0001  # `k` flags of every control word
 FLOW_PERIOD_WORDS = 256
 FLOW_REPEATS      = 3
 FLOW_REPEAT_WORDS = 16
-FLOW_PAIRS        = 4
+FLOW_PAIRS        = 16
 
 # At most so often while UP, and only where nothing else is to be sent; and so often before.
 NONCE_PERIOD_WORDS = 1024
