@@ -187,7 +187,7 @@ def test_stop_holds_a_channel_wherever_it_is_and_no_other(seed):
 
 def test_flow_words_come_at_once_when_they_change_soon_again_and_in_every_256_words(seed):
     random = Random(seed)
-    sender = Sender(random, {BULK: [(random_words(random, 2)*2500, False)]})
+    sender = Sender(random, {BULK: [(random_words(random, 2)*6500, False)]})
     changed = []
 
     def change():
@@ -195,7 +195,7 @@ def test_flow_words_come_at_once_when_they_change_soon_again_and_in_every_256_wo
             yield
         yield sender.dut.flow.eq(0x82)
         changed.append(len(sender.log))
-        for _ in range(2200):
+        for _ in range((2*FLOW_PAIRS + 3)*FLOW_PERIOD_WORDS):
             yield
 
     sender.run(change())
