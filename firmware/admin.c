@@ -74,8 +74,7 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 		return DIBBER_STATUS_IN_USE;
 
 	/* Commands that were rung while nobody had it are not this owner's. */
-	endpoint->head = REG_READ_AT(PRODUCER, index);
-	REG_WRITE_AT(HEAD, index, endpoint->head);
+	command_move(index, REG_READ_AT(PRODUCER, index));
 	queue_open(&endpoint->completions, cq_low, cq_high, cq_entries, vector,
 		   consumer_address(DIBBER_MCP_CQ_CONSUMER, index));
 	queue_open(&endpoint->events, eq_low, eq_high, eq_entries, vector,
@@ -112,7 +111,7 @@ static void flush(uint32_t index, uint32_t tag)
 	uint32_t cookie = COMMAND_WORD(tag, cookie);
 
 	if (!queue_has_room(&endpoint->completions)) {
-		REG_WRITE_AT(HEAD, index, ++endpoint->head);
+		command_move(index, endpoint->head + 1);
 		mcp_shared.overruns++;
 		trace(TRACE_LOST, DIBBER_STATUS_FLUSHED << 24, cookie);
 		return;
@@ -136,8 +135,7 @@ RARE uint32_t admin_close_step(void)
 			flush(index, tag);
 			done++;
 		} else if (!endpoint->outstanding) {
-			endpoint->head = REG_READ_AT(PRODUCER, index);
-			REG_WRITE_AT(HEAD, index, endpoint->head);
+			command_move(index, REG_READ_AT(PRODUCER, index));
 			endpoint->state = ENDPOINT_CLOSED;
 			admin_closing &= ~(1u << index);
 			trace(TRACE_CLOSE, index, endpoint->head);

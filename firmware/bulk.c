@@ -86,12 +86,27 @@ static uint32_t following(struct flow *flow, struct transfer *transfer)
 
 /* Ends of jobs --------------------------------------------------------------------------------- */
 
+/* Nobody knows any more whether this transfer and those behind it have been executed. */
+static RARE void give_up(uint32_t tag)
+{
+	for (; tag != MCP_NO_TAG; tag = transfers[tag].next) {
+		struct transfer *transfer = &transfers[tag];
+
+		transfer->state = TRANSFER_OVER;
+		transfer->busy &= BUSY_JOB;
+		if (transfer->status == DIBBER_STATUS_OK) {
+			transfer->status = DIBBER_STATUS_TIMEOUT;
+			mcp_shared.timeouts++;
+		}
+	}
+}
+
 /* The job failed, or used other PSNs than were reserved. */
 static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint32_t end)
 {
 	struct transfer *transfer = &transfers[tag];
 	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
-	bool again = transfer->state == TRANSFER_AGAIN;
+	uint32_t state = transfer->state;
 
 	trace(TRACE_JOB_ERROR, done, end);
 	/* Without an error, its owner changed the command after it was checked. */
@@ -112,9 +127,12 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	 * Nothing is behind it: the next one takes up where it stopped. Not if it was sent before,
 	 * perhaps farther: those PSNs may have been executed.
 	 */
-	if (transfer->next == MCP_NO_TAG && !again)
+	if (transfer->next == MCP_NO_TAG && state == TRANSFER_SENT)
 		flow->next = transfer->end;
-	if (following(flow, transfer) != transfer->end && flow->state != FLOW_REWIND) {
+	/* After a whole pass the gap is not one to the peer, who may have executed what is behind it. */
+	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
+		give_up(transfer->next);
+	if (flow->state != FLOW_REWIND) {
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
 	}
@@ -142,6 +160,8 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 		if (transfer->busy & BUSY_SUM)
 			transfer->key = REG_READ(JOB_CHECKSUM);
 		transfer->busy = 0;
+		if (transfer->state != TRANSFER_OVER)
+			transfer->state = TRANSFER_WHOLE;
 		if (flow->state == FLOW_OPEN && psn_before(flow->acked, end))
 			return;
 	} else if (transfer->state == TRANSFER_OVER) {
@@ -186,13 +206,18 @@ static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 }
 
 /* All up to the gap has arrived, and nothing behind it was executed: what is there gets new PSNs. */
-static RARE void leave_gap(uint32_t number)
+static RARE void leave_drain(uint32_t number, uint32_t end)
 {
 	struct flow *flow = &flows[number];
 
+	flow->mark = MCP_NO_TAG;
+	if (flow->head == MCP_NO_TAG && flow->next == end) {
+		/* The next one takes up where the failed one stopped. */
+		flow->state = FLOW_OPEN;
+		return;
+	}
 	flow_incarnate(number, 1);
 	flow_renumber(flow);
-	flow->mark = MCP_NO_TAG;
 	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
 }
 
@@ -215,7 +240,7 @@ static inline uint32_t complete(uint32_t number)
 		done++;
 		if (tag == flow->mark) {
 			if (flow->state == FLOW_DRAIN)
-				leave_gap(number);
+				leave_drain(number, transfers[tag].end);
 			else
 				flow->mark = flow->head;
 		}
@@ -275,7 +300,7 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		return true;
 	}
 	if (leaves_gap(flow, transfer)) {
-		/* What of it is lost is not sent again, for the job would not end there again. */
+		/* What of it is lost is not sent again, for the job need not end there again. */
 		if (psn_before(flow->acked, transfer->end))
 			transfer->end = psn_before(flow->acked, transfer->first) ?
 					transfer->first : flow->acked;
@@ -290,7 +315,8 @@ static bool requeue(struct flow *flow, uint32_t tag)
 	/* A checksum is of one whole pass; the peer drops what it has. */
 	if (!(transfer->flags & DIBBER_FLAG_CHECKSUM) && psn_before(transfer->first, flow->acked))
 		skip = flow->acked - transfer->first;
-	transfer->state = TRANSFER_AGAIN;
+	if (transfer->state == TRANSFER_SENT)
+		transfer->state = TRANSFER_AGAIN;
 	start(flow, tag, skip);
 	return true;
 }
@@ -328,16 +354,7 @@ RARE void bulk_expire(uint32_t number)
 		flow->abandon = 1;
 		return;
 	}
-	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next) {
-		struct transfer *transfer = &transfers[tag];
-
-		transfer->state = TRANSFER_OVER;
-		transfer->busy &= BUSY_JOB;
-		if (transfer->status == DIBBER_STATUS_OK) {
-			transfer->status = DIBBER_STATUS_TIMEOUT;
-			mcp_shared.timeouts++;
-		}
-	}
+	give_up(flow->head);
 	/*
 	 * Without any acknowledgement the peer may hold a newer incarnation, of before this card
 	 * had power. Half way round, twice at most, is newer than any.

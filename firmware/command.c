@@ -15,23 +15,39 @@
 struct endpoint endpoints[DIBBER_ENDPOINTS];
 uint32_t command_node;
 
-static uint32_t served;	/* endpoint that had its turn last */
+static struct endpoint *served;	/* who had its turn last, and its bit of COMMAND_PENDING */
+static uint32_t served_bit;
 
 RARE void command_boot(void)
 {
 	command_node = REG_READ(NODE_ID);
+	served = &endpoints[0];
 	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++) {
 		/* What was rung before this program ran is not for it. */
-		endpoints[i].head = REG_READ_AT(PRODUCER, i);
-		REG_WRITE_AT(HEAD, i, endpoints[i].head);
+		command_move(i, REG_READ_AT(PRODUCER, i));
 	}
+}
+
+inline void command_move(uint32_t index, uint32_t head)
+{
+	struct endpoint *endpoint = &endpoints[index];
+	uint32_t slot = head % DIBBER_SLOTS;
+	uint32_t tag = index * DIBBER_SLOTS + slot;
+
+	REG_WRITE_AT(HEAD, index, head);
+	endpoint->head = head;
+	endpoint->tag = tag;
+	endpoint->slot = DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES;
+	endpoint->start = FIELD_PUT(EXPRESS_START, SLOT, slot) |
+			  FIELD_PUT(EXPRESS_START, ENDPOINT, index);
+	endpoint->transfer = &transfers[tag];
 }
 
 inline void command_take(uint32_t index)
 {
 	struct endpoint *endpoint = &endpoints[index];
 
-	REG_WRITE_AT(HEAD, index, ++endpoint->head);
+	command_move(index, endpoint->head + 1);
 	endpoint->outstanding++;
 	endpoint->completions.promised++;
 }
@@ -95,14 +111,13 @@ static RARE bool command_other(uint32_t tag, uint32_t first_word)
 }
 
 /* What is not an endpoint's that is open. */
-static RARE bool command_elsewhere(uint32_t index, uint32_t tag, uint32_t first_word)
+static RARE bool command_elsewhere(struct endpoint *endpoint, uint32_t first_word)
 {
-	struct endpoint *endpoint = &endpoints[index];
+	uint32_t tag = endpoint->tag, index = tag / DIBBER_SLOTS;
 
 	if (endpoint->state == ENDPOINT_CLOSED) {
 		mcp_shared.refused++;
-		endpoint->head = REG_READ_AT(PRODUCER, index);
-		REG_WRITE_AT(HEAD, index, endpoint->head);
+		command_move(index, REG_READ_AT(PRODUCER, index));
 		return true;
 	}
 	if (endpoint->state == ENDPOINT_CLOSING || !queue_has_room(&endpoint->completions))
@@ -143,45 +158,41 @@ static RARE uint32_t command_hold(uint32_t tag, uint32_t first_word)
 }
 
 /* Go on with an endpoint's next command; plain inline puts go to `put`. How many were taken. */
-static inline uint32_t command_next(uint32_t index, uint32_t (*put)(uint32_t, uint32_t))
+static ALWAYS uint32_t command_next(struct endpoint *endpoint,
+				    uint32_t (*put)(struct endpoint *, uint32_t))
 {
-	struct endpoint *endpoint = &endpoints[index];
-	uint32_t tag = index * DIBBER_SLOTS + endpoint->head % DIBBER_SLOTS;
-	uint32_t first_word = COMMAND_WORD(tag, opcode);
+	uint32_t first_word = bus_read(endpoint->slot);
 
 	if (endpoint->state != ENDPOINT_OPENED)
-		return command_elsewhere(index, tag, first_word);
-	if (!transfer_is_free(tag) || endpoint->completions.promised == endpoint->completions.limit)
-		return command_hold(tag, first_word);
+		return command_elsewhere(endpoint, first_word);
+	if (endpoint->transfer->life || endpoint->completions.promised == endpoint->completions.limit)
+		return command_hold(endpoint->tag, first_word);
 	if ((first_word & EXPRESS_PLAIN_MASK) == EXPRESS_PLAIN)
-		return put(tag, first_word);
-	return command_common(tag, first_word);
+		return put(endpoint, first_word);
+	return command_common(endpoint->tag, first_word);
 }
 
 /* The first one goes the short way, those that it leaves behind many at a time. */
-static APART uint32_t command_first(uint32_t index)
+static APART uint32_t command_many(struct endpoint *endpoint)
 {
-	return command_next(index, express_put);
-}
-
-static APART uint32_t command_many(uint32_t index)
-{
-	return command_next(index, express_puts);
+	return command_next(endpoint, express_puts);
 }
 
 /* Several endpoints, or one that has to wait. */
 static APART uint32_t command_turns(uint32_t pending, uint32_t done)
 {
-	uint32_t held = 0;
+	uint32_t index = served->tag / DIBBER_SLOTS, held = 0;
 
 	for (uint32_t i = 0; pending && i < MCP_BATCH && done < MCP_BATCH; i++) {
 		uint32_t taken;
 
-		served = next_turn(pending, served + 1);
+		index = next_turn(pending, index + 1);
+		served = &endpoints[index];
+		served_bit = 1u << index;
 		taken = command_many(served);
 		done += taken;
 		if (!taken)
-			held |= 1u << served;
+			held |= served_bit;
 		pending = REG_READ(COMMAND_PENDING) & ~held;
 	}
 	return done;
@@ -197,8 +208,8 @@ APART uint32_t command_handler(void)
 	uint32_t done = 0;
 
 	/* Usually the endpoint that was served last is the only one. */
-	if (pending == 1u << served) {
-		done = command_first(served);
+	if (pending == served_bit) {
+		done = command_next(served, express_put);
 		pending = REG_READ(COMMAND_PENDING);
 	}
 	return pending ? command_turns(pending, done) : done;

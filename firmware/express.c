@@ -70,6 +70,13 @@ void express_submit(uint32_t tag)
 	append(&flows[node], node, tag);
 }
 
+/* `life` of an inline put that was just queued. */
+#define TRANSFER_INLINE_SENT	(TRANSFER_INLINE << 16 | TRANSFER_SENT << 24)
+
+_Static_assert(offsetof(struct transfer, kind) == offsetof(struct transfer, life) + 2 &&
+	       offsetof(struct transfer, state) == offsetof(struct transfer, life) + 3,
+	       "the order of the bytes of `life`");
+
 /* Inline puts ---------------------------------------------------------------------------------- */
 
 /* One that cannot be sent now, or never; whether it was taken off. */
@@ -91,16 +98,13 @@ static RARE bool hold(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* Send one, if it can be sent now. */
-static ALWAYS bool put(uint32_t tag, uint32_t first_word)
+/* Send what lies in the slot at this address, if it can be sent now. */
+static ALWAYS bool put(uint32_t slot, uint32_t start, struct transfer *transfer, uint32_t first_word)
 {
-	uint32_t slot = DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES;
 	uint32_t node = bus_read(slot + offsetof(struct dibber_command, node));
 	uint32_t length = bus_read(slot + offsetof(struct dibber_command, length));
 	uint32_t offset_high = bus_read(slot + offsetof(struct dibber_inline_command, offset) + 4);
-	struct transfer *transfer;
 	struct flow *flow;
-	uint32_t start;
 
 	/* With the node stands reserved0, which makes it too large. */
 	if (node >= DIBBER_NODES || length > DIBBER_INLINE_BYTES || offset_high >> 16)
@@ -111,15 +115,14 @@ static ALWAYS bool put(uint32_t tag, uint32_t first_word)
 
 	/* First what the packet waits for, then what this program must remember of it. */
 	REG_WRITE(EXPRESS_FLOW, flow->place | (flow->next & 0xffff));
-	start = FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
-		FIELD_PUT(EXPRESS_START, ENDPOINT, tag / DIBBER_SLOTS) |
-		FIELD_PUT(EXPRESS_START, LENGTH, length);
+	start |= FIELD_PUT(EXPRESS_START, LENGTH, length);
 	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
 	space--;
 
-	append(flow, node, tag);
-	transfer = transfer_enter(tag, TRANSFER_INLINE, 0, node);
+	append(flow, node, transfer - transfers);
 	transfer->start = start;
+	transfer->node = node;
+	transfer->life = TRANSFER_INLINE_SENT;
 	transfer->length = length;
 	transfer->cookie = bus_read(slot + offsetof(struct dibber_command, cookie));
 	transfer->flags = first_word >> 8;
@@ -127,46 +130,51 @@ static ALWAYS bool put(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-static inline void take(uint32_t index, uint32_t count)
+static inline void take(struct endpoint *endpoint, uint32_t count)
 {
-	struct endpoint *endpoint = &endpoints[index];
-
-	endpoint->head += count;
-	REG_WRITE_AT(HEAD, index, endpoint->head);
+	command_move(endpoint->tag / DIBBER_SLOTS, endpoint->head + count);
 	endpoint->outstanding += count;
 	endpoint->completions.promised += count;
 	mcp_shared.commands += count;
 }
 
-APART uint32_t express_put(uint32_t tag, uint32_t first_word)
+APART uint32_t express_put(struct endpoint *endpoint, uint32_t first_word)
 {
-	if (!put(tag, first_word))
-		return hold(tag, first_word);
-	take(tag / DIBBER_SLOTS, 1);
+	if (!put(endpoint->slot, endpoint->start, endpoint->transfer, first_word))
+		return hold(endpoint->tag, first_word);
+	take(endpoint, 1);
 	return 1;
 }
 
-APART uint32_t express_puts(uint32_t tag, uint32_t first_word)
+APART uint32_t express_puts(struct endpoint *endpoint, uint32_t first_word)
 {
-	uint32_t index = tag / DIBBER_SLOTS;
-	struct endpoint *endpoint = &endpoints[index];
-	uint32_t rung = REG_READ_AT(PRODUCER, index);
+	uint32_t rung = REG_READ_AT(PRODUCER, endpoint->tag / DIBBER_SLOTS);
+	uint32_t slot = endpoint->slot, start = endpoint->start;
+	struct transfer *transfer = endpoint->transfer;
 	uint32_t done = 0;
 
-	while (put(tag, first_word)) {
+	while (put(slot, start, transfer, first_word)) {
 		uint32_t head = endpoint->head + ++done;
 
-		tag = index * DIBBER_SLOTS + head % DIBBER_SLOTS;
-		if (done == MCP_BATCH || head == rung || !transfer_is_free(tag) ||
+		/* The next slot; behind the last one comes the first. */
+		slot += DIBBER_SLOT_BYTES;
+		start += FIELD_PUT(EXPRESS_START, SLOT, 1);
+		transfer++;
+		if (head % DIBBER_SLOTS == 0) {
+			slot -= DIBBER_SLOTS * DIBBER_SLOT_BYTES;
+			start -= FIELD_PUT(EXPRESS_START, SLOT, DIBBER_SLOTS);
+			transfer -= DIBBER_SLOTS;
+		}
+		if (done == MCP_BATCH || head == rung || transfer->life ||
 		    endpoint->completions.promised + done == endpoint->completions.limit)
 			break;
-		first_word = COMMAND_WORD(tag, opcode);
+		first_word = bus_read(slot);
 		if ((first_word & EXPRESS_PLAIN_MASK) != EXPRESS_PLAIN)
 			break;
 	}
 	if (!done)
-		return hold(tag, first_word);
-	take(index, done);
+		return hold(endpoint->tag, first_word);
+	take(endpoint, done);
 	return done;
 }
 
@@ -182,7 +190,7 @@ RARE uint32_t express_command(uint32_t tag, uint32_t first_word)
 	else if (first_word >> 16 & 0xff)
 		status = DIBBER_STATUS_BAD_LEVELS;
 	else
-		return express_put(tag, first_word);
+		return express_put(&endpoints[tag / DIBBER_SLOTS], first_word);
 	command_end(tag, first_word, COMMAND_WORD(tag, length), COMMAND_WORD(tag, node), status);
 	return 1;
 }

@@ -157,6 +157,10 @@ struct endpoint {
 	struct queue events;
 	uint32_t head;			/* commands taken */
 	uint32_t outstanding;		/* commands taken and not completed */
+	uint32_t tag;			/* of the next command, and what else follows from `head` */
+	uint32_t slot;			/* address */
+	uint32_t start;			/* endpoint and slot for EXPRESS_START */
+	struct transfer *transfer;
 	uint8_t state;
 	uint8_t close_left;		/* CLOSING: commands still to be completed as FLUSHED */
 	uint8_t close_solicit;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
@@ -169,7 +173,10 @@ extern uint32_t command_node;	/* this card's own number, as it was at boot */
 void command_boot(void);
 uint32_t command_handler(void);
 
-/* Take the endpoint's next command off: HEAD moves. The caller saw that its completion has room. */
+/* The endpoint's count of commands taken; HEAD shows it. */
+void command_move(uint32_t endpoint, uint32_t head);
+
+/* Take the endpoint's next command off. The caller saw that its completion has room. */
 void command_take(uint32_t endpoint);
 
 /* Post a completion to an endpoint, whose `outstanding` goes down by one. */
@@ -209,7 +216,8 @@ enum transfer_kind {
 enum transfer_state {
 	TRANSFER_FREE,
 	TRANSFER_SENT,
-	TRANSFER_AGAIN,	/* BULK: sent more than once, and nobody knows how far before */
+	TRANSFER_AGAIN,	/* BULK: sent more than once, though never to its end */
+	TRANSFER_WHOLE,	/* BULK: a job of it has ended, so that all its packets may have been executed */
 	TRANSFER_CUT,	/* BULK: its job failed; `end` is where it stopped */
 	TRANSFER_OVER,	/* BULK: lost with its incarnation */
 };
@@ -301,7 +309,7 @@ static inline void transfer_end(uint32_t tag)
 
 enum flow_state {
 	FLOW_OPEN,
-	FLOW_DRAIN,	/* BULK: a job failed; waits for what was before it. What came after is void */
+	FLOW_DRAIN,	/* BULK: a job failed; waits for what it and those before it sent */
 	FLOW_REWIND,	/* waits for its jobs to end */
 	FLOW_REQUEUE,	/* what is not acknowledged is queued again */
 	FLOW_OVER,	/* EXPRESS: given up, its transfers are being completed */
@@ -413,8 +421,8 @@ uint32_t express_command(uint32_t tag, uint32_t first_word);
  * An endpoint's next command, whose first word is plain: that one the short way, or with those of the
  * same kind that follow it. How many were taken.
  */
-uint32_t express_put(uint32_t tag, uint32_t first_word);
-uint32_t express_puts(uint32_t tag, uint32_t first_word);
+uint32_t express_put(struct endpoint *endpoint, uint32_t first_word);
+uint32_t express_puts(struct endpoint *endpoint, uint32_t first_word);
 
 /* Plain in the first word: neither levels nor FENCE, INTERRUPT or anything that is not for it. */
 #define EXPRESS_PLAIN_MASK	(0xffu << 16 | (0xffu & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_SOLICIT)) << 8 | 0xffu)

@@ -92,10 +92,15 @@ static void tick(uint32_t number, bool link, bool moved)
 			flow_active &= ~(1u << number);
 		return;
 	}
-	/* A job that has not ended may wait in the engine behind those of other nodes. */
+	/*
+	 * A job that has not ended may wait in the engine behind those of other nodes. One that stops
+	 * the engine, its window being full, stops them too: then nothing moves.
+	 */
 	if (moved && number >= MCP_BULK && transfers[flow->head].busy) {
-		flow->idle = 0;
-		flow->waited = 0;
+		if (flow->patience == MCP_PATIENCE) {
+			flow->idle = 0;
+			flow->waited = 0;
+		}
 		return;
 	}
 	if (++flow->idle > MCP_GIVE_UP) {

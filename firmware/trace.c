@@ -8,11 +8,8 @@
 
 _Static_assert((DIBBER_TRACE_ENTRIES & (DIBBER_TRACE_ENTRIES - 1)) == 0, "the ring is masked");
 
-static uint8_t current;		/* enum mcp_state */
-
 void trace_state(enum dibber_mcp_state state)
 {
-	current = state;
 	REG_WRITE(STATE, state);
 }
 
@@ -22,7 +19,7 @@ void trace(enum trace_event event, uint32_t argument0, uint32_t argument1)
 	struct dibber_trace_entry *entry = &mcp_shared.trace[head & (DIBBER_TRACE_ENTRIES - 1)];
 
 	entry->cycles = REG_READ(CYCLES_LOW);
-	entry->event = (uint32_t)event << 8 | current;
+	entry->event = (uint32_t)event << 8 | REG_READ(STATE);
 	entry->argument[0] = argument0;
 	entry->argument[1] = argument1;
 	/* Last, so that a host that reads in between sees only whole entries. */

@@ -157,9 +157,13 @@ def deposit_layout():
          ("notice", 32), ("notice_length", 32), ("notice_endpoint", 8)])
 
 def ack_layout():
-    """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS telling the lane."""
+    """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS telling the lane.
+
+    `refusals` are those of the flow up to `ack`, modulo 256.
+    """
     return EndpointDescription(
-        [("node", 16), ("incarnation", 8), ("ack", 16), ("psn", 16), ("flags", 8), ("reason", 8)])
+        [("node", 16), ("incarnation", 8), ("ack", 16), ("psn", 16), ("flags", 8), ("reason", 8),
+         ("refusals", 8)])
 
 def arrival_layout():
     """A notice or message on its way to the control program; every byte before it has been handed to the PHY.

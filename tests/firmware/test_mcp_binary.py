@@ -105,7 +105,7 @@ def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, f
         costs.append(run_put(binary, put(length=8*count, source=side, target=side), -(-8*count//4096)))
     assert costs[1] == costs[2]
     total = sum(costs[2].values())
-    assert figure("mcp_instructions_per_put", total, "instructions", at_most=700)
+    assert figure("mcp_instructions_per_put", total, "instructions", at_most=640)
 
 
 def spent(card, act):
@@ -156,10 +156,10 @@ def test_what_an_inline_put_costs(binary, figure):
     instructions, accesses = way_to_express(binary)
     one  = sum(run_inline(binary, 1).values())
     many = sum(run_inline(binary, 16).values())/16
-    assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=120)
+    assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=90)
     assert figure("mcp_accesses_doorbell_to_express", accesses, "register accesses", at_most=10)
-    assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=360)
-    assert figure("mcp_instructions_per_inline_put_of_many", many, "instructions", at_most=230)
+    assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=350)
+    assert figure("mcp_instructions_per_inline_put_of_many", many, "instructions", at_most=220)
 
 
 def test_what_a_get_costs_at_both_ends(binary, figure):
@@ -181,7 +181,7 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         binary.ack(BULK + 1, job.psn)
         binary.step()
         assert binary.freed.pop() == 3
-    for name, act, limit in (("asking", ask, 900), ("answering", answer, 900)):
+    for name, act, limit in (("asking", ask, 750), ("answering", answer, 650)):
         act()
         assert figure(f"mcp_instructions_get_{name}", sum(spent(binary, act).values()), "instructions", at_most=limit)
 

@@ -223,7 +223,7 @@ def test_a_job_that_ends_at_another_psn_than_reserved_is_bad_length(wired):
     wired.step()
     wired.collect()
     wired.jobs[0] = wired.jobs[0]._replace(length=3*4096)
-    wired.settle()
+    wired.settle(100*TICK)
     wired.ring(2, put(cookie=1))
     wired.settle()
     assert wired.statuses == {0: STATUS.BAD_LENGTH, 1: STATUS.OK}

@@ -232,6 +232,55 @@ def test_a_job_that_fails_on_its_second_pass_does_not_lend_the_psns_of_its_first
     assert executed(wired)[-8:] == [(1, i) for i in range(8)] and wired.incarnation[FLOW] == 2
 
 
+def test_what_may_have_been_executed_behind_a_second_pass_that_failed_is_not_sent_again(wired):
+    """The peer has all of both, but nobody heard of it. Then the host answers no more for the first one."""
+    wired.deaf = True
+    wired.ring(1, put(length=4*4096, cookie=0), put(length=4*4096, cookie=1))
+    wired.step()
+    wired.work()
+    wired.ring(2, put(cookie=2))
+    wired.breaks = lambda cookie, index: (cookie, index) == (0, 2)
+    wired.settle(150*MICROSECOND)
+    wired.deaf = False
+    wired.settle(1000*MICROSECOND)
+    wired.ring(2, put(cookie=3))
+    wired.settle()
+    done = executed(wired)
+    assert len(set(done)) == len(done) and wired.statuses[3] == STATUS.OK
+    assert (wired.statuses[0], wired.statuses[1]) == (STATUS.READ_ERROR, STATUS.TIMEOUT)
+
+
+def test_a_command_behind_a_failed_job_waits_until_it_is_known_what_arrived_of_that(wired):
+    """Its PSNs follow those of the failed one, which could not be sent again."""
+    wired.deaf, wired.fails = True, {0: (STATUS.BOUNDS, 2)}
+    wired.ring(1, put(length=4*4096, cookie=0))
+    wired.settle()
+    wired.ring(1, put(length=4*4096, cookie=1))
+    wired.settle(50*MICROSECOND)
+    assert wired["HEAD", 1] == 1
+    wired.deaf = False
+    wired.settle(1000*MICROSECOND)
+    assert wired.statuses == {0: STATUS.BOUNDS, 1: STATUS.OK}
+    assert executed(wired) == [(0, i) for i in range(2)] + [(1, i) for i in range(4)]
+
+
+def test_a_job_that_was_rewound_before_its_end_and_then_fails_takes_nobody_with_it(wired):
+    """No pass of it was whole, so nothing behind it can have been executed."""
+    wired.lose = once((0, 1))
+    wired.ring(1, put(length=8*4096, cookie=0), put(length=4*4096, cookie=1))
+    wired.step()
+    wired.engine(limit=4)
+    while wired.buffer:
+        wired.transmit()
+        wired.deliver()
+    wired.step()
+    wired.observe()
+    wired.breaks = lambda cookie, index: (cookie, index) == (0, 6)
+    wired.settle()
+    assert wired.statuses == {0: STATUS.READ_ERROR, 1: STATUS.OK}
+    assert executed(wired) == [(0, i) for i in range(6)] + [(1, i) for i in range(4)]
+
+
 def test_a_replay_goes_over_the_end_of_the_psns(wired):
     """65,530 packets, then a gap in one that goes over 65,535, and in one after it."""
     wired.ring(1, put(length=32765*4096, cookie=0), put(length=32765*4096, cookie=1))
@@ -314,13 +363,14 @@ def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_comma
     def act():
         card.deaf = rng.random() < 3*loss
     run_at_random(rng, card, commands, act)
-    assert card.shared("timeouts") == 0
+    assert not card.shared("timeouts") or loss
     for n in range(len(commands)):
         done   = [i for c, i in executed(card, flows[n]) if c == n]
         status = card.fails[n][0] if n in card.fails else card.refuses.get(n, 0)
         # A refusal is told once: lost with its acknowledgement, it is not known.
         assert card.statuses[n] == status or loss and n in card.refuses and card.statuses[n] == STATUS.OK or \
-            n in breaking and card.statuses[n] == STATUS.READ_ERROR
+            n in breaking and card.statuses[n] == STATUS.READ_ERROR or \
+            loss and flows[n] >= BULK and card.statuses[n] == STATUS.TIMEOUT  # behind one of those
         assert done == list(range(len(done)))
         if card.statuses[n] == STATUS.OK and n not in card.refuses:
             assert done == list(range(packets[n]))
@@ -344,4 +394,4 @@ def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_al
         assert len(set(done)) == len(done)
         if card.statuses[n] == STATUS.OK:
             assert done == list(range(5 if n % 3 else 1))
-    assert {STATUS.TIMEOUT, STATUS.OK} == set(card.statuses.values())
+    assert STATUS.OK in card.statuses.values() and set(card.statuses.values()) <= {STATUS.TIMEOUT, STATUS.OK}

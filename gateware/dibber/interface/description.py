@@ -320,7 +320,7 @@ PACKET_HEADER = struct("packet_header", 24, "what follows the start of a packet,
     Member("psn",         "u16", "packet sequence number of this flow"),
     Member("ack",         "u16", "ACK: last PSN that arrived in order and is in memory; RESPONSE: context of the get"),
     Member("key",         "u32", "region key; ACK with REFUSED: enum status; MESSAGE: message word"),
-    Member("offset_low",  "u32", "where the first byte goes when levels is 0; else where the walk starts"),
+    Member("offset_low",  "u32", "where the first byte goes when levels is 0; else where the walk starts; ACK: refusals of this flow so far, modulo 256"),
     Member("offset_high", "u16", ""),
     Member("length",      "u16", "payload bytes"),
 )

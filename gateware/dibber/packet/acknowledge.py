@@ -24,6 +24,10 @@ class LaneAcknowledger(LiteXModule):
     any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of an
     earlier incarnation acknowledges nothing.
 
+    An acknowledgement may be lost on the link, and then the next one covers what a lost refusal named. So
+    each carries the number of refusals up to its PSN, by which the source sees that one is missing, and
+    a refusal is told twice, so that one that is lost costs nothing.
+
     Parameters
     ----------
     lane : enum lane
@@ -49,16 +53,17 @@ class LaneAcknowledger(LiteXModule):
 
         # # #
 
-        # Per node: incarnation, last PSN done, and whether there is one (`fresh`: not yet).
+        # Per node: incarnation, last PSN done and refusals up to it, and whether there is one (`fresh`: not yet).
         bits         = log2_int(C.NODES)
         incarnations = Memory(8, C.NODES)
-        lasts        = Memory(16, C.NODES)
+        lasts        = Memory(16 + 8, C.NODES)
         write_flow   = incarnations.get_port(write_capable=True)
         read_flow    = incarnations.get_port(async_read=True)
         done_flow    = incarnations.get_port(async_read=True)
         write_last   = lasts.get_port(write_capable=True)
         read_last    = lasts.get_port(async_read=True)
-        self.specials += incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last
+        done_last    = lasts.get_port(async_read=True)
+        self.specials += incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last, done_last
         fresh = Signal(C.NODES, reset=2**C.NODES - 1)
 
         # Ends of deposits.
@@ -66,14 +71,18 @@ class LaneAcknowledger(LiteXModule):
         about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
         current = Signal()
         finish  = Signal()
+        count   = Signal(8)
         self.comb += [
+            count.eq(done_last.dat_r[16:] + done.refused),
+            If((fresh & (1 << done.node[:bits])) != 0, count.eq(done.refused)),
+            done_last.adr.eq(done.node[:bits]),
             done_flow.adr.eq(done.node[:bits]),
             current.eq(done_flow.dat_r == done.incarnation),
             done.ready.eq(~done.refused | refusals.sink.ready),
             finish.eq(done.valid & done.ready & current),
             self.refused.eq(done.valid & done.ready & done.refused),
             write_last.adr.eq(done.node[:bits]),
-            write_last.dat_w.eq(done.psn),
+            write_last.dat_w.eq(Cat(done.psn, count)),
             write_last.we.eq(finish),
             write_flow.adr.eq(started.node[:bits]),
             write_flow.dat_w.eq(started.incarnation),
@@ -85,10 +94,12 @@ class LaneAcknowledger(LiteXModule):
             refusals.sink.psn.eq(done.psn),
             refusals.sink.flags.eq(PACKET_FLAG.REFUSED | about),
             refusals.sink.reason.eq(done.reason),
+            refusals.sink.refusals.eq(count),
         ]
 
         # What is to be told. The lowest node goes first; no node starves, because an acknowledgement
         # takes 9 words of the link, and so does the shortest packet that asks for one.
+        again   = Signal()  # the refusal was told once
         due     = Signal(C.NODES)
         missing = Signal(C.NODES)
         told    = Signal(C.NODES)
@@ -98,14 +109,14 @@ class LaneAcknowledger(LiteXModule):
             read_flow.adr.eq(pick.o),
             read_last.adr.eq(pick.o),
             source.valid.eq(refusals.source.valid | ~pick.n),
-            refusals.source.ready.eq(source.ready),
+            refusals.source.ready.eq(source.ready & again),
             If(refusals.source.valid,
                 source.payload.eq(refusals.source.payload)
             ).Else(
                 source.node.eq(pick.o),
                 source.incarnation.eq(read_flow.dat_r),
-                source.ack.eq(read_last.dat_r),
-                If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff)),
+                Cat(source.ack, source.refusals).eq(read_last.dat_r),
+                If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff), source.refusals.eq(0)),
                 source.flags.eq(about),
                 If((missing & (1 << pick.o)) != 0, source.flags.eq(PACKET_FLAG.NAK | about)),
                 If(source.ready & ~pick.n, told.eq(1 << pick.o)),
@@ -113,6 +124,7 @@ class LaneAcknowledger(LiteXModule):
         ]
         ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
         self.sync += [
+            If(refusals.source.valid & source.ready, again.eq(~again)),
             due.eq((due & ~told) | ask(finish & ~done.refused, done.node) | ask(repeat.strobe, repeat.node)
                 | ask(gap.strobe, gap.node)),
             missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),

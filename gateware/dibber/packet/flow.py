@@ -138,9 +138,11 @@ class FlowTable(LiteXModule):
 
     The lanes' gates know nothing of each other, so that a closed window of one never holds the other.
 
-    An acknowledgement counts only if it is of the current incarnation and within what was sent. A refusal
-    that found its FIFO full would let its transfer end as a success; so from then on nothing that is said
-    of the flow is believed, until it is reset.
+    An acknowledgement counts only if it is of the current incarnation and within what was sent. Each tells
+    how many refusals there were up to it: as many as were heard of, or one more if it is itself a refusal that
+    is new. If any other number is told a refusal was lost on the link. That one, and one that finds its
+    FIFO full, would let its transfer end as a success; so from then on nothing that is said of the flow is
+    believed, until it is reset.
 
     Attributes
     ----------
@@ -193,6 +195,11 @@ class FlowTable(LiteXModule):
         current  = Signal()
         moved    = Signal(16)
         possible = Signal(16)
+        count    = Signal(8)
+        missed   = Signal(8)   # refusals that were not heard of before
+        next_one = Signal()    # it is the next refusal
+        new      = Signal()
+        lost     = Signal()
         judged   = Signal()
         believed = Signal()
         forward  = Signal()
@@ -203,15 +210,34 @@ class FlowTable(LiteXModule):
         asked    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
         shown    = lambda name: Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate, name) for gate in gates])
         self.queue = queue = stream.SyncFIFO(refusal_layout(), 16)
+
+        # Refusals heard of, by flow. WINDOW packets at most can have been refused since.
+        assert C.WINDOW < 2**len(count)
+        refusals     = Memory(len(count), flows)
+        write_count  = refusals.get_port(write_capable=True)
+        lookup_count = refusals.get_port(async_read=True)
+        self.specials += refusals, write_count, lookup_count
         self.comb += [
+            lookup_count.adr.eq(asked),
+            write_count.we.eq(move),
+            write_count.adr.eq(flow),
+            write_count.dat_w.eq(count),
+            If(reset.strobe,
+                write_count.we.eq(reset.flow < flows),
+                write_count.adr.eq(reset.flow),
+                write_count.dat_w.eq(0),
+            ),
+        ]
+        self.comb += [
+            next_one.eq(refused & (missed == 1) & (moved != 0)),
             acks.ready.eq(~heard & ~judged),
             [gate.node.eq(acks.node[:bits]) for gate in gates],
             enter.eq(judged & believed & ~reset.strobe & ~(deaf >> flow)[0]),
-            queue.sink.valid.eq(enter & forward & refused),
+            queue.sink.valid.eq(enter & new),
             queue.sink.flow.eq(flow),
             queue.sink.psn.eq(psn),
             queue.sink.reason.eq(reason),
-            deafen.eq(queue.sink.valid & ~queue.sink.ready),
+            deafen.eq(enter & (lost | (new & ~queue.sink.ready))),
             move.eq(enter & forward & ~deafen),
             queue.source.connect(self.refusals),
         ]
@@ -232,6 +258,8 @@ class FlowTable(LiteXModule):
                 refused.eq(flag(acks.flags, "REFUSED")),
                 nak.eq(flag(acks.flags, "NAK")),
                 reason.eq(acks.reason),
+                count.eq(acks.refusals),
+                missed.eq(acks.refusals - lookup_count.dat_r),
                 current.eq(shown("known") & (shown("incarnation") == acks.incarnation) & (acks.node < C.NODES)
                     & ~(reset.strobe & (reset.flow == asked))),
                 moved.eq(acks.ack - shown("acked")),
@@ -241,6 +269,8 @@ class FlowTable(LiteXModule):
                 judged.eq(1),
                 believed.eq(current & (moved <= possible)),
                 forward.eq(moved != 0),
+                new.eq(next_one),
+                lost.eq((missed != 0) & ~next_one),
             ),
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),

@@ -55,6 +55,7 @@ class AckReceiver(LiteXModule):
             source.psn.eq(fields["psn"]),
             source.flags.eq(fields["flags"]),
             source.reason.eq(fields["key"]),
+            source.refusals.eq(fields["offset_low"]),
         ]
         self.sync += [
             wrong.eq((fields["kind"] != PACKET.ACK) | (fields["levels"] != 0)

@@ -44,7 +44,8 @@ class AckTransmitter(LiteXModule):
         index       = Signal(max=C.HEADER_WORDS)
         words, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.ACK, flags=sink.flags,
-            incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason)
+            incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason,
+            offset_low=sink.refusals)
         self.comb += [
             assign,
             seal.sink.valid.eq(sink.valid),

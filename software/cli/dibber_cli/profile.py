@@ -24,7 +24,9 @@ class Profile:
     max_payload, max_read_request, read_completion_boundary : bytes
     completion_split    : "boundary", "maximum" or "random"
     line                : bytes of a line of host memory
+    posted_up_ns, posted_down_ns : of a write by the card, of one by the CPU; idle
     link_rate           : on the wire, 10 bits a symbol; bits a second
+    cable_ns            : through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : of the CPU that copies (bench/cpu.py)
     """
     name             : str
@@ -40,7 +42,10 @@ class Profile:
     read_completion_boundary : int
     completion_split : str
     line             : int
+    posted_up_ns     : float
+    posted_down_ns   : float
     link_rate        : float
+    cable_ns         : float
     copy_element_ns  : float
     copy_line_ns     : float
     copy_far_load_ns : float
@@ -88,7 +93,10 @@ def load(name):
             read_completion_boundary = pcie["read_completion_boundary"],
             completion_split = pcie["completion_split"],
             line             = memory["line_bytes"],
+            posted_up_ns     = pcie["posted_up_ns"],
+            posted_down_ns   = pcie["posted_down_ns"],
             link_rate        = link["rate_gbps"]*1e9,
+            cable_ns         = link["transmit_ns"] + link["length_m"]*link["delay_ns_per_m"] + link["receive_ns"],
             copy_element_ns  = benchmark["copy_element_ns"],
             copy_line_ns     = benchmark["copy_line_ns"],
             copy_far_load_ns = benchmark["copy_far_load_ns"],

@@ -12,7 +12,7 @@ from dibber.packet.acknowledge import Acknowledger
 
 from gateware.models.compiled import run_simulation
 
-FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason")
+FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")
 
 
 LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
@@ -91,7 +91,8 @@ def test_each_deposit_is_acknowledged_when_there_is_time(lane):
                 yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(node, 100 + node, psn, 0, about(lane), 0) for node in range(C.NODES) for psn in range(2)]
+    assert bench.acks == [(node, 100 + node, psn, 0, about(lane), 0, 0)
+        for node in range(C.NODES) for psn in range(2)]
 
 
 def test_acknowledgements_coalesce_to_one_a_node():
@@ -109,11 +110,11 @@ def test_acknowledgements_coalesce_to_one_a_node():
 
     bench.run(process())
     # The first was waiting at the output already.
-    assert bench.acks == [(3, 1, 0, 0, 0, 0), (3, 1, 19, 0, 0, 0), (9, 1, 19, 0, 0, 0)]
+    assert bench.acks == [(3, 1, 0, 0, 0, 0, 0), (3, 1, 19, 0, 0, 0, 0), (9, 1, 19, 0, 0, 0, 0)]
 
 
 @LANES
-def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lost(lane):
+def test_a_refusal_goes_twice_before_any_acknowledgement_that_covers_it_and_none_is_lost(lane):
     bench, taken = Bench(lane), []
 
     def process():
@@ -125,15 +126,17 @@ def test_a_refusal_goes_before_any_acknowledgement_that_covers_it_and_none_is_lo
             taken.append((yield from bench.done(3, 1, psn, reason=STATUS.REMOTE_BOUNDS)))
         bench.ready = True
         yield from bench.settle()
+        yield from bench.event("repeat", 3)
         yield from bench.done(3, 1, 5, reason=STATUS.REMOTE_BOUNDS)
         yield from bench.done(3, 1, 6)
         yield from bench.settle()
 
     bench.run(process())
     assert taken == [True]*4 + [False]*2, "refusals hold the engine when four wait"
-    assert bench.acks == [(3, 1, 0, 0, about(lane), 0)] + [
-        (3, 1, psn, psn, PACKET_FLAG.REFUSED | about(lane), STATUS.REMOTE_BOUNDS) for psn in range(1, 6)] + [
-        (3, 1, 6, 0, about(lane), 0)]
+    refusal = lambda psn: (3, 1, psn, psn, PACKET_FLAG.REFUSED | about(lane), STATUS.REMOTE_BOUNDS, psn)
+    assert bench.acks == [
+        (3, 1, 0, 0, about(lane), 0, 0), *[refusal(psn) for psn in range(1, 5) for _ in range(2)],
+        (3, 1, 4, 0, about(lane), 0, 4), refusal(5), refusal(5), (3, 1, 6, 0, about(lane), 0, 5)]
     assert bench.counts["PACKET_REFUSED"] == 5
 
 
@@ -153,7 +156,44 @@ def test_the_end_of_a_deposit_of_an_old_flow_acknowledges_nothing():
         yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(3, 7, 0, 0, 0, 0), (3, 8, 0xffff, 0, 0, 0)]
+    assert bench.acks == [(3, 7, 0, 0, 0, 0, 0), (3, 8, 0xffff, 0, 0, 0, 0)]
+
+
+@LANES
+def test_refusals_are_counted_from_the_start_of_their_flow(lane):
+    """A start meets the end of a refused deposit of the old flow, and of one of another node, in the same cycle."""
+    bench = Bench(lane)
+    done  = bench.dut.lanes[lane].done
+
+    def process():
+        for node in (3, 4):
+            yield from bench.event("started", node, 7)
+            for psn in range(2):
+                yield from bench.done(node, 7, psn, reason=STATUS.REMOTE_BOUNDS)
+                yield from bench.settle()
+        bench.acks.clear()
+        for node, incarnation in ((3, 8), (5, 1)):
+            # `done` stands for this cycle alone, that of the start.
+            yield done.node.eq(3 if node == 3 else 4)
+            yield done.psn.eq(2)
+            yield done.refused.eq(1)
+            yield done.valid.eq(1)
+            yield from bench.event("started", node, incarnation)
+            yield done.valid.eq(0)
+            yield from bench.settle()
+        for node, incarnation in ((3, 8), (4, 7), (5, 1)):
+            yield from bench.event("repeat", node)
+            yield from bench.settle()
+            yield from bench.done(node, incarnation, 9, reason=STATUS.REMOTE_BOUNDS)
+            yield from bench.settle()
+
+    bench.run(process())
+    numbers = [(node, incarnation, flags & PACKET_FLAG.REFUSED != 0, refusals)
+               for node, incarnation, _, _, flags, _, refusals in bench.acks]
+    assert numbers == [
+        *[(3, 7, True, 3)]*2, *[(4, 7, True, 3)]*2,
+        (3, 8, False, 0), *[(3, 8, True, 1)]*2, (4, 7, False, 3), *[(4, 7, True, 4)]*2,
+        (5, 1, False, 0), *[(5, 1, True, 1)]*2]
 
 
 def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_names():
@@ -167,7 +207,7 @@ def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_name
         yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(5, 1, 0, 0, 0, 0)]*2
+    assert bench.acks == [(5, 1, 0, 0, 0, 0, 0)]*2
 
 
 @LANES
@@ -193,7 +233,7 @@ def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted, lane):
     bench.run(process())
     nak  = PACKET_FLAG.NAK
     told = [(5, 2, 0xffff, 0, 0, 0)]*2 if restarted else [(5, 1, 1, 0, nak, 0), (5, 1, 1, 0, 0, 0)]
-    assert bench.acks == [(node, i, ack, psn, flags | about(lane), reason) for node, i, ack, psn, flags, reason in
+    assert bench.acks == [(node, i, ack, psn, flags | about(lane), reason, 0) for node, i, ack, psn, flags, reason in
         [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told]
     assert bench.counts["NAKS_SENT"] == int(not restarted)
 
@@ -215,7 +255,7 @@ def test_a_flow_may_start_with_a_gap():
 
     bench.run(process())
     express = PACKET_FLAG.EXPRESS
-    assert bench.acks == [(5, 1, 0, 0, express, 0), (5, 9, 0xffff, 0, express | PACKET_FLAG.NAK, 0)]
+    assert bench.acks == [(5, 1, 0, 0, express, 0, 0), (5, 9, 0xffff, 0, express | PACKET_FLAG.NAK, 0, 0)]
 
 
 def test_lanes_take_turns_and_know_nothing_of_each_other():
@@ -235,6 +275,6 @@ def test_lanes_take_turns_and_know_nothing_of_each_other():
         yield from bench.settle()
 
     bench.run(process())
-    bulk, express = (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0), (10, 5, 0, PACKET_FLAG.EXPRESS, 0)
-    nak = (10, 5, 0, PACKET_FLAG.EXPRESS | PACKET_FLAG.NAK, 0)
+    bulk, express = (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0, 0), (10, 5, 0, PACKET_FLAG.EXPRESS, 0, 0)
+    nak = (10, 5, 0, PACKET_FLAG.EXPRESS | PACKET_FLAG.NAK, 0, 0)
     assert bench.acks == [(2, *bulk), (2, *express), (7, *bulk), (7, *nak)]

@@ -73,11 +73,12 @@ def send(dut, flow, psn, incarnation=0, epoch=0, cycles=20):
     return result
 
 
-def acknowledge(dut, flow, ack, incarnation=0, flags=0, psn=0, reason=0):
+def acknowledge(dut, flow, ack, incarnation=0, flags=0, psn=0, reason=0, refusals=0):
     """Tell an acknowledgement; returns what pulsed: (`changed`, `naked`)."""
     lane, node = divmod(flow, C.NODES)
     flags     |= PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
-    yield from drive(dut.acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason, valid=1)
+    yield from drive(dut.acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason,
+                     refusals=refusals, valid=1)
     yield
     yield dut.acks.valid.eq(0)
     changed = naked = 0
@@ -296,3 +297,46 @@ def test_what_was_sent_before_a_reset_cannot_be_acknowledged_after_it():
         assert (yield dut.acked[flow]) == 0xffff
 
     run_simulation(dut, process())
+
+
+@pytest.mark.parametrize("flags", [0, PACKET_FLAG.NAK, PACKET_FLAG.REFUSED])
+@pytest.mark.parametrize("ack, missed", [(ack, missed) for ack in (3, 5) for missed in (0, 1, 2, -1)])
+def test_an_acknowledgement_that_tells_of_other_refusals_makes_its_flow_deaf(flags, ack, missed):
+    """2 refusals were heard of, up to PSN 3. A REFUSED one that is new may tell of one more."""
+    dut, flow = FlowTable(), number(LANE.EXPRESS, 4)
+    other     = number(LANE.BULK, 4)
+    refused   = flags == PACKET_FLAG.REFUSED
+    heard     = []
+
+    @passive
+    def take():
+        yield dut.refusals.ready.eq(1)
+        while True:
+            yield
+            if (yield dut.refusals.valid):
+                heard.append((yield dut.refusals.psn))
+
+    def process():
+        for each in flow, other:
+            yield from start(dut, each)
+            for psn in range(8):
+                assert (yield from send(dut, each, psn)) == 0
+        for psn in (1, 3):
+            yield from acknowledge(dut, flow, psn, flags=PACKET_FLAG.REFUSED, psn=psn, refusals=psn//2 + 1)
+        assert heard == [1, 3]
+        new, deaf = refused and missed == 1 and ack == 5, missed != 0
+        deaf     &= not new
+        moves     = ack == 5 and not deaf
+        told      = yield from acknowledge(dut, flow, ack, flags=flags, psn=ack, refusals=(2 + missed) % 256)
+        assert told == (moves << flow, (flags == PACKET_FLAG.NAK and not deaf) << flow)
+        assert heard == [1, 3] + [5]*new
+        # Deaf for all that comes, but not what is of another flow, nor of the next incarnation.
+        told = yield from acknowledge(dut, flow, 7, refusals=2 + new)
+        assert told == (0 if deaf else 1 << flow, 0)
+        assert (yield from acknowledge(dut, other, 7)) == (1 << other, 0)
+        yield from start(dut, flow, 1)
+        assert (yield from send(dut, flow, 0, 1)) == 0
+        assert (yield from acknowledge(dut, flow, 0, 1, PACKET_FLAG.REFUSED, refusals=1)) == (1 << flow, 0)
+        assert len(heard) == 3 + new
+
+    run_simulation(dut, [process(), take()])

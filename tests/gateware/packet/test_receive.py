@@ -188,7 +188,7 @@ class Bench:
                         lane.events.append((name, *fields))
             if (yield dut.acks.valid):
                 ack = []
-                for name in ("node", "incarnation", "ack", "psn", "flags", "reason"):
+                for name in ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals"):
                     ack.append((yield getattr(dut.acks, name)))
                 self.acks.append(tuple(ack))
             yield
@@ -499,12 +499,12 @@ def test_acknowledgements_come_out_of_the_control_channel(seed):
         ack = Packet(target=NODE, source=random.randrange(16), kind=PACKET.ACK,
                      flags=random.choice([0, PACKET_FLAG.REFUSED, PACKET_FLAG.NAK]) | random.choice([0, EXPRESS]),
                      incarnation=random.randrange(256), psn=random.getrandbits(16), ack=random.getrandbits(16),
-                     key=random.randrange(STATUS.TRUNCATED))
+                     key=random.randrange(STATUS.TRUNCATED), offset=random.randrange(256))
         words = encode(ack)
         if n % 4 == 3:
             words[random.randrange(6)] ^= 1 << random.randrange(32)
         else:
-            acks.append((ack.source, ack.incarnation, ack.ack, ack.psn, ack.flags, ack.key))
+            acks.append((ack.source, ack.incarnation, ack.ack, ack.psn, ack.flags, ack.key, ack.offset))
         packets.append((words, False))
     packets.append((encode(Packet(target=NODE, source=1, payload=bytes(8))), False))
     packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, flags=PACKET_FLAG.FIRST)), False))

@@ -142,9 +142,10 @@ class Bench:
         yield
         yield rewind.strobe.eq(0)
 
-    def acknowledge(self, ack, incarnation=7, node=PEER, flags=0, psn=0, reason=0):
+    def acknowledge(self, ack, incarnation=7, node=PEER, flags=0, psn=0, reason=0, refusals=0):
         acks = self.dut.flows.acks
-        yield from drive(acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason, valid=1)
+        yield from drive(acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason,
+                         refusals=refusals, valid=1)
         yield
         yield acks.valid.eq(0)
         for _ in range(3):
@@ -348,8 +349,8 @@ def test_refusals_come_in_order_and_a_lost_one_never_becomes_a_success(seed):
     def wait():
         yield from finish(lambda: len(bench.taken[CHANNEL.BULK]) == 7*20, 600)
         for psn in range(17):
-            yield from bench.acknowledge(psn, psn=psn, flags=PACKET_FLAG.REFUSED, reason=psn + 1)
-        yield from bench.acknowledge(19)
+            yield from bench.acknowledge(psn, psn=psn, flags=PACKET_FLAG.REFUSED, reason=psn + 1, refusals=psn + 1)
+        yield from bench.acknowledge(19, refusals=17)
         assert (yield bench.dut.flows.acked[FLOW]) == 15
         for psn in range(16):
             assert (yield refusals.valid)
@@ -366,12 +367,13 @@ def test_refusals_come_in_order_and_a_lost_one_never_becomes_a_success(seed):
 def test_acknowledgements_leave_on_the_control_channel(seed):
     random = Random(seed)
     acks   = [dict(node=random.randrange(16), incarnation=random.randrange(256), ack=random.getrandbits(16),
-                   psn=random.getrandbits(16), flags=random.choice((0, 8, 16)), reason=random.randrange(20))
+                   psn=random.getrandbits(16), flags=random.choice((0, 8, 16)), reason=random.randrange(20),
+                   refusals=random.randrange(256))
               for _ in range(6)]
     bench  = Bench(64, random, [], busy=0.6)
     run_simulation(bench.dut, [*bench.processes, source(bench.dut.acks, acks, random, 0.5),
                                finish(lambda: bench.counts["PACKETS_SENT"] == len(acks), 300)])
     assert packet_words(bench.taken[CHANNEL.CONTROL]) == [
         (encode(Packet(target=a["node"], source=NODE, kind=PACKET.ACK, flags=a["flags"], psn=a["psn"], ack=a["ack"],
-                       incarnation=a["incarnation"], key=a["reason"])), 0) for a in acks]
+                       incarnation=a["incarnation"], key=a["reason"], offset=a["refusals"])), 0) for a in acks]
     assert bench.counts["ACKS_SENT"] == len(acks)

@@ -1,8 +1,9 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`block`: contiguous transfers from 4 bytes to 1 MiB, streamed and one at a time, and N½ of both."""
+"""`block`: contiguous puts and gets of 4 bytes to 1 MiB, streamed and one at a time, and N½ of all."""
 
+from dibber.interface.description import C
 from dibber_cli.bench import session
 from dibber_cli.bench.figures import half_size
 from dibber_cli.bench.pattern import Pattern
@@ -18,7 +19,14 @@ MANY   = {STREAM: 128, 1: 16}                # … so many transfers, by how man
 MOST   = 4*1024*1024                         # bytes of a point, whatever else there should be
 
 # Series: (operation of worker.OPERATIONS, commands under way).
-SERIES = {"put": ("put", STREAM), "put-one-at-a-time": ("put", 1)}
+SERIES = {
+    "put"                     : ("put", STREAM),
+    "put-one-at-a-time"       : ("put", 1),
+    "put-inline"              : ("put-inline", STREAM),
+    "put-inline-one-at-a-time": ("put-inline", 1),
+    "get"                     : ("get", STREAM),
+    "get-one-at-a-time"       : ("get", 1),
+}
 
 
 def transfers(size, outstanding):
@@ -32,24 +40,39 @@ def points(sizes=SIZES, series=tuple(SERIES)):
         pattern = Pattern.contiguous(size, transfers(size, outstanding))
         return Point(name, size, pattern, pattern, outstanding, operation=operation)
 
-    return numbered(point(s, x) for s in series for x in sizes)
+    return numbered(point(s, x) for s in series for x in sizes
+                    if SERIES[s][0] != "put-inline" or x <= C.INLINE_BYTES)
+
+
+def curve(points, name):
+    """(x, value) of a series; one that ends at INLINE_BYTES goes on as the put that a program would take beyond."""
+    series = [name] if not name.startswith("put-inline") else [name, name.replace("put-inline", "put")]
+    values = {}
+    for one in series:
+        for p in points:
+            if p["series"] == one:
+                values.setdefault(p["x"], p["value"])
+    return sorted(values.items())
 
 
 def evaluate(profile, seed, results):
     measured = [session.evaluate(profile, result, "bytes") for result in results]
     halves   = {}
     for name in dict.fromkeys(p["series"] for p in measured):
-        half = half_size([(p["x"], p["value"]) for p in measured if p["series"] == name])
+        half = half_size(curve(measured, name))
         halves[name] = half and round(half, 1)
     return {"points": measured, "half_size_bytes": halves,
             "findings": [f"N½ of {name}: {f'{half:.0f} bytes' if half else 'below the smallest size'}"
                          for name, half in halves.items()],
-            "notes": ["N½: half of the series' own peak, on a straight line over log size between two points",
-                      f"'put' has {STREAM} commands under way, or as many as {MOST >> 20} MiB have"]}
+            "notes": ["N½: half of the series' own peak, on a straight line over log size between two points; that of "
+                      f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and others by 'put'",
+                      f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as {MOST >> 20} MiB have"]}
 
 
 def tables(report):
-    return [Table("bytes", [s for s in SERIES if of_series(report, s)])]
+    present = [s for s in SERIES if of_series(report, s)]
+    groups  = ([s for s in present if SERIES[s][0] == operation] for operation in ("put", "put-inline", "get"))
+    return [Table("bytes", group) for group in groups if group]
 
 
 def panels(report):

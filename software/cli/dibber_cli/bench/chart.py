@@ -15,13 +15,14 @@ from dibber_cli.bench.views import of_series
 MYRINET_1998 = 126
 MARKERS = "os^DvPX<>p"
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b4ea3", "#b8860b", "#2a9d8f", "#8d5524", "#5c677d", "#d81b60", "#264653")
-TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine"}    # of the bound
+TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine", "wire": "wire"}    # of the bound
+AXES    = {"MB/s": "payload", "us": "latency", "Mmsg/s": "messages"}                          # what a unit counts
 BEYOND  = 2    # a series that lies above so many times the highest bound is named, not drawn
 
 
 def _in_words(points):
     low, high = (f(p["value"] for p in points) for f in (min, max))
-    return f"{low:.0f} … {high:.0f} MB/s, off the scale"
+    return f"{low:.0f} … {high:.0f} {points[0]['unit']}, off the scale"
 
 
 def _bound_in_words(name, points, first):
@@ -55,6 +56,7 @@ def _panel(axes, report, panel):
     points  = [p for name in panel.series for p in of_series(report, name)]
     places  = list(dict.fromkeys(p["x"] for p in points))
     ceiling = max(max(p["bound"], p["value"]) for p in points if p["bound"])
+    unit    = points[0]["unit"]
     _series(axes, report, panel, places, ceiling)
     if panel.history:
         axes.plot([0], [MYRINET_1998], marker="*", markersize=11, linestyle="none", color="#7a7a7a",
@@ -62,7 +64,7 @@ def _panel(axes, report, panel):
     axes.set_xticks(range(len(places)), places, rotation=45 if len(places) > 14 or isinstance(places[0], str) else 0)
     axes.set_ylim(0, 1.1*ceiling)
     axes.set_xlabel(panel.label)
-    axes.set_ylabel("payload (MB/s, simulated time)")
+    axes.set_ylabel(f"{AXES[unit]} ({unit}, simulated time)")
     axes.set_title(f"Dibber, {report['test']}: {panel.title}", fontsize=10)
     axes.grid(axis="y", linewidth=0.4)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)

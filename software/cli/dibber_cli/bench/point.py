@@ -23,7 +23,7 @@ class Point:
     series, x      : of the report
     source, target : Pattern on either side, in the program's own memory
     outstanding    : commands under way at once
-    senders        : (0,) or, with both cards sending, (0, 1)
+    senders        : whose memory is read: (0,) or, with both cards sending, (0, 1)
     packed         : True when the CPU packs a strided source and unpacks a strided target, and the card
                      moves contiguous bytes
     operation      : of worker.OPERATIONS
@@ -42,6 +42,19 @@ class Point:
     @property
     def transfers(self):
         return self.source.transfers
+
+    @property
+    def pulls(self):
+        """True when the side that wants the bytes asks for them."""
+        return self.operation == "get"
+
+    def issuer(self, sender):
+        """Which card has the commands, and takes the time, of the bytes that `sender` sends."""
+        return 1 - sender if self.pulls else sender
+
+    @property
+    def issuers(self):
+        return tuple(self.issuer(sender) for sender in self.senders)
 
     @property
     def payload(self):

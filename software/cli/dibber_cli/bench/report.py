@@ -26,25 +26,43 @@ def write(report, panels, folder):
     return [folder/f"{stem}.{kind}" for kind in ("json", "csv", "png", "svg")]
 
 
+DECIMALS = {"MB/s": 1, "us": 3, "Mmsg/s": 3}    # of a value, by its unit
+UNITS    = {"MB/s": "MB/s of payload", "us": "microseconds", "Mmsg/s": "million messages a second"}
+LESS     = ("us",)                              # units of which less is better
+
+
+def _share(point):
+    """Percent of the bound that the value comes to."""
+    value, bound = point["value"], point["bound"]
+    return f"{100*(bound/value if point['unit'] in LESS else value/bound):.0f}"
+
+
+def _limit(point):
+    if not point.get("limited_by"):
+        return "–"
+    return f"{point['limit']:.{DECIMALS[point['unit']]}f} {point['limited_by']}" if point["limit"] else point["limited_by"]
+
+
 def _cells(point, brief):
     if point is None or point["value"] is None:
-        return ["–"]*(2 if brief else 4)
-    bound = point["bound"]
-    share = [f"{bound:.1f}", f"{100*point['value']/bound:.0f}"] if bound else ["–"]*2
-    return [f"{point['value']:.1f}", *([] if brief else share), f"{point['cpu_percent']:.1f}"]
+        return ["–"]*(2 if brief else 5)
+    decimals = DECIMALS[point["unit"]]
+    beside   = [f"{point['bound']:.{decimals}f}", _share(point)] if point["bound"] else ["–"]*2
+    return [f"{point['value']:.{decimals}f}", *([] if brief else [*beside, _limit(point)]), f"{point['cpu_percent']:.1f}"]
 
 
 def _table(report, table):
     at = {(p["series"], p["x"]): p for p in report["points"]}
     xs = list(dict.fromkeys(p["x"] for s in table.series for p in of_series(report, s)))
-    beside = ["CPU %"] if table.brief else ["bound", "%", "CPU %"]
+    beside = ["CPU %"] if table.brief else ["bound", "%", "limit", "CPU %"]
     output.table([table.heading, *(h for s in table.series for h in (s, *beside))],
                  [[x, *(cell for s in table.series for cell in _cells(at.get((s, x)), table.brief))] for x in xs])
 
 
 def show(report, tables):
     """What people see: the tables, what was found besides, and what was compared."""
-    print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: MB/s of payload in simulated time")
+    units = ", ".join(UNITS[unit] for unit in dict.fromkeys(p["unit"] for p in report["points"]))
+    print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units} in simulated time")
     for table in tables:
         print()
         _table(report, table)

@@ -8,8 +8,9 @@ import multiprocessing.connection
 import time
 
 from dibber_cli import paths
-from dibber_cli.bench import cpu, worker
+from dibber_cli.bench import cpu, program, stages
 from dibber_cli.bench.bound import bound
+from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.simulator import Pair
 
@@ -18,15 +19,15 @@ BUS_ADDRESS = 0x1000_0000
 
 
 class Workers:
-    """Both worker processes for the length of a `with` statement."""
+    """Both programs, of class `kind`, for the length of a `with` statement."""
 
-    def __init__(self, pair, seed, points):
+    def __init__(self, pair, kind, seed, points):
         context = multiprocessing.get_context("spawn")
         self.pair, self.processes, self.pipes = pair, [], []
         for node in range(2):
             ours, theirs = context.Pipe()
-            process = context.Process(target=worker.main, daemon=True, args=(
-                theirs, pair.uris[node], node, str(paths.FIRMWARE), seed, points))
+            process = context.Process(target=program.main, daemon=True, args=(
+                theirs, kind, pair.uris[node], node, str(paths.FIRMWARE), seed, points))
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -36,7 +37,7 @@ class Workers:
         return self
 
     def receive(self):
-        """What both workers answer. Raises CommandError when one failed, SimulatorError when the simulator ended."""
+        """What both programs answer. Raises CommandError when one failed, SimulatorError when the simulator ended."""
         answers, open_pipes = [None, None], list(self.pipes)
         while open_pipes:
             ready = multiprocessing.connection.wait([*open_pipes, *(p.sentinel for p in self.processes)], 1)
@@ -54,10 +55,17 @@ class Workers:
                 self.pair.check()
         return answers
 
-    def order(self, point, keys):
-        """Have both do `point`; each gets the other's key."""
+    def do(self, point, keys):
+        """Have both do `point`, each being told the other's keys: what they answer."""
         for pipe, key in zip(self.pipes, reversed(keys)):
             pipe.send((point, key))
+        return self.receive()
+
+    def count(self):
+        """Both cards' counters."""
+        for pipe in self.pipes:
+            pipe.send(program.COUNT)
+        return self.receive()
 
     def finish(self):
         for pipe in self.pipes:
@@ -74,29 +82,34 @@ class Workers:
             pipe.close()
 
 
-def measure(profile, seed, points, progress=None, options=()):
+def measure(profile, seed, points, progress=None, options=(), kind=Worker):
     """Run `points` on a pair of simulated cards. Returns (results, versions, simulator's statistics file as text).
 
-    A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it sent,
-    bytes_wrong and guards (guard bytes compared) where it received.
+    A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it had the commands,
+    bytes_wrong and guards (guard bytes compared) where it received; busy, one of each card: stages.between().
+
+    kind : class of the programs that do the points
     """
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     results = []
     with Pair(profile, seed=seed, options=options) as pair:
-        with Workers(pair, seed, points) as workers:
+        with Workers(pair, kind, seed, points) as workers:
             opened   = workers.receive()
-            keys     = [answer["key"] for answer in opened]
+            keys     = [answer["keys"] for answer in opened]
             versions = {"gateware": f"{opened[0]['build']:08x}", "firmware": f"{opened[0]['identity']:08x}",
                         "library": f"{opened[0]['interface'] >> 16}.{opened[0]['interface'] & 0xffff}-{opened[0]['hash']:08x}"}
+            before   = workers.count()
             for point in points:
                 if progress:
                     progress.draw(f"{point.series}, {point.x}")
-                workers.order(point, keys)
-                answers = workers.receive()
+                answers = workers.do(point, keys)
                 if any(answer["free"] for answer in answers):
                     raise CommandError("a client without the clock takes part: the figures would not repeat")
-                results.append({"point": point, "answers": answers})
+                after = workers.count()
+                results.append({"point": point, "answers": answers,
+                                "busy": [stages.between(*times) for times in zip(before, after)]})
+                before = after
                 if progress:
                     progress.step(f"{point.series}, {point.x}")
             workers.finish()
@@ -120,15 +133,26 @@ def copying_ps(profile, point):
         (point.target, (point.target.packed(), point.target))) if point.staged(pattern))
 
 
+def limit_of(profile, result, sender=0):
+    """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing was busy)."""
+    point  = result["point"]
+    cycles = result["answers"][point.issuer(sender)]["elapsed_ps"]*1e-12*profile.clock_hz
+    name, share = stages.limit(result["busy"][sender], result["busy"][1 - sender], cycles)
+    return name, share and point.payload/(share*cycles/profile.clock_hz)
+
+
 def evaluate(profile, result, x_unit, sender=0):
     """A point of the report: of the direction in which card `sender` sends."""
-    point, answer = result["point"], result["answers"][sender]
+    point   = result["point"]
+    answer  = result["answers"][point.issuer(sender)]
     best    = bound_of(profile, point)
     copying = copying_ps(profile, point)
     elapsed = answer["elapsed_ps"] + copying
+    limited_by, limit = limit_of(profile, result, sender)
     return {"series": point.series, "x": point.x, "x_unit": x_unit,
             "value": round(point.payload/(elapsed*1e-12)/1e6, 1), "unit": "MB/s",
             "bound": round(best.value/1e6, 1), "bound_by": best.name,
+            "limit": limit and round(limit/1e6, 1), "limited_by": limited_by,
             "cycles": round(elapsed*1e-12*profile.clock_hz),
             "cpu_percent": round(100*(answer["cpu_ps"] + copying)/elapsed, 2)}
 
@@ -136,12 +160,12 @@ def evaluate(profile, result, x_unit, sender=0):
 def run(test, profile, seed, command, points=None, progress=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
-    test : module of the benchmark: NAME, points(), and evaluate(profile, seed, results) → the parts of the report that
-           are its own, "points" among them
+    test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of the report that
+           are its own, "points" among them; PROGRAM, when it is not a Worker
     """
     begin  = time.monotonic()
     points = test.points() if points is None else points
-    results, versions, _ = measure(profile, seed, points, progress)
+    results, versions, _ = measure(profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker))
     answers = [answer for result in results for answer in result["answers"] if "bytes_wrong" in answer]
     parts   = test.evaluate(profile, seed, results)
     return {"test": test.NAME, "profile": profile.name, "seed": seed, "command": command, "versions": versions,

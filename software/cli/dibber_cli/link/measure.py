@@ -11,6 +11,7 @@ from dibber.interface.description import C, HOST, PRBS, RIGHT, STATUS
 from dibber_cli.link import status
 
 POLL_NS    = 2_000
+PINGS      = 4
 TRAIN_NS   = 3_000_000      # a link that is not up by then does not come up
 BITS_WORD  = 40             # of 8b/10b on the line
 
@@ -49,20 +50,29 @@ def train(side):
 # Length -------------------------------------------------------------------------------------------
 
 def round_trip(side):
-    """Nanoseconds from the end of this card to the other's and back, transceivers included; None without answer."""
-    side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", ping=1))
-    for _ in range(50):
+    """Nanoseconds from the end of this card to the other's and back, transceivers included; None without answer.
+
+    The least of PINGS: a ping or pong that had to wait for another word shows as more.
+    """
+    found = []
+    for _ in range(PINGS):
+        side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", ping=1))
         side.sleep(POLL_NS)
         cycles = side.card.read_register("LINK_ROUND_TRIP")
         if cycles:
-            return cycles*1e9/side.card.info()["clock_hz"]
-    return None
+            found.append(cycles)
+    return min(found)*1e9/side.clock_hz if found else None
 
 
-def cable_length(nanoseconds, link):
-    """Metres of cable; `link` is the profile's table of that name, which knows the transceivers."""
-    one_way = nanoseconds/2 - link["transmit_ns"] - link["receive_ns"]
-    return max(0.0, one_way/link["delay_ns_per_m"])
+def cable_length(nanoseconds, link, clock_hz):
+    """(metres of cable, what they may be wrong by); `link` is the profile's table of that name: the transceivers.
+
+    Either end sees what comes at its next clock edge, on average half a cycle late and at most half a cycle
+    off that: together one cycle too many, and half a cycle of doubt in each direction.
+    """
+    cycle   = 1e9/clock_hz
+    one_way = (nanoseconds - cycle)/2 - link["transmit_ns"] - link["receive_ns"]
+    return max(0.0, one_way/link["delay_ns_per_m"]), cycle/2/link["delay_ns_per_m"]
 
 # Bit errors ---------------------------------------------------------------------------------------
 

@@ -50,7 +50,10 @@ class Tester:
         self.say("length")
         times = self.ends.both(measure.round_trip)
         self.result["round_trip_ns"] = times
-        self.result["metres"] = [None if t is None else round(measure.cable_length(t, self.link), 1) for t in times]
+        lengths = [None if t is None else measure.cable_length(t, self.link, side.clock_hz)
+                   for t, side in zip(times, self.ends.sides)]
+        self.result["metres"]       = [None if l is None else round(l[0], 1) for l in lengths]
+        self.result["metres_doubt"] = max((round(l[1], 1) for l in lengths if l), default=None)
 
     def bit_errors(self, milliseconds):
         self.say("bit errors")
@@ -90,8 +93,7 @@ class Tester:
         self.result["packets_received"] = change[1]["packets_received"] - change[0]["acks_sent"]
         self.result["packets_missing"]  = change[1]["packet_gap"]
         self.result["stops"]            = change[1]["stops_sent"]
-        self.result["stopped_ns"]       = change[0]["stopped_cycles"]*1e9/self.ends.both(
-            lambda side: side.card.info()["clock_hz"])[0]
+        self.result["stopped_ns"]       = change[0]["stopped_cycles"]*1e9/self.ends.sides[0].clock_hz
         self.result["counters"]         = change
 
     # Verdict --------------------------------------------------------------------------------------
@@ -133,7 +135,8 @@ def rows(result):
         found.append((f"card {n}", status.sentence(link)))
     if "metres" in result:
         found.append(("round trip", ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"])))
-        found.append(("cable", ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])))
+        found.append(("cable", ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])
+                      + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else "")))
         for n, e in enumerate(result["bit_errors"]):
             found.append((f"PRBS31 at card {n}", f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
                           if e["locked"] else "not found"))

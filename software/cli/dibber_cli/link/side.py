@@ -10,8 +10,9 @@ import threading
 import libdibber
 
 from dibber_cli import paths
+from dibber_cli.errors import CommandError
 
-NANOSECONDS = 1_000_000_000
+START_SECONDS = 120
 
 
 class Side(threading.Thread):
@@ -21,6 +22,7 @@ class Side(threading.Thread):
     ----------
     card, endpoint : libdibber's; for use inside a task alone
     node           : number of this card: 0 or 1
+    clock_hz       : of the card
     """
 
     def __init__(self, uri, node):
@@ -39,10 +41,17 @@ class Side(threading.Thread):
     def run(self):
         try:
             self.card = libdibber.Card(self.uri)
+        except BaseException as error:
+            self.ready.set_exception(error)
+            return
+        try:
             self.card.set_node(self.node)
             self.card.load_firmware(str(paths.FIRMWARE))
+            self.clock_hz = self.card.info()["clock_hz"]
             self.endpoint = self.card.endpoint(1)
         except BaseException as error:
+            # Who stays in the clock and does nothing would stop it for the other side.
+            self.card.close()
             self.ready.set_exception(error)
             return
         self.ready.set_result(None)
@@ -81,8 +90,11 @@ class Ends:
         self.sides = [Side(uri, node) for node, uri in enumerate(uris)]
 
     def __enter__(self):
-        for side in self.sides:
-            side.ready.result()
+        try:
+            for ready in concurrent.futures.as_completed([side.ready for side in self.sides], START_SECONDS):
+                ready.result()
+        except concurrent.futures.TimeoutError:
+            raise CommandError(f"a card's control program was not ready after {START_SECONDS} s")
         return self
 
     def both(self, *tasks):

@@ -1,0 +1,75 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Which stage of the cards limits a transfer, and to what: read off their counters.
+
+A counter BUSY_… counts the cycles in which something stood at the input of its stage. A stage that is busy all the time is the
+limit, or waits for a busy one behind it: so the limit is the last one, in the direction of the data, among the busiest. What a stage
+could do is the payload divided by its busy time.
+"""
+
+from dibber.interface.description import C, MCP_STATE, SHARED
+
+# In the order in which data pass: on the card whose memory is read, then on the one whose memory is written.
+SENDER   = ("request", "pcie", "packet", "link")
+RECEIVER = ("scatter", "write", "pcie")
+STAGES   = tuple(dict.fromkeys(SENDER + RECEIVER))
+
+# What the control program does: its handlers, each a busy time too.
+HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "TIMER")
+PROGRAM  = "control program"
+LATENCY  = "latency"
+
+BUSY         = 0.9     # share of the time from which on a stage counts as a limit …
+ALIKE        = 0.02    # … and shares that differ by no more are alike
+PROGRAM_BUSY = 0.6     # the same for the control program's handlers: its loop between them is not counted
+
+MODULO = 1 << 32       # of a counter
+
+
+def read(card):
+    """Busy cycles so far of every stage and handler of a libdibber.Card, modulo 2³². Its 16 reads take simulated time."""
+    cycles = {stage: card.read_register(f"COUNT_BUSY_{stage.upper()}") for stage in STAGES}
+    for name in HANDLERS:
+        calls, spent = handler(card, name)
+        cycles[name] = spent
+        cycles[f"{name} calls"] = calls
+    return cycles
+
+
+def handler(card, name):
+    """(calls, cycles) of a handler of the control program since it was started, modulo 2³²."""
+    offset = C.SHARED_OFFSET + SHARED["handler"].offset + 16*getattr(MCP_STATE, name)
+    words  = card.read_firmware(offset, 8)
+    return int.from_bytes(words[:4], "little"), int.from_bytes(words[4:], "little")
+
+
+def between(before, after):
+    """What was counted from one read() to another."""
+    return {name: (after[name] - before[name]) % MODULO for name in after}
+
+
+def shares(sender, receiver, cycles):
+    """[(name, share of `cycles` in which it was busy), …] in the order of the data.
+
+    sender, receiver : between() of the card whose memory is read, and of the one whose memory is written
+    """
+    return [*((name, sender[name]/cycles) for name in SENDER), *((name, receiver[name]/cycles) for name in RECEIVER)]
+
+
+def program_share(sender, receiver, cycles):
+    """The share of the time in which the busier of both control programs was in a handler."""
+    return max(sum(side[name] for name in HANDLERS) for side in (sender, receiver))/cycles
+
+
+def limit(sender, receiver, cycles):
+    """(name of the limit, its share of `cycles`); the share of LATENCY is None: nothing was busy.
+
+    cycles : that the transfer took
+    """
+    busy = shares(sender, receiver, cycles)
+    most = max(share for _, share in busy)
+    if most >= BUSY:
+        return [(name, share) for name, share in busy if share >= most - ALIKE][-1]
+    program = program_share(sender, receiver, cycles)
+    return (PROGRAM, program) if program >= PROGRAM_BUSY else (LATENCY, None)
