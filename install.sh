@@ -10,10 +10,10 @@ set -eu
 cd "$(dirname "$0")"
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
-# The lint of the tests: perl, in which the front end of Verilator is written.
+# The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
 PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf libtomlplusplus-dev make nlohmann-json3-dev
-          perl python3-venv"
+          perl python3-venv spin"
 VENV=build/venv
 LOG=build/log
 

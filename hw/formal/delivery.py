@@ -1,0 +1,70 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The model check of the delivery protocol, delivery.pml: Spin, exhaustively."""
+
+import pathlib
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+
+MODEL = pathlib.Path(__file__).with_name("delivery.pml")
+
+@dataclass
+class Check:
+    """One run of Spin. A mutant's has to find an error."""
+    name    : str
+    says    : str
+    widths  : str
+    defines : tuple
+    quick   : bool = False
+    mutant  : bool = False
+
+MODELS = [
+    Check("delivery-both-ways", "exactly once, in order, no deadlock",
+        "2 flows, window 4 of 8 numbers, endless; 2 losses, 1 duplicate", ("TIMEOUTS=0",)),
+    Check("delivery-one-way", "the same to its end, wrapping twice",
+        "1 flow, window 4 of 8, 17 packets; 2 losses, 1 duplicate, 1 timeout", ("FLOWS=1", "MESSAGES=17"), quick=True),
+]
+
+# What each of the two must find, in the model of one flow.
+MUTANTS = [
+    Check("window as large as the sequence space", "", "", ("FLOWS=1", "MUTANT_WINDOW"), quick=True, mutant=True),
+    Check("acknowledgement beyond what was sent", "", "", ("FLOWS=1", "MUTANT_ACK"), quick=True, mutant=True),
+    Check("receiver executes a higher number", "", "", ("FLOWS=1", "MUTANT_HIGHER"), quick=True, mutant=True),
+    Check("duplicate not acknowledged again", "", "", ("FLOWS=1", "MUTANT_DUPLICATE"), quick=True, mutant=True),
+    Check("NAK forgotten, and no timer", "", "", ("FLOWS=1", "MUTANT_NAK", "MUTANT_TIMER"), quick=True, mutant=True),
+]
+
+
+def run(check, folder, timeout):
+    """dict(verdict, seconds, depth, states, failed) of one run; raises RuntimeError when Spin could not do it."""
+    folder = folder/re.sub(r"\W+", "_", check.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    start  = time.monotonic()
+    (folder/MODEL.name).write_text(MODEL.read_text())
+    def step(*command):
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout)
+        if result.returncode:
+            raise RuntimeError(f"{command[0]}: {(result.stdout + result.stderr)[-1000:]}")
+        return result.stdout
+    step("spin", "-a", *[f"-D{define}" for define in check.defines], MODEL.name)
+    # All states, exactly: neither hashing (BITSTATE, HC) nor reduction. A mutant's error by breadth first:
+    # the shortest run to it.
+    step("gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DCOLLAPSE", *(["-DBFS"] if check.mutant else []),
+        "-o", "pan", "pan.c")
+    out = step("./pan", "-m1000000", "-w22")
+    (folder/"pan.log").write_text(out)
+    errors   = int(re.search(r"errors: (\d+)", out).group(1))
+    complete = not re.search(r"Search not completed|max search depth too small|out of memory|resource limit", out)
+    if not errors and not complete:
+        raise RuntimeError("pan: the search was not complete")
+    depth = re.search(r"depth reached (\d+)", out).group(1)
+    found = re.search(r"pan:\d+: (.*?) \(at depth (\d+)\)", out)
+    return dict(
+        verdict = ("rejected" if errors else "SURVIVED") if check.mutant else ("FAILED" if errors else "proven"),
+        seconds = round(time.monotonic() - start, 1),
+        depth   = int(found.group(2) if found else depth),
+        states  = int(float(re.search(r"([\d.e+]+) states, stored", out).group(1))),
+        failed  = [found.group(1)] if found else [])

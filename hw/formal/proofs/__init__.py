@@ -1,0 +1,12 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The proofs, a file a block. docs/proofs.md says in words what each of them shows."""
+
+from importlib import import_module
+
+FILES = ("slack", "flow_state", "tags", "deposits")
+
+def properties():
+    """[(file, Property)] of all of them."""
+    return [(name, p) for name in FILES for p in import_module(f"proofs.{name}").PROPERTIES]

@@ -1,0 +1,139 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""STOP and GO: told as a level again and again, so that nothing of it is lost for ever."""
+
+from migen import *
+
+from dibber.link import framing
+from dibber.link.port import LinkPort
+from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, FLOW_REPEATS,
+    FLOW_REPEAT_WORDS, K_COMMA)
+
+from harness import Harness, Mutant, Property, implies, inner
+
+CHANNELS = 2
+
+def is_flow_word(data, k):
+    """docs/design.md, section 3; the state is in bits 15:8."""
+    return ((k == FIRST_IS_K) & (data[0:8] == K_COMMA) & ((data[8:16] ^ data[16:24]) == 0xff)
+        & (data[24:32] == FLOW_FILL))
+
+
+class Told(Harness):
+    """The sending half of a port; free are packets, the other end's GO, the pace, and what is to be told.
+
+    A flow word says the state of the cycle in which it is made. No packet, wherever it was stopped, keeps it
+    from coming: there is one in every FLOW_PERIOD_WORDS words; a change is told in the next word that is
+    made, and then FLOW_REPEATS more times at FLOW_REPEAT_WORDS' distance at most.
+    """
+    period = FLOW_PERIOD_WORDS
+
+    def __init__(self):
+        super().__init__()
+        framing.FLOW_PERIOD_WORDS = self.period
+        self.tx     = tx = framing.LinkTransmitter(CHANNELS)
+        self.source = source = tx.source
+        for n, sink in enumerate(tx.sinks):
+            self.free_all(f"sink{n}", sink)
+        self.comb += [
+            tx.up.eq(self.free("up")),
+            tx.go.eq(self.free("go", CHANNELS)),
+            tx.flow.eq(self.free("flow", 8)),
+            source.ready.eq(self.free("ready")),
+        ]
+
+        # Of the word in the output register: the state in the cycle that made it, and, of the words before
+        # it, how many since the last flow word, what that one said, and how many repeats are still owed.
+        made  = Signal(8)
+        since = Signal(max=self.period + 2)
+        last  = Signal(8)
+        owed  = Signal(max=FLOW_REPEATS + 1)
+        flow  = Signal()  # the word is a flow word
+        says  = source.data[8:16]
+        leaves = Signal()
+        self.comb += [
+            flow.eq(is_flow_word(source.data, source.k)),
+            leaves.eq(source.valid & source.ready),
+        ]
+        following = [Signal.like(s) for s in (since, last, owed)]  # when this word has left
+        self.comb += [
+            following[0].eq(Mux(flow, 0, since + 1)),
+            following[1].eq(Mux(flow, says, last)),
+            following[2].eq(Mux(~flow, owed, Mux(says != last, FLOW_REPEATS, Mux(owed != 0, owed - 1, 0)))),
+        ]
+        self.sync += [
+            If(~source.valid | source.ready, made.eq(tx.flow)),
+            If(leaves, *[s.eq(f) for s, f in zip((since, last, owed), following)]),
+        ]
+        self.prove("as_it_is",  implies(source.valid & flow, says == made))
+        self.prove("at_once",   implies(source.valid & (made != last), flow))
+        self.prove("again",     implies(source.valid & (owed != 0) & (since == FLOW_REPEAT_WORDS - 1), flow))
+        self.prove("for_ever",  implies(source.valid & (since == self.period - 1), flow))
+
+        told, age, soon = (inner(tx, name) for name in ("told", "age", "soon"))
+        self.lemma("until_now", Mux(source.valid,
+            (told == following[1]) & (age == following[0]) & (soon == following[2]),
+            (told == last) & (age == since) & (soon == owed)))
+        self.lemma("in_time",   (since < self.period) & (age < self.period))
+
+
+class ToldSmall(Told):
+    """For mutants: a period that a short run sees to its end."""
+    period = 8
+
+
+class Healed(Harness):
+    """Both halves and a bad cable: what was told last, and arrived, is what is believed.
+
+    The cable may replace any word by any other, unless that is an error-free comma: to forge one, several
+    errors must agree. So no alignment is lost; that costs up to SILENCE_WORDS and is training's business.
+    """
+    def __init__(self):
+        super().__init__()
+        self.port = port = LinkPort(CHANNELS)
+        sink      = port.serial_rx
+        data, k   = self.free("data", 32), self.free("k", 4)
+        errors    = self.free("errors", 4)
+        intact    = self.free("intact")    # the word is a flow word as the other end made it
+        flow      = self.free("flow", 8)
+        valid     = self.free("valid")
+        self.comb += [
+            port.signal.eq(self.free("signal")),
+            sink.valid.eq(valid),
+            If(intact,
+                sink.data.eq(Cat(Constant(K_COMMA, 8), flow, ~flow, Constant(FLOW_FILL, 8))),
+                sink.k.eq(FIRST_IS_K),
+            ).Else(
+                sink.data.eq(data),
+                sink.k.eq(k),
+                sink.code_error.eq(errors),
+            ),
+        ]
+        for n in range(4):
+            self.assume(f"no_forged_comma{n}",
+                intact | errors[n] | ~k[n] | (data[8*n:8*n + 8] != K_COMMA))
+        # STOP as the last flow word that came said; it takes the receiver two cycles.
+        heard = Signal(CHANNELS)
+        self.sync += If(valid & intact, heard.eq(flow))
+        self.prove("believed", port.stopped == self.before(heard, CHANNELS))
+        self.lemma("aligned",  inner(port.receiver, "lane") == 0)
+
+
+PROPERTIES = [
+    Property("flow-told", "link/framing", "flow state is told at once, repeated, told for ever",
+        f"period {FLOW_PERIOD_WORDS}, {CHANNELS} channels", "Told", k=2, quick=True, mutants=[
+            Mutant("not inside packets", "dibber.link.framing", "may_send.eq(step & ~due & self.up)",
+                "may_send.eq(step & (~due | begun) & self.up)", depth=12),
+            Mutant("no quick repeats", "dibber.link.framing", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=24),
+            Mutant("a state is told only once", "dibber.link.framing", "(self.flow != told) | (age == FLOW_PERIOD_WORDS - 1)",
+                "(self.flow != told)", depth=14, harness="ToldSmall"),
+    ]),
+    Property("flow-healed", "link/port", "after any faults, the next flow word says what holds",
+        f"{CHANNELS} channels", "Healed", k=4, quick=True, mutants=[
+            Mutant("STOP sticks", "dibber.link.port", "self.stopped.eq(receiver.flow[:channels])",
+                "self.stopped.eq(self.stopped | receiver.flow[:channels])", depth=10),
+            Mutant("errors are not looked at", "dibber.link.framing", "clean.eq(valid & (Cat(*[symbol[9] for symbol in word]) == 0))",
+                "clean.eq(valid)", depth=10),
+    ]),
+]
