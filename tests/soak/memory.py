@@ -1,0 +1,99 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The soak test's model: what a plan's commands do to two arenas, one command after the other, in NumPy.
+
+A plan is such that commands without a defined order do not meet, so any order gives the same memory.
+"""
+
+import zlib
+
+import numpy as np
+
+from dibber.interface.description import OPCODE
+
+from layout import ARENA, TARGET, fill, fill_source
+
+
+def internet_checksum(data):
+    """RFC 1071 of bytes."""
+    total = sum(np.frombuffer(bytes(data) + bytes(len(data) % 2), dtype=">u2").tolist())
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total ^ 0xffff
+
+
+def after_atomic(opcode, size, before, operand, compare, mask):
+    """What an atomic operation leaves in memory."""
+    ones = (1 << 8*size) - 1
+    return ones & {
+        OPCODE.FETCH_ADD    : before + operand,
+        OPCODE.SWAP         : operand,
+        OPCODE.COMPARE_SWAP : operand if before == compare & ones else before,
+        OPCODE.MASKED_SWAP  : before & ~mask | operand & mask,
+    }[opcode]
+
+
+class Memory:
+    """Both arenas as they must be.
+
+    A command that fails after packets left may have written some of its bytes and not others: those have two right
+    values, which `other` and `loose` keep.
+    """
+
+    def __init__(self, seed):
+        self.seed  = seed
+        self.arena = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
+        self.other = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
+        self.loose = [np.zeros(ARENA, dtype=bool) for _ in range(2)]
+        for node in range(2):
+            self.arena[node][:TARGET] = fill_source(seed, node)
+
+    def begin(self, number):
+        """Contents at the start of round `number`."""
+        for node in range(2):
+            self.arena[node][TARGET:] = fill(self.seed, number, node)
+            self.loose[node][:] = False
+
+    def word(self, node, place, size):
+        return int.from_bytes(self.arena[node][place:place + size].tobytes(), "little")
+
+    def copy(self, source_node, source, target_node, target):
+        """A transfer that succeeds; returns its bytes."""
+        data = self.arena[source_node][source.bytes()]
+        self.arena[target_node][target.bytes()] = data
+        return data
+
+    def store(self, node, target, data):
+        self.arena[node][target.bytes()] = np.frombuffer(data, dtype=np.uint8)
+
+    def copy_in_part(self, source_node, source, target_node, target, region):
+        """A transfer that fails on its way: what it may have written."""
+        places = source.bytes()
+        data   = self.arena[source_node][np.clip(places, 0, ARENA - 1)]
+        self.store_in_part(target_node, target, data, region)
+
+    def store_in_part(self, node, target, data, region):
+        places = target.bytes()
+        inside = (places >= region.start) & (places < region.end)
+        self.other[node][places[inside]] = np.frombuffer(bytes(data), dtype=np.uint8)[inside]
+        self.loose[node][places[inside]] = True
+
+    def atomic(self, node, place, opcode, size, operand, compare, mask):
+        """Returns what was there before."""
+        before = self.word(node, place, size)
+        after  = after_atomic(opcode, size, before, operand, compare, mask)
+        self.arena[node][place:place + size] = np.frombuffer(after.to_bytes(size, "little"), dtype=np.uint8)
+        return before
+
+    def wrong(self, node, found):
+        """Absolute places that are not as they must be."""
+        found = np.frombuffer(found, dtype=np.uint8)
+        bad   = found != self.arena[node]
+        bad  &= ~(self.loose[node] & (found == self.other[node]))
+        return np.flatnonzero(bad)
+
+
+def digest(arena, shape):
+    """CRC of a shape's bytes, in order."""
+    return zlib.crc32(arena[shape.bytes()].tobytes())
