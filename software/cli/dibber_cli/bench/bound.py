@@ -199,3 +199,23 @@ def bound_of_writes(profile, target):
     free = float("inf")
     return Bound(link=free, pcie_up=_rate(target.length, cost.up, profile.pcie_bytes), pcie_down=free,
                  engine=_rate(target.length, cost.up_cycles, profile.clock_hz))
+
+
+# Messages -----------------------------------------------------------------------------------------
+
+def _message_bytes(profile, length):
+    """What one message costs: bytes of PCIe on either host, bytes of the cable, each message being a packet."""
+    return Side(length).header + length + profile.framing, length + PACKET_OVERHEAD
+
+
+def messages(profile, length):
+    """(messages a second, name of the term) of distinct puts whose bytes the CPU writes into the card."""
+    pcie, cable = _message_bytes(profile, length)
+    return min((profile.link_bytes/cable, "link"), (profile.pcie_bytes/pcie, "pcie_down"))
+
+
+def message_seconds(profile, length):
+    """From the CPU's write to the bytes in the other host's memory, with no card in between."""
+    pcie, cable = _message_bytes(profile, length)
+    return (2*pcie/profile.pcie_bytes + cable/profile.link_bytes +
+            1e-9*(profile.posted_down_ns + profile.cable_ns + profile.posted_up_ns))

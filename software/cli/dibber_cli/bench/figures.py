@@ -38,3 +38,9 @@ def crossover(direct, packed):
     if last_behind is None:
         return 0
     return _where(0, ahead[last_behind], ahead[last_behind + 1])
+
+
+def percentile(values, percent):
+    """The least of `values` that at least `percent` of them do not pass (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(len(ordered)*percent/100), 1) - 1]

@@ -24,46 +24,49 @@ class Failed(Exception):
 
 
 class Program:
-    """A card with its control program, an endpoint, and memory to read from and to write to.
+    """A card with its control program, endpoint 1, and memory.
 
-    A program prepares a point while time stands (prepare), does its part of it (run: a dictionary, with "failed" when it
-    went wrong), and ends (close).
+    Subclasses prepare a point while time stands (prepare(point)) and do their part of it (run(point, keys): a
+    dictionary, "free" in it as in libdibber's clock).
 
-    keys : of the regions that the other side may name: {"source": …, "target": …}
+    source, target : regions to read from and to write to, after allocate()
     """
 
-    def __init__(self, uri, node, firmware, seed, source_bytes, target_bytes):
+    def __init__(self, uri, node, firmware, seed):
         self.node, self.seed = node, seed
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(firmware)
-        self.endpoint = self.card.endpoint(1)
-        self.source   = self.region(source_bytes, RIGHT.LOCAL_READ | RIGHT.REMOTE_READ)
-        self.target   = self.region(target_bytes, RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE)
+        self.endpoints = {}
+        self.endpoint  = self.open(1)
 
-    def region(self, length, rights):
-        return self.endpoint.register(libdibber.alloc(length), rights)
+    def open(self, number):
+        """Endpoint `number`, opened once."""
+        if number not in self.endpoints:
+            self.endpoints[number] = self.card.endpoint(number)
+        return self.endpoints[number]
+
+    def allocate(self, source_bytes, target_bytes, owner=1):
+        """Memory to read from, owned by endpoint `owner`, and to write to."""
+        self.source = self.open(owner).register(libdibber.alloc(source_bytes), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ)
+        self.target = self.endpoint.register(libdibber.alloc(target_bytes), RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE)
 
     @property
     def keys(self):
+        """What the other side must know."""
         return {"source": self.source.key, "target": self.target.key}
-
-    def prepare(self, point):
-        """Before time goes on."""
-
-    def run(self, point, keys):
-        raise NotImplementedError
 
     def close(self):
         self.source.close()
         self.target.close()
-        self.endpoint.close()
+        for endpoint in self.endpoints.values():
+            endpoint.close()
         self.card.close()
 
 
-def reap(endpoint):
+def reap(endpoint, limit=16):
     """Take completions; returns how many. Raises Failed when one tells of an error."""
-    entries = endpoint.poll()
+    entries = endpoint.poll(limit)
     for entry in entries:
         if entry.status != STATUS.OK:
             raise Failed(f"a transfer ended with {STATUS.name_of(entry.status)}")

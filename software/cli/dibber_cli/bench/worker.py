@@ -41,9 +41,9 @@ class Worker(Program):
     """Memory for the largest point on either side."""
 
     def __init__(self, uri, node, firmware, seed, points):
-        super().__init__(uri, node, firmware, seed,
-                         max((p.extent(p.source) for p in points if node in p.senders), default=1),
-                         max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
+        super().__init__(uri, node, firmware, seed)
+        self.allocate(max((p.extent(p.source) for p in points if node in p.senders), default=1),
+                      max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
 
     def prepare(self, point):
         """Fill memory, pack."""
