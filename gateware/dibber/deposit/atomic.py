@@ -141,16 +141,15 @@ class AtomicUnit(LiteXModule):
         self.comb += [
             answer.ready.eq(1),
             answered.eq(answer.valid & answer.last),
-            tags.hold.eq(answered),
-            tags.release.eq(answered & tags.busy[0]),
+            tags.release.eq(answered),
             reads.last.eq(1),
             reads.address.eq(address),
             reads.length.eq(Mux(wide, 8, 4)),
         ]
         self.sync += [
             If(answered, line.eq(answer.dat)),
-            pulses["COMPLETION_UNEXPECTED"].eq(answered & ~tags.busy[0]),
-            pulses["COMPLETION_ERROR"].eq(answered & tags.busy[0] & ~tags.expired[0] & (answer.status != 0)),
+            pulses["COMPLETION_UNEXPECTED"].eq(answered & ~tags.known),
+            pulses["COMPLETION_ERROR"].eq(answered & tags.live & (answer.status != 0)),
             pulses["COMPLETION_TIMEOUT"].eq(tags.expire),
         ]
 

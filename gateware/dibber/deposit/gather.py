@@ -178,10 +178,8 @@ class Gather(LiteXModule):
         start = Signal(position)
         line  = Signal(log2_int(lines))
         next_line = Signal(log2_int(lines))
-        busy  = Array(self.tags.busy[i]    for i in range(tags))
-        late  = Array(self.tags.expired[i] for i in range(tags))
-        known = Signal()
-        live  = Signal()
+        known = self.tags.known
+        live  = self.tags.live
         final = Signal()
         self.comb += [
             completions.ready.eq(1),
@@ -190,13 +188,10 @@ class Gather(LiteXModule):
             outstanding.eq(Mux(beat.count == 0, 4096, beat.count)),
             start.eq(found_end - outstanding),
             line.eq(Mux(begin, start[bits:], next_line)),
-            known.eq(busy[beat.tag] & (beat.tag < tags)),
-            live.eq(known & ~late[beat.tag]),
             # The last completion of a read is the one that carries all that was outstanding.
             final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.bytes == outstanding))),
-            self.tags.hold.eq(final),
-            self.tags.release.eq(final & known),
-            self.tags.released.eq(beat.tag),
+            self.tags.answered.eq(beat.tag),
+            self.tags.release.eq(final),
         ]
         self.sync += [
             beat.valid.eq(completions.valid),

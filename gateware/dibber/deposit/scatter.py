@@ -217,24 +217,27 @@ class ScatterEngine(LiteXModule):
         address = Signal(64)
         length  = Signal(13)
         upto    = Signal(13)  # bytes of the packet up to this piece's end
+        beyond  = Signal(13)  # and up to the next one's
         here    = Signal()
         over    = Signal()
         error   = Signal()
         lane    = Signal(bits)
         rest    = Signal(13)
         ending  = Signal()
-        covered = Signal()    # the bytes are here
-        good    = Signal()    # and the piece may be written
-        cut     = Signal()
+        present = Signal(13)  # bytes of the packet that are here
+        covered = Signal()    # all of the piece's are
+        final   = Signal()    # the piece is the packet's last
+        good    = Signal()    # it may be written
+        cut     = Signal()    # it never may
         line    = Signal()    # a line of this piece goes
         load    = Signal()
         writing = Signal()
         drop    = Signal()
         self.comb += [
-            covered.eq(Mux(ends.source.valid, ends.source.bytes, arrived) >= upto),
-            # The last piece carries the mark: the packet must be good to its end.
-            good.eq(covered & (~over | (ends.source.valid & ~ends.source.error))),
-            cut.eq(ends.source.valid & ~good),
+            present.eq(Mux(ends.source.valid, ends.source.bytes, arrived)),
+            beyond.eq(upto + piece.length),
+            covered.eq(Mux(load, present >= beyond, present >= upto)),
+            final.eq(Mux(load, piece.last, over)),
             ending.eq(rest <= (width - lane)),
             orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
             orders.last.eq(drop | (over & ending)),
@@ -248,6 +251,10 @@ class ScatterEngine(LiteXModule):
             load.eq(writing & (~here | (line & ending & ~over))),
         ]
         self.sync += [
+            # A verdict stands while its piece is here, for bytes only become more. The last piece carries
+            # the mark: the packet must be good to its end.
+            good.eq(covered & (~final | (ends.source.valid & ~ends.source.error))),
+            cut.eq(ends.source.valid & ~(covered & ~(final & ends.source.error))),
             If(line,
                 lane.eq(0),
                 rest.eq(rest - orders.count),
@@ -261,7 +268,7 @@ class ScatterEngine(LiteXModule):
                 rest.eq(piece.length),
                 over.eq(piece.last),
                 error.eq(piece.error),
-                If(piece.valid, upto.eq(upto + piece.length))
+                If(piece.valid, upto.eq(beyond))
             )
         ]
 

@@ -34,40 +34,72 @@ class Tags(LiteXModule):
     ----------
     extended : Signal(), in    tags from UNEXTENDED on may be used (PCIe: extended tag field enabled)
     source   : Endpoint([("tag", 8)]), out    next free tag; taking it starts its age
-    busy     : Signal(tags), out    in flight or in quarantine
-    expired  : Signal(tags), out    in quarantine
-    release  : Signal(), in    `released` is answered; not in a cycle after the one that made it free
-    released : Signal(8), in
-    hold     : Signal(), in    nothing may expire in this cycle
+    answered : Signal(8), in   the tag of a completion
+    known    : Signal(), out   that tag is in flight or in quarantine
+    live     : Signal(), out   it is in flight
+    release  : Signal(), in    the completion is the last one of its read: the tag, if known, is free again.
+                               Nothing expires in this cycle
+    expired  : Signal(tags), out   in quarantine
     expire   : Signal(), out   one cycle: `expire_tag` goes into quarantine
     expire_tag : Signal(8), out
 
-    Cycles: a tag a cycle. Ages are looked at once in `tags` cycles, which is what `timeout` may be late.
+    Cycles: a tag a cycle. `known` and `live` are of the same cycle, and a released tag is unknown in the
+    next. An age is looked at in 3 cycles, and one more for each release that it meets; all of them in a *round*.
+    An expiry is at most 3 rounds late.
     """
     def __init__(self, tags, timeout, quarantine):
         self.extended   = Signal()
         self.source     = source = stream.Endpoint([("tag", 8)])
-        self.busy       = busy    = Signal(tags)
-        self.expired    = expired = Signal(tags)
+        self.answered   = Signal(8)
+        self.known      = Signal()
+        self.live       = Signal()
         self.release    = Signal()
-        self.released   = Signal(8)
-        self.hold       = Signal()
+        self.expired    = expired = Signal(tags)
         self.expire     = Signal()
         self.expire_tag = Signal(8)
 
         # # #
 
         # Time in rounds over all tags.
-        timeout_rounds    = timeout//tags + 2
-        quarantine_rounds = quarantine//tags + 2
+        timeout_rounds    = timeout//(3*tags) + 2
+        quarantine_rounds = quarantine//(3*tags) + 2
         now     = Signal(bits_for(quarantine_rounds) + 1)
         scan    = Signal(max=max(tags, 2))
         settled = Signal()
         self.sync += If(now == timeout_rounds, settled.eq(1))
 
+        # State. A tag comes back in the cycle after it was found to be free, so that finding out and coming
+        # back, which reaches every tag, are apart; in this cycle it is not in use any more.
+        busy    = Signal(tags)
+        free    = Signal()   # it comes back
+        which   = Signal(8)
+        late    = Signal()   # quarantine is over
+        flying  = Array(busy[i] for i in range(tags))
+        dead    = Array(expired[i] for i in range(tags))
+        in_use  = lambda tag: flying[tag] & ~(free & (which == tag))
+        self.comb += [
+            self.known.eq(in_use(self.answered) & (self.answered < tags)),
+            self.live.eq(self.known & ~dead[self.answered]),
+        ]
+        self.sync += [
+            free.eq((self.release & self.known) | late),
+            which.eq(Mux(self.release, self.answered, scan)),
+        ]
+        for i in range(tags):
+            self.sync += [
+                If(source.valid & source.ready & (source.tag == i),
+                    busy[i].eq(1)
+                ),
+                If(self.expire & (scan == i),
+                    expired[i].eq(1)
+                ),
+                If(free & (which == i),
+                    busy[i].eq(0),
+                    expired[i].eq(0)
+                )
+            ]
+
         # Free tags: those that every host takes, and those for hosts that enable extended tags.
-        free   = Signal()   # a tag comes back
-        which  = Signal(8)
         low    = min(tags, UNEXTENDED)
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
@@ -96,50 +128,48 @@ class Tags(LiteXModule):
         else:
             self.comb += fifos[0].source.connect(source)
 
-        # Ages. The stamp read belongs to the request in flight only if the tag was busy by then.
+        # Ages, one tag after the other. The stamp read belongs to a request in flight only if the tag was busy by
+        # then and has not come back since.
         stamps = Memory(len(now), max(tags, 2))
         stamp  = stamps.get_port(write_capable=True)
         look   = stamps.get_port(mode=READ_FIRST)
         self.specials += stamps, stamp, look
-        seen      = Signal(max=max(tags, 2))
-        seen_busy = Signal()
-        age       = Signal(len(now))
-        late      = Signal()  # quarantine is over
-        advance   = Signal()
-        array     = Array(busy[i] for i in range(tags))
-        dead      = Array(expired[i] for i in range(tags))
+        age     = Signal(len(now))
+        watched = Signal()
+        gone    = Signal()  # into quarantine
+        due     = Signal()  # its time is over
+        over    = Signal()  # and that of its quarantine
         self.comb += [
             stamp.adr.eq(source.tag),
             stamp.dat_w.eq(now),
             stamp.we.eq(source.valid & source.ready),
+            look.adr.eq(scan),
             age.eq(now - look.dat_r),
-            self.expire_tag.eq(seen),
-            self.expire.eq(seen_busy & array[seen] & ~dead[seen] & (age >= timeout_rounds) & ~self.hold),
-            late.eq(seen_busy & array[seen] & dead[seen] & (age >= quarantine_rounds) & ~self.release),
-            advance.eq(~self.hold & ~self.release),
-            look.adr.eq(Mux(advance, scan, seen)),
-            free.eq(self.release | late),
-            which.eq(Mux(self.release, self.released, seen)),
+            self.expire_tag.eq(scan),
         ]
-        self.sync += If(advance,
-            scan.eq(scan + 1),
-            seen.eq(scan),
-            seen_busy.eq(array[scan]),
-            If(scan == tags - 1,
-                scan.eq(0),
-                now.eq(now + 1)
+        self.sync += If(free & (which == scan), watched.eq(0))
+        self.fsm = fsm = FSM(reset_state="LOOK")
+        fsm.act("LOOK",
+            NextValue(watched, in_use(scan)),
+            NextValue(gone, dead[scan]),
+            NextState("COMPARE")
+        )
+        fsm.act("COMPARE",
+            NextValue(due, age >= timeout_rounds),
+            NextValue(over, age >= quarantine_rounds),
+            NextState("JUDGE")
+        )
+        fsm.act("JUDGE",
+            If(~self.release,
+                If(watched & ~(free & (which == scan)),
+                    self.expire.eq(due & ~gone),
+                    late.eq(over & gone),
+                ),
+                NextValue(scan, scan + 1),
+                If(scan == tags - 1,
+                    NextValue(scan, 0),
+                    NextValue(now, now + 1)
+                ),
+                NextState("LOOK")
             )
         )
-        for i in range(tags):
-            self.sync += [
-                If(source.valid & source.ready & (source.tag == i),
-                    busy[i].eq(1)
-                ).Elif(free & (which == i),
-                    busy[i].eq(0)
-                ),
-                If(free & (which == i),
-                    expired[i].eq(0)
-                ).Elif(self.expire & (seen == i),
-                    expired[i].eq(1)
-                )
-            ]

@@ -115,8 +115,9 @@ class Nest(LiteXModule):
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
                 source.left.eq(state.high - state.address),
                 source.room.eq(room),
-                # In the last stretch of a 4 KiB page a piece ends with the page.
-                source.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece)),
+                # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has no more
+                # DWs than max_piece, those that it begins and ends in included.
+                source.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])),
             )
         ]
 
@@ -127,7 +128,7 @@ class Walker(LiteXModule):
 
     The nest is walked innermost first. Without levels the walk is one run of `length` bytes from
     `address` + `skip`. Blocks of the innermost level that touch (stride 0 equals block) are merged
-    into one run. A run leaves whole when it has at most `max_piece` bytes and does not cross 4 KiB;
+    into one run. A run leaves whole when its DWs are at most `max_piece` bytes and it does not cross 4 KiB;
     otherwise it is cut at multiples of `max_piece`, so that all pieces but its first are aligned.
 
     A piece that is not within [low, high) is replaced by an error piece, which ends the transfer; so

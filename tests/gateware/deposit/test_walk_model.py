@@ -42,7 +42,7 @@ def test_pieces_are_the_bytes_in_order(walk, max_piece):
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 def test_no_piece_is_too_long_or_crosses_4096(walk, max_piece):
     for p in pieces(walk, max_piece):
-        assert 0 < p.length <= max_piece
+        assert 0 < p.length and p.address % 4 + p.length <= max_piece
         assert p.address//4096 == (p.address + p.length - 1)//4096
 
 

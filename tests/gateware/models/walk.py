@@ -89,7 +89,7 @@ def pieces(walk, max_piece):
         address, left = run
         while left:
             room   = max_piece - address % max_piece
-            whole  = room if (address + room) % 4096 == 0 else max_piece
+            whole  = room if (address + room) % 4096 == 0 else max_piece - address % 4
             length = left if left <= whole else room
             if not walk.low <= address <= address + length <= walk.high:
                 return result + [Piece(0, 0, True, True)]
