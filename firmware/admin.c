@@ -134,6 +134,8 @@ RARE uint32_t admin_close_step(void)
 			endpoint->close_left--;
 			flush(index, tag);
 			done++;
+		} else if (send_close_step(index)) {
+			done++;
 		} else if (!endpoint->outstanding) {
 			command_move(index, REG_READ_AT(PRODUCER, index));
 			endpoint->state = ENDPOINT_CLOSED;

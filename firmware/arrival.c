@@ -29,7 +29,7 @@ static void arrive(void)
 		return;
 	}
 	if (FIELD_GET(ARRIVAL, RESPONSE, arrival)) {
-		get_answered(arrival, value);
+		get_answered(arrival, value, length);
 		return;
 	}
 	/* A notice for an endpoint that is not open finds a queue without entries. */

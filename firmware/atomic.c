@@ -52,6 +52,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 	transfer->key = 0;
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
+	message_context(tag);
 	message_ask(tag, DIBBER_MESSAGE_ATOMIC);
 	mcp_shared.commands++;
 	return true;

@@ -24,21 +24,35 @@ static bool has_space(void)
 	return bulk_space || bulk_look();
 }
 
+/* What a job needs that is no put's: whose request it answers, and where that says what to write. */
+static RARE uint32_t answer(struct transfer *transfer)
+{
+	uint32_t ready = transfer->peer;
+
+	if (transfer->kind == TRANSFER_ANSWER) {
+		REG_WRITE(JOB_MESSAGE, transfer->cookie);
+		return FIELD_PUT(JOB_SLOT, RESPONSE, 1);
+	}
+	REG_WRITE(JOB_MESSAGE, transfers[ready].cookie);
+	return FIELD_PUT(JOB_SLOT, RESPONSE, 1) | FIELD_PUT(JOB_SLOT, INDIRECT, 1) |
+	       FIELD_PUT(JOB_SLOT, TARGET, ready - MCP_INBOX) |
+	       FIELD_PUT(JOB_SLOT, TARGET_LEVELS, COMMAND_WORD(ready, opcode) >> 20 & 3);
+}
+
 /* Queue a transfer's job from packet `skip` on. */
 static ALWAYS void start(struct flow *flow, uint32_t tag, uint32_t skip)
 {
 	struct transfer *transfer = &transfers[tag];
-	bool answer = transfer->kind == TRANSFER_ANSWER;
+	uint32_t what = FIELD_PUT(JOB_SLOT, SLOT, tag % DIBBER_SLOTS) |
+			FIELD_PUT(JOB_SLOT, ENDPOINT, tag / DIBBER_SLOTS) |
+			FIELD_PUT(JOB_SLOT, EPOCH, flow->epoch);
 
 	transfer->busy = transfer->flags & DIBBER_FLAG_CHECKSUM ? BUSY_JOB | BUSY_SUM : BUSY_JOB;
 	flow->jobs++;
-	REG_WRITE(JOB_SLOT, FIELD_PUT(JOB_SLOT, SLOT, tag % DIBBER_SLOTS) |
-			    FIELD_PUT(JOB_SLOT, ENDPOINT, tag / DIBBER_SLOTS) |
-			    FIELD_PUT(JOB_SLOT, EPOCH, flow->epoch) |
-			    FIELD_PUT(JOB_SLOT, RESPONSE, answer));
+	if (transfer->kind != TRANSFER_PUT)
+		what |= answer(transfer);
+	REG_WRITE(JOB_SLOT, what);
 	REG_WRITE(JOB_FLOW, flow->place | ((transfer->first + skip) & 0xffff));
-	if (answer)
-		REG_WRITE(JOB_MESSAGE, transfer->cookie);
 	REG_WRITE(JOB_LENGTH, transfer->length);
 	REG_WRITE(JOB_SKIP, skip * DIBBER_PACKET_PAYLOAD);
 	REG_WRITE(JOB_START, tag);
@@ -196,6 +210,10 @@ APART uint32_t bulk_job_handler(void)
 /* Whether the transfer at the head has ended. */
 static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 {
+	/* What is queued again must not forget the gap that it left: it stays until DRAIN has come to it. */
+	if (transfer->state == TRANSFER_CUT && flow->state != FLOW_DRAIN &&
+	    following(flow, transfer) != transfer->end)
+		return false;
 	if (transfer->state != TRANSFER_OVER)
 		return !transfer->busy && !psn_before(transfer->first, flow->start) &&
 		       !psn_before(flow->acked, transfer->end);
@@ -355,6 +373,7 @@ RARE void bulk_expire(uint32_t number)
 		return;
 	}
 	give_up(flow->head);
+	send_lost |= 1u << (number - MCP_BULK);
 	/*
 	 * Without any acknowledgement the peer may hold a newer incarnation, of before this card
 	 * had power. Half way round, twice at most, is newer than any.

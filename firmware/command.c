@@ -139,6 +139,10 @@ static APART uint32_t command_common(uint32_t tag, uint32_t first_word)
 		return express_command(tag, first_word);
 	case DIBBER_OPCODE_GET:
 		return get_command(tag, first_word);
+	case DIBBER_OPCODE_SEND:
+		return send_command(tag, first_word);
+	case DIBBER_OPCODE_RECEIVE:
+		return receive_command(tag, first_word);
 	case DIBBER_OPCODE_FETCH_ADD:
 	case DIBBER_OPCODE_SWAP:
 	case DIBBER_OPCODE_COMPARE_SWAP:

@@ -247,6 +247,7 @@ RARE void express_expire(uint32_t number)
 			mcp_shared.timeouts++;
 		}
 	}
+	send_lost |= 1u << number;
 	/* As in bulk_expire. From here on nothing reads the slots of the former incarnation. */
 	flow_incarnate(number, flow->acked == flow->start ? 127 : 1);
 	flow->acked = flow->next;

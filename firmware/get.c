@@ -12,35 +12,49 @@
 
 /* Asking --------------------------------------------------------------------------------------- */
 
-/* What both ends check of a get that lies in a slot. */
-static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t length)
+enum dibber_status get_check_target(uint32_t tag, uint32_t levels, uint32_t length)
 {
-	uint32_t source_levels = first_word >> 16 & 0xf;
-	uint32_t target_levels = first_word >> 20 & 0xf;
 	uint32_t offset_low, offset_high;
 	enum dibber_status status;
 
-	if (source_levels > DIBBER_LEVELS || target_levels > DIBBER_LEVELS)
+	if (levels > DIBBER_LEVELS)
 		return DIBBER_STATUS_BAD_LEVELS;
-	status = put_check_walk(tag, offsetof(struct dibber_command, source), source_levels, length);
-	if (status == DIBBER_STATUS_OK)
-		status = put_check_walk(tag, offsetof(struct dibber_command, target), target_levels,
-					length);
+	status = put_check_walk(tag, offsetof(struct dibber_command, target), levels, length);
 	if (status != DIBBER_STATUS_OK)
 		return status;
 	/* As for a put; but here the target is at home. */
 	offset_low = COMMAND_WORD(tag, target.offset);
 	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
-	if (!target_levels && length)
+	if (!levels && length)
 		offset_high += offset_low + (length - 1) < offset_low;
 	return offset_high >> 16 ? DIBBER_STATUS_BOUNDS : DIBBER_STATUS_OK;
 }
 
-static void expect(uint32_t tag, uint32_t node, bool valid)
+/* What both ends check of a get that lies in a slot. */
+static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t length)
 {
-	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, tag) |
+	uint32_t levels = first_word >> 16 & 0xf;
+	enum dibber_status status;
+
+	if (levels > DIBBER_LEVELS)
+		return DIBBER_STATUS_BAD_LEVELS;
+	status = put_check_walk(tag, offsetof(struct dibber_command, source), levels, length);
+	if (status != DIBBER_STATUS_OK)
+		return status;
+	return get_check_target(tag, first_word >> 20 & 0xf, length);
+}
+
+static void expect(uint32_t context, uint32_t node, bool valid)
+{
+	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, context) |
 				FIELD_PUT(EXPECT_WRITE, NODE, node) |
 				FIELD_PUT(EXPECT_WRITE, VALID, valid));
+}
+
+void get_expect(uint32_t tag, uint32_t key)
+{
+	REG_WRITE(EXPECT_KEY, key);
+	expect(transfers[tag].word >> 16, transfers[tag].node, true);
 }
 
 RARE void get_boot(void)
@@ -76,9 +90,9 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
 	transfer->key = 0;
+	message_context(tag);
 	/* The answer may not be faster than this. */
-	REG_WRITE(EXPECT_KEY, COMMAND_WORD(tag, target.key));
-	expect(tag, node, true);
+	get_expect(tag, COMMAND_WORD(tag, target.key));
 	message_ask(tag, DIBBER_MESSAGE_GET);
 	mcp_shared.commands++;
 	return true;
@@ -86,18 +100,23 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 
 void get_forget(uint32_t tag)
 {
-	expect(tag, transfers[tag].node, false);
+	expect(transfers[tag].word >> 16, transfers[tag].node, false);
 }
 
-void get_answered(uint32_t arrival, uint32_t word)
+void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
 {
-	uint32_t tag = message_asked(FIELD_GET(ARRIVAL, NODE, arrival), word, DIBBER_MESSAGE_GET,
-				     TRANSFER_GET);
+	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
+	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET, TRANSFER_GET);
 
-	if (tag == MCP_NO_TAG)
-		message_stray(arrival, word);
-	else
+	if (tag != MCP_NO_TAG) {
 		message_answered(tag, DIBBER_STATUS_OK);
+		return;
+	}
+	tag = message_asked(node, word, DIBBER_MESSAGE_READY, TRANSFER_RECEIVE);
+	if (tag != MCP_NO_TAG)
+		receive_answered(tag, length);
+	else
+		message_stray(arrival, word);
 }
 
 /* Why the other end failed, as this end's program is to be told: what was local there is remote here. */
@@ -124,6 +143,7 @@ static RARE enum dibber_status seen_from_here(uint32_t status)
 	case DIBBER_STATUS_BAD_COUNT:
 	case DIBBER_STATUS_BAD_LENGTH:
 	case DIBBER_STATUS_TIMEOUT:
+	case DIBBER_STATUS_TRUNCATED:
 		return status;
 	default:
 		return DIBBER_STATUS_REMOTE_BAD_HEADER;
@@ -132,12 +152,19 @@ static RARE enum dibber_status seen_from_here(uint32_t status)
 
 RARE bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word)
 {
+	uint32_t status = slot_word(inbox_tag, offsetof(struct dibber_reply, status));
 	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
 
-	if (tag == MCP_NO_TAG)
-		return false;
-	message_answered(tag, seen_from_here(slot_word(inbox_tag,
-						       offsetof(struct dibber_reply, status))));
+	if (tag == MCP_NO_TAG) {
+		tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_RECEIVE);
+		if (tag == MCP_NO_TAG)
+			return false;
+		/* It says how long the message would have been. */
+		if (status == DIBBER_STATUS_TRUNCATED)
+			transfers[tag].length = slot_word(inbox_tag,
+							  offsetof(struct dibber_reply, value));
+	}
+	message_answered(tag, seen_from_here(status));
 	return true;
 }
 

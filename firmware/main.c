@@ -67,6 +67,10 @@ static RARE void step_waiting(void)
 {
 	if (message_work)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
+	if (receive_work)
+		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
+	if (send_lost && queue_flush())
+		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	if (admin_closing && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
 	queue_flush();
@@ -86,7 +90,7 @@ __attribute__((hot)) APART void mcp_step(void)
 		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 		step_others(events);
-	if (message_work | admin_closing | queue_waiting)
+	if (message_work | receive_work | send_lost | admin_closing | queue_waiting)
 		step_waiting();
 }
 
@@ -97,6 +101,8 @@ RARE void mcp_boot(void)
 	flow_boot();
 	message_boot();
 	get_boot();
+	receive_boot();
+	send_boot();
 	admin_boot();
 	mcp_shared.version = DIBBER_INTERFACE_VERSION;
 	mcp_shared.hash = DIBBER_INTERFACE_HASH;

@@ -37,6 +37,9 @@
 #define MCP_BULK	(DIBBER_LANE_BULK * DIBBER_NODES)
 
 _Static_assert(MCP_TRANSFERS <= 1024, "a job's tag has 10 bits");
+
+/* A context, in a message word's upper half, is a command's tag and a generation above it. */
+#define MCP_CONTEXT_TAG(word)	((word) >> 16 & 0x3ff)
 _Static_assert(MCP_FLOWS == 32, "a mask of flows is one word");
 _Static_assert(DIBBER_OUTBOX == DIBBER_ENDPOINTS && DIBBER_INBOX == DIBBER_OUTBOX + 1,
 	       "tags of commands come first");
@@ -207,10 +210,13 @@ enum transfer_kind {
 	TRANSFER_PUT,		/* BULK: a command */
 	TRANSFER_INLINE,	/* EXPRESS: a command that carries its bytes */
 	TRANSFER_ANSWER,	/* BULK: to a get, from a slot of the INBOX */
+	TRANSFER_SEND,		/* BULK: a command; before that it waits for its READY */
 	TRANSFER_GET,		/* EXPRESS: a command that goes as a message, and is answered */
 	TRANSFER_ATOMIC,	/* the same */
+	TRANSFER_RECEIVE,	/* the same; before that it waits for its turn */
 	TRANSFER_MESSAGE,	/* EXPRESS: a message from a slot of the OUTBOX */
 	TRANSFER_REPLY,		/* what is to be such a message, at the slot of the INBOX that it answers */
+	TRANSFER_READY,		/* a RECEIVE of another node, at its slot of the INBOX */
 };
 
 enum transfer_state {
@@ -227,6 +233,7 @@ enum transfer_state {
 #define BUSY_SUM	2u	/* the checksum of one whole pass over its bytes */
 #define BUSY_REQUEST	4u	/* its message is not acknowledged: the slot is still read */
 #define BUSY_ANSWER	8u	/* the answer to its message */
+#define BUSY_TURN	16u	/* RECEIVE: that its message can be sent */
 
 /*
  * What was sent from a slot and has not ended; its index is its tag. PSNs are kept in 32 bits
@@ -242,10 +249,10 @@ struct transfer {
 			uint32_t word;		/* EXPRESS: message word */
 		};
 	};
-	uint32_t cookie;	/* ANSWER, REPLY: message word */
+	uint32_t cookie;	/* ANSWER, REPLY, READY: message word */
 	uint32_t length;	/* bytes */
-	uint32_t key;		/* of the completion */
-	uint16_t next;		/* BULK: tag of the following transfer of this flow */
+	uint32_t key;		/* of the completion; SEND, READY that wait: who fits whom */
+	uint16_t next;		/* BULK: tag of the following transfer of this flow; else of a `struct line` */
 	uint8_t node;
 	uint8_t flags;		/* the command's */
 	union {
@@ -257,7 +264,10 @@ struct transfer {
 		};
 		uint32_t life;	/* all four; 0: the slot is free */
 	};
-	uint32_t age;		/* GET, ATOMIC: ticks without an answer */
+	union {
+		uint32_t age;	/* GET, ATOMIC: ticks without an answer */
+		uint32_t peer;	/* SEND, READY: tag of the other, or MCP_NO_TAG */
+	};
 } __attribute__((aligned(32)));	/* finding one by its tag is a shift */
 
 extern struct transfer transfers[MCP_TRANSFERS];
@@ -289,6 +299,22 @@ static inline void transfer_free(struct transfer *transfer)
 	transfer->life = 0;
 	transfer->busy = busy;
 }
+
+/* Transfers in the order in which they came, which wait for something that is not their flow. */
+struct line {
+	uint16_t head, tail;
+};
+
+static inline void line_clear(struct line *line)
+{
+	line->head = MCP_NO_TAG;
+	line->tail = MCP_NO_TAG;
+}
+
+void line_append(struct line *line, uint32_t tag);
+
+/* Take out `tag`, which follows `before`; MCP_NO_TAG: it is the first. */
+void line_remove(struct line *line, uint32_t tag, uint32_t before);
 
 /* Complete the command of a transfer, and free its place. */
 void transfer_complete(uint32_t tag);
@@ -447,9 +473,19 @@ extern uint32_t message_work;	/* a bit for each slot of the inbox whose request 
 
 void message_boot(void);
 
-/* Whether a node may be asked for something now, and asking it by the slot of a transfer that was entered. */
+/*
+ * Whether a node may be asked for something now, and asking it by the slot of a transfer that was entered.
+ * A request that may wait for ever is sent without being counted among those asked.
+ */
 bool message_may_ask(uint32_t node);
 void message_ask(uint32_t tag, enum dibber_message type);
+void message_request(uint32_t tag, enum dibber_message type);
+
+/* Give a request its context, before anything else is told of it. */
+void message_context(uint32_t tag);
+
+/* Send a message that nothing asked for; false while it must wait. */
+bool message_tell(uint32_t node, uint32_t word);
 
 /* A request, and a message from the OUTBOX, was acknowledged or given up. */
 void message_acknowledged(uint32_t tag);
@@ -474,13 +510,50 @@ uint32_t message_tick(void);
 
 void get_boot(void);
 bool get_command(uint32_t tag, uint32_t first_word);
-void get_answered(uint32_t arrival, uint32_t word);	/* the last packet has come */
+void get_answered(uint32_t arrival, uint32_t word, uint32_t length);	/* the last packet has come */
 bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word);
-void get_forget(uint32_t tag);		/* no answer is let in any longer */
+
+/* Let the answer to a request in, which has its context; or no longer. */
+void get_expect(uint32_t tag, uint32_t key);
+void get_forget(uint32_t tag);
+
+/* What both ends check of the walk that is written to. */
+enum dibber_status get_check_target(uint32_t tag, uint32_t levels, uint32_t length);
 
 void get_asked(uint32_t tag);		/* the request lies in a slot of the inbox */
 bool get_answer(uint32_t tag);		/* queue the answer; false when it must wait */
 void get_sent(uint32_t tag);		/* the answer has ended */
+
+/* receive.c ------------------------------------------------------------------------------------ */
+
+extern uint32_t receive_work;		/* whether a RECEIVE that waits for its turn may go on */
+extern uint32_t receive_waiting;	/* RECEIVEs that have not ended */
+
+void receive_boot(void);
+bool receive_command(uint32_t tag, uint32_t first_word);
+uint32_t receive_handler(void);
+void receive_answered(uint32_t tag, uint32_t length);	/* the message has come */
+void receive_ended(uint32_t tag);
+
+/* End one that waits for its message; false when that must wait. */
+bool receive_cancel(uint32_t tag, enum dibber_status status);
+
+/* send.c --------------------------------------------------------------------------------------- */
+
+extern uint32_t send_waiting;		/* SENDs and READYs that have found none of the other */
+
+void send_boot(void);
+bool send_command(uint32_t tag, uint32_t first_word);
+void send_ready(uint32_t tag);			/* a RECEIVE of another node lies in a slot of the inbox */
+bool send_unready(uint32_t node, uint32_t word);	/* it waits no longer */
+bool send_start(uint32_t ready_tag);		/* queue what it met; false when it must wait */
+void send_ended(uint32_t tag);			/* the job and its acknowledgements */
+
+/* Who waits for a node that is lost, or for an endpoint that closes, ends: how many did, at most MCP_BATCH. */
+extern uint32_t send_lost;			/* a bit for each node of which a flow was given up */
+uint32_t send_lose_step(void);
+bool send_close_step(uint32_t endpoint);
+void send_tick(bool link);
 
 /* atomic.c ------------------------------------------------------------------------------------- */
 

@@ -20,6 +20,12 @@ static uint32_t asked;		/* a bit for each node with such a request */
 static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
+/*
+ * Of each slot's last request. Never cleared: what the last program was answered late is not for the next
+ * one either, and what it holds at first does not matter.
+ */
+static uint8_t generation[MCP_COMMANDS] __attribute__((section(".persistent")));
+
 RARE void message_boot(void)
 {
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
@@ -42,19 +48,30 @@ bool message_may_ask(uint32_t node)
 	return find_ask(node, MCP_NO_TAG) && express_accepts(node);
 }
 
+void message_context(uint32_t tag)
+{
+	transfers[tag].word = tag / DIBBER_SLOTS << 8 | tag << 16 | (uint32_t)++generation[tag] << 26;
+}
+
+void message_request(uint32_t tag, enum dibber_message type)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
+			  FIELD_PUT(EXPRESS_START, ENDPOINT, tag / DIBBER_SLOTS) |
+			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
+	transfer->word |= type;
+	express_submit(tag);
+}
+
 void message_ask(uint32_t tag, enum dibber_message type)
 {
 	struct transfer *transfer = &transfers[tag];
-	uint32_t endpoint = tag / DIBBER_SLOTS;
 
-	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
-			  FIELD_PUT(EXPRESS_START, ENDPOINT, endpoint) |
-			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
-	transfer->word = type | endpoint << 8 | tag << 16;
 	transfer->age = 0;
 	*find_ask(transfer->node, MCP_NO_TAG) = tag;
 	asked |= 1u << transfer->node;
-	express_submit(tag);
+	message_request(tag, type);
 }
 
 /* The request has ended, one way or the other. */
@@ -62,14 +79,17 @@ static void finish(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 	uint32_t node = transfer->node;
-	uint16_t *ask = find_ask(node, tag);
 
-	*ask = MCP_NO_TAG;
-	if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
-		asked &= ~(1u << node);
-	transfer->busy = 0;
-	if (transfer->kind == TRANSFER_GET)
+	if (transfer->kind != TRANSFER_ATOMIC)
 		get_forget(tag);
+	if (transfer->kind == TRANSFER_RECEIVE) {
+		receive_ended(tag);
+	} else {
+		*find_ask(node, tag) = MCP_NO_TAG;
+		if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
+			asked &= ~(1u << node);
+	}
+	transfer->busy = 0;
 	transfer_complete(tag);
 }
 
@@ -85,7 +105,7 @@ void message_acknowledged(uint32_t tag)
 uint32_t message_asked(uint32_t node, uint32_t word, enum dibber_message type,
 		       enum transfer_kind kind)
 {
-	uint32_t tag = word >> 16;
+	uint32_t tag = MCP_CONTEXT_TAG(word);
 
 	if (tag >= MCP_COMMANDS || node >= DIBBER_NODES || transfers[tag].kind != kind ||
 	    !(transfers[tag].busy & BUSY_ANSWER) || transfers[tag].node != node ||
@@ -158,27 +178,47 @@ void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_
 	message_work |= 1u << (tag - MCP_INBOX);
 }
 
+/* Whether a message can go to a node from the OUTBOX, and sending what is in its next slot. */
+static bool may_tell(uint32_t node)
+{
+	return ~outbox && express_accepts(node);
+}
+
+static void tell(uint32_t node, uint32_t word)
+{
+	uint32_t slot = lowest_bit(~outbox);
+	uint32_t tag = MCP_OUTBOX + slot;
+	struct transfer *transfer = transfer_enter(tag, TRANSFER_MESSAGE, 0, node);
+
+	outbox |= 1u << slot;
+	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, slot) |
+			  FIELD_PUT(EXPRESS_START, ENDPOINT, DIBBER_OUTBOX) |
+			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
+	transfer->word = word;
+	express_submit(tag);
+}
+
+bool message_tell(uint32_t node, uint32_t word)
+{
+	if (!may_tell(node))
+		return false;
+	tell(node, word);
+	return true;
+}
+
 /* Send the reply to what lies in a slot of the inbox; false while it must wait. */
 static bool reply(uint32_t inbox_tag)
 {
 	struct transfer *from = &transfers[inbox_tag];
-	struct transfer *transfer;
-	uint32_t slot, tag;
+	uint32_t tag;
 
-	if (!~outbox || !express_accepts(from->node))
+	if (!may_tell(from->node))
 		return false;
-	slot = lowest_bit(~outbox);
-	outbox |= 1u << slot;
-	tag = MCP_OUTBOX + slot;
+	tag = MCP_OUTBOX + lowest_bit(~outbox);
 	slot_write(tag, offsetof(struct dibber_reply, value), from->length);
 	slot_write(tag, offsetof(struct dibber_reply, value) + 4, from->key);
 	slot_write(tag, offsetof(struct dibber_reply, status), from->status);
-	transfer = transfer_enter(tag, TRANSFER_MESSAGE, 0, from->node);
-	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, slot) |
-			  FIELD_PUT(EXPRESS_START, ENDPOINT, DIBBER_OUTBOX) |
-			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
-	transfer->word = from->cookie;
-	express_submit(tag);
+	tell(from->node, from->cookie);
 	message_free(inbox_tag);
 	return true;
 }
@@ -189,16 +229,27 @@ void message_sent(uint32_t tag)
 	outbox &= ~(1u << (tag - MCP_OUTBOX));
 }
 
-/* What could not go on when it came: answers to gets, and replies. */
+/* What could not go on when it came: answers to gets and receives, and replies. */
+static bool go_on(uint32_t tag)
+{
+	switch (transfers[tag].kind) {
+	case TRANSFER_ANSWER:
+		return get_answer(tag);
+	case TRANSFER_READY:
+		return send_start(tag);
+	default:
+		return reply(tag);
+	}
+}
+
 APART uint32_t message_handler(void)
 {
 	uint32_t done = 0;
 
 	for (uint32_t mask = message_work; mask; mask &= mask - 1) {
 		uint32_t slot = lowest_bit(mask);
-		uint32_t tag = MCP_INBOX + slot;
 
-		if (transfers[tag].kind == TRANSFER_ANSWER ? get_answer(tag) : reply(tag)) {
+		if (go_on(MCP_INBOX + slot)) {
 			message_work &= ~(1u << slot);
 			done++;
 		}
@@ -215,11 +266,11 @@ RARE void message_stray(uint32_t arrival, uint32_t word)
 }
 
 /* A request of another node: its place is that of its slot in the inbox. */
-static bool enter(uint32_t node, uint32_t tag, uint32_t word)
+static bool enter(uint32_t node, uint32_t tag, uint32_t word, enum transfer_kind kind)
 {
 	if (node >= DIBBER_NODES || node == command_node || !transfer_is_free(tag))
 		return false;
-	transfer_enter(tag, TRANSFER_ANSWER, 0, node);
+	transfer_enter(tag, kind, 0, node);
 	transfers[tag].cookie = word;
 	transfers[tag].flags = 0;
 	return true;
@@ -234,16 +285,25 @@ void message_arrived(uint32_t arrival, uint32_t word)
 
 	switch (word & 0xff) {
 	case DIBBER_MESSAGE_GET:
-		if (enter(node, tag, word)) {
+		if (enter(node, tag, word, TRANSFER_ANSWER)) {
 			get_asked(tag);
 			return;
 		}
 		break;
 	case DIBBER_MESSAGE_ATOMIC:
-		if (enter(node, tag, word)) {
+		if (enter(node, tag, word, TRANSFER_ANSWER)) {
 			atomic_asked(tag);
 			return;
 		}
+		break;
+	case DIBBER_MESSAGE_READY:
+		if (enter(node, tag, word, TRANSFER_READY)) {
+			send_ready(tag);
+			return;
+		}
+		break;
+	case DIBBER_MESSAGE_READY_CANCEL:
+		known = send_unready(node, word);
 		break;
 	case DIBBER_MESSAGE_GET_FAILED:
 		known = get_failed(node, tag, word);

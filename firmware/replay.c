@@ -137,6 +137,8 @@ RARE uint32_t replay_timer_handler(void)
 		next = now + MCP_TICK;
 	REG_WRITE(TIMER, next);
 	done = message_tick();
+	if (receive_waiting | send_waiting)
+		send_tick(REG_READ(LINK));
 	if (!flow_active)
 		return done;
 	moves = bulk_moves;

@@ -12,6 +12,30 @@
 
 struct transfer transfers[MCP_TRANSFERS];
 
+/* Lines ---------------------------------------------------------------------------------------- */
+
+void line_append(struct line *line, uint32_t tag)
+{
+	transfers[tag].next = MCP_NO_TAG;
+	if (line->head == MCP_NO_TAG)
+		line->head = tag;
+	else
+		transfers[line->tail].next = tag;
+	line->tail = tag;
+}
+
+void line_remove(struct line *line, uint32_t tag, uint32_t before)
+{
+	if (before == MCP_NO_TAG)
+		line->head = transfers[tag].next;
+	else
+		transfers[before].next = transfers[tag].next;
+	if (line->tail == tag)
+		line->tail = before;
+}
+
+/* Ends ----------------------------------------------------------------------------------------- */
+
 APART void transfer_complete(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
@@ -28,8 +52,12 @@ void transfer_end_other(uint32_t tag)
 	case TRANSFER_ANSWER:
 		get_sent(tag);
 		break;
+	case TRANSFER_SEND:
+		send_ended(tag);
+		break;
 	case TRANSFER_GET:
 	case TRANSFER_ATOMIC:
+	case TRANSFER_RECEIVE:
 		message_acknowledged(tag);
 		break;
 	default:

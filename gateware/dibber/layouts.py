@@ -81,11 +81,13 @@ def job_layout():
     """A send job from the control program, lane BULK. `skip` is a multiple of PACKET_PAYLOAD.
 
     `node` and `length` are what the control program checked; the slot's own are not used. `message` is the
-    message word of the get that a `response` answers.
+    message word of the get or receive that a `response` answers. `indirect`: it is a receive, whose walk lies in
+    slot `target` of the INBOX, with `target_levels`.
     """
     return EndpointDescription(
         [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("epoch", 4), ("node", 8),
-         ("length", 32), ("skip", 32), ("tag", 10), ("response", 1), ("message", 32)])
+         ("length", 32), ("skip", 32), ("tag", 10), ("response", 1), ("indirect", 1), ("target_levels", 2),
+         ("target", 8), ("message", 32)])
 
 def job_done_layout():
     """Its end: `status` as enum status, `psn` the next free one, `checksum` of its bytes (RFC 1071)."""
@@ -136,11 +138,13 @@ def send_layout():
 
     The destination's walk is read from the command slot (`endpoint`, `slot`) while the header leaves,
     so it is not carried here. `skip` is the packet's place in the transfer, in bytes. With the flag
-    RESPONSE the context is `message[16:]`, and the value of the notice `message`.
+    RESPONSE the context is `message[16:]`, and the value of the notice `message`. `indirect`: the walk is read
+    from slot `target` of the INBOX.
     """
     return EndpointDescription(
         [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
-         ("endpoint", 8), ("slot", 8), ("skip", 32), ("length", 13), ("message", 32)])
+         ("endpoint", 8), ("slot", 8), ("indirect", 1), ("target", 8), ("skip", 32), ("length", 13),
+         ("message", 32)])
 
 def deposit_layout():
     """A received packet whose header is good, in order, and for this node: a deposit, or with `is_message` a message.

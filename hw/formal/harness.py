@@ -102,6 +102,13 @@ def inner_all(module, name):
         raise LookupError(f"{type(module).__name__} has no {name} any more")
     return [found[duid] for duid in sorted(found)]
 
+def memory_of(module, name):
+    """A block's memory, by the name that it was given."""
+    for special in module._fragment.specials:
+        if isinstance(special, Memory) and special.name_override == name:
+            return special
+    raise LookupError(f"{type(module).__name__} has no {name} any more")
+
 # Properties ---------------------------------------------------------------------------------------
 
 @dataclass

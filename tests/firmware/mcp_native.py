@@ -26,7 +26,7 @@ JOB_DONE, REFUSAL, ARRIVAL, ATOMIC_DONE = range(4)  # FIFOs of the fake
 
 BULK = LANE.BULK*C.NODES  # number of the BULK flow to node 0
 
-Job     = namedtuple("Job", "tag endpoint slot epoch response psn incarnation node message length skip")
+Job     = namedtuple("Job", "tag endpoint slot epoch response indirect levels target psn incarnation node message length skip")
 Express = namedtuple("Express", "endpoint slot length epoch message psn incarnation node word")
 Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
 
@@ -67,6 +67,18 @@ def transfer(opcode, length=8, node=1, flags=0, cookie=0, source=None, target=No
 
 put = functools.partial(transfer, OPCODE.PUT)
 get = functools.partial(transfer, OPCODE.GET)
+
+
+def send(length=8, source=None, **more):
+    """The bytes of a SEND; without a walk from contiguous memory."""
+    source = source or walk(length)
+    return transfer(OPCODE.SEND, length, source=source, levels=more.pop("levels", len(source["count"])), **more)
+
+
+def receive(length=8, target=None, **more):
+    """The bytes of a RECEIVE."""
+    target = target or walk(length)
+    return transfer(OPCODE.RECEIVE, length, target=target, levels=more.pop("levels", len(target["count"]) << 4), **more)
 
 
 def head(opcode, length, node=1, flags=0, cookie=0, levels=0, endpoint=0, notice=0, reserved0=0):
@@ -154,7 +166,8 @@ class Fake:
             match self.names[entry.offset]:
                 case "JOB_START":
                     self.jobs.append(Job(value, words[0] >> 8 & 0xff, words[0] & 0xff, words[0] >> 16 & 15,
-                                         words[0] >> 20, words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
+                                         words[0] >> 20 & 1, words[0] >> 21 & 1, words[0] >> 22 & 3,
+                                         words[0] >> 24, words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
                                          words[2], words[3], words[4]))
                 case "EXPRESS_START":
                     self.express.append(Express(value >> 8 & 0xff, value & 0xff, value >> 16 & 0xff,
@@ -166,7 +179,7 @@ class Fake:
                 case "FLOW_REWIND":
                     self.rewinds.append((value & 0xff, value >> 8))
                 case "EXPECT_WRITE":
-                    self.expected.append((value & 0x3ff, value >> 10 & 0xff, value >> 18, words[0]))
+                    self.expected.append((value & 0xffff, value >> 16 & 0xff, value >> 24, words[0]))
                 case "INBOX_FREE":
                     self.freed.append(value)
                 case "ATOMIC_START":
@@ -199,9 +212,9 @@ class Fake:
         self.write_slot(C.INBOX, slot, content)
         self.library.fake_push(ARRIVAL, node | slot << 16 | 1 << 25, word, 0, 0)
 
-    def respond(self, node, word):
-        """The end of the answer to a get."""
-        self.library.fake_push(ARRIVAL, node | 1 << 26, word, 0, 0)
+    def respond(self, node, word, length=0):
+        """The end of the answer to a get or receive."""
+        self.library.fake_push(ARRIVAL, node | 1 << 26, word, length, 0)
 
     def atomic_done(self, status, value):
         self.library.fake_push(ATOMIC_DONE, status, value & 0xffffffff, value >> 32, 0)

@@ -181,7 +181,7 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         binary.ack(BULK + 1, job.psn)
         binary.step()
         assert binary.freed.pop() == 3
-    for name, act, limit in (("asking", ask, 750), ("answering", answer, 650)):
+    for name, act, limit in (("asking", ask, 790), ("answering", answer, 650)):
         act()
         assert figure(f"mcp_instructions_get_{name}", sum(spent(binary, act).values()), "instructions", at_most=limit)
 

@@ -281,6 +281,24 @@ def test_a_job_that_was_rewound_before_its_end_and_then_fails_takes_nobody_with_
     assert executed(wired) == [(0, i) for i in range(6)] + [(1, i) for i in range(4)]
 
 
+def test_the_gap_of_a_job_that_fails_during_a_rewind_is_not_forgotten(wired):
+    """What was behind the gap was on the link, and brought a NAK, before anybody heard that the job had failed."""
+    wired.ring(1, put(cookie=0), put(cookie=1), put(cookie=2))
+    wired.step()
+    one, two, three = wired.jobs
+    wired.jobs = []
+    wired.job_done(one.tag, 1)
+    wired.nak(FLOW, 0)
+    wired.step()
+    wired.job_done(two.tag, 1, STATUS.BAD_KEY)
+    wired.step()
+    wired.job_done(three.tag, 3, STATUS.REWOUND)
+    wired.step()
+    [again] = wired.jobs
+    assert (again.tag, again.psn, again.incarnation) == (three.tag, 0, 2)
+    assert [e.status for e in wired.entries()] == [0, STATUS.BAD_KEY]
+
+
 def test_a_replay_goes_over_the_end_of_the_psns(wired):
     """65,530 packets, then a gap in one that goes over 65,535, and in one after it."""
     wired.ring(1, put(length=32765*4096, cookie=0), put(length=32765*4096, cookie=1))

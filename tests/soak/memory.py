@@ -67,17 +67,14 @@ class Memory:
     def store(self, node, target, data):
         self.arena[node][target.bytes()] = np.frombuffer(data, dtype=np.uint8)
 
-    def copy_in_part(self, source_node, source, target_node, target, region):
-        """A transfer that fails on its way: what it may have written."""
-        places = source.bytes()
-        data   = self.arena[source_node][np.clip(places, 0, ARENA - 1)]
-        self.store_in_part(target_node, target, data, region)
-
-    def store_in_part(self, node, target, data, region):
-        places = target.bytes()
-        inside = (places >= region.start) & (places < region.end)
-        self.other[node][places[inside]] = np.frombuffer(bytes(data), dtype=np.uint8)[inside]
-        self.loose[node][places[inside]] = True
+    def copy_in_part(self, source_node, source, source_region, target_node, target, target_region):
+        """A transfer that fails where one of its sides leaves its region: what lies before may have been written."""
+        read, written = source.bytes(), target.bytes()
+        outside = np.flatnonzero((read < source_region.start) | (read >= source_region.end) |
+                                 (written < target_region.start) | (written >= target_region.end))
+        written = written[:outside[0]]
+        self.other[target_node][written] = self.arena[source_node][read[:outside[0]]]
+        self.loose[target_node][written] = True
 
     def atomic(self, node, place, opcode, size, operand, compare, mask):
         """Returns what was there before."""

@@ -74,7 +74,7 @@ class Card:
         self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
         self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
         self.heads = [0]*C.ENDPOINTS
-        self.queues, self.regions, self.written = {}, {}, []
+        self.queues, self.regions, self.written, self.waiting = {}, {}, [], []
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
         self.now, self.cycles = 0, 0
 
@@ -134,6 +134,9 @@ class Card:
                 self.post(0, command["cookie"], status=self._administer(command))
             else:
                 command = decode(COMMAND, slot)
+                if command["opcode"] in (OPCODE.SEND, OPCODE.RECEIVE):
+                    self._meet(endpoint, command, slot)
+                    continue
                 if OPCODE.FETCH_ADD <= command["opcode"] <= OPCODE.MASKED_SWAP:
                     status, value = self._atomic(command, decode(ATOMIC, slot))
                     result = {"length": value & 0xffffffff, "key": value >> 32}
@@ -224,6 +227,29 @@ class Card:
             self.post(command["endpoint"], command["notice"], ENTRY.NOTICE, 1, vector, length=command["length"],
                       node=command["node"], key=command["target"]["key"])
         return STATUS.OK
+
+    def _meet(self, endpoint, command, slot):
+        """A send meets the oldest receive of its pair of endpoints, or the reverse, or waits for it."""
+        pair = (endpoint, command["endpoint"]) if command["opcode"] == OPCODE.SEND else (command["endpoint"], endpoint)
+        for n, (known, other, *_) in enumerate(self.waiting):
+            if known == pair and other["opcode"] != command["opcode"]:
+                break
+        else:
+            self.waiting.append((pair, command, endpoint))
+            return
+        _, other, there = self.waiting.pop(n)
+        sent, got = (command, other) if command["opcode"] == OPCODE.SEND else (other, command)
+        status = STATUS.TRUNCATED
+        if sent["length"] <= got["length"]:
+            source, target = (self.regions[walk["key"]]["base"] for walk in (sent["source"], got["target"]))
+            payload = b"".join(self.server.read_memory(source + o, sent["source"]["block"])
+                               for o in self._offsets(sent["source"], sent["levels"]))
+            block = got["target"]["block"]
+            for n, offset in enumerate(self._offsets(got["target"], got["levels"] >> 4)):
+                self.server.write_memory(target + offset, payload[n*block:(n + 1)*block])
+            status = STATUS.OK
+        for number, ended in ((endpoint, command), (there, other)):
+            self.post(number, ended["cookie"], node=ended["node"], status=status, length=sent["length"])
 
     # Clock ----------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import dataclasses
 import pytest
 
 from dibber_cli import profile
-from dibber_cli.bench import calibrate, cpu, litepcie, matrix, session, stride
-from dibber_cli.bench.figures import crossover, half_size
+from dibber_cli.bench import calibrate, cpu, litepcie, matrix, session, stages, stride
+from dibber_cli.bench.figures import crossover, half_size, percentile
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point
 from dibber_cli.errors import CommandError
@@ -35,6 +35,12 @@ def test_crossover_is_where_direct_gets_ahead_for_good():
     assert crossover([(1, 10), (2, 60), (4, 40), (8, 60)], packed) == pytest.approx(4*2**0.5)
     assert crossover([(1, 50), (2, 60), (4, 70), (8, 60)], packed) == 0
     assert crossover([(1, 90), (2, 60), (4, 60), (8, 49)], packed) is None
+
+
+def test_percentiles_are_values_that_were_measured():
+    values = [5, 1, 4, 2, 3]
+    assert [percentile(values, p) for p in (1, 20, 21, 50, 99.9)] == [1, 1, 2, 3, 5]
+    assert percentile(range(1000), 99.9) == 998 and percentile([7], 1) == 7
 
 
 # The CPU's copies ---------------------------------------------------------------------------------
@@ -76,7 +82,8 @@ def test_packing_is_charged_where_it_is_done(machine):
 
 def test_the_copying_is_in_the_value_and_in_the_cpus_share(machine):
     point  = Point("s", 1, Pattern.contiguous(512), Pattern.strided(8, 64, 128), 1, packed=True)
-    result = {"point": point, "answers": [{"elapsed_ps": 2_000_000, "cpu_ps": 100_000}, {}]}
+    idle   = dict.fromkeys((*stages.STAGES, *stages.HANDLERS), 0)
+    result = {"point": point, "answers": [{"elapsed_ps": 2_000_000, "cpu_ps": 100_000}, {}], "busy": [idle, idle]}
     copied = session.copying_ps(machine, point)
     row    = session.evaluate(machine, result, "elements")
     assert row["value"] == round(512/((2_000_000 + copied)*1e-12)/1e6, 1)

@@ -8,9 +8,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dibber_cli.bench import bidir, block, element, matrix, stride
+from dibber_cli import commands
+from dibber_cli.bench import bidir, block, element, latency, matrix, stride
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import FILL, GUARD, Point
+from dibber_cli.errors import CommandError
 
 SMALL = Pattern.strided(3, 5, 7, transfers=2, offset=1)
 
@@ -101,11 +103,44 @@ def test_descriptors_keep_all_slots_busy():
     assert {p.target.span for p in points} == {8*x for x in stride.STRIDES}
 
 
-def test_block_streams_16_from_4_bytes_to_1_mib():
-    put = [p for p in block.points() if p.series == "put"]
-    assert [p.x for p in put] == [4 << n for n in range(19)]
-    assert all(p.outstanding == 16 and (p.transfers >= 16 or p.payload == block.MOST) for p in put)
-    assert all(p.outstanding == 1 and p.transfers >= 2 for p in block.points() if p.series != "put")
+@pytest.mark.parametrize("operation", ["put", "get"])
+def test_block_streams_16_from_4_bytes_to_1_mib(operation):
+    streamed = [p for p in block.points() if p.series == operation]
+    assert [p.x for p in streamed] == [4 << n for n in range(19)]
+    assert all(p.outstanding == 16 and (p.transfers >= 16 or p.payload == block.MOST) for p in streamed)
+    single = [p for p in block.points() if p.series == f"{operation}-one-at-a-time"]
+    assert len(single) == 19 and all(p.outstanding == 1 and p.transfers >= 2 for p in single)
+    assert {p.operation for p in streamed + single} == {operation}
+
+
+def test_block_puts_inline_what_fits():
+    assert [p.x for p in block.points() if p.series == "put-inline"] == [4, 8, 16, 32, 64]
+
+
+def test_the_curve_of_inline_puts_goes_on_as_puts():
+    points = [{"series": s, "x": x, "value": v} for s, x, v in (
+        ("put", 4, 1), ("put", 64, 2), ("put", 128, 3), ("put-inline", 4, 10), ("put-inline", 64, 20),
+        ("put-inline-one-at-a-time", 4, 5), ("put-one-at-a-time", 128, 7))]
+    assert block.curve(points, "put") == [(4, 1), (64, 2), (128, 3)]
+    assert block.curve(points, "put-inline") == [(4, 10), (64, 20), (128, 3)]
+    assert block.curve(points, "put-inline-one-at-a-time") == [(4, 5), (128, 7)]
+
+
+def test_a_get_is_issued_by_who_receives():
+    put = Point("s", 1, SMALL, SMALL, 1, senders=(0, 1))
+    get = dataclasses.replace(put, operation="get", senders=(0,))
+    assert (put.issuers, get.issuers, get.pulls) == ((0, 1), (1,), True)
+
+
+def test_series_can_be_chosen():
+    chosen = commands._points(stride, "get-dst-strided,descriptors")
+    assert {p.series for p in chosen} == {"get-dst-strided", "descriptors"} and chosen[0].operation == "get"
+    assert [p.series for p in commands._points(latency, "mcp")] == ["mcp"]
+    assert len(commands._points(element, "")) == len(element.points())
+    with pytest.raises(CommandError, match="no series 'nothing'"):
+        commands._points(stride, "put-dst-strided,nothing")
+    with pytest.raises(CommandError, match="bench element: no series"):
+        commands._points(element, "direct")
 
 
 def test_elements_of_odd_size_begin_at_odd_places():

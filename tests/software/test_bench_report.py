@@ -19,11 +19,14 @@ PANELS = [Panel("64 KiB a transfer, profile gen2x4", list(SERIES), "stride (elem
 
 def point(series, x):
     row = {"series": series, "x": x, "x_unit": "elements", "value": 400.0 + x, "unit": "MB/s", "bound": 494.2,
-           "bound_by": "link" if x < 64 else "pcie_up", "cycles": 100, "cpu_percent": 0.1}
+           "bound_by": "link" if x < 64 else "pcie_up", "limit": 480.0, "limited_by": "scatter", "cycles": 100,
+           "cpu_percent": 0.1}
     if series == "local-copy":
-        row.update(value=5000.0*x, bound=None)
+        row.update(value=5000.0*x, bound=None, limit=None, limited_by=None)
+    if series == "put-src-strided":
+        row.update(limit=None, limited_by="latency")
     if series == "litepcie-descriptors":
-        row.update(value=None, bound=None, cpu_percent=None, not_possible="it hangs")
+        row.update(value=None, bound=None, limit=None, limited_by=None, cpu_percent=None, not_possible="it hangs")
     return row
 
 
@@ -46,8 +49,8 @@ def test_a_report_is_four_files_that_do_not_change_from_run_to_run(result, tmp_p
     assert [f.name for f in first] == [f"stride-gen2x4.{kind}" for kind in ("json", "csv", "png", "svg")]
     assert json.loads(first[0].read_text()) == result
     lines = first[1].read_text().splitlines()
-    assert lines[0] == "series,x,x_unit,value,unit,bound,bound_by,cycles,cpu_percent,not_possible"
-    assert lines[1] == "put-dst-strided,1,elements,401.0,MB/s,494.2,link,100,0.1,"
+    assert lines[0] == "series,x,x_unit,value,unit,bound,bound_by,limit,limited_by,cycles,cpu_percent,not_possible"
+    assert lines[1] == "put-dst-strided,1,elements,401.0,MB/s,494.2,link,480.0,scatter,100,0.1,"
     assert lines[-1].endswith(",it hangs")
     for one, other in zip(first, second):
         assert one.read_bytes() == other.read_bytes()
@@ -61,6 +64,12 @@ def test_the_chart_has_units_the_bound_with_its_cause_1998_and_what_is_off_the_s
         assert words in text
 
 
+def test_what_was_not_measured_is_not_in_the_legend(result, tmp_path):
+    chart.draw(result, [Panel("64 KiB", ["put-dst-strided", "get-dst-strided"], "stride")], [tmp_path/"c.svg"])
+    text = (tmp_path/"c.svg").read_text()
+    assert "put-dst-strided" in text and "get-dst-strided" not in text
+
+
 def test_shapes_have_names_on_their_axis(result, tmp_path):
     for p in result["points"]:
         p["x"] = f"shape {p['x']}"
@@ -68,11 +77,22 @@ def test_shapes_have_names_on_their_axis(result, tmp_path):
     assert "shape 64" in (tmp_path/"c.svg").read_text()
 
 
-def test_the_table_has_value_bound_share_and_cpu_side_by_side(result, capsys):
+def test_the_table_has_value_bound_share_limit_and_cpu_side_by_side(result, capsys):
     report.show(result, TABLES)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[4].split() == ["1", "401.0", "494.2", "81", "0.1", "401.0", "494.2", "81", "0.1", "5000.0", "–", "–",
-                                "0.1", "–", "–", "–", "–"]
+    assert lines[4].split() == ["1", "401.0", "494.2", "81", "480.0", "scatter", "0.1", "401.0", "494.2", "81", "latency", "0.1",
+                                "5000.0", "–", "–", "–", "0.1", "–", "–", "–", "–", "–"]
+
+
+def test_a_time_is_shown_in_microseconds_and_the_bound_is_below_it(result, capsys, tmp_path):
+    for p in result["points"]:
+        p.update(unit="us", value=2.0, bound=0.7, limit=None, limited_by="control program")
+    report.show(result, [Table("percentile", ["put-dst-strided"])])
+    out = capsys.readouterr().out
+    assert "microseconds in simulated time" in out
+    assert out.splitlines()[4].split() == ["1", "2.000", "0.700", "35", "control", "program", "0.1"]
+    chart.draw(result, [Panel("8 bytes", ["put-dst-strided"], "percentile")], [tmp_path/"c.svg"])
+    assert "latency (us, simulated time)" in (tmp_path/"c.svg").read_text()
 
 
 def test_what_was_found_and_what_is_not_possible_is_said(result, capsys):

@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 from dibber_cli import profile
-from dibber_cli.bench.bound import Side, bound, bound_of_writes, read_costs, write_cost
+from dibber_cli.bench.bound import Side, bound, bound_of_writes, message_seconds, messages, read_costs, write_cost
 
 HIGH = 1 << 32    # addresses that need 4-DW headers
 
@@ -143,3 +143,20 @@ def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
     result = bound(bare("gen2x4", clock_hz=1e10), elements(4), elements(4), both_ways=True)
     share  = (38 - 30)/(8.75 + 10.5)
     assert min(result.pcie_up, result.pcie_down) == pytest.approx(2e9*8/(38 - 8.75*share), rel=0.001)
+
+
+# Messages -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("changes, length, rate, term", [
+    ({},                                     8,  500e6/56,  "link"),
+    ({},                                     64, 500e6/112, "link"),
+    ({"lanes": 1, "pcie_rate": 2.5e9},       64, 250e6/84,  "pcie_down")])
+def test_messages_are_a_packet_and_a_write_each(changes, length, rate, term):
+    found, by = messages(bare("gen2x4", **changes), length)
+    assert found == pytest.approx(rate) and by == term
+
+
+def test_a_message_takes_the_wires_and_its_bytes():
+    # 28 bytes at 2 GB/s on each host, 56 at 500 MB/s between; 200 + 155 + 200 ns.
+    assert 1e9*message_seconds(bare("gen2x4"), 8) == pytest.approx(2*14 + 112 + 555)
+    assert message_seconds(bare("gen1x1"), 8) > message_seconds(bare("gen2x4"), 8)

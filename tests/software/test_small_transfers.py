@@ -64,6 +64,48 @@ def test_a_get_moves_from_there_to_here(loaded):
     assert command["source"]["key"] == a.key and command["target"]["key"] == b.key
 
 
+@pytest.mark.parametrize("first", ["send", "receive"])
+def test_a_send_meets_a_receive(loaded, first):
+    mock = loaded()
+    there, here = np.arange(512, dtype="u8"), np.zeros((64, 8), dtype="u8")
+    with mock.endpoint.register(there, ALL) as a, mock.endpoint.register(here, ALL) as b:
+        keys = a.key, b.key
+        post = {"send":    lambda: mock.endpoint.send_strided(a.walk(there[:240:8]), node=3, endpoint=1, tag=5, fence=True),
+                "receive": lambda: mock.endpoint.receive_strided(b.walk(here[:, 2]), node=4, endpoint=1, tag=6, solicit=True)}
+        post.pop(first)()
+        assert not mock.endpoint.poll()
+        [last] = post.values()
+        last()
+        assert sorted((e.tag, e.status, e.length, e.node) for e in done_all(mock, 2)) == [(5, 0, 240, 3), (6, 0, 240, 4)]
+        slots = [decode(COMMAND, slot) for endpoint, slot in mock.device.commands if endpoint]
+        mock.endpoint.receive(b.key, 0, 8, node=1, endpoint=1)
+        mock.endpoint.send(a.key, 8, 9, node=1, endpoint=1)
+        assert [STATUS.name_of(e.status) for e in done_all(mock, 2)] == ["TRUNCATED"]*2
+    assert np.array_equal(here[:30, 2], there[:240:8]) and not here[30:].any() and not here[:, :2].any()
+    send, receive = sorted(slots, key=lambda slot: slot["opcode"])
+    assert (send["opcode"], send["flags"], send["levels"], send["length"]) == (OPCODE.SEND, FLAG.FENCE, 1, 240)
+    assert (receive["opcode"], receive["flags"], receive["levels"], receive["length"]) == (
+        OPCODE.RECEIVE, FLAG.SOLICIT, 0x10, 512)
+    assert send["source"]["key"] == keys[0] and receive["target"]["key"] == keys[1]
+    assert send["target"]["key"] == receive["source"]["key"] == 0
+
+
+def done_all(mock, count):
+    ended = []
+    while len(ended) < count:
+        assert mock.endpoint.wait(10**9)
+        ended += mock.endpoint.poll()
+    return ended
+
+
+@pytest.mark.parametrize("length, offset", [(0, 0), (8, 1 << 48)])
+def test_sends_and_receives_that_make_no_sense(loaded, length, offset):
+    endpoint = loaded().endpoint
+    for call in (endpoint.send, endpoint.receive):
+        with fails("ARGUMENT", "source" if call == endpoint.send else "target"):
+            call(1, offset, length, node=1)
+
+
 @pytest.mark.parametrize("opcode, compare, mask, after", [
     (OPCODE.FETCH_ADD, 0, 0, 0x1122334455667798), (OPCODE.SWAP, 0, 0, 0x10),
     (OPCODE.COMPARE_SWAP, 0x1122334455667788, 0, 0x10), (OPCODE.COMPARE_SWAP, 1, 0, 0x1122334455667788),
@@ -102,6 +144,8 @@ def test_flags_are_those_of_the_operation(loaded):
     endpoint = loaded().endpoint
     for call in (lambda: endpoint.get(1, 0, 1, 0, 8, node=1, notice=1),
                  lambda: endpoint.put_inline(b"x", 1, 0, node=1, checksum=True),
+                 lambda: endpoint.send(1, 0, 8, node=1, checksum=True),
+                 lambda: endpoint.receive(1, 0, 8, node=1, notice=1),
                  lambda: endpoint.fetch_add(1, 0, 1, node=1, checksum=True)):
         with fails("ARGUMENT", "this operation knows"):
             call()

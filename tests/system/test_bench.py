@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 from dibber_cli import profile
-from dibber_cli.bench import bidir, block, element, matrix, report, session
+from dibber_cli.bench import bidir, block, element, latency, matrix, rate, report, session, stages, stride
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import GUARD, Point
 from dibber_cli.errors import CommandError
@@ -18,6 +18,9 @@ POINTS = {
     "block"   : (block,   lambda: block.points(sizes=(4, 1024, 65536))),
     "element" : (element, lambda: element.points(sizes=(1, 3, 8, 100), times=(2,))),
     "bidir"   : (bidir,   lambda: bidir.points(strides=(1, 8))),
+    "latency" : (latency, lambda: latency.points(rounds=20)),
+    "rate"    : (rate,    lambda: rate.points(outstanding=(1, 8), endpoints=(1, 7), many=100)),
+    "stride"  : (stride,  lambda: stride.points(series=("get-dst-strided", "get-src-strided"), strides=(1, 8))),
     "matrix"  : (matrix,  lambda: matrix.points({"column": matrix.column(256, 16), "halo-x": matrix.face(0, 16),
                                                  "halo-z": matrix.face(2, 16), "transpose": matrix.transpose(32)})),
 }
@@ -47,9 +50,43 @@ def test_every_byte_is_right_and_no_value_passes_its_bound(run, name):
     for point in result["points"]:
         if "not_possible" in point:
             assert point["series"].startswith("litepcie") and point["value"] is None
-        else:
+            continue
+        assert 0 < point["cpu_percent"] <= 100 or point["series"].startswith("litepcie"), point
+        if point["unit"] == "us":
+            assert point["value"] >= point["bound"]
+        elif point["series"] != "local-copy":
             assert 0 < point["value"] <= point["bound"] and point["cycles"] > 0, point
-            assert 0 < point["cpu_percent"] <= 100 or point["series"].startswith("litepcie"), point
+
+
+NAMES = {*stages.STAGES, stages.GATHER, stages.PROGRAM, stages.LATENCY, "link", "pcie_up", "pcie_down", "engine"}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_every_point_of_ours_says_what_limits_it(run, name):
+    result = run(name)
+    ours   = [p for p in result["points"] if not p["series"].startswith(("litepcie", "local"))]
+    for point in ours:
+        names = result["stages_cycles"][point["series"]] if point["unit"] == "us" else NAMES
+        assert point["limited_by"] in names and (point["limit"] or 1e9) > 0.98*point["value"], point
+
+
+def test_the_link_limits_what_is_long_and_the_control_program_what_is_short(run):
+    by = {(p["series"], p["x"]): p["limited_by"] for p in run("block")["points"]}
+    assert by["put", 65536] == "link" and by["put", 4] == "control program"
+
+
+def test_gets_bring_what_puts_bring(run):
+    block_ = run("block")
+    assert values(block_, "get")[65536] > 0.9*values(block_, "put")[65536]
+    strided = run("stride")
+    assert all(value > 200 for s in stride.GETS for value in values(strided, s).values())
+
+
+def test_bulk_makes_latency_worse_and_more_under_way_makes_the_rate_better(run):
+    idle, loaded = (values(run("latency"), s)[50] for s in latency.SERIES)
+    assert idle < loaded
+    assert sum(run("latency")["stages_cycles"]["mcp"].values()) == pytest.approx(idle*125, abs=1)
+    assert values(run("rate"), "mcp")[8] > 1.5*values(run("rate"), "mcp")[1]
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -64,6 +101,7 @@ def test_block_streams_faster_than_one_at_a_time_and_says_where_half_is(run):
     result = run("block")
     streamed, single = values(result, "put"), values(result, "put-one-at-a-time")
     assert all(streamed[x] > single[x] for x in streamed) and single[65536] > single[1024] > single[4]
+    assert values(result, "put-inline")[4] > streamed[4]
     halves = result["half_size_bytes"]
     assert 4 < halves["put"] < halves["put-one-at-a-time"] < 65536
 

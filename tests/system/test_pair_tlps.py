@@ -16,7 +16,8 @@ from pair import Pair, Side
 
 SIZE = 1 << 17
 
-# (block, levels) of source and target: contiguous, strided on one side and on both, three levels, odd places.
+# (block, levels) of source and target: contiguous, strided on one side and on both, three levels, odd places; and
+# blocks as long as a TLP, which have a DW too many for one where they are not aligned.
 SHAPES = [
     ((65536,), (65536,)),
     ((8192,), (8, ((1024, 64),))),
@@ -24,6 +25,7 @@ SHAPES = [
     ((8, ((512, 128),)), (8, ((512, 200),))),
     ((3, ((7, 5), (11, 100), (13, 4097))), (7, ((3, 9), (11, 1000), (13, 21)))),
     ((1,), (1,)), ((4095,), (4095,)),
+    ((8192,), (256, ((32, 301),))), ((512, ((16, 777),)), (8192,)),
 ]
 
 # Completions cut and ordered as a host may; with `False` the card has 32 tags.

@@ -1,25 +1,38 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The table of gets under way: who may answer which of them, and into which region."""
+"""The table of gets and receives under way: who may answer which of them, and into which region."""
 
 from migen import *
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.gen import *
 
+TAG = 10  # bits of a context that name the command's slot; those above are its generation
+
 # Port ---------------------------------------------------------------------------------------------
 
 def expected_port():
-    """A question, in a cycle with `valid`; 2 cycles later `granted` is the answer, for one cycle."""
+    """A question, in a cycle with `valid`; 2 cycles later `granted` is the answer, for one cycle.
+
+    `mine` comes with it: node and context are those of an entry, whatever the key. In a cycle with `spoil` the
+    answers to `spoilt`, a context that was `mine`, are granted no longer.
+    """
     return Record([
         ("valid", 1, DIR_M_TO_S), ("context", 16, DIR_M_TO_S), ("node", 16, DIR_M_TO_S), ("key", 32, DIR_M_TO_S),
-        ("granted", 1, DIR_S_TO_M)])
+        ("spoil", 1, DIR_M_TO_S), ("spoilt", 16, DIR_M_TO_S),
+        ("granted", 1, DIR_S_TO_M), ("mine", 1, DIR_S_TO_M)])
 
 # Expected Table -----------------------------------------------------------------------------------
 
 class ExpectedTable(LiteXModule):
-    """An entry for each context, which is a command slot: endpoint * SLOTS + slot.
+    """An entry for each command slot: endpoint * SLOTS + slot.
+
+    A context is that and a generation, which the control program counts up with each command in the slot: an
+    answer that comes after its get was given up is not taken for the next one's.
+
+    An entry of which a packet was refused is spoilt until it is written again: nothing more of that answer is
+    let in, its end neither. A generation whose spoiling comes after the slot's next entry does that one no harm.
 
     The table is empty after configuration and keeps its contents over a reset: whoever halts the control
     program empties it.
@@ -31,15 +44,16 @@ class ExpectedTable(LiteXModule):
     Attributes
     ----------
     port    : expected_port()
-    context : Signal(10), in    entry to write; one that the table does not have is not written
+    context : Signal(16), in    entry to write; one that the table does not have is not written
     key, node, valid : Signals, in    what to write there
     write   : Signal(), in      one cycle
 
-    Cycles: 2 from `valid` to `granted`, a question a cycle.
+    Cycles: 2 from `valid` to `granted`, a question a cycle; 2 from `spoil` to the questions that it denies, one
+    more for a `write` at the same time. No two spoils within 4 cycles.
     """
     def __init__(self, contexts=256):
         self.port    = port = expected_port()
-        self.context = Signal(10)
+        self.context = Signal(16)
         self.key     = Signal(32)
         self.node    = Signal(8)
         self.valid   = Signal()
@@ -47,24 +61,58 @@ class ExpectedTable(LiteXModule):
 
         # # #
 
-        bits   = log2_int(contexts)
-        memory = Memory(32 + 8 + 1, contexts)
+        bits  = log2_int(contexts)
+        above = slice(bits, TAG)
+
+        # Entries ----------------------------------------------------------------------------------
+
+        generation, key, node, valid = Signal(16 - TAG), Signal(32), Signal(8), Signal()
+        entry  = Cat(key, node, generation, valid)
+        memory = Memory(len(entry), contexts)
         write  = memory.get_port(write_capable=True)
         read   = memory.get_port(mode=READ_FIRST)
         self.specials += memory, write, read
-
-        key, node, valid = Signal(32), Signal(8), Signal()
-        asked = Record([("key", 32), ("node", 16), ("known", 1)])
         self.comb += [
             write.adr.eq(self.context[:bits]),
-            write.dat_w.eq(Cat(self.key, self.node, self.valid)),
-            write.we.eq(self.write & (self.context[bits:] == 0)),
+            write.dat_w.eq(Cat(self.key, self.node, self.context[TAG:], self.valid)),
+            write.we.eq(self.write & (self.context[above] == 0)),
             read.adr.eq(port.context[:bits]),
-            Cat(key, node, valid).eq(read.dat_r),
+            entry.eq(read.dat_r),
         ]
+
+        # Spoilt -----------------------------------------------------------------------------------
+
+        # Beside each entry the generation that was spoilt last. A write of the entry goes first.
+        marks   = Memory(16 - TAG + 1, contexts)
+        mark    = marks.get_port(write_capable=True)
+        look    = marks.get_port(mode=READ_FIRST)
+        self.specials += marks, mark, look
+        spoil   = Signal()
+        context = Signal(16)
+        self.comb += [
+            mark.adr.eq(Mux(write.we, write.adr, context[:bits])),
+            mark.dat_w.eq(Mux(write.we, 0, Cat(context[TAG:], 1))),
+            mark.we.eq(write.we | spoil),
+            look.adr.eq(port.context[:bits]),
+        ]
+        self.sync += [
+            If(~write.we, spoil.eq(0)),
+            If(port.spoil,
+                spoil.eq(1),
+                context.eq(port.spoilt)
+            )
+        ]
+
+        # Answer -----------------------------------------------------------------------------------
+
+        asked = Record([("key", 32), ("node", 16), ("generation", 16 - TAG), ("known", 1)])
+        mine  = Signal()
+        self.comb += mine.eq(asked.known & valid & (generation == asked.generation) & (node == asked.node))
         self.sync += [
             asked.key.eq(port.key),
             asked.node.eq(port.node),
-            asked.known.eq(port.valid & (port.context[bits:] == 0)),
-            port.granted.eq(asked.known & valid & (key == asked.key) & (node == asked.node)),
+            asked.generation.eq(port.context[TAG:]),
+            asked.known.eq(port.valid & (port.context[above] == 0)),
+            port.mine.eq(mine),
+            port.granted.eq(mine & (key == asked.key) & (look.dat_r != Cat(asked.generation, 1))),
         ]

@@ -26,7 +26,7 @@ def transfer_layout():
     return stream.EndpointDescription(
         [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
          ("endpoint", 8), ("slot", 8), ("tag", 10), ("skip", 32), ("length", 32), ("status", 8),
-         ("response", 1), ("message", 32)])
+         ("response", 1), ("indirect", 1), ("target", 8), ("message", 32)])
 
 # Packetizer ---------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Packetizer(LiteXModule):
             queue.sink.valid.eq(push),
             queue.sink.last.eq(1),
             transfers.connect(queue.sink,
-                keep={"node", "incarnation", "epoch", "levels", "endpoint", "slot", "message"}),
+                keep={"node", "incarnation", "epoch", "levels", "endpoint", "slot", "indirect", "target", "message"}),
             If(busy,
                 queue.sink.psn.eq(psn),
                 queue.sink.skip.eq(skip),

@@ -13,12 +13,18 @@ from dibber.interface.description import C, LANE, RIGHT, STATUS
 from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
     walk_layout, write_layout)
 
-from dibber.deposit.expected import expected_port
+from dibber.deposit.expected import TAG, expected_port
 from dibber.deposit.landing import Landing, landing_layout
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
 from dibber.deposit.walker import Walker
 from dibber.packet.header import flag
+
+# Layout -------------------------------------------------------------------------------------------
+
+def admitted_layout():
+    """A packet that was looked up. `mine`: it is of an answer that its `context` waits for."""
+    return landing_layout() + [("length", 13), ("context", 16), ("mine", 1)]
 
 # Admission ----------------------------------------------------------------------------------------
 
@@ -34,14 +40,14 @@ class Admission(LiteXModule):
     lookup   : lookup_port(), to the region table
     expected : expected_port(), to the table of gets under way; answers with the region table
     walk     : Endpoint(walk_layout), out      for packets that are not refused and not empty
-    source   : Endpoint(landing_layout + length), out    every packet; `refused` with its `reason`
+    source   : Endpoint(admitted_layout), out  every packet; `refused` with its `reason`
 
     Cycles: 5 from a packet to its walk.
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(deposit_layout())
         self.walk   = walk   = stream.Endpoint(walk_layout())
-        self.source = source = stream.Endpoint(landing_layout() + [("length", 13)])
+        self.source = source = stream.Endpoint(admitted_layout())
         self.lookup = lookup = lookup_port()
         self.expected = expected = expected_port()
 
@@ -55,9 +61,10 @@ class Admission(LiteXModule):
         response = Signal()
         owned    = Signal()  # by the endpoint whose get it answers
         allowed  = Signal()
+        mine     = Signal()
         self.comb += [
             response.eq(flag(sink.flags, "RESPONSE")),
-            owned.eq(lookup.owner == sink.context[log2_int(C.SLOTS):]),
+            owned.eq(lookup.owner == sink.context[log2_int(C.SLOTS):TAG]),
             allowed.eq(Mux(response,
                 ((lookup.rights & RIGHT.LOCAL_WRITE) != 0) & owned & expected.granted,
                 (lookup.rights & RIGHT.REMOTE_WRITE) != 0)),
@@ -84,6 +91,7 @@ class Admission(LiteXModule):
             If(bad, NextValue(reason, STATUS.REMOTE_BAD_HEADER)),
             If(~allowed, NextValue(reason, STATUS.REMOTE_NOT_PERMITTED)),
             If(~lookup.found, NextValue(reason, STATUS.REMOTE_BAD_KEY)),
+            NextValue(mine, response & expected.mine),
             If(lookup.done, NextState("CONTEXT"))
         )
         fsm.act("CONTEXT",
@@ -123,6 +131,8 @@ class Admission(LiteXModule):
             source.refused.eq(reason != STATUS.OK),
             source.reason.eq(reason),
             source.length.eq(sink.length),
+            source.context.eq(sink.context),
+            source.mine.eq(mine),
         ]
 
 # Scatter ------------------------------------------------------------------------------------------
@@ -174,13 +184,13 @@ class ScatterEngine(LiteXModule):
         # Header: the next packet is looked up and set up while this one is written.
         self.walker    = walker    = Walker()
         self.admission = admission = Admission()
-        self.packets   = packets   = stream.SyncFIFO(landing_layout() + [("length", 13)], 4)
+        self.packets   = packets   = stream.SyncFIFO(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)
         self.comb += [
             walker.max_piece.eq(self.max_payload),
             self.deposits.connect(admission.sink),
             admission.lookup.connect(self.lookup),
-            admission.expected.connect(self.expected),
+            admission.expected.connect(self.expected, omit={"spoil", "spoilt"}),
             admission.walk.connect(walker.sink),
             admission.source.connect(packets.sink),
             landing.marked.eq(self.marked),
@@ -346,6 +356,9 @@ class ScatterEngine(LiteXModule):
             landing.sink.marked.eq(writing),
             landing.sink.refused.eq(refused),
             landing.sink.reason.eq(reason),
+            # One packet of an answer that is refused spoils the rest.
+            self.expected.spoil.eq(report & landing.sink.ready & refused & packet.mine),
+            self.expected.spoilt.eq(packet.context),
         ]
 
         # Writes.

@@ -38,8 +38,9 @@ class SendEngine(LiteXModule):
     The slot belongs to a process that may write it at any time, so everything that the engine itself
     relies on is checked here, though the control program has checked it before: BAD_LEVELS, BAD_COUNT,
     BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED; the walker finds
-    BOUNDS. A `response` reads by the right REMOTE_READ from a region of any owner, all its packets are
-    flagged RESPONSE, and its last one is a notice. The next job is set up and its reads leave while the
+    BOUNDS. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
+    REMOTE_READ from a region of any owner, unless it is `indirect`: then the source is this slot's owner's, as
+    for a put, and only the target's walk is another's. The next job is set up and its reads leave while the
     data of the one before is in flight.
 
     A job of another incarnation or epoch than its flow's is stale and ends as REWOUND: before its
@@ -142,19 +143,21 @@ class SendEngine(LiteXModule):
         found     = Signal()
         owned     = Signal()
         permitted = Signal()
+        foreign   = Signal()  # who owns the source has not written the slot
         low       = Signal(64)
         size      = Signal(64)
         high      = Signal(64)
         address   = Signal(64)
         self.comb += [
+            foreign.eq(jobs.response & ~jobs.indirect),
             lookup.valid.eq(fetch.first),
             lookup.key.eq(source_member(fetch, "key")),
         ]
         self.sync += [
             If(lookup.done,
                 found.eq(lookup.found),
-                owned.eq((lookup.owner == jobs.endpoint) | jobs.response),
-                permitted.eq((lookup.rights & Mux(jobs.response, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
+                owned.eq((lookup.owner == jobs.endpoint) | foreign),
+                permitted.eq((lookup.rights & Mux(foreign, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
                 low.eq(lookup.base),
                 size.eq(lookup.length),
             ),
@@ -241,9 +244,9 @@ class SendEngine(LiteXModule):
             *[getattr(walk, f"count{i}").eq(count[i]) for i in range(C.LEVELS)],
 
             jobs.connect(transfers.sink, keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
-                "skip", "response", "message"}),
+                "skip", "response", "indirect", "target", "message"}),
             transfers.sink.last.eq(1),
-            transfers.sink.levels.eq(outer),
+            transfers.sink.levels.eq(Mux(jobs.indirect, jobs.target_levels, outer)),
             transfers.sink.length.eq(Mux(empty, 0, length)),
             transfers.sink.status.eq(status),
             # The control program knows these two bits by names of its own.

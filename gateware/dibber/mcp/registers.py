@@ -78,7 +78,7 @@ class ControlRegisters(LiteXModule):
         self.flow_reset    = Record(flow_reset_layout())
         self.flow_rewind   = Record(flow_rewind_layout())
         self.inbox_free    = Record(inbox_free_layout())
-        self.expect        = Record([("we", 1), ("context", 10), ("key", 32), ("node", 8), ("valid", 1)])
+        self.expect        = Record([("we", 1), ("context", 16), ("key", 32), ("node", 8), ("valid", 1)])
         self.atomics       = stream.Endpoint([("slot", 8)])
         self.atomic_done   = stream.Endpoint(atomic_done_layout())
         self.region        = Record([
@@ -154,10 +154,8 @@ class ControlRegisters(LiteXModule):
         self.done_queue = done_queue = stream.SyncFIFO(job_done_layout(), RESULTS)
         self.comb += [
             job_queue.sink.valid.eq(strobe["JOB_START"][0]),
-            job_queue.sink.endpoint.eq(slot["endpoint"]),
-            job_queue.sink.slot.eq(slot["slot"]),
-            job_queue.sink.epoch.eq(slot["epoch"]),
-            job_queue.sink.response.eq(slot["response"]),
+            *[getattr(job_queue.sink, name).eq(slot[name])
+                for name in ["endpoint", "slot", "epoch", "response", "indirect", "target_levels", "target"]],
             job_queue.sink.message.eq(storage["JOB_MESSAGE"][0]),
             job_queue.sink.psn.eq(flow["psn"]),
             job_queue.sink.incarnation.eq(flow["incarnation"]),

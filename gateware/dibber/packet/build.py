@@ -26,7 +26,8 @@ class HeaderBuilder(LiteXModule):
 
     The lines of the slot are fetched in the order in which their words are needed, while the first
     words already go out. `flow` is handed on once the last line is here: from then on a header word
-    comes every cycle, so that a sender that starts at `flow` meets no bubble.
+    comes every cycle, so that a sender that starts at `flow` meets no bubble. The target's walk of an `indirect`
+    packet, which is a RESPONSE, comes from its slot of the INBOX.
 
     Parameters
     ----------
@@ -88,11 +89,19 @@ class HeaderBuilder(LiteXModule):
         done    = Signal()
         self.pending = pending = PriorityEncoder(len(order))
         line    = Signal(max=lines)
+
+        # In the line in which the target's walk begins, nothing else is needed of a RESPONSE.
+        place_of = Signal(16)
+        self.comb += If(sink.indirect & (line >= dword_of[key]//lanes),
+            place_of.eq(C.INBOX*C.SLOTS + sink.target)
+        ).Else(
+            place_of.eq(sink.endpoint*C.SLOTS + sink.slot)
+        )
         self.comb += [
             pending.i.eq(needed & ~asked),
             Case(pending.o, {i: line.eq(number) for i, number in enumerate(order)}),
             slot.valid.eq(busy & ~pending.n),
-            slot.adr.eq(Cat(line, (sink.endpoint*C.SLOTS + sink.slot)[:16 - log2_int(lines)])),
+            slot.adr.eq(Cat(line, place_of[:16 - log2_int(lines)])),
         ]
 
         # Two cycles later the line comes back, and is kept for this packet.

@@ -7,9 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.interface.description import C, PACKET, PACKET_FLAG
+from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.packet import check, receive
-from dibber.packet.header import header_fields
+from dibber.packet.header import NOTICE, header_fields, header_word
 
 from harness import Harness, Mutant, Property, implies, inner
 
@@ -41,15 +41,17 @@ class Deposits(Harness):
     """
     def __init__(self):
         super().__init__()
-        check.CRC32C = receive.CRC32C = AnyCRC
-        self.block = block = receive.DepositReceiver(DATA_WIDTH)
-        sink       = block.sink
+        check.CRC32C = AnyCRC
+        self.block = block = receive.DepositReceiver(DATA_WIDTH, LANE.BULK)
+        inspector  = block.inspector
+        checker    = block.checker
+        crc        = inspector.crc
+        sink, word = block.sink, inspector.source
         node_id    = self.constant("node_id", 16)
         self.free_all("sink", sink)
         self.comb += [
-            block.checker.node_id.eq(node_id),
-            block.checker.crc.value.eq(self.free("header_crc", 32)),
-            block.crc.value.eq(self.free("block_crc", 32)),
+            checker.node_id.eq(node_id),
+            crc.value.eq(self.free("crc", 32)),
             block.payload.ready.eq(self.free("payload_ready")),
             block.deposits.ready.eq(self.free("deposits_ready")),
         ]
@@ -68,7 +70,7 @@ class Deposits(Harness):
             rest.eq((rest | (~inside & ~sink.first)) & ~sink.last),
             If(index != 0xfff, index.eq(index + 1)),
             If(sink.last | ~(inside | sink.first), index.eq(0)),
-            Case(index, {n: If(inside | sink.first, word.eq(sink.data)) for n, word in enumerate(words)}),
+            Case(index, {n: If(inside | sink.first, register.eq(sink.data)) for n, register in enumerate(words)}),
         )
         # Words of the header before its CRC: docs/design.md, section 3.
         levels = Signal(8)
@@ -80,6 +82,13 @@ class Deposits(Harness):
             length.eq(C.HEADER_WORDS + Mux(notice, 3, 0)),
             Case(levels[:2], {n: length.eq(C.HEADER_WORDS + Mux(notice, 3, 0) + 2 + 3*n) for n in (1, 2, 3)}),
         ]
+
+        # What was true when the word that the receiver has before it was inspected.
+        at    = Signal(12)           # which word it is
+        match = Signal()             # it was the CRC
+        fed   = Signal(8)            # of so many words
+        whole = Signal()             # from all ones on
+        self.sync += If(taken, at.eq(index), match.eq(sink.data == crc.value), fed.eq(crc.fed), whole.eq(crc.start))
 
         # The flow of one node of the solver's choice, as the announced and the finished packets make it.
         node     = self.constant("node", 4)
@@ -106,71 +115,101 @@ class Deposits(Harness):
         ]
         newer = Signal(8)
         self.comb += newer.eq(fields["incarnation"] - flow)
+        in_turn = (known & (fields["incarnation"] == flow) & (fields["psn"] == expected)) | (
+            (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & (~known | ((newer != 0) & ~newer[7])))
 
         q = block.queue.sink
-        self.prove("crc",       implies(q.valid, taken & inside & (index == length)
-            & (sink.data == block.checker.crc.value)))
-        self.prove("crc_over_header", implies(q.valid, block.checker.crc.start & (block.checker.crc.fed == length)))
+        self.prove("crc",       implies(q.valid, word.valid & word.ready & (at == length) & match))
+        self.prove("crc_over_header", implies(q.valid, whole & (fed == length)))
         self.prove("for_us",    implies(q.valid, (fields["target"] == node_id) & (fields["source"] < C.NODES)))
         self.prove("sound",     implies(q.valid, (fields["kind"] == PACKET.DEPOSIT) & (levels <= C.LEVELS)
-            & (fields["length"] <= C.PACKET_PAYLOAD) & ~(sink.last & sink.bad)))
+            & (fields["length"] <= C.PACKET_PAYLOAD) & ~(word.last & word.bad)
+            & (word.last == (fields["length"] == 0))))
         self.prove("as_it_came", implies(q.valid, (q.source == fields["source"]) & (q.psn == fields["psn"])
             & (q.incarnation == fields["incarnation"]) & (q.key == fields["key"]) & (q.flags == fields["flags"])
             & (q.length == fields["length"]) & (q.levels == levels)))
         self.prove("taken",     implies(q.valid, q.ready))
-        self.prove("in_turn",   implies(mine,
-            (known & (fields["incarnation"] == flow) & (fields["psn"] == expected))
-            | ((fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & (~known | ((newer != 0) & ~newer[7])))))
+        self.prove("in_turn",   implies(mine, in_turn))
 
-        # The block's reading of the packet is the plain one.
-        checker   = block.checker
-        position  = inner(checker, "position")
-        held      = inner(checker, "words")
-        fsm       = block.fsm
-        for n, (a, b) in enumerate(zip(held, words)):
-            self.lemma(f"word{n}", implies(inside & (index > n), a == b))
-        self.lemma("index",   (index != 0) == inside)
-        self.lemma("apart",   ~(inside & rest))
-        self.lemma("started", implies(inside & ~checker.inside, checker.crc.start & (checker.crc.fed == index)))
-        self.lemma("outside", implies(~inside, checker.crc.start & (checker.crc.fed == 0) & (position == 0)
-            & ~checker.at_crc & ~checker.inside))
-        self.lemma("behind",  implies(checker.inside, inside & ~checker.at_crc & (position == 0)
-            & (index > length)))
-        self.lemma("at_crc",  implies(checker.at_crc, inside & ~checker.inside & (index == length) & (position == 0)))
-        self.lemma("base",    implies(inside & ~checker.inside & ~checker.at_crc & (index < C.HEADER_WORDS),
-            position == index))
-        # Behind the six words: the extension's positions leave out what is not there.
+        # The inspector's reading of the packet is the plain one; behind it stands one word.
+        kind, position = inner(inspector, "kind"), inner(inspector, "position")
         walk = Signal(6)
         self.comb += walk.eq(Mux(levels[:2] != 0, 2 + 3*levels[:2], 0))
-        self.lemma("extension", implies(inside & ~checker.inside & ~checker.at_crc & (index >= C.HEADER_WORDS),
-            Mux(index < C.HEADER_WORDS + walk, position == index,
-                (position == index - C.HEADER_WORDS - walk + 17) & notice) & (index < length)))
+        def reads(n, kind, position):
+            """`kind` and `position` are those of word `n`; an extension leaves out the positions that are not there."""
+            return Mux(n < C.HEADER_WORDS, (kind == check.HEADER) & (position == n),
+                Mux(n < length, (kind == check.HEADER) & Mux(n < C.HEADER_WORDS + walk, position == n,
+                    (position == n - C.HEADER_WORDS - walk + NOTICE) & notice),
+                Mux(n == length, kind == check.HEADER_CRC, (kind != check.HEADER) & (kind != check.HEADER_CRC))))
+        self.lemma("index",    (index != 0) == inside)
+        self.lemma("apart",    ~(inside & rest))
+        self.lemma("outside",  implies(~inside, (kind == check.HEADER) & (position == 0) & crc.start & (crc.fed == 0)))
+        self.lemma("reads",    implies(inside, reads(index, kind, position)))
+        self.lemma("levels",   implies(inside & (index > header_word("levels")),
+            (inner(inspector, "levels") == levels[:2]) & (inner(inspector, "notice") == notice)))
+        self.lemma("feeds",    implies(inside & ((kind == check.HEADER) | (kind == check.HEADER_CRC)),
+            crc.start & (crc.fed == index)))
+        self.lemma("stage",    implies(word.valid, reads(at, word.kind, word.position) & (word.match == match)
+            & Mux(word.last, ~inside & (index == 0), inside & (index == Mux(at == 0xfff, at, at + 1)))))
+        self.lemma("stage_fed", implies(word.valid & ((word.kind == check.HEADER) | (word.kind == check.HEADER_CRC)),
+            whole & (fed == at)))
 
-        payload = fsm.ongoing("PAYLOAD") | fsm.ongoing("BLOCK-CRC") | fsm.ongoing("DRAIN")
+        # The checker has the words before that one. Registers fill in the cycles behind the words they are made of.
+        seen   = Signal(12)
+        open_  = Signal()            # the packet before the receiver has words to come
+        header = Signal()            # and its CRC among them
+        held   = inner(checker, "words")
+        fsm    = block.fsm
+        self.comb += [
+            seen.eq(Mux(word.valid, at, index)),
+            open_.eq(word.valid | inside),
+            header.eq(open_ & (seen <= length)),
+        ]
+        for n, (a, b) in enumerate(zip(held, words)):
+            self.lemma(f"word{n}", implies(open_ & (seen > n), a == b) & implies(word.valid & (at == n), word.data == b))
+        wrong, long, empty, elsewhere = (inner(m, name) for m, name in (
+            (block, "wrong"), (block, "long"), (checker, "empty"), (checker, "not_for_us")))
+        allowed = receive.DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE
+        self.lemma("elsewhere", implies(header & (seen > 2), elsewhere ==
+            ((fields["target"] != node_id) | (fields["source"] >= C.NODES))))
+        self.lemma("wrong",     implies(header & (seen > 3), wrong == ((fields["kind"] != PACKET.DEPOSIT)
+            | (levels > C.LEVELS) | ((fields["flags"] & (0xff & ~allowed)) != 0))))
+        self.lemma("long",      implies(header & (seen > header_word("length")),
+            (long == (fields["length"] > C.PACKET_PAYLOAD)) & (empty == (fields["length"] == 0))))
+
+        # The sequencer's table says of `node` what was announced and completed; its two registers follow.
+        sequencer = block.sequencer
+        table     = inner(sequencer, "flows").get_port(async_read=True)
+        self.specials += table
+        self.comb += table.adr.eq(node)
+        is_known, held_flow, held_psn = (inner(sequencer, name) for name in ("is_known", "held", "expected"))
+        self.lemma("known",   (inner(sequencer, "known") >> node)[0] == known)
+        self.lemma("flow",    implies(known, (table.dat_r[16:] == flow) & (table.dat_r[:16] == expected)))
+        self.lemma("looked_up", implies(header & (seen > 2) & (fields["source"] == node),
+            (is_known == known) & implies(known, (held_flow == flow) & (held_psn == expected))))
+        self.lemma("judged",  implies(header & (seen > 4) & (fields["source"] == node), sequencer.execute == in_turn))
+
+        payload = fsm.ongoing("PAYLOAD") | fsm.ongoing("DRAIN")
         cut     = fsm.ongoing("CUT") | fsm.ongoing("VOID")
         ended   = inner(block, "ended")
-        self.lemma("payload", implies(payload, checker.inside))
-        self.lemma("node",    implies(payload & ~fsm.ongoing("DRAIN"), fields["source"] < C.NODES))
-        self.lemma("cut",     implies(cut, checker.inside == ~ended))
-        self.lemma("known",   (inner(block.sequencer, "known") >> node)[0] == known)
-        port = inner(block.sequencer, "flows").get_port(async_read=True)
-        self.specials += port
-        self.comb += port.adr.eq(node)
-        self.lemma("flow",    implies(known, (port.dat_r[16:] == flow) & (port.dat_r[:16] == expected)))
-        self.lemma("current", implies(current & ~fsm.ongoing("HEADER"), known & (fields["source"] == node) & (fields["incarnation"] == flow)
-            & (fields["psn"] == expected)))
-        self.lemma("busy",    implies((fsm.ongoing("PAYLOAD") | fsm.ongoing("BLOCK-CRC")) & (fields["source"] == node), current))
+        self.lemma("payload", implies(payload, open_ & (seen > length)))
+        self.lemma("node",    implies(fsm.ongoing("PAYLOAD"), fields["source"] < C.NODES))
+        self.lemma("cut",     implies(cut, Mux(ended, implies(open_, seen == 0), open_ & (seen > length))))
+        self.lemma("current", implies(current & ~fsm.ongoing("HEADER") & ~(cut & ended), known & (fields["source"] == node)
+            & (fields["incarnation"] == flow) & (fields["psn"] == expected)))
+        self.lemma("busy",    implies(fsm.ongoing("PAYLOAD") & (fields["source"] == node), current))
 
 
 PROPERTIES = [
     Property("deposit-header", "packet/receive", "a header with a wrong CRC, node or number is not announced",
-        f"{DATA_WIDTH} bits, 16 nodes", "Deposits", k=4, mutants=[
-            Mutant("CRC not looked at", "dibber.packet.check", "bad_crc.eq(word.data != crc.value)", "bad_crc.eq(0)", depth=10),
+        f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
+            Mutant("CRC not looked at", "dibber.packet.check", "self.good.eq(judge & word.match &",
+                "self.good.eq(judge &", depth=12),
             Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] != self.node_id)",
-                "0", depth=10),
+                "0", depth=12),
             Mutant("a flow begins anywhere", "dibber.packet.sequence", "start.eq(self.first & (self.psn == 0) & newer)",
-                "start.eq(self.first & newer)", depth=10),
+                "start.eq(self.first & newer)", depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
-                "same.eq(age == 0)", depth=10),
+                "same.eq(age == 0)", depth=12),
     ]),
 ]

@@ -5,14 +5,15 @@
 
 from migen import *
 
-from dibber.link import framing
+from dibber.link import flow as flow_state
 from dibber.link.port import LinkPort
 from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, FLOW_REPEATS,
-    FLOW_REPEAT_WORDS, K_COMMA)
+    FLOW_REPEAT_WORDS, K_COMMA, K_PONG)
+from dibber.link.transmit import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner
 
-CHANNELS = 2
+CHANNELS = 4
 
 def is_flow_word(data, k):
     """docs/design.md, section 3; the state is in bits 15:8."""
@@ -21,18 +22,21 @@ def is_flow_word(data, k):
 
 
 class Told(Harness):
-    """The sending half of a port; free are packets, the other end's GO, the pace, and what is to be told.
+    """The sending half of a port; free are packets, the other end's GO, the pace, pings, and what is to be told.
 
-    A flow word says the state of the cycle in which it is made. No packet, wherever it was stopped, keeps it
-    from coming: there is one in every FLOW_PERIOD_WORDS words; a change is told in the next word that is
-    made, and then FLOW_REPEATS more times at FLOW_REPEAT_WORDS' distance at most.
+    A flow word says the state of the cycle in which it is made, or of the one before. No packet, wherever it
+    was stopped, keeps it from coming: there is one in every FLOW_PERIOD_WORDS words; a change is told in the
+    first word that is made a cycle or more after it, and then FLOW_REPEATS more times at FLOW_REPEAT_WORDS'
+    distance at most. A pong may take the place of any of them but the one for the period, and it comes next.
     """
     period = FLOW_PERIOD_WORDS
+    repeat = FLOW_REPEAT_WORDS
 
     def __init__(self):
         super().__init__()
-        framing.FLOW_PERIOD_WORDS = self.period
-        self.tx     = tx = framing.LinkTransmitter(CHANNELS)
+        flow_state.FLOW_PERIOD_WORDS = self.period
+        flow_state.FLOW_REPEAT_WORDS = self.repeat
+        self.tx     = tx = LinkTransmitter(CHANNELS)
         self.source = source = tx.source
         for n, sink in enumerate(tx.sinks):
             self.free_all(f"sink{n}", sink)
@@ -40,21 +44,30 @@ class Told(Harness):
             tx.up.eq(self.free("up")),
             tx.go.eq(self.free("go", CHANNELS)),
             tx.flow.eq(self.free("flow", 8)),
+            tx.nonce.eq(self.free("nonce", 16)),
+            tx.ping.valid.eq(self.free("ping")),
+            tx.pong.valid.eq(self.free("pong")),
+            tx.ping.number.eq(self.free("number", 8)),
+            tx.pong.number.eq(self.free("number_back", 8)),
             source.ready.eq(self.free("ready")),
         ]
 
-        # Of the word in the output register: the state in the cycle that made it, and, of the words before
-        # it, how many since the last flow word, what that one said, and how many repeats are still owed.
+        # Of the word in the output register: the state in the cycle that made it and in the one before, and,
+        # of the words before it, how many since the last flow word, what that one said, and how many repeats
+        # are still owed.
         made  = Signal(8)
+        sooner = Signal(8)
         since = Signal(max=self.period + 2)
         last  = Signal(8)
         owed  = Signal(max=FLOW_REPEATS + 1)
         flow  = Signal()  # the word is a flow word
+        pong  = Signal()  # or a pong
+        step  = Signal()  # a word is made
         says  = source.data[8:16]
-        leaves = Signal()
         self.comb += [
             flow.eq(is_flow_word(source.data, source.k)),
-            leaves.eq(source.valid & source.ready),
+            pong.eq((source.k == FIRST_IS_K) & (source.data[0:8] == K_PONG)),
+            step.eq(~source.valid | source.ready),
         ]
         following = [Signal.like(s) for s in (since, last, owed)]  # when this word has left
         self.comb += [
@@ -62,25 +75,37 @@ class Told(Harness):
             following[1].eq(Mux(flow, says, last)),
             following[2].eq(Mux(~flow, owed, Mux(says != last, FLOW_REPEATS, Mux(owed != 0, owed - 1, 0)))),
         ]
+        before = self.before(tx.flow, 8)
         self.sync += [
-            If(~source.valid | source.ready, made.eq(tx.flow)),
-            If(leaves, *[s.eq(f) for s, f in zip((since, last, owed), following)]),
+            If(step, made.eq(tx.flow), sooner.eq(before)),
+            If(source.valid & source.ready, *[s.eq(f) for s, f in zip((since, last, owed), following)]),
         ]
-        self.prove("as_it_is",  implies(source.valid & flow, says == made))
-        self.prove("at_once",   implies(source.valid & (made != last), flow))
-        self.prove("again",     implies(source.valid & (owed != 0) & (since == FLOW_REPEAT_WORDS - 1), flow))
+        # The other end's pings do not come with every word.
+        self.assume("one_pong", implies(tx.pong.valid & source.valid, ~pong))
+        self.prove("as_it_is",  implies(source.valid & flow, (says == made) | (says == sooner)))
+        self.prove("at_once",   implies(source.valid & (sooner != last), flow | pong))
+        self.prove("again",     implies(source.valid & (owed != 0) & (since >= self.repeat - 1),
+            flow | (pong & (since == self.repeat - 1))))
         self.prove("for_ever",  implies(source.valid & (since == self.period - 1), flow))
 
-        told, age, soon = (inner(tx, name) for name in ("told", "age", "soon"))
+        age, soon = inner(tx.schedule, "age"), inner(tx.schedule, "soon")
+        told      = tx.told
+        begun, on = inner(tx, "begun"), inner(tx, "on")
         self.lemma("until_now", Mux(source.valid,
             (told == following[1]) & (age == following[0]) & (soon == following[2]),
             (told == last) & (age == since) & (soon == owed)))
+        self.lemma("late_is_due",  implies(age >= self.period - 2, tx.schedule.due))
+        self.lemma("pong_before",  implies(age == self.period - 1, source.valid & pong))
+        self.lemma("soon_is_due",  implies((soon != 0) & (age >= self.repeat - 1), tx.schedule.due))
+        self.lemma("pong_soon",    implies((soon != 0) & (age >= self.repeat) & (age < self.period - 2), source.valid & pong))
+        self.lemma("change_is_due", implies(before != told, tx.schedule.due))
         self.lemma("in_time",   (since < self.period) & (age < self.period))
+        self.lemma("on_begun",  (on & ~begun) == 0)
 
 
 class ToldSmall(Told):
-    """For mutants: a period that a short run sees to its end."""
-    period = 8
+    """For mutants: times that a short run sees to their end."""
+    period, repeat = 12, 5
 
 
 class Healed(Harness):
@@ -115,25 +140,25 @@ class Healed(Harness):
                 intact | errors[n] | ~k[n] | (data[8*n:8*n + 8] != K_COMMA))
         # STOP as the last flow word that came said; it takes the receiver two cycles.
         heard = Signal(CHANNELS)
-        self.sync += If(valid & intact, heard.eq(flow))
+        self.sync += If(valid & intact, heard.eq(flow[:CHANNELS]))
         self.prove("believed", port.stopped == self.before(heard, CHANNELS))
-        self.lemma("aligned",  inner(port.receiver, "lane") == 0)
+        self.lemma("aligned",  inner(port.receiver.decoder, "lane") == 0)
 
 
 PROPERTIES = [
-    Property("flow-told", "link/framing", "flow state is told at once, repeated, told for ever",
+    Property("flow-told", "link/transmit, flow", "flow state is told at once, repeated, told for ever",
         f"period {FLOW_PERIOD_WORDS}, {CHANNELS} channels", "Told", k=2, quick=True, mutants=[
-            Mutant("not inside packets", "dibber.link.framing", "may_send.eq(step & ~due & self.up)",
-                "may_send.eq(step & (~due | begun) & self.up)", depth=12),
-            Mutant("no quick repeats", "dibber.link.framing", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=24),
-            Mutant("a state is told only once", "dibber.link.framing", "(self.flow != told) | (age == FLOW_PERIOD_WORDS - 1)",
-                "(self.flow != told)", depth=14, harness="ToldSmall"),
+            Mutant("not inside packets", "dibber.link.transmit", "Elif(schedule.due,",
+                "Elif(schedule.due & (begun == 0),", depth=12),
+            Mutant("no quick repeats", "dibber.link.flow", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=14, harness="ToldSmall"),
+            Mutant("a state is told only once", "dibber.link.flow", "If(changed | old |", "If(changed |",
+                depth=18, harness="ToldSmall"),
     ]),
-    Property("flow-healed", "link/port", "after any faults, the next flow word says what holds",
+    Property("flow-healed", "link/port, receive", "after any faults, the next flow word says what holds",
         f"{CHANNELS} channels", "Healed", k=4, quick=True, mutants=[
-            Mutant("STOP sticks", "dibber.link.port", "self.stopped.eq(receiver.flow[:channels])",
-                "self.stopped.eq(self.stopped | receiver.flow[:channels])", depth=10),
-            Mutant("errors are not looked at", "dibber.link.framing", "clean.eq(valid & (Cat(*[symbol[9] for symbol in word]) == 0))",
-                "clean.eq(valid)", depth=10),
+            Mutant("STOP sticks", "dibber.link.port", "self.stopped.eq(words.data[8:8 + channels])",
+                "self.stopped.eq(self.stopped | words.data[8:8 + channels])", depth=10),
+            Mutant("errors are not looked at", "dibber.link.receive", "clean.eq(Cat(*[symbol[9] for symbol in word]) == 0)",
+                "clean.eq(1)", depth=10),
     ]),
 ]

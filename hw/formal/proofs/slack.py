@@ -3,16 +3,15 @@
 
 """The slack buffer: it has room for what its length formula says, and drops packets whole if not."""
 
-import inspect
-
 from migen import *
 
 from dibber.link import slack as design
-from dibber.link.port import LinkPort
+from dibber.link.port import SLACK_WORDS
 
 from harness import Harness, Mutant, Property, implies, inner
 
-WORDS    = inspect.signature(LinkPort).parameters["slack_words"].default
+DEPTHS   = sorted(set(SLACK_WORDS), reverse=True)  # two: BULK's and that of the others
+WORDS    = DEPTHS[0]
 HEADROOM = design.HEADROOM_WORDS
 
 # Words that may come from the cycle on in which `stop` is seen. The level passes the high mark by one
@@ -163,32 +162,42 @@ class Carried(Slack):
         stored(1, two, look[1])
 
 
-def reduced(harness):
-    """The same with 16 words, 8 of them headroom."""
-    return type(f"{harness.__name__}Small", (harness,), {"words": 16, "headroom": 8})
+def of_depth(harness, words, headroom=HEADROOM):
+    return type(f"{harness.__name__}{words}", (harness,), {"words": words, "headroom": headroom})
 
-ObeyedSmall    = reduced(Obeyed)
-DisobeyedSmall = reduced(Disobeyed)
-CarriedSmall   = reduced(Carried)
+# For mutants: 16 words, 8 of them headroom. And the shallower of the shipped buffers.
+ObeyedSmall    = of_depth(Obeyed,    16, 8)
+DisobeyedSmall = of_depth(Disobeyed, 16, 8)
+CarriedSmall   = of_depth(Carried,   16, 8)
+ObeyedShallow    = of_depth(Obeyed,    DEPTHS[-1])
+DisobeyedShallow = of_depth(Disobeyed, DEPTHS[-1])
+CarriedShallow   = of_depth(Carried,   DEPTHS[-1])
+
+OBEYED    = f"never overflows if ≤ {HEADROOM - SPARE} words follow STOP"
+DISOBEYED = "an overflow drops a whole packet, counted once"
+CARRIED   = "words leave as they came, none lost"
 
 PROPERTIES = [
-    Property("slack-obeyed", "link/slack", f"never overflows if ≤ {HEADROOM - SPARE} words follow STOP",
+    Property("slack-obeyed", "link/slack", OBEYED,
         f"{WORDS} words", "Obeyed", k=2, quick=True, mutants=[
             Mutant("STOP a word late", "dibber.link.slack", "fifo.level > high,", "fifo.level > high + 1,",
                 depth=24, harness="ObeyedSmall"),
             Mutant("half the headroom", "dibber.link.slack", "words - HEADROOM_WORDS\n", "words - HEADROOM_WORDS//2\n",
                 depth=24, harness="ObeyedSmall"),
     ]),
-    Property("slack-disobeyed", "link/slack", "an overflow drops a whole packet, counted once",
+    Property("slack-obeyed-shallow", "link/slack", OBEYED, f"{DEPTHS[-1]} words", "ObeyedShallow", k=2),
+    Property("slack-disobeyed", "link/slack", DISOBEYED,
         f"{WORDS} words × 32", "Disobeyed", k=2, quick=True, mutants=[
             Mutant("no entry kept for the end", "dibber.link.slack", "words - 1)", "words + 1)",
                 depth=24, harness="DisobeyedSmall"),
             Mutant("forgets that it drops", "dibber.link.slack", "(dropping | ~room) & ~sink.last",
                 "~room & ~sink.last", depth=24, harness="DisobeyedSmall"),
     ]),
-    Property("slack-order", "link/slack", "words leave as they came, none lost",
+    Property("slack-disobeyed-shallow", "link/slack", DISOBEYED, f"{DEPTHS[-1]} words × 32", "DisobeyedShallow", k=2),
+    Property("slack-order", "link/slack", CARRIED,
         f"{WORDS} words × 32", "Carried", k=2, arrays=True, mutants=[
             Mutant("bad marks stay behind", "dibber.link.slack", "fifo.source.connect(source)",
                 'fifo.source.connect(source, omit={"bad"})', depth=10, harness="CarriedSmall"),
     ]),
+    Property("slack-order-shallow", "link/slack", CARRIED, f"{DEPTHS[-1]} words × 32", "CarriedShallow", k=2, arrays=True),
 ]

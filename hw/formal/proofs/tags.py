@@ -33,17 +33,20 @@ class Once(Harness):
         tag        = self.constant("tag", bits)
         busy       = Signal()
         expired    = Signal()
+        known      = Signal()  # in use, and not on its way back
+        returning  = Signal()   # it comes back in this cycle
+        alive      = Signal()   # the block holds it in use
+        busy       = Signal()
+        free, which = inner(block, "free"), inner(block, "which")
         self.comb += [
             source.ready.eq(self.free("ready")),
             block.extended.eq(self.free("extended")),
             block.release.eq(self.free("release")),
-            block.released.eq(self.free("released", bits)),
-            block.hold.eq(self.free("hold")),
-            busy.eq((block.busy >> tag)[0]),
-            expired.eq((block.expired >> tag)[0]),
+            block.answered.eq(self.free("answered", 8)),
+            busy.eq((inner(block, "busy") >> tag)[0]),
+            returning.eq(free & (which == tag)),
+            alive.eq(busy & ~returning),
         ]
-        # Gather releases what it knows to be in flight.
-        self.assume("in_flight", implies(block.release, (block.busy >> block.released)[0]))
 
         handed   = Signal()
         answered = Signal()
@@ -51,7 +54,7 @@ class Once(Harness):
         cycles   = Signal(max=4*self.quarantine)  # since it was handed out
         self.comb += [
             handed.eq(source.valid & source.ready & (source.tag == tag)),
-            answered.eq(block.release & (block.released == tag)),
+            answered.eq(block.release & (block.answered == tag)),
         ]
         self.sync += [
             If(cycles != 2**len(cycles) - 1, cycles.eq(cycles + 1)),
@@ -63,7 +66,8 @@ class Once(Harness):
             )
         ]
         self.prove("not_twice", implies(handed, ~in_use | (cycles > self.quarantine)))
-        self.prove("in_range",  implies(source.valid & source.ready & ~block.extended, source.tag < 32))
+        self.prove("known",     implies(block.answered == tag, implies(block.known, in_use)
+            & implies(in_use & (cycles <= self.quarantine), block.known)))
 
         # The tag is not filled in yet, or in flight, or in one entry of the FIFO of its group.
         NEW, FLYING, WAITING = range(3)
@@ -94,42 +98,59 @@ class Once(Harness):
                 self.lemma(f"entry{n}_{i}", implies(distance < core.level, (held >= first) & (held < first + depth)
                     & implies(held == tag, (where == WAITING) & (slot == i))))
             first += depth
-        self.lemma("flying", implies(busy, where == FLYING))
+        self.lemma("flying",  implies(busy, where == FLYING))
+        self.lemma("returns", implies(returning, busy) & implies(free, which < self.tags))
 
-        # Age. `now` counts rounds of `tags` cycles or more.
-        now, scan, stamps, look, seen, seen_busy = (inner(block, name) for name in (
-            "now", "scan", "stamps", "look", "seen", "seen_busy"))
+        # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the cycles.
+        now, scan, stamps, look, watched, over = (inner(block, name) for name in (
+            "now", "scan", "stamps", "look", "watched", "over"))
         port  = stamps.get_port(async_read=True)
         self.specials += port
         stamp = port.dat_r
+        fsm   = block.fsm
+        phase = Signal(2)
         lag   = Signal(len(now))
-        rounds, least = Signal(len(now) + bits + 2), Signal(len(now) + bits + 2)
+        since = Signal(len(now) + bits + 4)   # of `position`, from the start of the round of the stamp on
+        position, least = Signal(len(since)), Signal(len(since))
+        mine  = watched & (scan == tag)
         self.comb += [
             port.adr.eq(tag),
             lag.eq(now - stamp),
-            rounds.eq(self.tags*lag + scan),
-            least.eq(cycles + self.tags - 1),
+            phase.eq(Mux(fsm.ongoing("JUDGE"), 2, fsm.ongoing("COMPARE"))),
+            position.eq((lag*self.tags + scan)*3 + phase),
+            least.eq(cycles + 3*self.tags - 1),
         ]
-        self.lemma("in_use",  implies(in_use, busy | (cycles > self.quarantine)) & implies(busy, in_use))
-        self.lemma("expired", implies(expired, busy))
-        self.lemma("age",     implies(busy, least >= rounds))
-        # In the cycle behind the one that hands it out, the stamp of the use before may still be read.
-        fresh = self.before(handed)
-        self.lemma("look",    implies(busy & seen_busy & (seen == tag) & ~fresh, look.dat_r == stamp))
-        self.lemma("fresh",   implies(fresh, ~expired))
+        begin = Signal(len(since))
+        steps = Signal()
+        self.comb += [begin.eq(scan*3 + phase), steps.eq(~(fsm.ongoing("JUDGE") & block.release))]
+        wraps = steps & (begin == 3*self.tags - 1) & (lag == 2**len(lag) - 1)
+        self.sync += If(handed, since.eq(begin + steps)).Elif(wraps, since.eq(0)).Else(since.eq(since + steps))
+        rounds = inner(block, "quarantine_rounds")
+        self.lemma("in_use",  implies(in_use, alive | (cycles > self.quarantine)) & implies(alive, in_use))
+        self.lemma("since",   implies(alive, since == position))
+        self.lemma("age",     implies(alive, least >= since))
+        self.lemma("watched", implies(mine & ~fsm.ongoing("LOOK"), busy))
+        self.lemma("look",    implies(mine & fsm.ongoing("COMPARE"), look.dat_r == stamp))
+        self.lemma("over",    implies(mine & fsm.ongoing("JUDGE") & over, lag >= rounds))
+        self.lemma("fsm",     fsm.ongoing("LOOK") | fsm.ongoing("COMPARE") | fsm.ongoing("JUDGE"))
 
 
 class OnceSmall(Once):
-    """For mutants: two tags and a short time."""
-    tags, timeout, quarantine = 2, 0, 8
+    """For mutants: two tags, a short time, and no completion comes, so that a long run is soon seen through."""
+    tags, timeout, quarantine = 2, 0, 30
+
+    def __init__(self):
+        super().__init__()
+        self.assume("no_completion", ~self.block.release)
+        self.assume("taken",         self.block.source.ready)
 
 
 PROPERTIES = [
     Property("tags-once", "deposit/tags", "no tag is handed out while it is in use",
         f"8 tags, quarantine {QUARANTINE:,} cycles", "Once", k=1, mutants=[
-            Mutant("quarantine as short as the timeout", "dibber.deposit.tags", "(age >= quarantine_rounds)",
-                "(age >= timeout_rounds)", depth=18, harness="OnceSmall"),
-            Mutant("a timeout frees the tag", "dibber.deposit.tags", "free.eq(self.release | late)",
-                "free.eq(self.release | late | self.expire)", depth=18, harness="OnceSmall"),
+            Mutant("quarantine as short as the timeout", "dibber.deposit.tags", "over, age >= quarantine_rounds",
+                "over, age >= timeout_rounds", depth=48, harness="OnceSmall"),
+            Mutant("a timeout frees the tag", "dibber.deposit.tags", "free.eq((self.release & self.known) | late)",
+                "free.eq((self.release & self.known) | late | self.expire)", depth=40, harness="OnceSmall"),
     ]),
 ]

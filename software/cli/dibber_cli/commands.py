@@ -127,15 +127,28 @@ def sim_speed(arguments):
 
 # Benchmarks ---------------------------------------------------------------------------------------
 
+def _points(test, series):
+    """The benchmark's points; with `series`, names separated by commas, those alone. Raises CommandError."""
+    if not series:
+        return test.points()
+    names, choice = series.split(","), getattr(test, "CHOICE", ())
+    if unknown := [name for name in names if name not in choice]:
+        raise CommandError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
+                           f"there are: {', '.join(choice)}" if choice else "it always measures all")
+    return test.points(series=tuple(names))
+
+
 def bench(arguments):
     """Run the benchmark that `arguments.test` names."""
     from dibber_cli.bench import report, session
 
     test     = importlib.import_module(f"dibber_cli.bench.{arguments.test}")
     chosen   = profile.load(arguments.profile)
-    points   = test.points()
+    points   = _points(test, arguments.series)
     progress = output.Progress(len(points), shown=not arguments.json)
     command  = f"dibber bench {arguments.test} --profile {arguments.profile} --seed {arguments.seed}"
+    if arguments.series:
+        command += f" --series {arguments.series}"
     try:
         result = session.run(test, chosen, arguments.seed, command, points, progress)
     finally:

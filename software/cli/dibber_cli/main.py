@@ -60,6 +60,7 @@ def parser():
         p = command(bench, name, commands.bench, text)
         p.set_defaults(test=name)
         add_profile(p)
+        p.add_argument("--series", default="", metavar="NAME,…", help="measure these series alone")
         p.add_argument("--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)")
     p = bench.add_parser("calibrate", help="Measure this machine's strided copies, beside a profile's constants.")
     p.set_defaults(function=commands.calibrate)

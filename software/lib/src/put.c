@@ -185,6 +185,52 @@ int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
 	return strided(endpoint, DIBBER_OPCODE_GET, COMMON_FLAGS, delivery, source, target);
 }
 
+/* SEND and RECEIVE have one side each; the walk of the other is the other program's. */
+static int one_side(struct dib_endpoint *endpoint, enum dibber_opcode opcode, const struct dib_delivery *delivery,
+		    const struct dib_walk *walk)
+{
+	union slot slot = { 0 };
+	bool send = opcode == DIBBER_OPCODE_SEND;
+	uint64_t bytes;
+	int rc;
+
+	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, COMMON_FLAGS)) ||
+	    (rc = check_walk(send ? "source" : "target", walk, &bytes)))
+		return rc;
+	fill_head(&slot, opcode, delivery, (uint32_t)bytes);
+	slot.command.levels = (uint8_t)(send ? walk->levels : walk->levels << 4);
+	fill_walk(send ? &slot.command.source : &slot.command.target, walk);
+	return issue(endpoint, &slot, delivery->tag, walk->levels ? DIBBER_CALL_PUT_STRIDED : DIBBER_CALL_PUT);
+}
+
+int dib_send(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	     uint32_t source_key, uint64_t source_offset, uint32_t length)
+{
+	const struct dib_walk source = { .key = source_key, .block = length, .offset = source_offset };
+
+	return one_side(endpoint, DIBBER_OPCODE_SEND, delivery, &source);
+}
+
+int dib_send_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		     const struct dib_walk *source)
+{
+	return one_side(endpoint, DIBBER_OPCODE_SEND, delivery, source);
+}
+
+int dib_receive(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		uint32_t target_key, uint64_t target_offset, uint32_t length)
+{
+	const struct dib_walk target = { .key = target_key, .block = length, .offset = target_offset };
+
+	return one_side(endpoint, DIBBER_OPCODE_RECEIVE, delivery, &target);
+}
+
+int dib_receive_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+			const struct dib_walk *target)
+{
+	return one_side(endpoint, DIBBER_OPCODE_RECEIVE, delivery, target);
+}
+
 int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		   const void *data, uint32_t target_key, uint64_t target_offset, uint32_t length)
 {

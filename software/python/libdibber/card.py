@@ -130,6 +130,22 @@ class Endpoint(_Handle):
         """dib_get_strided(): from a Walk on `node` to one here."""
         check(library().dib_get_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
 
+    def send(self, source_key, source_offset, length, *, node, **options):
+        """dib_send(): contiguous, to the next receive of the other node's `endpoint` from here."""
+        check(library().dib_send(self._handle, self._delivery(node, **options), source_key, source_offset, length))
+
+    def send_strided(self, source, *, node, **options):
+        """dib_send_strided(): from a Walk."""
+        check(library().dib_send_strided(self._handle, self._delivery(node, **options), source.as_c()))
+
+    def receive(self, target_key, target_offset, length, *, node, **options):
+        """dib_receive(): contiguous, what the other node's `endpoint` sends here next."""
+        check(library().dib_receive(self._handle, self._delivery(node, **options), target_key, target_offset, length))
+
+    def receive_strided(self, target, *, node, **options):
+        """dib_receive_strided(): to a Walk, which a shorter message fills from its start."""
+        check(library().dib_receive_strided(self._handle, self._delivery(node, **options), target.as_c()))
+
     def atomic(self, opcode, key, offset, operand, *, node, size=8, compare=0, mask=0, **options):
         """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode."""
         check(library().dib_atomic(self._handle, self._delivery(node, **options),

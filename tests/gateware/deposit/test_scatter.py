@@ -247,16 +247,17 @@ RESPONSES = [
     (dict(),                                  STATUS.OK),
     (dict(context=CONTEXT + 1),               STATUS.REMOTE_NOT_PERMITTED),  # no such get
     (dict(context=CONTEXT + 256),             STATUS.REMOTE_NOT_PERMITTED),
+    (dict(context=CONTEXT + 1024),            STATUS.REMOTE_NOT_PERMITTED),  # a former get of the same slot
     (dict(source=3),                          STATUS.REMOTE_NOT_PERMITTED),  # asked of another node
     (dict(source=1 + 256),                    STATUS.REMOTE_NOT_PERMITTED),
     (dict(context=CONTEXT + 2),               STATUS.REMOTE_NOT_PERMITTED),  # for another region
     (dict(context=CONTEXT + C.SLOTS),         STATUS.REMOTE_NOT_PERMITTED),  # of another endpoint
-    (dict(key=KEY + 0x100),                   STATUS.REMOTE_BAD_KEY),
+    (dict(key=KEY + 0x100, context=CONTEXT + 3), STATUS.REMOTE_BAD_KEY),
     (dict(flags=0),                           STATUS.REMOTE_NOT_PERMITTED),  # not a response
-    (dict(offset=LENGTH - 7),                 STATUS.REMOTE_BOUNDS),
+    (dict(offset=LENGTH - 7, context=CONTEXT + 4), STATUS.REMOTE_BOUNDS),
     (dict(offset=LENGTH - 8),                 STATUS.OK),
 ]
-GETS = [(CONTEXT, 1, KEY), (CONTEXT + 2, 1, KEY + 0x100), (CONTEXT + C.SLOTS, 1, KEY)]
+GETS = [(CONTEXT, 1, KEY), (CONTEXT + 3, 1, KEY), (CONTEXT + 4, 1, KEY), (CONTEXT + 2, 1, KEY + 0x100), (CONTEXT + C.SLOTS, 1, KEY)]
 
 
 def responses(last=0):
@@ -269,6 +270,26 @@ def test_an_answer_lands_where_its_get_said_and_nowhere_else():
     host, done, _ = run(packets, len(packets), rights=RIGHT.LOCAL_WRITE, owner=OWNER, gets=GETS)
     assert [reason for _, _, _, reason in done] == [reason for _, reason in RESPONSES]
     check_memory(host, [p for p, (_, reason) in zip(packets, RESPONSES) if reason == STATUS.OK])
+
+
+@pytest.mark.parametrize("wrong, reason", [
+    (dict(offset=LENGTH - 7), STATUS.REMOTE_BOUNDS), (dict(key=KEY + 0x100), STATUS.REMOTE_BAD_KEY)])
+def test_one_refused_packet_of_an_answer_spoils_the_rest_and_no_other(wrong, reason):
+    """Its last packet too, though that begins a new round of PSNs; and nobody spoils another node's answer."""
+    flags   = PACKET_FLAG.RESPONSE
+    last    = flags | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
+    foreign = dict(flags=flags, context=CONTEXT, source=2, offset=LENGTH - 7)
+    packets = [
+        Packet(1, bytes(8), **foreign),
+        Packet(2, bytes(8), flags=flags, context=CONTEXT),
+        Packet(3, bytes(8), **{**dict(flags=flags, context=CONTEXT, offset=8), **wrong}),
+        *[Packet(4 + n, bytes(8), flags=flags, context=CONTEXT + 4, offset=8*n) for n in range(4)],
+        Packet(8, bytes(8), flags=last | PACKET_FLAG.FIRST, context=CONTEXT, offset=16, total=24, notice=CONTEXT << 16),
+        Packet(9, bytes(8), flags=last, context=CONTEXT + 4, offset=32, total=40, notice=CONTEXT + 4 << 16)]
+    _, done, arrivals = run(packets, len(packets), rights=RIGHT.LOCAL_WRITE, owner=OWNER, gets=GETS)
+    refused = STATUS.REMOTE_NOT_PERMITTED
+    assert [d[3] for d in done] == [refused, 0, reason, 0, 0, 0, 0, refused, 0]
+    assert [a[3] for a in arrivals] == [CONTEXT + 4 << 16]
 
 
 def test_an_answer_needs_the_right_to_write_for_its_own_endpoint():

@@ -26,7 +26,8 @@ BASE, LENGTH = 2**35, 2**20
 REGIONS      = (  # key, base, rights; all of endpoint 2
     (1, BASE, RIGHT.LOCAL_READ),
     (2, BASE, RIGHT.REMOTE_READ))
-PACKET       = ("node", "incarnation", "epoch", "psn", "flags", "length", "message", "endpoint")
+PACKET       = ("node", "incarnation", "epoch", "psn", "flags", "length", "message", "endpoint",
+    "indirect", "target", "levels")
 TIMEOUT      = 900
 TARGET       = (5, 0, 0, (), ())
 
@@ -64,7 +65,7 @@ class Bench:
         for n, (data, fields) in enumerate(jobs):
             length = int.from_bytes(data[COMMAND["length"].offset:][:4], "little")
             fields = dict(endpoint=2, slot=n, psn=100*n, incarnation=5, epoch=0, node=1, length=length, skip=0,
-                tag=0x300 + n, response=0, message=0) | fields
+                tag=0x300 + n, response=0, indirect=0, target=0, target_levels=0, message=0) | fields
             self.slots[fields["endpoint"], fields["slot"]] = data
             self.jobs.append(fields)
         send       = self.dut.send
@@ -134,9 +135,23 @@ def test_an_answer_to_a_get_reads_by_remote_read_whoever_owns_the_region(data_wi
     whole = [packet for packet in bench.packets if packet[3] < 200]
     end   = PACKET_FLAG.RESPONSE | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
     assert whole == [
-        (1, 5, 0, 0, PACKET_FLAG.RESPONSE | PACKET_FLAG.FIRST, 4096, 0xabcd1203, C.INBOX),
-        (1, 5, 0, 1, end, 904, 0xabcd1203, C.INBOX)]
-    assert bench.packets[-1] == (1, 5, 0, 500, end, 0, 0xabcd1203, C.INBOX)
+        (1, 5, 0, 0, PACKET_FLAG.RESPONSE | PACKET_FLAG.FIRST, 4096, 0xabcd1203, C.INBOX, 0, 0, 0),
+        (1, 5, 0, 1, end, 904, 0xabcd1203, C.INBOX, 0, 0, 0)]
+    assert bench.packets[-1] == (1, 5, 0, 500, end, 0, 0xabcd1203, C.INBOX, 0, 0, 0)
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_an_answer_to_a_receive_reads_as_a_put_and_goes_where_another_slot_says(data_width, seed):
+    answer = dict(response=1, indirect=1, target=19, target_levels=2, message=0xabcd1205)
+    bench  = Bench([
+        (put(5000), answer),
+        (put(8, key=2), answer),
+        (put(8), answer | dict(endpoint=3))], data_width, seed, busy=0.7).run(cycles=20000)
+    assert bench.statuses() == [STATUS.OK, STATUS.NOT_PERMITTED, STATUS.NOT_OWNER]
+    end = PACKET_FLAG.RESPONSE | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
+    assert bench.packets == [
+        (1, 5, 0, 0, PACKET_FLAG.RESPONSE | PACKET_FLAG.FIRST, 4096, 0xabcd1205, 2, 1, 19, 2),
+        (1, 5, 0, 1, end, 904, 0xabcd1205, 2, 1, 19, 2)]
 
 
 @pytest.mark.parametrize("data_width", [64, 128])

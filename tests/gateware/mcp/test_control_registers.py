@@ -111,7 +111,8 @@ def test_jobs_queue_in_order_and_space_counts_down():
     def bench():
         for n in range(JOBS):
             assert (yield from dut.read("JOB_SPACE")) == JOBS - n
-            yield from dut.write("JOB_SLOT", n | 5 << 8 | 3 << 16 | (n & 1) << 20)
+            yield from dut.write("JOB_SLOT", n | 5 << 8 | 3 << 16 | (n & 1) << 20 | (n >> 1 & 1) << 21 |
+                (n & 3) << 22 | (31 - n) << 24)
             yield from dut.write("JOB_MESSAGE", 0xabc00000 + n)
             yield from dut.write("JOB_FLOW", 100 + n | 7 << 16 | 9 << 24)
             yield from dut.write("JOB_LENGTH", 1000 + n)
@@ -122,8 +123,8 @@ def test_jobs_queue_in_order_and_space_counts_down():
         for _ in range(2*JOBS):
             yield
             if (yield dut.r.jobs.valid):
-                names = ["slot", "endpoint", "epoch", "response", "message", "psn", "incarnation", "node", "length",
-                    "skip", "tag"]
+                names = ["slot", "endpoint", "epoch", "response", "indirect", "target_levels", "target", "message", "psn",
+                    "incarnation", "node", "length", "skip", "tag"]
                 job   = []
                 for name in names:
                     job.append((yield getattr(dut.r.jobs, name)))
@@ -131,7 +132,7 @@ def test_jobs_queue_in_order_and_space_counts_down():
         assert (yield from dut.read("JOB_SPACE")) == JOBS
 
     run_simulation(dut, bench())
-    assert jobs == [(n, 5, 3, n & 1, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
+    assert jobs == [(n, 5, 3, n & 1, n >> 1 & 1, n & 3, 31 - n, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
         for n in range(JOBS)]
 
 
@@ -281,7 +282,7 @@ def test_orders_leave_in_one_cycle_with_all_their_fields():
                 ("EXPRESS_FLOW", 0x1234 | 7 << 16 | 9 << 24), ("EXPRESS_MESSAGE", 0xfeed0003),
                 ("EXPRESS_START", 31 | 8 << 8 | 64 << 16 | 11 << 24 | 1 << 28),
                 ("FLOW_RESET", 17 | 0x42 << 8), ("FLOW_REWIND", 18 | 5 << 8), ("INBOX_FREE", 30),
-                ("EXPECT_KEY", 0x10203), ("EXPECT_WRITE", 0x2ff | 6 << 10 | 1 << 18)]:
+                ("EXPECT_KEY", 0x10203), ("EXPECT_WRITE", 0xc2ff | 6 << 16 | 1 << 24)]:
             yield from dut.write(name, value)
         yield
         yield
@@ -296,7 +297,7 @@ def test_orders_leave_in_one_cycle_with_all_their_fields():
         record_of(r.expect, ["context", "node", "valid", "key"], "we", expect)])
     assert express == [(0x1234, 7, 9, 0xfeed0003, 31, 8, 64, 11, 1)]
     assert resets == [(17, 0x42)] and rewinds == [(18, 5)] and inbox == [(30,)]
-    assert expect == [(0x2ff, 6, 1, 0x10203)]
+    assert expect == [(0xc2ff, 6, 1, 0x10203)]
 
 
 def test_missing_packets_stay_marked_by_flow():

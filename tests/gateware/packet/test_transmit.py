@@ -10,7 +10,7 @@ import pytest
 
 from migen import *
 
-from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG
+from dibber.interface.description import C, CHANNEL, COMMAND, LANE, PACKET, PACKET_FLAG
 from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation
@@ -120,10 +120,19 @@ class Bench:
             packet.notice = message, length, endpoint
             base          = replace(base, notice=(random.getrandbits(32), length, random.getrandbits(8)))
         self.slots[place] = target_slot(base)
+        target, indirect = 31 - n % 16, int(n < 16 and packet.flags & PACKET_FLAG.RESPONSE != 0)
+        if indirect:
+            # Where it goes stands in a slot of the INBOX; of its own nothing counts but the length.
+            own, length = bytearray(random.randbytes(C.SLOT_BYTES)), COMMAND["length"]
+            where = slice(length.offset, length.offset + length.size)
+            own[where] = self.slots[place][where]
+            self.slots[C.INBOX, target] = self.slots[place][:where.start] + bytes(4) + self.slots[place][where.stop:]
+            self.slots[place] = bytes(own)
         self.lines += payload_lines(packet.payload, self.data_width, random)
         self.sends.append(dict(
             node=packet.target, incarnation=packet.incarnation, epoch=epoch, psn=packet.psn, flags=packet.flags,
-            levels=len(packet.levels), endpoint=place[0], slot=place[1], skip=skip,
+            levels=len(packet.levels), endpoint=place[0], slot=place[1], indirect=indirect, target=target,
+            skip=skip,
             length=len(packet.payload), message=message))
 
     def _start(self, incarnation):

@@ -3,7 +3,7 @@
 
 """Benchmarks: what is measured, and the bound beside it. docs/benchmarks.md says how."""
 
-# Each is a module of this name: points(), evaluate(), tables(), panels().
+# Each is a module of this name: points(), evaluate(), tables(), panels(); CHOICE, where points() takes names of series.
 TESTS = {
     "stride" : "8-byte elements at strides, beside packing, descriptors, LitePCIe and a local copy.",
     "block"  : "Contiguous puts and gets of 4 B to 1 MiB, streamed and one at a time, with N½.",

@@ -13,6 +13,7 @@ NAME = "bidir"
 
 STRIDES    = (1, 2, 3, 4, 6, 8, 16, 64) # elements of 8 bytes; 1 is contiguous
 SERIES     = ("put-dst-strided", "put-both-strided")
+CHOICE     = SERIES
 DIRECTIONS = ("0to1", "1to0")
 
 

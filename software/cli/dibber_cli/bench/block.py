@@ -27,6 +27,7 @@ SERIES = {
     "get"                     : ("get", STREAM),
     "get-one-at-a-time"       : ("get", 1),
 }
+CHOICE = tuple(SERIES)
 
 
 def transfers(size, outstanding):

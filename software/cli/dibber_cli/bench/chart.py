@@ -31,9 +31,10 @@ def _bound_in_words(name, points, first):
 
 
 def _series(axes, report, panel, places, ceiling):
-    """Draw each series, and each different bound dashed; one of a single point is in the table only."""
-    bounds = set()
-    for name, marker, colour in zip(panel.series, MARKERS*2, COLOURS*2):
+    """Draw each series that was measured, and each different bound dashed; one of a single point is in the table only."""
+    bounds  = set()
+    present = [name for name in panel.series if of_series(report, name)]
+    for name, marker, colour in zip(present, MARKERS*2, COLOURS*2):
         points = of_series(report, name)
         done   = [p for p in points if p["value"] is not None]
         if done and min(p["value"] for p in done) > BEYOND*ceiling:

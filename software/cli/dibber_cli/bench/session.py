@@ -133,12 +133,18 @@ def copying_ps(profile, point):
         (point.target, (point.target.packed(), point.target))) if point.staged(pattern))
 
 
-def limit_of(profile, result, sender=0):
-    """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing was busy)."""
-    point  = result["point"]
-    cycles = result["answers"][point.issuer(sender)]["elapsed_ps"]*1e-12*profile.clock_hz
-    name, share = stages.limit(result["busy"][sender], result["busy"][1 - sender], cycles)
-    return name, share and point.payload/(share*cycles/profile.clock_hz)
+def limit_of(profile, result, best, sender=0):
+    """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing was busy).
+
+    best : the Bound of the point
+    """
+    point   = result["point"]
+    seconds = result["answers"][point.issuer(sender)]["elapsed_ps"]*1e-12
+    moved   = point.moved(point.source)[0]
+    pieces  = 0 if moved.is_contiguous else len(moved.blocks())*point.transfers
+    name, share = stages.limit(result["busy"][sender], result["busy"][1 - sender], seconds*profile.clock_hz, pieces,
+                               (best.name, point.payload/seconds/best.value))
+    return name, share and point.payload/seconds/share
 
 
 def evaluate(profile, result, x_unit, sender=0):
@@ -148,7 +154,7 @@ def evaluate(profile, result, x_unit, sender=0):
     best    = bound_of(profile, point)
     copying = copying_ps(profile, point)
     elapsed = answer["elapsed_ps"] + copying
-    limited_by, limit = limit_of(profile, result, sender)
+    limited_by, limit = limit_of(profile, result, best, sender)
     return {"series": point.series, "x": point.x, "x_unit": x_unit,
             "value": round(point.payload/(elapsed*1e-12)/1e6, 1), "unit": "MB/s",
             "bound": round(best.value/1e6, 1), "bound_by": best.name,

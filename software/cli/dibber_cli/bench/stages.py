@@ -4,11 +4,12 @@
 """Which stage of the cards limits a transfer, and to what: read off their counters.
 
 A counter BUSY_… counts the cycles in which something stood at the input of its stage. A stage that is busy all the time is the
-limit, or waits for a busy one behind it: so the limit is the last one, in the direction of the data, among the busiest. What a stage
-could do is the payload divided by its busy time.
+limit, or waits for a busy one behind it: so the limit is the last one, in the direction of the data, among the busiest. What it
+could do is the payload divided by its busy time. Where no counted stage is busy, what can be computed is looked at: the terms of
+the bound, among them the completions that come to the card, and the gather engine, which takes one piece of the source a cycle.
 """
 
-from dibber.interface.description import C, MCP_STATE, SHARED
+from dibber.interface.description import C, HANDLER, MCP_STATE, SHARED
 
 # In the order in which data pass: on the card whose memory is read, then on the one whose memory is written.
 SENDER   = ("request", "pcie", "packet", "link")
@@ -20,8 +21,10 @@ HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "TIMER")
 PROGRAM  = "control program"
 LATENCY  = "latency"
 
-BUSY         = 0.9     # share of the time from which on a stage counts as a limit …
+BUSY         = 0.9     # share of the time, or of the bound, from which on a stage counts as a limit …
 ALIKE        = 0.02    # … and shares that differ by no more are alike
+GATHER       = "gather"
+GATHER_BUSY  = 0.75    # the same for pieces a cycle in the gather engine, which stands still between two transfers
 PROGRAM_BUSY = 0.6     # the same for the control program's handlers: its loop between them is not counted
 
 MODULO = 1 << 32       # of a counter
@@ -39,7 +42,7 @@ def read(card):
 
 def handler(card, name):
     """(calls, cycles) of a handler of the control program since it was started, modulo 2³²."""
-    offset = C.SHARED_OFFSET + SHARED["handler"].offset + 16*getattr(MCP_STATE, name)
+    offset = C.SHARED_OFFSET + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, name)
     words  = card.read_firmware(offset, 8)
     return int.from_bytes(words[:4], "little"), int.from_bytes(words[4:], "little")
 
@@ -62,14 +65,17 @@ def program_share(sender, receiver, cycles):
     return max(sum(side[name] for name in HANDLERS) for side in (sender, receiver))/cycles
 
 
-def limit(sender, receiver, cycles):
+def limit(sender, receiver, cycles, pieces=0, term=("", 0)):
     """(name of the limit, its share of `cycles`); the share of LATENCY is None: nothing was busy.
 
     cycles : that the transfer took
+    pieces : of the source, as the gather engine takes them
+    term   : (name of the least term of the bound, share of it that was reached)
     """
     busy = shares(sender, receiver, cycles)
     most = max(share for _, share in busy)
     if most >= BUSY:
         return [(name, share) for name, share in busy if share >= most - ALIKE][-1]
-    program = program_share(sender, receiver, cycles)
-    return (PROGRAM, program) if program >= PROGRAM_BUSY else (LATENCY, None)
+    computed = ((*term, BUSY), (GATHER, pieces/cycles, GATHER_BUSY),
+                (PROGRAM, program_share(sender, receiver, cycles), PROGRAM_BUSY))
+    return next(((name, share) for name, share, least in computed if share >= least), (LATENCY, None))

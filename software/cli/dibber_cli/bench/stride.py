@@ -6,7 +6,7 @@
 from dibber_cli.bench import cpu, litepcie, session
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
-from dibber_cli.bench.views import Panel, Table
+from dibber_cli.bench.views import Panel, Table, of_series
 
 NAME = "stride"
 
@@ -19,7 +19,11 @@ SLOTS       = 32     # commands that an endpoint can have under way
 
 # Which side is strided; whether the CPU packs and unpacks.
 OURS  = {"put-dst-strided": (False, True), "put-src-strided": (True, False), "put-both-strided": (True, True)}
+GETS  = {"get-dst-strided": (False, True), "get-src-strided": (True, False)}    # with --series alone: they double the time
 PEERS = ("put-contiguous-unpack", "descriptors", "litepcie-dma", "litepcie-descriptors", "local-copy")
+
+
+CHOICE = (*OURS, *GETS, "put-contiguous-unpack", "descriptors")    # series that points() knows
 
 
 def side(strided, stride):
@@ -33,7 +37,8 @@ def _point(series, stride):
     if series == "descriptors":
         elements = [Pattern.contiguous(ELEMENT, DESCRIPTORS), Pattern(ELEMENT, (), ELEMENT*stride, DESCRIPTORS)]
         return Point(series, stride, *elements, SLOTS)
-    return Point(series, stride, *(side(strided, stride) for strided in OURS[series]), TRANSFERS)
+    return Point(series, stride, *(side(strided, stride) for strided in {**OURS, **GETS}[series]), TRANSFERS,
+                 operation="get" if series in GETS else "put")
 
 
 def points(series=(*OURS, "put-contiguous-unpack", "descriptors"), strides=STRIDES):
@@ -62,9 +67,10 @@ def evaluate(profile, seed, results):
 
 
 def tables(report):
-    return [Table("stride", list(OURS)), Table("stride", list(PEERS), brief=True)]
+    ours = [s for s in (*OURS, *GETS) if of_series(report, s)]
+    return [Table("stride", ours), Table("stride", [s for s in PEERS if of_series(report, s)], brief=True)]
 
 
 def panels(report):
-    return [Panel(f"64 KiB a transfer, profile {report['profile']}", [*OURS, *PEERS],
+    return [Panel(f"64 KiB a transfer, profile {report['profile']}", [*OURS, *GETS, *PEERS],
                   "stride (elements of 8 bytes; 1 is contiguous)", history=True)]

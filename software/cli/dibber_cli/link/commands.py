@@ -6,7 +6,6 @@
 import contextlib
 import json
 import sys
-import tomllib
 
 import libdibber
 
@@ -24,7 +23,7 @@ def link_status(arguments):
         print(json.dumps(link, indent=2))
     else:
         output.table(["link", arguments.uri], status.rows(link))
-    return 0
+    return 0 if link["state"] == "UP" else 1
 
 
 @contextlib.contextmanager
@@ -49,17 +48,8 @@ def _ends(arguments):
 def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments) as (ends, _):
-        def start(side):
-            side.card.write_register("LINK_CONTROL", measure.field("LINK_CONTROL", transmit=sequence))
-            side.sleep(100_000)
-            measure.prbs_start(side, sequence)
-
-        def finish(side):
-            side.sleep(int(arguments.milliseconds*1e6))
-            return measure.prbs_result(side)
-
-        ends.both(start)
-        found = ends.both(finish)
+        ends.both(lambda side: measure.prbs_settle(side, sequence))
+        found = ends.both(lambda side: measure.prbs_count(side, sequence, int(arguments.milliseconds*1e6)))
     results = [{"card": n, **measure.bit_errors(words, wrong), "locked": locked}
                for n, (words, wrong, locked) in enumerate(found)]
     if arguments.json:
@@ -77,9 +67,7 @@ def link_test(arguments):
             print(f"\r\x1b[K{step} …", end="", file=sys.stderr, flush=True)
 
     with _ends(arguments) as (ends, chosen):
-        with open(chosen.path, "rb") as file:
-            transceivers = tomllib.load(file)["link"]
-        result = report.Tester(ends, transceivers, arguments.seed, say).run(arguments.megabytes, arguments.milliseconds)
+        result = report.Tester(ends, measure.transceivers(chosen), arguments.seed, say).run(arguments.megabytes, arguments.milliseconds)
     say("")
     result["profile"] = chosen.name
     if arguments.json:

@@ -4,6 +4,7 @@
 """Measurements on a cable with a card at each end. Times are nanoseconds, simulated where the simulator keeps them."""
 
 import math
+import tomllib
 
 import libdibber
 
@@ -12,7 +13,8 @@ from dibber_cli.link import status
 
 POLL_NS    = 2_000
 PINGS      = 4
-TRAIN_NS   = 3_000_000      # a link that is not up by then does not come up
+SETTLE_NS  = 20_000         # by then both ends have done what they began at one time
+TRAIN_NS   = 1_000_000      # a link that is not up by then does not come up
 BITS_WORD  = 40             # of 8b/10b on the line
 
 CHUNK      = 64 << 10       # bytes of a put
@@ -34,18 +36,17 @@ def wait_up(side, limit=TRAIN_NS):
     """Wait until the link is UP; returns the status, and the time it took or None."""
     begin = side.now()
     while True:
-        link = status.read(side.card)
-        if link["state"] == "UP":
-            return link, side.now() - begin
-        if side.now() - begin > limit:
-            return link, None
+        up = status.read_state(side.card)["state"] == "UP"
+        if up or side.now() - begin > limit:
+            return status.read(side.card), side.now() - begin if up else None
         side.sleep(POLL_NS)
 
 
-def train(side):
+def train(side, limit=TRAIN_NS):
     """Train again; as wait_up()."""
     side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", retrain=1))
-    return wait_up(side)
+    side.sleep(POLL_NS)
+    return wait_up(side, limit)
 
 # Length -------------------------------------------------------------------------------------------
 
@@ -64,6 +65,12 @@ def round_trip(side):
     return min(found)*1e9/side.clock_hz if found else None
 
 
+def transceivers(profile):
+    """The table `link` of a profile."""
+    with open(profile.path, "rb") as file:
+        return tomllib.load(file)["link"]
+
+
 def cable_length(nanoseconds, link, clock_hz):
     """(metres of cable, what they may be wrong by); `link` is the profile's table of that name: the transceivers.
 
@@ -76,19 +83,34 @@ def cable_length(nanoseconds, link, clock_hz):
 
 # Bit errors ---------------------------------------------------------------------------------------
 
-def prbs_start(side, sequence, far=False):
-    """Send a sequence and check for it; with `far` send back what comes instead."""
-    control = field("LINK_CONTROL", far=1) if far else field("LINK_CONTROL", transmit=sequence, check=sequence)
-    side.card.write_register("LINK_CONTROL", control)
+def prbs_start(side, sequence):
+    """Send a sequence and check for it."""
+    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", transmit=sequence, check=sequence))
 
 
-def prbs_result(side):
-    """(words, wrong symbols, locked), and the test ended."""
-    locked = status.fields("LINK_STATUS", side.card.read_register("LINK_STATUS"))["prbs"]
+def prbs_settle(side, sequence):
+    """Send a sequence, and wait until the other end does so too."""
+    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", transmit=sequence))
+    side.sleep(SETTLE_NS)
+
+
+def prbs_count(side, sequence, nanoseconds):
+    """After prbs_settle() at both ends: check for so long; as prbs_result(). The other end sends until it has done so too."""
+    prbs_start(side, sequence)
+    side.sleep(nanoseconds)
+    found = prbs_result(side, then=field("LINK_CONTROL", transmit=sequence))
+    side.sleep(SETTLE_NS)
+    side.card.write_register("LINK_CONTROL", 0)
+    return found
+
+
+def prbs_result(side, then=0):
+    """(words, wrong symbols, locked); LINK_CONTROL is `then` afterwards."""
+    locked = status.read_state(side.card)["prbs"]
     words  = side.card.read_register("LINK_PRBS_WORDS")
     wrong  = side.card.read_register("LINK_PRBS_ERRORS")
-    side.card.write_register("LINK_CONTROL", 0)
-    return words, wrong, bool(locked)
+    side.card.write_register("LINK_CONTROL", then)
+    return words, wrong, locked
 
 
 def upper_bound(errors, bits, confidence=0.95):
@@ -128,15 +150,15 @@ def offer(side):
 def send(side, key, total, block=0):
     """Put `total` bytes in puts of CHUNK; with `block`, blocks of so many bytes at twice their distance.
 
-    Returns (MB/s, statuses other than OK).
+    Returns (MB/s, statuses other than OK); after one of those nothing more is sent.
     """
     data   = libdibber.alloc(CHUNK)
     data[:] = pattern(CHUNK)
     region = side.endpoint.register(data, RIGHT.LOCAL_READ)
     walk   = libdibber.Walk(key, block, 0, ((CHUNK//block, 2*block),)) if block else libdibber.Walk(key, CHUNK)
     begin, under_way, left, bad = side.now(), 0, total//CHUNK, []
-    while left or under_way:
-        while left and under_way < DEPTH:
+    while under_way or left and not bad:
+        while left and not bad and under_way < DEPTH:
             side.endpoint.put_strided(libdibber.Walk(region.key, CHUNK), walk, node=1 - side.node)
             left, under_way = left - 1, under_way + 1
         side.endpoint.wait()

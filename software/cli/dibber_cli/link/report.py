@@ -7,7 +7,8 @@ import random
 
 from dibber_cli.link import measure, status
 
-MEGA = 1_000_000
+MEGA    = 1_000_000
+STOP_NS = 100_000   # nobody who works stops an idle link for so long
 
 
 class Tester:
@@ -22,7 +23,7 @@ class Tester:
         self.result = {"verdict": "", "pass": False}
 
     def run(self, megabytes, prbs_ms):
-        if self.training():
+        if self.training() and self.flow():
             self.length()
             self.bit_errors(prbs_ms)
             self.rate(megabytes)
@@ -40,11 +41,30 @@ class Tester:
         times = [time for _, time in found]
         self.result["train_ns"] = max(times) if None not in times else None
         if self.result["train_ns"] is None:
-            reasons = [f"card {n}: {status.sentence(link)}" for n, (link, time) in enumerate(found) if time is None]
-            self.result["verdict"] = "No link. " + " ".join(f"{reason[0].upper()}{reason[1:]}" + "." * (reason[-1] not in "?.")
-                                                            for reason in reasons)
+            self.result["verdict"] = "No link. " + self.sentences(time is None for _, time in found)
             return False
         return True
+
+    def flow(self):
+        """The other end may say STOP for a moment, and nobody sends yet."""
+        self.say("flow")
+
+        def stopped(side):
+            first = status.read(side.card)
+            side.sleep(STOP_NS)
+            return first, status.read(side.card)
+
+        found = self.ends.both(stopped)
+        self.result["links"] = [link for _, link in found]
+        held = [set(first["stopped"]) & set(link["stopped"]) for first, link in found]
+        if any(held):
+            self.result["verdict"] = "No flow. " + self.sentences(held)
+        return not any(held)
+
+    def sentences(self, chosen):
+        """What the chosen cards say of their link."""
+        said = [f"Card {n}: {status.sentence(link)}" for n, (link, yes) in enumerate(zip(self.result["links"], chosen)) if yes]
+        return " ".join(s if s[-1] in "?." else s + "." for s in said)
 
     def length(self):
         self.say("length")
@@ -59,20 +79,8 @@ class Tester:
         self.say("bit errors")
         sequence = measure.sequence_of("PRBS31")
 
-        def start(side):
-            measure.prbs_start(side, sequence)
-            side.sleep(100_000)     # until both ends send it
-            # A change of the checker's sequence clears what was counted while the other end did not.
-            side.card.write_register("LINK_CONTROL", measure.field("LINK_CONTROL", transmit=sequence))
-            measure.prbs_start(side, sequence)
-
-        def finish(side):
-            side.sleep(int(milliseconds*1e6))
-            found = measure.prbs_result(side)
-            return found
-
-        self.ends.both(start)
-        found = self.ends.both(finish)
+        self.ends.both(lambda side: measure.prbs_settle(side, sequence))
+        found = self.ends.both(lambda side: measure.prbs_count(side, sequence, int(milliseconds*1e6)))
         self.result["bit_errors"] = [{**measure.bit_errors(words, wrong), "locked": locked} for words, wrong, locked in found]
         self.ends.both(measure.wait_up)
 
@@ -113,9 +121,10 @@ class Tester:
                 faults.append(f"transfers failed: {', '.join(sorted(set(r[name]['failed'])))}")
             if r[name]["bytes_wrong"]:
                 faults.append(f"{r[name]['bytes_wrong']} bytes are wrong")
-        lost = sum(r["counters"][1][name] for name in ("header_crc_error", "payload_crc_error", "packet_truncated", "packet_gap"))
-        if lost:
-            faults.append(f"{lost} packets were damaged or missed and sent again")
+        counts  = r["counters"][1]
+        damaged = sum(counts[name] for name in ("header_crc_error", "payload_crc_error", "packet_truncated"))
+        if damaged or counts["packet_gap"]:
+            faults.append(f"{damaged} packets were damaged, {counts['packet_gap']} behind them dropped, and all sent again")
         r["pass"] = not faults
         if faults:
             r["verdict"] = "Not good: " + "; ".join(faults) + "."

@@ -4,6 +4,7 @@
 """The two ends of a cable, each driven by a thread of its own, as the simulator's clock asks for."""
 
 import concurrent.futures
+import functools
 import queue
 import threading
 
@@ -54,16 +55,19 @@ class Side(threading.Thread):
             self.card.close()
             self.ready.set_exception(error)
             return
-        self.ready.set_result(None)
+        answer = lambda: self.ready.set_result(None)
         while True:
+            # The answer is given outside: who gets the next task before this side has left would find it
+            # in the clock, do its task and leave again, and then this one would wait for its return.
             with self.endpoint.outside_clock():
+                answer()
                 task, future = self.tasks.get()
             if task is None:
                 break
             try:
-                future.set_result(task(self))
+                answer = functools.partial(future.set_result, task(self))
             except BaseException as error:
-                future.set_exception(error)
+                answer = functools.partial(future.set_exception, error)
         self.endpoint.close()
         self.card.close()
         future.set_result(None)

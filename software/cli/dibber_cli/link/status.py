@@ -30,16 +30,24 @@ def fields(name, value):
     return result
 
 
+def read_state(card):
+    """What LINK_STATUS says, as a dictionary."""
+    status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
+    return {
+        "state":   LINK_STATE.name_of(status["state"]),
+        "reason":  LINK_REASON.name_of(status["reason"]),
+        "signal":  bool(status["signal"]),
+        "stopped": [n for n in range(4) if status["stopped"] >> n & 1],
+        "prbs":    bool(status["prbs"]),
+    }
+
+
 def read(card):
     """State, reason, peer, slack and counters of a card's link, as a dictionary."""
-    status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
     peer   = card.read_register("LINK_PEER")
     counts = card.info()["counters"]
     return {
-        "state":      LINK_STATE.name_of(status["state"]),
-        "reason":     LINK_REASON.name_of(status["reason"]),
-        "signal":     bool(status["signal"]),
-        "stopped":    [n for n in range(4) if status["stopped"] >> n & 1],
+        **read_state(card),
         "nonce":      card.read_register("LINK_NONCE"),
         "peer":       peer & 0xffff if peer >> 16 & 1 else None,
         "slack_high": [4*level for level in fields("LINK_SLACK_HIGH", card.read_register("LINK_SLACK_HIGH")).values()],
@@ -50,7 +58,7 @@ def read(card):
 def sentence(link):
     """The state of a link in a sentence."""
     if link["state"] == "UP":
-        return "up" + (f", the other end stops channel {link['stopped']}" if link["stopped"] else "")
+        return "up" + (f", the other end stops channels {', '.join(map(str, link['stopped']))}" if link["stopped"] else "")
     return f"{link['state'].lower()}: {ADVICE.get(link['reason'], link['reason'].lower())}"
 
 

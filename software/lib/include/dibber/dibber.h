@@ -21,7 +21,7 @@
  *	Puts of one endpoint to one node are executed in order among themselves, and so are inline puts; an inline
  *	put may overtake a put, and gets and atomics have no order. FENCE makes one: such a command starts when
  *	all earlier ones of its endpoint have completed. A completion or event becomes visible after every byte
- *	that it announces.
+ *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
  * Handles
  *	Each handle is closed once by who opened it, in any order. Calls on an endpoint or region of a card
@@ -293,7 +293,7 @@ struct dib_walk {
 struct dib_delivery {
 	uint64_t tag;			/* comes back in the completion */
 	uint16_t node;			/* target */
-	uint8_t endpoint;		/* NOTICE: the target endpoint that gets the event */
+	uint8_t endpoint;		/* NOTICE: the target endpoint that gets the event; sends, receives: the other one */
 	uint8_t flags;			/* enum dibber_flag, or'ed */
 	uint32_t notice;		/* NOTICE: the value that the event carries */
 };
@@ -347,6 +347,48 @@ int dib_get(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_walk *source, const struct dib_walk *target);
 
+/**
+ * dib_send() - send contiguous bytes to wherever another endpoint's receive says.
+ * @delivery: node and endpoint that receive; flags SOLICIT and FENCE; notice is not used
+ * @source_key: a region of this endpoint with the right LOCAL_READ
+ *
+ * A send meets the oldest receive of that endpoint that was posted for this one, or waits for it in its
+ * slot; other commands go on meanwhile. There is no buffer on the way, so that none can overflow. The
+ * completion tells that the bytes are in the receiver's memory. TRUNCATED: there are more than the receive
+ * takes; it ends so too, and nothing is written. Errors as dib_put().
+ *
+ * Neither side waits for ever for a node that cannot be reached: when what is under way to it is given up, or
+ * the link is down for 40 ms, sends and receives that wait for it end as TIMEOUT. Closing an endpoint ends
+ * what waits as FLUSHED. A receive does not learn that the other card was reset while nothing was under way: close
+ * the endpoint then.
+ */
+int dib_send(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+	     uint32_t source_key, uint64_t source_offset, uint32_t length);
+
+/**
+ * dib_send_strided() - send from a walk. As dib_send() and dib_put_strided().
+ */
+int dib_send_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		     const struct dib_walk *source);
+
+/**
+ * dib_receive() - say where the next message of another endpoint goes.
+ * @delivery: node and endpoint that send; flags SOLICIT and FENCE; notice is not used
+ * @target_key: a region of this endpoint with the right LOCAL_WRITE
+ * @length: the most that it takes; a shorter message fills its beginning
+ *
+ * Eight receives of a card can wait at a node at once; later ones wait here, in order. The completion's length is
+ * the message's. Errors as dib_put(), and see dib_send().
+ */
+int dib_receive(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		uint32_t target_key, uint64_t target_offset, uint32_t length);
+
+/**
+ * dib_receive_strided() - receive into a walk. As dib_receive() and dib_put_strided().
+ */
+int dib_receive_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+			const struct dib_walk *target);
+
 /* An atomic operation on 4 or 8 bytes of another node's memory. */
 struct dib_atomic {
 	uint32_t opcode;		/* DIBBER_OPCODE_FETCH_ADD, _SWAP, _COMPARE_SWAP or _MASKED_SWAP */
@@ -380,7 +422,7 @@ struct dib_completion {
 	uint64_t tag;
 	uint64_t cycles;	/* card's clock when it ended */
 	uint64_t value;		/* atomics: what was there before; CHECKSUM: the Internet checksum, RFC 1071 */
-	uint32_t length;	/* bytes of the transfer; atomics: 0 */
+	uint32_t length;	/* bytes of the transfer; receives: of the message, TRUNCATED too; atomics: 0 */
 	uint16_t node;
 	uint8_t status;		/* enum dibber_status */
 };

@@ -1,0 +1,148 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * RECEIVE: a get whose source the other node chooses. Its command goes there as READY, and the answer comes
+ * when a SEND meets it (send.c). It waits as long as that takes, so how many of one node lie in the
+ * inbox of another is counted apart; those beyond wait here, and keep nothing else from going on.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+#define READIES	8	/* READYs at a node */
+
+static uint8_t readies[DIBBER_NODES];
+static struct line turn;	/* those that wait to be told */
+uint32_t receive_work;
+uint32_t receive_waiting;
+
+RARE void receive_boot(void)
+{
+	line_clear(&turn);
+}
+
+static void ask(uint32_t tag)
+{
+	readies[transfers[tag].node]++;
+	transfers[tag].busy = BUSY_REQUEST | BUSY_ANSWER;
+	message_context(tag);
+	/* The message may not be faster than this. */
+	get_expect(tag, COMMAND_WORD(tag, target.key));
+	message_request(tag, DIBBER_MESSAGE_READY);
+}
+
+/* Those of one node in the order in which they came; one that must wait keeps no other node's. */
+APART uint32_t receive_handler(void)
+{
+	uint32_t blocked = 0, before = MCP_NO_TAG, done = 0;
+	uint32_t next;
+
+	receive_work = 0;
+	for (uint32_t tag = turn.head; tag != MCP_NO_TAG; tag = next) {
+		uint32_t node = transfers[tag].node;
+		bool free = !(blocked & 1u << node) && readies[node] < READIES &&
+			    endpoints[tag / DIBBER_SLOTS].state == ENDPOINT_OPENED;
+
+		next = transfers[tag].next;
+		if (free && done < MCP_BATCH && express_accepts(node)) {
+			line_remove(&turn, tag, before);
+			ask(tag);
+			done++;
+			continue;
+		}
+		receive_work |= free;
+		blocked |= 1u << node;
+		before = tag;
+	}
+	return done;
+}
+
+APART bool receive_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	struct transfer *transfer;
+	enum dibber_status status;
+
+	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
+		status = DIBBER_STATUS_BAD_FLAGS;
+	else if (first_word >> 16 & 0xf)
+		status = DIBBER_STATUS_BAD_LEVELS;
+	else if (node >= DIBBER_NODES || node == command_node)
+		status = DIBBER_STATUS_BAD_NODE;
+	else if (first_word >> 24 >= DIBBER_ENDPOINTS)
+		status = DIBBER_STATUS_BAD_ARGUMENT;
+	else
+		status = get_check_target(tag, first_word >> 20 & 0xf, length);
+	if (status != DIBBER_STATUS_OK) {
+		command_end(tag, first_word, length, node, status);
+		return true;
+	}
+	if (send_lost & 1u << node)
+		return false;
+
+	command_take(tag / DIBBER_SLOTS);
+	transfer = transfer_enter(tag, TRANSFER_RECEIVE, BUSY_TURN, node);
+	transfer->length = length;
+	transfer->cookie = COMMAND_WORD(tag, cookie);
+	transfer->flags = first_word >> 8;
+	transfer->key = 0;
+	line_append(&turn, tag);
+	receive_waiting++;
+	receive_handler();
+	mcp_shared.commands++;
+	return true;
+}
+
+void receive_answered(uint32_t tag, uint32_t length)
+{
+	/* More than that was not let in, whatever the other end says. */
+	if (length > transfers[tag].length) {
+		message_answered(tag, DIBBER_STATUS_REMOTE_BAD_HEADER);
+		return;
+	}
+	transfers[tag].length = length;
+	message_answered(tag, DIBBER_STATUS_OK);
+}
+
+void receive_ended(uint32_t tag)
+{
+	readies[transfers[tag].node]--;
+	receive_waiting--;
+	receive_work |= turn.head != MCP_NO_TAG;
+}
+
+static RARE void leave_turn(uint32_t tag, enum dibber_status status)
+{
+	uint32_t before = MCP_NO_TAG;
+
+	for (uint32_t t = turn.head; t != tag; t = transfers[t].next)
+		before = t;
+	line_remove(&turn, tag, before);
+	receive_waiting--;
+	/* It may have kept others of its node. */
+	receive_work = 1;
+	transfers[tag].busy = 0;
+	transfers[tag].status = status;
+	transfer_complete(tag);
+}
+
+RARE bool receive_cancel(uint32_t tag, enum dibber_status status)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	if (transfer->busy & BUSY_TURN) {
+		leave_turn(tag, status);
+		return true;
+	}
+	/* Its flow either has it acknowledged or gives it up. */
+	if (transfer->busy & BUSY_REQUEST)
+		return false;
+	/* A node that is lost need not hear of it, but should if it can. */
+	if (!message_tell(transfer->node, (transfer->word & ~0xffu) | DIBBER_MESSAGE_READY_CANCEL) &&
+	    status == DIBBER_STATUS_FLUSHED)
+		return false;
+	message_answered(tag, status);
+	return true;
+}

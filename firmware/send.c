@@ -1,0 +1,250 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * SEND: it meets the oldest READY, which is a RECEIVE of another node that waits in a slot of the inbox
+ * (receive.c), and becomes a job: the source's walk is the SEND's, the target's that of the READY. Whoever
+ * comes first waits, in its slot, and nothing waits for it.
+ */
+
+#include "mcp.h"
+#include "registers.h"
+
+static struct line sends;
+static struct line readies;
+uint32_t send_waiting;
+uint32_t send_lost;
+
+RARE void send_boot(void)
+{
+	line_clear(&sends);
+	line_clear(&readies);
+}
+
+/* Who fits whom. */
+static uint32_t pair(uint32_t node, uint32_t sender, uint32_t receiver)
+{
+	return node | sender << 8 | receiver << 16;
+}
+
+/* The oldest that fits, taken out of its line; MCP_NO_TAG: there is none. */
+static uint32_t take_oldest(struct line *line, uint32_t key)
+{
+	uint32_t before = MCP_NO_TAG;
+
+	for (uint32_t tag = line->head; tag != MCP_NO_TAG; tag = transfers[tag].next) {
+		if (transfers[tag].key == key) {
+			line_remove(line, tag, before);
+			send_waiting--;
+			return tag;
+		}
+		before = tag;
+	}
+	return MCP_NO_TAG;
+}
+
+static void wait_in(struct line *line, uint32_t tag)
+{
+	transfers[tag].peer = MCP_NO_TAG;
+	line_append(line, tag);
+	send_waiting++;
+}
+
+static RARE void leave(struct line *line, uint32_t tag)
+{
+	uint32_t before = MCP_NO_TAG;
+
+	for (uint32_t t = line->head; t != tag; t = transfers[t].next)
+		before = t;
+	line_remove(line, tag, before);
+	send_waiting--;
+}
+
+/* A SEND that has met no READY ends. */
+static RARE void end(uint32_t tag, enum dibber_status status)
+{
+	transfers[tag].key = 0;
+	transfers[tag].status = status;
+	transfer_complete(tag);
+}
+
+/* Meeting -------------------------------------------------------------------------------------- */
+
+bool send_start(uint32_t ready_tag)
+{
+	uint32_t tag = transfers[ready_tag].peer;
+	uint32_t packets = packets_of(transfers[tag].length);
+
+	if (!bulk_accepts(transfers[tag].node, packets))
+		return false;
+	bulk_submit(tag, packets);
+	return true;
+}
+
+static void meet(uint32_t tag, uint32_t ready_tag)
+{
+	uint32_t length = transfers[tag].length;
+
+	if (length > transfers[ready_tag].length) {
+		message_reply(ready_tag, DIBBER_MESSAGE_GET_FAILED, length, 0,
+			      DIBBER_STATUS_TRUNCATED);
+		end(tag, DIBBER_STATUS_TRUNCATED);
+		return;
+	}
+	transfers[tag].key = 0;
+	transfers[tag].peer = ready_tag;
+	transfers[ready_tag].peer = tag;
+	if (!send_start(ready_tag))
+		message_work |= 1u << (ready_tag - MCP_INBOX);
+}
+
+APART bool send_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	uint32_t levels = first_word >> 16 & 0xff;
+	uint32_t receiver = first_word >> 24;
+	struct transfer *transfer;
+	enum dibber_status status;
+	uint32_t ready;
+
+	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
+		status = DIBBER_STATUS_BAD_FLAGS;
+	else if (levels > DIBBER_LEVELS)
+		status = DIBBER_STATUS_BAD_LEVELS;
+	else if (node >= DIBBER_NODES || node == command_node)
+		status = DIBBER_STATUS_BAD_NODE;
+	else if (receiver >= DIBBER_ENDPOINTS)
+		status = DIBBER_STATUS_BAD_ARGUMENT;
+	else
+		status = put_check_walk(tag, offsetof(struct dibber_command, source), levels, length);
+	if (status != DIBBER_STATUS_OK) {
+		command_end(tag, first_word, length, node, status);
+		return true;
+	}
+	if (send_lost & 1u << node)
+		return false;
+
+	command_take(tag / DIBBER_SLOTS);
+	transfer = transfer_enter(tag, TRANSFER_SEND, 0, node);
+	transfer->length = length;
+	transfer->cookie = COMMAND_WORD(tag, cookie);
+	transfer->flags = first_word >> 8;
+	transfer->key = pair(node, tag / DIBBER_SLOTS, receiver);
+	mcp_shared.commands++;
+	ready = take_oldest(&readies, transfer->key);
+	if (ready == MCP_NO_TAG)
+		wait_in(&sends, tag);
+	else
+		meet(tag, ready);
+	return true;
+}
+
+void send_ready(uint32_t ready_tag)
+{
+	struct transfer *transfer = &transfers[ready_tag];
+	uint32_t first_word = COMMAND_WORD(ready_tag, opcode);
+	uint32_t length = COMMAND_WORD(ready_tag, length);
+	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
+	uint32_t tag;
+
+	/* The receiver's program checked it, and then the slot's owner may have written it again. */
+	if ((first_word & 0xff) == DIBBER_OPCODE_RECEIVE)
+		status = get_check_target(ready_tag, first_word >> 20 & 0xf, length);
+	if (status != DIBBER_STATUS_OK) {
+		message_reply(ready_tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, status);
+		return;
+	}
+	transfer->length = length;
+	transfer->key = pair(transfer->node, first_word >> 24, transfer->cookie >> 8 & 0xff);
+	tag = take_oldest(&sends, transfer->key);
+	if (tag == MCP_NO_TAG)
+		wait_in(&readies, ready_tag);
+	else
+		meet(tag, ready_tag);
+}
+
+RARE bool send_unready(uint32_t node, uint32_t word)
+{
+	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
+		if (transfers[tag].node == node && !((transfers[tag].cookie ^ word) & ~0xffu)) {
+			leave(&readies, tag);
+			message_free(tag);
+			return true;
+		}
+	/* It met a SEND before, which finds that out, or our reply crosses this. */
+	return node < DIBBER_NODES;
+}
+
+/* The end -------------------------------------------------------------------------------------- */
+
+void send_ended(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	/* The last packet tells the receiver, if all went well. */
+	if (transfer->status == DIBBER_STATUS_OK)
+		message_free(transfer->peer);
+	else
+		message_reply(transfer->peer, DIBBER_MESSAGE_GET_FAILED, 0, 0, transfer->status);
+	transfer_complete(tag);
+}
+
+static bool waits(uint32_t tag)
+{
+	return transfers[tag].kind == TRANSFER_SEND && transfers[tag].peer == MCP_NO_TAG;
+}
+
+/* End what waits at this tag, for whatever reason; false when there is nothing, or it must wait. */
+static bool give_up(uint32_t tag, enum dibber_status status)
+{
+	if (transfers[tag].kind == TRANSFER_RECEIVE)
+		return receive_cancel(tag, status);
+	if (!waits(tag))
+		return false;
+	leave(&sends, tag);
+	end(tag, status);
+	return true;
+}
+
+RARE bool send_close_step(uint32_t endpoint)
+{
+	for (uint32_t slot = 0; slot < DIBBER_SLOTS; slot++)
+		if (give_up(endpoint * DIBBER_SLOTS + slot, DIBBER_STATUS_FLUSHED))
+			return true;
+	return false;
+}
+
+RARE uint32_t send_lose_step(void)
+{
+	uint32_t done = 0, next;
+
+	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
+		if (!(send_lost & 1u << transfers[tag].node) || !give_up(tag, DIBBER_STATUS_TIMEOUT))
+			continue;
+		mcp_shared.timeouts++;
+		if (++done == MCP_BATCH)
+			return done;
+	}
+	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
+		next = transfers[tag].next;
+		if (send_lost & 1u << transfers[tag].node) {
+			leave(&readies, tag);
+			message_free(tag);
+		}
+	}
+	send_lost = 0;
+	return done + 1;
+}
+
+/* While nothing is under way, only the link tells that nobody is there. */
+RARE void send_tick(bool link)
+{
+	static uint32_t down;
+
+	down = link ? 0 : down + 1;
+	if (down > MCP_GIVE_UP) {
+		send_lost = (1u << DIBBER_NODES) - 1;
+		down = 0;
+	}
+}

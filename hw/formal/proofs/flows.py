@@ -1,0 +1,183 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The source of a flow: no packet that is stale, none beyond the window, and no refusal passed over."""
+
+from types import SimpleNamespace
+
+from migen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C
+from dibber.packet import flow as design
+
+from harness import Harness, Mutant, Property, implies, inner, memory_of
+
+class Flows(Harness):
+    """Both lanes and the acknowledgements, with any packets, resets, rewinds and acknowledgements.
+
+    Beside them the state of one flow of the solver's choice, as resets, rewinds, and the packets that leave
+    make it. A packet stays at its gate until it is taken, as every stream's beat does; a reset and a
+    rewind do not come together.
+    """
+    def __init__(self):
+        super().__init__()
+        self.block = block = design.FlowTable()
+        acks, reset, rewind = block.acks, block.reset, block.rewind
+        self.node = node = self.constant("node", log2_int(C.NODES))
+        self.lane = lane = self.constant("lane", log2_int(C.LANES))
+        self.free_all("ack", acks)
+        self.comb += [
+            reset.strobe.eq(self.free("reset")),
+            reset.flow.eq(self.free("reset_flow", 8)),
+            reset.incarnation.eq(self.free("reset_incarnation", 8)),
+            rewind.strobe.eq(self.free("rewind")),
+            rewind.flow.eq(self.free("rewind_flow", 8)),
+            rewind.epoch.eq(self.free("rewind_epoch", 4)),
+            block.refusals.ready.eq(self.free("refusals_ready")),
+        ]
+        self.assume("one_change", ~(reset.strobe & rewind.strobe))
+        for n, (sink, source) in enumerate(zip(block.sinks, block.sources)):
+            self.free_all(f"packet{n}", sink, omit=("first", "last"))
+            self.comb += source.ready.eq(self.free(f"source_ready{n}"))
+            fields = Cat(sink.node, sink.incarnation, sink.epoch, sink.psn, sink.length)
+            kept   = self.before(fields, len(fields))
+            self.assume(f"stays{n}", implies(self.before(sink.valid & ~sink.ready), sink.valid & (fields == kept)))
+
+        def of_lane(values):
+            """That of the flow's lane."""
+            values = list(values)
+            signal = Signal(max(len(v) for v in values))
+            self.comb += signal.eq(Array(values)[lane])
+            return signal
+
+        def named(bits, value):
+            signal = Signal(bits)
+            self.comb += signal.eq(value)
+            return signal
+
+        # The packet at its gate.
+        gates    = [block.gate0, block.gate1]
+        fields   = {name: of_lane(getattr(sink, name) for sink in block.sinks)
+                    for name in ("valid", "ready", "node", "incarnation", "epoch", "psn")}
+        shown    = of_lane(source.valid for source in block.sources)
+        is_stale = of_lane(source.stale for source in block.sources)
+        taken    = of_lane(source.valid & source.ready for source in block.sources)
+        of_flow  = named(1, fields["node"] == node)
+        passes   = named(1, taken & ~is_stale & of_flow)
+
+        # The flow.
+        number      = named(8, Cat(node, lane))
+        known       = Signal()
+        incarnation = Signal(8)
+        epoch       = Signal(4)
+        sent        = Signal(16, reset=0xffff)
+        told        = Signal(8)      # refusals that were queued
+        acked       = named(16, Array(block.acked)[number])
+        starts      = named(1, reset.strobe & (reset.flow == number))
+        queue       = block.queue.sink
+        queued      = named(1, queue.valid & queue.ready & (queue.flow == number))
+        psn         = fields["psn"]
+        self.sync += [
+            If(passes & (named(16, psn - sent - 1) < 2**15), sent.eq(psn)),
+            If(queued, told.eq(told + 1)),
+            If(rewind.strobe & (rewind.flow == number), epoch.eq(rewind.epoch)),
+            If(starts, known.eq(1), incarnation.eq(reset.incarnation), epoch.eq(0), sent.eq(0xffff), told.eq(0)),
+        ]
+        window = named(16, sent - acked)
+        ahead  = named(16, psn - acked - 1)
+        alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
+        self.prove("alive",      implies(passes, alive & ~starts & ~(rewind.strobe & (rewind.flow == number))))
+        self.prove("no_other",   implies(taken & ~is_stale, fields["node"] < C.NODES))
+        self.prove("in_window",  implies(passes, (ahead < C.WINDOW) | ahead[15]))
+        # By as much as the window the acknowledgement may have moved since it was compared.
+        self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | (ahead >= 2**15 - C.WINDOW)))
+        self.prove("acked",      window <= C.WINDOW)
+
+        # Acknowledgements. The one that is judged, as it came.
+        said     = Signal(16)
+        said_of  = Signal(8)
+        refusals = Signal(8)
+        self.sync += If(acks.valid & acks.ready, said.eq(acks.ack), said_of.eq(acks.incarnation), refusals.eq(acks.refusals))
+        before   = self.before(acked, 16, reset=0xffff)
+        entered  = named(1, ~self.before(starts) & (acked != before))
+        refused  = self.before(refusals, 8)
+        deaf     = named(1, (inner(block, "deaf") >> number)[0])
+        self.prove("as_said",    implies(entered, acked == self.before(said, 16)))
+        self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(incarnation, 8))))
+        self.prove("refusals",   implies(entered, refused == told))
+        was_deaf = self.before(deaf & ~starts)
+        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~(block.naked >> number)[0]) & implies(deaf, ~queued))
+
+        # The tables say so.
+        tables = {}
+        for name in ("incarnations", "epochs", "sents", "ackeds"):
+            ports = [memory_of(gate, name).get_port(async_read=True) for gate in gates]
+            self.specials += ports
+            self.comb += [port.adr.eq(node) for port in ports]
+            tables[name] = of_lane(port.dat_r for port in ports)
+        count = inner(block, "refusals").get_port(async_read=True)
+        self.specials += count
+        self.comb += count.adr.eq(number)
+        self.lemma("known",  of_lane((inner(gate, "known") >> node)[0] for gate in gates) == known)
+        self.lemma("tables", implies(known, (tables["incarnations"] == incarnation) & (tables["epochs"] == epoch)
+            & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (count.dat_r == told)))
+        self.lemma("unknown", implies(~known, (acked == 0xffff) & (sent == 0xffff)))
+
+        # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
+        found   = {name: of_lane(inner(gate, name) for gate in gates) for name in (
+            "incarnation", "epoch", "sent", "acked", "started", "stale", "room", "ahead", "settled")}
+        used    = self.before(found["acked"], 16)
+        settled = found["settled"]
+        old     = named(16, psn - used - 1)
+        beyond  = named(16, psn - sent - 1)
+        self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
+        self.lemma("found",   implies(settled[0] & of_flow, (found["started"] == known) & implies(known,
+            (found["incarnation"] == incarnation) & (found["epoch"] == epoch) & (found["sent"] == sent)
+            & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
+            & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
+        self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["started"]))
+        self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
+        self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | old[15])) & implies(known,
+            (found["room"] == (old < C.WINDOW)) & (found["ahead"] == ~beyond[15])
+            & (named(16, sent - used) <= C.WINDOW) & (named(16, acked - used) <= named(16, sent - used)))))
+
+        # Looked up, judged, entered.
+        flow, heard, judged, current, believed, moved, possible, missed, new, lost, forward, ack, number_told = (
+            inner(block, name) for name in ("flow", "heard", "judged", "current", "believed", "moved", "possible",
+            "missed", "new", "lost", "forward", "ack", "count"))
+        mine = named(1, flow == number)
+        step = named(16, said - acked)
+        fit  = known & (said_of == incarnation)
+        self.lemma("one_at_once", ~(heard & judged))
+        self.lemma("as_it_came", implies(heard | judged, (ack == said) & (number_told == refusals)))
+        self.lemma("heard",   implies(heard & mine & current, fit & (moved == step) & (possible <= window)
+            & (missed == named(8, refusals - told))))
+        self.lemma("judged",  implies(judged & mine & believed, fit & (step <= window) & (forward == (step != 0))
+            & Mux(new, (refusals == named(8, told + 1)) & (step != 0) & ~lost, lost == (refusals != told))))
+
+
+class FlowsSmall(Flows):
+    """For mutants: two nodes, and a queue for one refusal."""
+    def __init__(self):
+        C.NODES = 2
+        design.stream = SimpleNamespace(Endpoint=stream.Endpoint, SyncFIFO=lambda layout, depth: stream.SyncFIFO(layout, 1))
+        super().__init__()
+        self.assume("one_flow", ~self.lane & (self.node == 0) & ~self.block.sinks[1].valid & ~self.block.rewind.strobe)
+
+
+PROPERTIES = [
+    Property("flow-source", "packet/flow", "no stale packet leaves, none is covered unsent, no refusal is passed over",
+        f"{C.LANES} lanes, {C.NODES} nodes", "Flows", k=1, arrays=True, mutants=[
+            Mutant("epoch not looked at", "dibber.packet.flow", "(epoch != sink.epoch)", "0", depth=10, harness="FlowsSmall"),
+            Mutant("an acknowledgement of anything", "dibber.packet.flow", "believed.eq(current & (moved <= possible))",
+                "believed.eq(current)", depth=10, harness="FlowsSmall"),
+            Mutant("believed after a reset", "dibber.packet.flow",
+                "If(reset.strobe & (reset.flow == flow), believed.eq(0)),", "", depth=12, harness="FlowsSmall"),
+            Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
+                "(enter & lost)", depth=20, harness="FlowsSmall"),
+            Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one)",
+                "lost.eq(0)", depth=12, harness="FlowsSmall"),
+    ]),
+]

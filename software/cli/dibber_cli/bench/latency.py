@@ -1,0 +1,77 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`latency`: half of a ping-pong of 8-byte inline puts between two polling programs, idle and under bulk."""
+
+from dibber_cli.bench import bound
+from dibber_cli.bench.figures import percentile
+from dibber_cli.bench.pingpong import LOOK_NS, WORD, PingPong, Player
+from dibber_cli.bench.point import numbered
+from dibber_cli.bench.views import Panel, Table
+
+NAME    = "latency"
+PROGRAM = Player
+
+ROUNDS      = 1000
+SERIES      = {"mcp": False, "mcp-under-bulk": True}    # whether there is bulk
+CHOICE      = tuple(SERIES)
+PERCENTILES = (1, 50, 99, 99.9)
+
+
+def points(series=tuple(SERIES), rounds=ROUNDS):
+    return numbered(PingPong(s, rounds, SERIES[s]) for s in series)
+
+
+def _report(profile, result):
+    """A point of the report for each percentile. What limits it is the stage that takes most of the median."""
+    point, answer = result["point"], result["answers"][0]
+    spent  = stages(profile, result)
+    halves = [ps/2 for ps in answer["rounds_ps"]]
+    least  = bound.message_seconds(profile, WORD)
+    for percent in PERCENTILES:
+        ps = percentile(halves, percent)
+        yield {"series": point.series, "x": percent, "x_unit": "percentile", "value": round(ps*1e-6, 4), "unit": "us",
+               "bound": round(least*1e6, 4), "bound_by": "wire", "limit": None, "limited_by": max(spent, key=spent.get),
+               "cycles": round(ps*1e-12*profile.clock_hz, 1),
+               "cpu_percent": round(100*answer["cpu_ps"]/answer["elapsed_ps"], 2)}
+
+
+def stages(profile, result):
+    """Where the time of the median goes, in cycles of the card; what is not known by itself is the rest."""
+    point, answer, busy = result["point"], result["answers"][0], result["busy"]
+    cycles = profile.clock_hz*1e-12
+    calls  = sum(side["COMMAND calls"] for side in busy)
+    known  = {
+        "CPU charge"      : answer["cpu_ps"]/point.rounds*cycles,
+        "PCIe to the card": profile.posted_down_ns*1e3*cycles,
+        "control program" : sum(side["COMMAND"] for side in busy)/calls,
+        "cable"           : profile.cable_ns*1e3*cycles,
+        "PCIe to memory"  : profile.posted_up_ns*1e3*cycles,
+    }
+    total = percentile(answer["rounds_ps"], 50)/2*cycles
+    return {name: round(value, 1) for name, value in {**known, "rest of both cards": total - sum(known.values())}.items()}
+
+
+def evaluate(profile, seed, results):
+    found  = [row for result in results for row in _report(profile, result)]
+    spent  = {result["point"].series: stages(profile, result) for result in results}
+    median = {row["series"]: row["value"] for row in found if row["x"] == 50}
+    lines  = [f"{series}: {', '.join(f'{name} {value:g}' for name, value in parts.items())} cycles"
+              for series, parts in spent.items()]
+    if set(SERIES) <= set(median):
+        lines.append(f"median under bulk: {median['mcp-under-bulk']/median['mcp']:.2f} times idle")
+    return {"points": found, "stages_cycles": spent, "findings": lines,
+            "notes": [f"{WORD} bytes; half of a round, from entry to dib_put_inline to the look at memory that sees the answer; "
+                      f"{results[0]['point'].rounds} rounds, a look every {LOOK_NS} ns, which is in it",
+                      "bulk: both cards keep four puts of 64 KiB under way from another endpoint",
+                      "CPU charge: of the calls, a round; a program that looks all the time has no CPU time left",
+                      "control program: mean of its handler COMMAND; the rest is the engines, the control program's loop and both packet "
+                      "and link layers"]}
+
+
+def tables(report):
+    return [Table("percentile", [s for s in SERIES if any(p["series"] == s for p in report["points"])])]
+
+
+def panels(report):
+    return [Panel(f"8 bytes, profile {report['profile']}", list(SERIES), "percentile of the rounds")]

@@ -1,0 +1,51 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a side of the soak test is told: commands, and the events that it must see."""
+
+from dataclasses import dataclass, field
+
+from dibber.interface.description import STATUS
+
+
+@dataclass
+class Command:
+    """A command of an endpoint, and how it must end.
+
+    Attributes
+    ----------
+    endpoint : of the side whose command it is
+    kind     : "put", "get", "inline", "atomic", "nop", "empty put" …: a transfer of nothing
+    source, target : (key, block, offset, levels) as Walk takes them; an atomic and an inline put have a target alone
+    data     : inline: the bytes
+    atomic   : (opcode, size, operand, compare, mask)
+    options  : of the endpoint's method
+    status   : enum status
+    length   : in the completion
+    value    : in the completion; None: not looked at
+    written  : (node, Shape) of what it may write; for reports
+    digest   : get: (Shape, CRC) that must be in memory at its completion
+    mistake  : what is wrong with it, or ""
+    """
+    endpoint : int
+    kind     : str
+    source   : tuple = ()
+    target   : tuple = ()
+    data     : bytes = b""
+    atomic   : tuple = ()
+    options  : dict  = field(default_factory=dict)
+    status   : int   = STATUS.OK
+    length   : int   = 0
+    value    : int   = 0
+    written  : tuple = ()
+    digest   : tuple = ()
+    mistake  : str   = ""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What an event must tell; `digest` is (Shape, CRC) of what it announces, () if that is written again later."""
+    endpoint : int
+    length   : int
+    key      : int
+    digest   : tuple

@@ -1,0 +1,64 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Random lengths and shapes for the soak test."""
+
+import math
+
+from dibber.interface.description import C
+
+from layout import Shape
+
+
+def factors(number):
+    found, p = [], 2
+    while p*p <= number:
+        while number % p == 0:
+            found.append(p)
+            number //= p
+        p += 1
+    return found + [number]*(number > 1)
+
+
+def random_length(choice):
+    """Log-uniform up to 32 KiB, some up to 256 KiB; many with small factors, for walks of many kinds."""
+    length = int(math.exp(choice.random()*math.log(choice.choices((1 << 15, 1 << 18), (9, 1))[0])))
+    if choice.random() < 0.6:
+        smooth = 1
+        while smooth < length:
+            smooth *= choice.choice((2, 2, 2, 3, 5, 7, 11, 13))
+        length = min(smooth, 1 << 18)
+    return max(length, 1)
+
+
+def random_shape(choice, length, room, apart):
+    """A Shape of `length` bytes within `room`, and its first and last place from that of its first block.
+
+    apart : blocks do not overlap
+    """
+    block, counts = 1, [1]*choice.choices(range(C.LEVELS + 1), (3, 4, 2, 2))[0]
+    for p in factors(length):
+        n = choice.randrange(-2, len(counts))
+        if n < 0:
+            block *= p
+        else:
+            counts[n] *= p
+    while math.prod(counts) > choice.choice((64, 512, 8192)):
+        n = counts.index(max(counts))
+        block, counts[n] = block*counts[n], 1
+    levels, low, high = [], 0, block
+    for count in counts:
+        extent = high - low
+        spare  = (room - extent*count)//max(count - 1, 1)
+        if spare < 0:
+            return Shape(length, 0), 0, length
+        gap    = choice.choice((0, 0, 1, 3, 8, -extent % 64, choice.randrange(4096), choice.randrange(1 << 16)))
+        stride = extent + min(gap, spare)
+        if not apart and choice.random() < 0.2:
+            stride = choice.randrange(min(extent, 100) + 1)
+        stride *= choice.choice((1, 1, -1))
+        levels.append((count, stride))
+        low, high = low + min(0, stride*(count - 1)), high + max(0, stride*(count - 1))
+    if choice.random() < 0.3:
+        choice.shuffle(levels)
+    return Shape(block, 0, tuple(levels)), low, high

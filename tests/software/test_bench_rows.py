@@ -1,0 +1,101 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The rows of `make figures` that are read off the benchmarks' reports."""
+
+import importlib.util
+import json
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def figures():
+    spec   = importlib.util.spec_from_file_location("figures", ROOT/"tests"/"figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def report(test, points=(), profile="gen2x4", **more):
+    rows = [{"series": s, "x": x, "value": value, "bound": bound, "limited_by": "link"} for s, x, value, bound in points]
+    return {"test": test, "profile": profile, "seed": 1, "command": f"dibber bench {test}", "bytes_wrong": 0,
+            "bytes_compared": 9, "points": rows, **more}
+
+
+def short(rows):
+    return {r["id"]: (r["value"], r["target"], r["pass"]) for r in rows}
+
+
+STRIDE = [("put-dst-strided", 1, 480, 494), ("put-dst-strided", 2, 430, 494), ("put-dst-strided", 64, 420, 494),
+          ("put-src-strided", 1, 480, 494), ("put-src-strided", 2, 400, 494), ("put-src-strided", 64, 380, 494),
+          ("put-both-strided", 1, 480, 494), ("put-both-strided", 2, 400, 494), ("put-both-strided", 64, 390, 400)]
+
+
+def test_strides_are_absolute_where_the_link_can_be_filled(figures):
+    rows = figures.of_stride(report("stride", STRIDE))
+    assert short(rows) == {
+        "stride-gen2x4-contiguous":            (480,  ">= 470", True),
+        "stride-gen2x4-dst-strided-least":     (420,  ">= 423", False),
+        "stride-gen2x4-src-strided-least":     (380,  ">= 376", True),
+        "stride-gen2x4-both-strided-of-bound": (81.0, ">= 80",  True)}
+    missed = next(r for r in rows if not r["pass"])
+    assert (missed["at"], missed["limited_by"], missed["command"]) == (64, "link", "dibber bench stride")
+
+
+def test_strides_are_shares_of_the_bound_elsewhere(figures):
+    assert short(figures.of_stride(report("stride", STRIDE, "gen1x1"))) == {
+        "stride-gen1x1-dst-strided-of-bound":  (85.0, ">= 90", False),
+        "stride-gen1x1-src-strided-of-bound":  (76.9, ">= 80", False),
+        "stride-gen1x1-both-strided-of-bound": (81.0, ">= 80", True)}
+
+
+def test_half_sizes_and_what_begins_above_half(figures):
+    series = ("put", "put-one-at-a-time", "put-inline", "put-inline-one-at-a-time")
+    rows   = short(figures.of_block(report("block", [(s, 4, 1, 494) for s in series], half_size_bytes={
+        "put": None, "put-one-at-a-time": 1500.5, "put-inline": 256.0, "put-inline-one-at-a-time": 1024.1})))
+    assert [rows[f"block-gen2x4-half-size-{s}"] for s in series] == [
+        (4, "<= 256", True), (1500.5, "<= 1024", False), (256.0, "<= 256", True), (1024.1, "<= 1024", False)]
+
+
+def test_both_directions(figures):
+    worst = {name: {"percent_of_one_way": one, "percent_of_bound": bound} for name, one, bound in (
+        ("contiguous", 91, 1), ("put-dst-strided", 84, 1), ("put-both-strided", 1, 82))}
+    assert [r["pass"] for r in figures.of_bidir(report("bidir", worst=worst))] == [True, False, True]
+
+
+def test_latency_rate_and_wrong_bytes(figures):
+    median = [("mcp", 50, 1.9, 0.7), ("mcp-under-bulk", 50, 4.0, 0.7)]
+    assert [(r["value"], r["pass"]) for r in figures.of_latency(report("latency", median))] == [(1.9, True), (2.11, False)]
+    assert [(r["value"], r["pass"]) for r in figures.of_rate(report("rate", [("mcp", 1, 0.2, 9), ("mcp", 32, 1.1, 9)]))] == [
+        (1.1, True)]
+    assert not figures.of_element(report("element") | {"bytes_wrong": 1})[0]["pass"]
+
+
+def test_the_suite_runs_every_benchmark_once_and_stride_with_the_narrow_profiles(figures, monkeypatch, tmp_path):
+    ran = []
+
+    def run(command):
+        ran.append(command)
+        if command[0] == "dibber":
+            test, profile = command[2], command[4]
+            (tmp_path/"out").mkdir(exist_ok=True)
+            (tmp_path/"out"/f"{test}-{profile}.json").write_text(json.dumps(report(test, profile=profile)))
+
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "run", run)
+    monkeypatch.setattr(figures, "READERS", dict.fromkeys(figures.READERS, lambda r: [(r["test"], r["profile"])]))
+    monkeypatch.setattr(figures, "of_stride", lambda r: [("stride", r["profile"])])
+    rows = figures.suite("gen2x4", 1)
+    assert sorted(rows) == [(t, "gen2x4") for t in ("bidir", "block", "element", "latency", "rate")] + [
+        ("stride", "gen1x1"), ("stride", "gen2x1")]
+    assert all(any(c == ["make", "simulator", f"PROFILE={profile}"] for c in ran) for _, profile in rows)
+    assert "--series" in next(c for c in ran if c[:3] == ["dibber", "bench", "stride"])
+
+
+def test_tests_that_record_figures_are_found(figures):
+    found = figures.tests_with_figures()
+    assert "tests/system/reference/test_litepcie.py" in found and "tests/software/test_bench_rows.py" not in found

@@ -1,0 +1,26 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Some hundred random transfers of all kinds, in both directions at once; `make soak` runs 20,000."""
+
+import sys
+
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]/"soak"))
+
+import transfers
+
+COUNT = 320
+
+KINDS = {"put", "get", "inline", "atomic", "put, wrong", "get, wrong", "fence", "checksum", "notice"}
+
+
+@pytest.mark.parametrize("profile", ["gen2x4", "gen2x1"])
+def test_random_transfers_leave_what_the_model_says_and_nothing_else(profile, seed):
+    soak = transfers.Soak(COUNT, seed, profile).run()
+    assert soak.trouble == [] and soak.wrong_bytes == 0
+    assert soak.transfers >= COUNT and soak.bytes > 250_000
+    assert set(soak.operations) >= KINDS
