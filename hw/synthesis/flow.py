@@ -218,7 +218,7 @@ def resources_artix7(count):
 
 def register(cell):
     """The signal or memory of the design that a cell of the netlist holds."""
-    name = re.sub(r"^dut\.", "", cell)
+    name = re.sub(r"^dut\.|\$.*", "", cell)                      # nextpnr parts a cell of LUT memory into `$…`
     name = re.sub(r"\.0\.\d+(\.\d+)?$", "", name)               # a block RAM of a memory
     return re.split(r"_(?:TRELLIS|CCU2C|LUT4|L6MUX21|PFUMX|DP16KD|MULT18X18D)(?:_|$)", name)[0]
 

@@ -60,6 +60,7 @@ def test_carries_and_distributed_memory_count_as_the_luts_that_they_take():
     ("dut.walker_rest_TRELLIS_FF_Q_13", "walker_rest"),
     ("dut.fsm_state_TRELLIS_FF_Q", "fsm_state"),
     ("dut.slot_memory.0.3", "slot_memory"),
+    ("dut.storage_1.0.15$DPRAM_COMB3", "storage_1"),
     ("pin_out_TRELLIS_FF_Q_7", "pin_out"),
 ])
 def test_a_cell_is_called_by_the_register_that_it_holds(cell, name):
