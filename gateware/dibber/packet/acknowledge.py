@@ -115,7 +115,8 @@ class LaneAcknowledger(LiteXModule):
             ).Else(
                 source.node.eq(pick.o),
                 source.incarnation.eq(read_flow.dat_r),
-                Cat(source.ack, source.refusals).eq(read_last.dat_r),
+                source.ack.eq(read_last.dat_r[:16]),
+                source.refusals.eq(read_last.dat_r[16:]),
                 If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff), source.refusals.eq(0)),
                 source.flags.eq(about),
                 If((missing & (1 << pick.o)) != 0, source.flags.eq(PACKET_FLAG.NAK | about)),
