@@ -26,8 +26,8 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system synthesis \
-        docs figures clean
+.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system soak \
+        synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -35,9 +35,10 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
+	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, long runs with bit errors: hours'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
-	@echo 'make synthesis    size and clock of the core on an ECP5-5G, 64 bits; half an hour or more'
+	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
 	@echo 'make clean        remove what was built; results and what was downloaded stay'
 	@echo
 	@echo 'Each installs and builds what it needs first, once.'
@@ -93,14 +94,22 @@ test-system: firmware library models reference qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) --junitxml build/junit-system.xml tests/system
 
+soak: build
+	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
+	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
+	@$(PYTEST) tests/soak/link_figures.py
+
 docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -m dibber.interface.generate build/docs)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
 
+# Each says at its end which goals were missed; all are run.
 synthesis: install
-	@$(PYTHON) hw/synthesis/ecp5.py
+	@$(PYTHON) hw/synthesis/engines.py; engines=$$?; \
+	$(PYTHON) hw/synthesis/artix7.py; artix7=$$?; \
+	$(PYTHON) hw/synthesis/ecp5.py && exit $$((engines + artix7))
 
 clean:
 	@echo 'clean      build/, but for build/venv and build/qemu'
