@@ -12,6 +12,7 @@ from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, FLOW_
 from dibber.link.transmit import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner
+from transmitter import free_inputs
 
 CHANNELS = 4
 
@@ -38,19 +39,7 @@ class Told(Harness):
         flow_state.FLOW_REPEAT_WORDS = self.repeat
         self.tx     = tx = LinkTransmitter(CHANNELS)
         self.source = source = tx.source
-        for n, sink in enumerate(tx.sinks):
-            self.free_all(f"sink{n}", sink)
-        self.comb += [
-            tx.up.eq(self.free("up")),
-            tx.go.eq(self.free("go", CHANNELS)),
-            tx.flow.eq(self.free("flow", 8)),
-            tx.nonce.eq(self.free("nonce", 16)),
-            tx.ping.valid.eq(self.free("ping")),
-            tx.pong.valid.eq(self.free("pong")),
-            tx.ping.number.eq(self.free("number", 8)),
-            tx.pong.number.eq(self.free("number_back", 8)),
-            source.ready.eq(self.free("ready")),
-        ]
+        free_inputs(self, tx, CHANNELS)
 
         # Of the word in the output register: the state in the cycle that made it and in the one before, and,
         # of the words before it, how many since the last flow word, what that one said, and how many repeats

@@ -11,6 +11,7 @@ from dibber.link.symbols import (FIRST_IS_K, K_COMMA, K_END, K_END_BAD, K_NONCE,
 from dibber.link.transmit import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner, inner_all
+from transmitter import free_inputs
 
 CHANNELS = 4
 CONTROL  = 0
@@ -116,19 +117,7 @@ class Soon(Harness):
         super().__init__()
         self.tx     = tx = LinkTransmitter(CHANNELS)
         self.source = source = tx.source
-        for n, sink in enumerate(tx.sinks):
-            self.free_all(f"sink{n}", sink)
-        self.comb += [
-            tx.up.eq(self.free("up")),
-            tx.go.eq(self.free("go", CHANNELS)),
-            tx.flow.eq(self.free("flow", 8)),
-            tx.nonce.eq(self.free("nonce", 16)),
-            tx.ping.valid.eq(self.free("ping")),
-            tx.pong.valid.eq(self.free("pong")),
-            tx.ping.number.eq(self.free("number", 8)),
-            tx.pong.number.eq(self.free("number_back", 8)),
-            source.ready.eq(self.free("ready")),
-        ]
+        free_inputs(self, tx, CHANNELS)
         sink    = tx.sinks[CONTROL]
         offered = Signal()
         waits   = Signal()   # it was offered in the cycle before

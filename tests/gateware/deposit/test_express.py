@@ -17,7 +17,7 @@ from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, 
 from dibber.packet.receive import PacketReceiver
 
 from compiled import run_simulation
-from drive import finish, sink, source
+from drive import finish, sink, source, whole
 from hostwrite import HostWrite
 from packet import Packet as WirePacket, encode
 
@@ -61,24 +61,6 @@ class Packet:
                      last=int(at + width >= len(self.data))) for at in range(0, len(self.data), width)]
 
 
-@passive
-def whole_blocks(endpoint, packets, width, random, busy):
-    """Payload as the receiver gives it: pauses between packets, not in them."""
-    for packet in packets:
-        while random.random() > busy:
-            yield
-        for line in packet.lines(width):
-            for name, value in line.items():
-                yield getattr(endpoint, name).eq(value)
-            yield endpoint.valid.eq(1)
-            yield
-            while not (yield endpoint.ready):
-                yield
-        yield endpoint.valid.eq(0)
-    while True:
-        yield
-
-
 class Bench:
     def __init__(self, packets, data_width=64, seed=1, busy=1.0, rights=RIGHT.REMOTE_WRITE, arrival_busy=1.0,
         free_after=None, delay=(0, 20), length=LENGTH):
@@ -102,7 +84,7 @@ class Bench:
             self.ready.append(1)
         self.processes = [set_up(), self.host.run(), self._inbox(busy), self._watch(),
             source(lander.deposits, after([p.fields for p in packets]), random, busy),
-            whole_blocks(lander.payload, packets, self.size, random, busy),
+            whole(lander.payload, [packet.lines(self.size) for packet in packets], random, busy),
             sink(lander.done, DONE, self.done, random, busy),
             sink(lander.arrivals, ARRIVAL, self.arrivals, random, arrival_busy)]
         if free_after is not None:

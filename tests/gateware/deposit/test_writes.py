@@ -12,7 +12,7 @@ from migen import *
 from dibber.deposit.writes import WriteArbiter
 
 from compiled import run_simulation
-from drive import finish
+from drive import finish, whole
 from hostwrite import HostWrite
 
 
@@ -29,24 +29,6 @@ def lines_of(write, width):
     for at in range(0, len(padded), width):
         yield dict(dat=int.from_bytes(padded[at:at + width], "little"), address=address, length=length, mark=mark,
             last=int(at + width >= len(padded)))
-
-
-@passive
-def offer(endpoint, writes, width, random, busy):
-    """Writes without gaps within them, and pauses between."""
-    for write in writes:
-        while random.random() > busy:
-            yield
-        for line in lines_of(write, width):
-            for name, value in line.items():
-                yield getattr(endpoint, name).eq(value)
-            yield endpoint.valid.eq(1)
-            yield
-            while not (yield endpoint.ready):
-                yield
-        yield endpoint.valid.eq(0)
-    while True:
-        yield
 
 
 def run(data_width, random, writes, busy=1.0, host_busy=1.0, depth=64, delay=(0, 20)):
@@ -68,7 +50,8 @@ def run(data_width, random, writes, busy=1.0, host_busy=1.0, depth=64, delay=(0,
         for _ in range(30):
             yield
     run_simulation(dut, [host.run(), watch(), wait(),
-        *[offer(sink, list_of, data_width//8, random, busy) for sink, list_of in zip(dut.sinks, writes)]])
+        *[whole(sink, [lines_of(write, data_width//8) for write in list_of], random, busy)
+          for sink, list_of in zip(dut.sinks, writes)]])
     return host, landed
 
 

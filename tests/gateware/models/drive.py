@@ -33,6 +33,22 @@ def growing(items):
 
 
 @passive
+def whole(endpoint, groups, random, busy=1.0):
+    """Send groups of items without gaps in them, and pauses between. A group is an iterable of field values."""
+    for group in groups:
+        while random.random() > busy:
+            yield
+        for item in group:
+            yield from drive(endpoint, valid=1, **item)
+            yield
+            while not (yield endpoint.ready):
+                yield
+        yield endpoint.valid.eq(0)
+    while True:
+        yield
+
+
+@passive
 def source(endpoint, items, random, busy=1.0):
     """Send dictionaries of field values. `busy`: share of cycles in which an item is offered.
 

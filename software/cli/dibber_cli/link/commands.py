@@ -48,10 +48,8 @@ def _ends(arguments):
 def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments) as (ends, _):
-        ends.both(lambda side: measure.prbs_settle(side, sequence))
-        found = ends.both(lambda side: measure.prbs_count(side, sequence, int(arguments.milliseconds*1e6)))
-    results = [{"card": n, **measure.bit_errors(words, wrong), "locked": locked}
-               for n, (words, wrong, locked) in enumerate(found)]
+        found = measure.prbs(ends, sequence, int(arguments.milliseconds*1e6))
+    results = [{"card": n, **errors} for n, errors in enumerate(found)]
     if arguments.json:
         print(json.dumps({"sequence": arguments.sequence, "cards": results}, indent=2))
     else:

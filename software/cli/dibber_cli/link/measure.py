@@ -113,6 +113,13 @@ def prbs_result(side, then=0):
     return words, wrong, locked
 
 
+def prbs(ends, sequence, nanoseconds):
+    """Bit errors in both directions, as bit_errors() of each card with whether it found the sequence (`locked`)."""
+    ends.both(lambda side: prbs_settle(side, sequence))
+    found = ends.both(lambda side: prbs_count(side, sequence, nanoseconds))
+    return [{**bit_errors(words, wrong), "locked": locked} for words, wrong, locked in found]
+
+
 def upper_bound(errors, bits, confidence=0.95):
     """The bit error rate that is not passed with that confidence: exact for a Poisson count (Garwood, 1936).
 

@@ -77,11 +77,7 @@ class Tester:
 
     def bit_errors(self, milliseconds):
         self.say("bit errors")
-        sequence = measure.sequence_of("PRBS31")
-
-        self.ends.both(lambda side: measure.prbs_settle(side, sequence))
-        found = self.ends.both(lambda side: measure.prbs_count(side, sequence, int(milliseconds*1e6)))
-        self.result["bit_errors"] = [{**measure.bit_errors(words, wrong), "locked": locked} for words, wrong, locked in found]
+        self.result["bit_errors"] = measure.prbs(self.ends, measure.sequence_of("PRBS31"), int(milliseconds*1e6))
         self.ends.both(measure.wait_up)
 
     def rate(self, megabytes):
