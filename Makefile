@@ -35,7 +35,7 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
-	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, long runs with bit errors: hours'
+	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, bit errors: hours'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
@@ -97,6 +97,7 @@ test-system: firmware library models reference qemu
 soak: build
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
+	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
 
 docs: install

@@ -11,9 +11,10 @@ cd "$(dirname "$0")"
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
+# Core files of the control program: gdb-multiarch.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
-PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf libtomlplusplus-dev make nlohmann-json3-dev
-          perl python3-venv spin"
+PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libtomlplusplus-dev make
+          nlohmann-json3-dev perl python3-venv spin"
 VENV=build/venv
 LOG=build/log
 

@@ -7,15 +7,9 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
 uint32_t admin_closing;
-
-static uint32_t consumer_address(uint32_t offset, uint32_t endpoint)
-{
-	return DIBBER_MCP_REGISTER_BASE + offset + 4 * endpoint;
-}
 
 static bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
 {
@@ -38,7 +32,6 @@ static void region_enter(uint32_t index, uint32_t key, uint32_t access)
 
 RARE void admin_boot(void)
 {
-	struct endpoint *admin = &endpoints[0];
 	uint32_t low = REG_READ(ADMIN_CQ_LOW);
 	uint32_t high = REG_READ(ADMIN_CQ_HIGH);
 	uint32_t entries = REG_READ(ADMIN_CQ_ENTRIES);
@@ -49,15 +42,13 @@ RARE void admin_boot(void)
 	/* Without a queue to answer in, its commands are dropped like a closed endpoint's. */
 	if (!queue_is_possible(low, high, entries) || vector >= DIBBER_VECTORS)
 		return;
-	queue_open(&admin->completions, low, high, entries, vector,
-		   consumer_address(DIBBER_MCP_CQ_CONSUMER, 0));
-	admin->state = ENDPOINT_ADMIN;
+	queue_open(QUEUE_COMPLETIONS(0), low, high, entries, vector);
+	endpoints[0].state = ENDPOINT_ADMIN;
 }
 
 static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 {
-	struct endpoint *endpoint;
-	uint32_t vector = ADMIN_WORD(tag, vector);	/* with reserved0 above it */
+	uint32_t vector = ADMIN_WORD(tag, vector);	/* with page above it */
 	uint32_t cq_low = ADMIN_WORD(tag, cq_base);
 	uint32_t cq_high = slot_word(tag, offsetof(struct dibber_admin_command, cq_base) + 4);
 	uint32_t eq_low = ADMIN_WORD(tag, eq_base);
@@ -69,18 +60,15 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 	    !queue_is_possible(cq_low, cq_high, cq_entries) ||
 	    !queue_is_possible(eq_low, eq_high, eq_entries))
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	endpoint = &endpoints[index];
-	if (endpoint->state != ENDPOINT_CLOSED)
+	if (endpoints[index].state != ENDPOINT_CLOSED)
 		return DIBBER_STATUS_IN_USE;
 
 	/* Commands that were rung while nobody had it are not this owner's. */
-	command_move(index, REG_READ_AT(PRODUCER, index));
-	queue_open(&endpoint->completions, cq_low, cq_high, cq_entries, vector,
-		   consumer_address(DIBBER_MCP_CQ_CONSUMER, index));
-	queue_open(&endpoint->events, eq_low, eq_high, eq_entries, vector,
-		   consumer_address(DIBBER_MCP_EQ_CONSUMER, index));
-	endpoint->state = ENDPOINT_OPENED;
-	trace(TRACE_OPEN, index, endpoint->head);
+	REG_WRITE(COMMAND_SKIP, index);
+	queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
+	queue_open(QUEUE_EVENTS(index), eq_low, eq_high, eq_entries, vector);
+	command_allow(index);
+	trace(DIBBER_TRACE_OPEN, index, REG_READ_AT(HEAD, index));
 	return DIBBER_STATUS_OK;
 }
 
@@ -91,62 +79,106 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool soli
 
 	if (!index || index >= DIBBER_ENDPOINTS || endpoints[index].state != ENDPOINT_OPENED)
 		return DIBBER_STATUS_BAD_ARGUMENT;
+	/* First: HEAD stands still then. */
+	command_stop(index);
+	REG_WRITE(QUEUE_CLOSE, QUEUE_EVENTS(index));
 	endpoint = &endpoints[index];
-	endpoint->state = ENDPOINT_CLOSING;
+	endpoint->close_tag = tag;
 	endpoint->close_cookie = ADMIN_WORD(tag, cookie);
 	endpoint->close_solicit = solicit;
-	endpoint->events.entries = 0;
 
 	/* No more can wait than there are slots: who rang for more overwrote the older. */
-	waiting = REG_READ_AT(PRODUCER, index) - endpoint->head;
+	waiting = REG_READ_AT(PRODUCER, index) - REG_READ_AT(HEAD, index);
 	endpoint->close_left = waiting < DIBBER_SLOTS ? waiting : DIBBER_SLOTS;
 	admin_closing |= 1u << index;
 	return DIBBER_STATUS_OK;
 }
 
-/* A command that was not taken ends; its completion is lost when there is no room for it. */
-static void flush(uint32_t index, uint32_t tag)
+/* The engine has a job of what was in this slot, and may keep it for ever. */
+static bool is_abandoned(uint32_t tag)
+{
+	return !transfer_is_free(tag) && transfers[tag].state == TRANSFER_FREE;
+}
+
+/* A command that was not taken ends; false when it must wait for its slot, or there is none. */
+static bool flush(uint32_t index)
 {
 	struct endpoint *endpoint = &endpoints[index];
-	uint32_t cookie = COMMAND_WORD(tag, cookie);
+	uint32_t tag = command_tag(index);
+	/* Before what is pending: that may be late, and is not wanted without. */
+	bool room = REG_READ(QUEUE_ROOM) >> index & 1;
 
-	if (!queue_has_room(&endpoint->completions)) {
-		command_move(index, endpoint->head + 1);
-		mcp_shared.overruns++;
-		trace(TRACE_LOST, DIBBER_STATUS_FLUSHED << 24, cookie);
-		return;
+	if (!endpoint->close_left)
+		return false;
+	if (REG_READ(COMMAND_PENDING) >> index & 1) {
+		uint32_t cookie = COMMAND_WORD(tag, cookie);
+
+		endpoint->close_left--;
+		command_take(index);
+		command_complete(tag, cookie, 0, 0, DIBBER_STATUS_FLUSHED, 0, false);
+		return true;
 	}
-	command_take(index);
-	command_complete(index, cookie, 0, 0, DIBBER_STATUS_FLUSHED, 0, false);
+	if (room && !is_abandoned(tag))
+		return false;
+	/* Those that are left end without completions. */
+	endpoint->close_left = 0;
+	return true;
+}
+
+/* Nothing of it is under way any more, nor on its way to its queue. */
+static bool is_closed(uint32_t index)
+{
+	return !endpoints[index].close_left && !endpoints[index].outstanding &&
+	       !(REG_READ(FAST_BUSY) >> index & 1) && queue_is_idle();
 }
 
 RARE uint32_t admin_close_step(void)
 {
 	uint32_t done = 0;
 
-	for (uint32_t index = 1, mask = admin_closing >> 1; mask; index++, mask >>= 1) {
+	for (uint32_t mask = admin_closing; mask && done < MCP_BATCH; mask &= mask - 1) {
+		uint32_t index = lowest_bit(mask);
 		struct endpoint *endpoint = &endpoints[index];
-		uint32_t tag = index * DIBBER_SLOTS + endpoint->head % DIBBER_SLOTS;
 
-		if (!(mask & 1) || done == MCP_BATCH)
-			continue;
-		if (endpoint->close_left) {
-			endpoint->close_left--;
-			flush(index, tag);
+		if (flush(index) || send_close_step(index)) {
 			done++;
-		} else if (send_close_step(index)) {
-			done++;
-		} else if (!endpoint->outstanding) {
-			command_move(index, REG_READ_AT(PRODUCER, index));
+		} else if (is_closed(index)) {
+			REG_WRITE(COMMAND_SKIP, index);
+			REG_WRITE(QUEUE_CLOSE, QUEUE_COMPLETIONS(index));
 			endpoint->state = ENDPOINT_CLOSED;
 			admin_closing &= ~(1u << index);
-			trace(TRACE_CLOSE, index, endpoint->head);
-			command_complete(0, endpoint->close_cookie, 0, 0, DIBBER_STATUS_OK, 0,
-					 endpoint->close_solicit);
+			trace(DIBBER_TRACE_CLOSE, index, REG_READ_AT(HEAD, index));
+			command_complete(endpoint->close_tag, endpoint->close_cookie, 0, 0,
+					 DIBBER_STATUS_OK, 0, endpoint->close_solicit);
 			done++;
 		}
 	}
 	return done;
+}
+
+/* Addresses with this bit are of paged regions: their other high bits are the region's index. */
+#define PAGED_BIT	63
+#define PAGED_INDEX	57
+
+/* A page table is read by whole lines. */
+#define TABLE_LINE	64
+
+/* Whether a region of so many bytes can lie in pages; 0 for `page`: in one piece, at `base`. */
+static bool region_is_possible(uint64_t base, uint64_t length, uint32_t page, uint32_t first)
+{
+	uint64_t end, number;
+
+	if (!length || length - 1 > DIBBER_MAX_OFFSET)
+		return false;
+	if (!page)
+		return base + (length - 1) >= base && !((base + (length - 1)) >> PAGED_BIT);
+	if (page < 12 || page > 30 || first >> page || base % TABLE_LINE)
+		return false;
+	end = first + (length - 1);
+	/* `end >> page`, which the compiler calls a library for. */
+	number = (uint64_t)((uint32_t)(end >> 32) >> page) << 32 |
+		 ((uint32_t)(end >> 32) << (32 - page) | (uint32_t)end >> page);
+	return base + (number * sizeof(uint64_t) | (TABLE_LINE - 1)) >= base;
 }
 
 static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t rights)
@@ -156,23 +188,31 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	uint32_t base_high = slot_word(tag, offsetof(struct dibber_admin_command, base) + 4);
 	uint32_t length_low = ADMIN_WORD(tag, length);
 	uint32_t length_high = slot_word(tag, offsetof(struct dibber_admin_command, length) + 4);
-	uint64_t base = (uint64_t)base_high << 32 | base_low;
-	uint64_t length = (uint64_t)length_high << 32 | length_low;
+	uint32_t page = ADMIN_WORD(tag, vector) >> 16;	/* the half word behind it */
+	uint32_t first = ADMIN_WORD(tag, first);
 	uint32_t index = key & 0xff;
 
 	if (!key || index >= DIBBER_REGIONS || owner >= DIBBER_ENDPOINTS || rights > 0xf)
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	if (!length || length - 1 > DIBBER_MAX_OFFSET || base + (length - 1) < base)
+	if (!region_is_possible((uint64_t)base_high << 32 | base_low,
+				(uint64_t)length_high << 32 | length_low, page, first))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	if (region_keys[index])
 		return DIBBER_STATUS_IN_USE;
 
+	if (page) {
+		REG_WRITE(REGION_TABLE_LOW, base_low);
+		REG_WRITE(REGION_TABLE_HIGH, base_high);
+		base_low = first;
+		base_high = 1u << (PAGED_BIT - 32) | index << (PAGED_INDEX - 32);
+	}
 	REG_WRITE(REGION_BASE_LOW, base_low);
 	REG_WRITE(REGION_BASE_HIGH, base_high);
 	REG_WRITE(REGION_LENGTH_LOW, length_low);
 	REG_WRITE(REGION_LENGTH_HIGH, length_high);
 	region_enter(index, key, FIELD_PUT(REGION_ACCESS, RIGHTS, rights) |
 				 FIELD_PUT(REGION_ACCESS, OWNER, owner) |
+				 FIELD_PUT(REGION_ACCESS, PAGE, page) |
 				 FIELD_PUT(REGION_ACCESS, VALID, 1));
 	return DIBBER_STATUS_OK;
 }

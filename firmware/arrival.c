@@ -10,7 +10,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 static void arrive(void)
 {
@@ -19,11 +18,12 @@ static void arrive(void)
 	uint32_t value = REG_READ(ARRIVAL_VALUE);
 	uint32_t length = REG_READ(ARRIVAL_LENGTH);
 	uint32_t key = REG_READ(ARRIVAL_KEY);
-	uint32_t what = FIELD_GET(ARRIVAL, NODE, arrival) | DIBBER_ENTRY_NOTICE << 16 |
-			DIBBER_STATUS_OK << 24;
+	uint32_t what = FIELD_PUT(POST_WHAT, NODE, FIELD_GET(ARRIVAL, NODE, arrival)) |
+			FIELD_PUT(POST_WHAT, KIND, DIBBER_ENTRY_NOTICE) |
+			FIELD_PUT(POST_WHAT, STATUS, DIBBER_STATUS_OK);
 
 	REG_WRITE(ARRIVAL_POP, 1);
-	trace(TRACE_ARRIVAL, arrival, value);
+	trace(DIBBER_TRACE_ARRIVAL, arrival, value);
 	if (FIELD_GET(ARRIVAL, MESSAGE, arrival)) {
 		message_arrived(arrival, value);
 		return;
@@ -32,14 +32,12 @@ static void arrive(void)
 		get_answered(arrival, value, length);
 		return;
 	}
-	/* A notice for an endpoint that is not open finds a queue without entries. */
-	if (endpoint < DIBBER_ENDPOINTS) {
-		queue_event(&endpoints[endpoint].events, value, length, what, key,
-			    FIELD_GET(ARRIVAL, INTERRUPT, arrival));
-	} else {
-		mcp_shared.overruns++;
-		trace(TRACE_LOST, what, value);
-	}
+	/* What is for nobody is lost at the administrator's queue, which is never open, and counted there. */
+	if (endpoint >= DIBBER_ENDPOINTS)
+		endpoint = 0;
+	queue_post(value, length, what, key,
+		   FIELD_PUT(POST_START, QUEUE, QUEUE_EVENTS(endpoint)) |
+			   FIELD_PUT(POST_START, INTERRUPT, FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
 }
 
 APART uint32_t arrival_handler(void)

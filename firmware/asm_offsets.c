@@ -17,8 +17,12 @@ void asm_offsets(void)
 	DEFINE(TRAP_CAUSE, offsetof(struct dibber_mcp_trap, cause));
 	DEFINE(TRAP_PC, offsetof(struct dibber_mcp_trap, pc));
 	DEFINE(TRAP_VALUE, offsetof(struct dibber_mcp_trap, value));
-	DEFINE(TRAP_SP, offsetof(struct dibber_mcp_trap, sp));
-	DEFINE(TRAP_RA, offsetof(struct dibber_mcp_trap, ra));
-	DEFINE(STATE_REGISTER, DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_STATE);
+	DEFINE(TRAP_STATUS, offsetof(struct dibber_mcp_trap, status));
+	DEFINE(TRAP_X, offsetof(struct dibber_mcp_trap, x));
+	DEFINE(TRAP_CYCLES, offsetof(struct dibber_mcp_trap, cycles));
+	DEFINE(REGISTERS, DIBBER_MCP_REGISTER_BASE);
+	DEFINE(REGISTER_CYCLES, DIBBER_MCP_CYCLES_LOW);
+	DEFINE(REGISTER_STATE, DIBBER_MCP_STATE);
+	DEFINE(REGISTER_WATCHDOG, DIBBER_MCP_WATCHDOG);
 	DEFINE(STATE_TRAP, DIBBER_MCP_STATE_TRAP);
 }

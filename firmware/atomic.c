@@ -7,7 +7,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 static uint8_t line[DIBBER_SLOTS];	/* slots of the inbox, in the order of arrival */
 static uint32_t line_head, line_tail;

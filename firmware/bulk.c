@@ -7,7 +7,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 uint32_t bulk_moves;
 
@@ -57,7 +56,17 @@ static ALWAYS void start(struct flow *flow, uint32_t tag, uint32_t skip)
 	REG_WRITE(JOB_SKIP, skip * DIBBER_PACKET_PAYLOAD);
 	REG_WRITE(JOB_START, tag);
 	bulk_space--;
-	trace(TRACE_JOB, tag, transfer->first + skip);
+	trace(DIBBER_TRACE_JOB, tag, transfer->first + skip);
+}
+
+static inline void append(struct flow *flow, uint32_t tag)
+{
+	transfers[tag].next = MCP_NO_TAG;
+	if (flow->head == MCP_NO_TAG)
+		flow->head = tag;
+	else
+		transfers[flow->tail].next = tag;
+	flow->tail = tag;
 }
 
 void bulk_submit(uint32_t tag, uint32_t packets)
@@ -66,18 +75,28 @@ void bulk_submit(uint32_t tag, uint32_t packets)
 	uint32_t number = MCP_BULK + transfer->node;
 	struct flow *flow = &flows[number];
 
-	transfer->next = MCP_NO_TAG;
-	if (flow->head == MCP_NO_TAG)
-		flow->head = tag;
-	else
-		transfers[flow->tail].next = tag;
-	flow->tail = tag;
+	append(flow, tag);
 	flow_active |= 1u << number;
-
 	transfer->first = flow->next;
 	flow->next += packets;
 	transfer->end = flow->next;
 	start(flow, tag, 0);
+}
+
+void bulk_adopt(uint32_t tag, uint32_t end, uint32_t packets, bool ended)
+{
+	struct transfer *transfer = &transfers[tag];
+	struct flow *flow = &flows[MCP_BULK + transfer->node];
+
+	append(flow, tag);
+	transfer->first = end - packets;
+	transfer->end = end;
+	if (ended) {
+		transfer->state = TRANSFER_WHOLE;
+	} else {
+		transfer->busy = BUSY_JOB;
+		flow->jobs++;
+	}
 }
 
 RARE uint32_t bulk_find(uint32_t number, uint32_t psn)
@@ -122,7 +141,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
 	uint32_t state = transfer->state;
 
-	trace(TRACE_JOB_ERROR, done, end);
+	trace(DIBBER_TRACE_JOB_ERROR, done, end);
 	/* Without an error, its owner changed the command after it was checked. */
 	if (transfer->status == DIBBER_STATUS_OK)
 		transfer->status = status ? status : DIBBER_STATUS_BAD_LENGTH;
@@ -161,8 +180,12 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 
 	transfer->busy &= ~BUSY_JOB;
 	/* One that was abandoned has its completion already; now its slot may be used again. */
-	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY)
+	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY) {
+		if (tag < MCP_COMMANDS)
+			REG_WRITE(SLOT_FREE, FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
+					     FIELD_PUT(SLOT_FREE, ENDPOINT, tag / DIBBER_SLOTS));
 		return;
+	}
 	flow->jobs--;
 	/* Sending the same again is no progress. */
 	bulk_moves += flow->patience == MCP_PATIENCE;
@@ -195,10 +218,13 @@ APART uint32_t bulk_job_handler(void)
 		uint32_t value = REG_READ(JOB_DONE);
 		uint32_t tag = FIELD_GET(JOB_DONE, TAG, value);
 
+		/* One that fails on the fast path is the first to be heard of here. */
+		if (tag < MCP_COMMANDS && !(transfers[tag].busy & BUSY_JOB))
+			fast_given();
 		if (tag < MCP_TRANSFERS && (transfers[tag].busy & BUSY_JOB))
 			job_ended(tag, value);
 		else
-			trace(TRACE_JOB_UNKNOWN, value, 0);
+			trace(DIBBER_TRACE_JOB_UNKNOWN, value, 0);
 		REG_WRITE(JOB_DONE_POP, 1);
 		done++;
 	} while (done < MCP_BATCH && (REG_READ(EVENTS) & EVENT(JOB_DONE)));
@@ -243,6 +269,7 @@ static inline uint32_t complete(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 	uint32_t done = 0;
+	bool put = false;
 
 	while (flow->head != MCP_NO_TAG) {
 		uint32_t tag = flow->head;
@@ -254,6 +281,7 @@ static inline uint32_t complete(uint32_t number)
 		if (!has_ended(flow, &transfers[tag]))
 			break;
 		flow->head = transfers[tag].next;
+		put = transfers[tag].kind == TRANSFER_PUT;
 		transfer_end(tag);
 		done++;
 		if (tag == flow->mark) {
@@ -264,6 +292,8 @@ static inline uint32_t complete(uint32_t number)
 		}
 	}
 	flow->abandon = 0;
+	if (put && flow->head == MCP_NO_TAG && flow->state == FLOW_OPEN)
+		fast_rest(number);
 	return done;
 }
 

@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 static uint16_t ring[DIBBER_NODES][DIBBER_WINDOW];	/* tags by PSN */
 static uint32_t space;	/* packets that can be queued for certain; by now there may be more */
@@ -33,32 +32,35 @@ static void open_flow(struct flow *flow)
 }
 
 /* A packet takes its PSN and its place in the ring. */
-static inline void append(struct flow *flow, uint32_t node, uint32_t tag)
+static ALWAYS void append(struct flow *flow, uint32_t node, uint32_t tag)
 {
 	ring[node][flow->next++ % DIBBER_WINDOW] = tag;
 	flow->room--;
-	flow_active |= 1u << node;
+}
+
+/* EXPRESS_START of an inline put, but for the epoch. */
+static inline uint32_t start_of(uint32_t endpoint, uint32_t tag, uint32_t length)
+{
+	return FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
+	       FIELD_PUT(EXPRESS_START, ENDPOINT, endpoint) |
+	       FIELD_PUT(EXPRESS_START, LENGTH, length);
 }
 
 static void queue(struct flow *flow, uint32_t psn, uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
+	uint32_t start = transfer->kind == TRANSFER_INLINE ? start_of(tag / DIBBER_SLOTS, tag, transfer->length)
+							   : transfer->start;
 
 	REG_WRITE(EXPRESS_FLOW, flow->place | (psn & 0xffff));
 	REG_WRITE(EXPRESS_MESSAGE, transfer->word);
-	REG_WRITE(EXPRESS_START, transfer->start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
+	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
 	space--;
-}
-
-void express_boot(void)
-{
-	for (uint32_t node = 0; node < DIBBER_NODES; node++)
-		if (flows[node].state == FLOW_OPEN)
-			open_flow(&flows[node]);
 }
 
 bool express_accepts(uint32_t node)
 {
+	fast_claim(node);
 	return flows[node].room && has_space();
 }
 
@@ -79,123 +81,132 @@ _Static_assert(offsetof(struct transfer, kind) == offsetof(struct transfer, life
 
 /* Inline puts ---------------------------------------------------------------------------------- */
 
-/* One that cannot be sent now, or never; whether it was taken off. */
-static RARE bool hold(uint32_t tag, uint32_t first_word)
+/* What the packet waits for comes first, then what this program must remember of it. */
+static ALWAYS void put(uint32_t endpoint, uint32_t tag, uint32_t node, uint32_t length,
+		       uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);
-	uint32_t length = COMMAND_WORD(tag, length);
-	enum dibber_status status;
+	struct transfer *transfer = &transfers[tag];
+	struct flow *flow = &flows[node];
 
-	if (node >= DIBBER_NODES || node == command_node)
-		status = DIBBER_STATUS_BAD_NODE;
-	else if (length > DIBBER_INLINE_BYTES)
-		status = DIBBER_STATUS_BAD_LENGTH;
-	else if (slot_word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16)
-		status = DIBBER_STATUS_REMOTE_BOUNDS;
-	else
-		return false;
-	command_end(tag, first_word, length, node, status);
-	return true;
-}
-
-/* Send what lies in the slot at this address, if it can be sent now. */
-static ALWAYS bool put(uint32_t slot, uint32_t start, struct transfer *transfer, uint32_t first_word)
-{
-	uint32_t node = bus_read(slot + offsetof(struct dibber_command, node));
-	uint32_t length = bus_read(slot + offsetof(struct dibber_command, length));
-	uint32_t offset_high = bus_read(slot + offsetof(struct dibber_inline_command, offset) + 4);
-	struct flow *flow;
-
-	/* With the node stands reserved0, which makes it too large. */
-	if (node >= DIBBER_NODES || length > DIBBER_INLINE_BYTES || offset_high >> 16)
-		return false;
-	flow = &flows[node];
-	if (!flow->room || !has_space())
-		return false;
-
-	/* First what the packet waits for, then what this program must remember of it. */
 	REG_WRITE(EXPRESS_FLOW, flow->place | (flow->next & 0xffff));
-	start |= FIELD_PUT(EXPRESS_START, LENGTH, length);
-	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
+	REG_WRITE(EXPRESS_START, start_of(endpoint, tag, length) |
+				 FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
+	REG_WRITE(COMMAND_TAKE, endpoint);
+	IN_ORDER();
 	space--;
-
-	append(flow, node, transfer - transfers);
-	transfer->start = start;
+	append(flow, node, tag);
 	transfer->node = node;
 	transfer->life = TRANSFER_INLINE_SENT;
 	transfer->length = length;
-	transfer->cookie = bus_read(slot + offsetof(struct dibber_command, cookie));
+	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
-	transfer->key = 0;
-	return true;
 }
 
-static inline void take(struct endpoint *endpoint, uint32_t count)
+/* So many were taken. */
+static ALWAYS uint32_t count(uint32_t endpoint, uint32_t done)
 {
-	command_move(endpoint->tag / DIBBER_SLOTS, endpoint->head + count);
-	endpoint->outstanding += count;
-	endpoint->completions.promised += count;
-	mcp_shared.commands += count;
-}
-
-APART uint32_t express_put(struct endpoint *endpoint, uint32_t first_word)
-{
-	if (!put(endpoint->slot, endpoint->start, endpoint->transfer, first_word))
-		return hold(endpoint->tag, first_word);
-	take(endpoint, 1);
-	return 1;
-}
-
-APART uint32_t express_puts(struct endpoint *endpoint, uint32_t first_word)
-{
-	uint32_t rung = REG_READ_AT(PRODUCER, endpoint->tag / DIBBER_SLOTS);
-	uint32_t slot = endpoint->slot, start = endpoint->start;
-	struct transfer *transfer = endpoint->transfer;
-	uint32_t done = 0;
-
-	while (put(slot, start, transfer, first_word)) {
-		uint32_t head = endpoint->head + ++done;
-
-		/* The next slot; behind the last one comes the first. */
-		slot += DIBBER_SLOT_BYTES;
-		start += FIELD_PUT(EXPRESS_START, SLOT, 1);
-		transfer++;
-		if (head % DIBBER_SLOTS == 0) {
-			slot -= DIBBER_SLOTS * DIBBER_SLOT_BYTES;
-			start -= FIELD_PUT(EXPRESS_START, SLOT, DIBBER_SLOTS);
-			transfer -= DIBBER_SLOTS;
-		}
-		if (done == MCP_BATCH || head == rung || transfer->life ||
-		    endpoint->completions.promised + done == endpoint->completions.limit)
-			break;
-		first_word = bus_read(slot);
-		if ((first_word & EXPRESS_PLAIN_MASK) != EXPRESS_PLAIN)
-			break;
-	}
-	if (!done)
-		return hold(endpoint->tag, first_word);
-	take(endpoint, done);
+	endpoints[endpoint].outstanding += done;
+	mcp_shared.commands += done;
 	return done;
 }
 
-RARE uint32_t express_command(uint32_t tag, uint32_t first_word)
+/* An endpoint's next command, if it is a plain inline put that can be sent now; whether it was taken. */
+static ALWAYS bool put_next(uint32_t endpoint)
+{
+	uint32_t tag = command_tag(endpoint);
+	uint32_t first_word = COMMAND_WORD(tag, opcode);
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	uint32_t offset_high = slot_word(tag, offsetof(struct dibber_inline_command, offset) + 4);
+
+	if ((first_word & EXPRESS_PLAIN_MASK) != EXPRESS_PLAIN || node >= DIBBER_NODES ||
+	    length > DIBBER_INLINE_BYTES || offset_high >> 16)
+		return false;
+	if (!flows[node].room || !has_space())
+		return false;
+	put(endpoint, tag, node, length, first_word);
+	return true;
+}
+
+/* Those that follow the first one. */
+static APART uint32_t put_more(uint32_t endpoint, uint32_t pending)
+{
+	uint32_t done = 1;
+
+	while (put_next(endpoint) && ++done < MCP_BATCH && REG_READ(COMMAND_PENDING) == pending)
+		;
+	return count(endpoint, done);
+}
+
+inline uint32_t express_puts(uint32_t endpoint, uint32_t pending)
+{
+	if (!put_next(endpoint))
+		return command_next(endpoint);
+	if (REG_READ(COMMAND_PENDING) == pending)
+		return put_more(endpoint, pending);
+	return count(endpoint, 1);
+}
+
+static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node, uint32_t length)
 {
 	uint32_t flags = first_word >> 8 & 0xff;
-	enum dibber_status status;
 
-	if ((flags & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT |
-		       DIBBER_FLAG_FENCE)) ||
-	    (flags & (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)) == DIBBER_FLAG_INTERRUPT)
-		status = DIBBER_STATUS_BAD_FLAGS;
-	else if (first_word >> 16 & 0xff)
-		status = DIBBER_STATUS_BAD_LEVELS;
-	else
-		return express_put(&endpoints[tag / DIBBER_SLOTS], first_word);
-	command_end(tag, first_word, COMMAND_WORD(tag, length), COMMAND_WORD(tag, node), status);
-	return 1;
+	if (flags & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
+		return DIBBER_STATUS_BAD_FLAGS;
+	if ((flags & (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)) == DIBBER_FLAG_INTERRUPT)
+		return DIBBER_STATUS_BAD_FLAGS;
+	if (first_word >> 16 & 0xff)
+		return DIBBER_STATUS_BAD_LEVELS;
+	if (node >= DIBBER_NODES || node == command_node)
+		return DIBBER_STATUS_BAD_NODE;
+	if (length > DIBBER_INLINE_BYTES)
+		return DIBBER_STATUS_BAD_LENGTH;
+	if (slot_word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16)
+		return DIBBER_STATUS_REMOTE_BOUNDS;
+	return DIBBER_STATUS_OK;
+}
+
+APART bool express_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t length = COMMAND_WORD(tag, length);
+	enum dibber_status status = check(tag, first_word, node, length);
+
+	if (status != DIBBER_STATUS_OK) {
+		command_end(tag, first_word, length, node, status);
+		return true;
+	}
+	if (!express_accepts(node))
+		return false;
+	put(tag / DIBBER_SLOTS, tag, node, length, first_word);
+	count(tag / DIBBER_SLOTS, 1);
+	return true;
+}
+
+/* The fast path's ------------------------------------------------------------------------------ */
+
+void express_adopt(uint32_t tag, uint32_t end)
+{
+	ring[transfers[tag].node][(end - 1) % DIBBER_WINDOW] = tag;
+}
+
+void express_claim(uint32_t node)
+{
+	flows[node].ended = flows[node].acked;
+	open_flow(&flows[node]);
 }
 
 /* Acknowledgement, refusal, replay ------------------------------------------------------------- */
+
+RARE uint32_t express_active(void)
+{
+	uint32_t active = 0;
+
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		if (flows[node].ended != flows[node].next)
+			active |= 1u << node;
+	return active;
+}
 
 RARE uint32_t express_find(uint32_t number, uint32_t psn)
 {
@@ -265,26 +276,48 @@ static RARE void step_on(uint32_t number)
 		requeue(number);
 	} else if (flow->state == FLOW_OVER && flow->ended == flow->next) {
 		flow_renumber(flow);
-		open_flow(flow);
+		fast_arm(number);
 	}
+}
+
+static ALWAYS void end_put(uint32_t tag)
+{
+	struct transfer *transfer = &transfers[tag];
+	uint32_t what = command_what(transfer->node, transfer->status);
+
+	transfer->life = 0;
+	endpoints[tag / DIBBER_SLOTS].outstanding--;
+	queue_post(transfer->cookie, transfer->length, what, 0,
+		   command_post(tag, transfer->flags & DIBBER_FLAG_SOLICIT, true));
 }
 
 APART uint32_t express_step(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 	uint32_t done = 0;
+	bool put = false;
 
 	while (flow->ended != flow->acked) {
+		uint32_t tag = ring[number][flow->ended % DIBBER_WINDOW];
+
 		if (done == MCP_BATCH) {
 			flow_work |= 1u << number;
 			break;
 		}
-		transfer_end(ring[number][flow->ended++ % DIBBER_WINDOW]);
+		flow->ended++;
+		put = transfers[tag].kind == TRANSFER_INLINE;
+		if (put)
+			end_put(tag);
+		else
+			transfer_end_other(tag);
 		done++;
 	}
-	if (flow->state == FLOW_OPEN)
-		flow->room = DIBBER_WINDOW - (flow->next - flow->ended);
-	else
+	if (flow->state != FLOW_OPEN) {
 		step_on(number);
+		return done;
+	}
+	flow->room = DIBBER_WINDOW - (flow->next - flow->ended);
+	if (put && flow->ended == flow->next)
+		fast_rest(number);
 	return done;
 }

@@ -11,7 +11,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 #define REFUSALS	48	/* more than the gateware's two queues of 16 hold */
 #define EPOCHS		(DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
@@ -43,19 +42,22 @@ static RARE void refusal(void)
 	uint32_t reason = FIELD_GET(REFUSAL, REASON, value);
 	uint32_t tag = MCP_NO_TAG;
 
-	REG_WRITE(REFUSAL_POP, 1);
 	if (number < MCP_FLOWS) {
 		struct flow *flow = &flows[number];
-		uint32_t psn = flow->acked +
-			       (int16_t)(FIELD_GET(REFUSAL, PSN, value) - flow->acked);
+		uint32_t psn;
 
+		/* While it waits no put of the fast path ends: it may be of one of those. */
+		fast_claim(number);
+		psn = flow->acked + (int16_t)(FIELD_GET(REFUSAL, PSN, value) - flow->acked);
 		tag = number < MCP_BULK ? express_find(number, psn) : bulk_find(number, psn);
 	}
-	trace(TRACE_REFUSED, value, tag);
+	REG_WRITE(REFUSAL_POP, 1);
+	trace(DIBBER_TRACE_REFUSED, value, tag);
 	if (tag == MCP_NO_TAG || transfers[tag].status != DIBBER_STATUS_OK)
 		return;
 	/* The reason is the peer's word, and may be any number. */
-	if ((reason < DIBBER_STATUS_REMOTE_BAD_KEY || reason > DIBBER_STATUS_REMOTE_BAD_HEADER))
+	if (reason != DIBBER_STATUS_REMOTE_READ_ERROR &&
+	    (reason < DIBBER_STATUS_REMOTE_BAD_KEY || reason > DIBBER_STATUS_REMOTE_BAD_HEADER))
 		reason = DIBBER_STATUS_REMOTE_BAD_HEADER;
 	transfers[tag].status = reason;
 }
@@ -95,7 +97,7 @@ void flow_incarnate(uint32_t number, uint32_t step)
 			      FIELD_PUT(FLOW_RESET, INCARNATION, flow->incarnation));
 	/* The reset made it epoch 0, which jobs that the engine has may be of: they shall end. */
 	flow_rewind(number);
-	trace(TRACE_INCARNATION, number, flow->incarnation);
+	trace(DIBBER_TRACE_INCARNATION, number, flow->incarnation);
 	/*
 	 * A refusal names no incarnation. Those that wait now find no transfer of the new flow,
 	 * since it has none yet; later they might.
@@ -131,7 +133,7 @@ RARE void flow_boot(void)
 	}
 	flows[MCP_EXPRESS + command_node % DIBBER_NODES].state = FLOW_SELF;
 	flows[MCP_BULK + command_node % DIBBER_NODES].state = FLOW_SELF;
-	express_boot();
+	fast_boot();
 	mcp_persistent.magic = PERSISTENT;
 	REG_WRITE(TIMER, REG_READ(CYCLES_LOW) + MCP_TICK);
 }
@@ -140,23 +142,36 @@ RARE void flow_boot(void)
 
 static RARE void unknown(uint32_t number, uint32_t acked)
 {
-	trace(TRACE_ACK_UNKNOWN, number, acked);
+	/* What moved before a flow was armed may be heard of after that. */
+	if (flows[number].state == FLOW_ARMED)
+		return;
+	trace(DIBBER_TRACE_ACK_UNKNOWN, number, acked);
 }
 
-static inline void acknowledge(uint32_t number)
+static inline void advance(uint32_t number, uint32_t acked)
 {
 	struct flow *flow = &flows[number];
-	uint32_t acked = REG_READ_AT(ACKED, number);
-	uint32_t moved;
+	uint32_t moved = (uint16_t)(acked + 1 - flow->acked);
 
-	/* A refusal is there when ACKED covers it: known before its transfer completes. */
-	if (REG_READ(EVENTS) & EVENT(REFUSAL))
-		take_refusals();
-	moved = (uint16_t)(acked + 1 - flow->acked);
 	if (moved > flow->next - flow->acked || flow->state == FLOW_OVER)
 		unknown(number, acked);
 	else
 		flow->acked += moved;
+}
+
+void flow_advance(uint32_t number)
+{
+	advance(number, REG_READ_AT(ACKED, number));
+}
+
+static inline void acknowledge(uint32_t number)
+{
+	uint32_t acked = REG_READ_AT(ACKED, number);
+
+	/* A refusal is there when ACKED covers it: known before its transfer completes. */
+	if (REG_READ(EVENTS) & EVENT(REFUSAL))
+		take_refusals();
+	advance(number, acked);
 }
 
 void flow_acknowledge(uint32_t number)

@@ -5,7 +5,6 @@
 
 #include "identity.h"
 #include "mcp.h"
-#include "registers.h"
 
 struct dibber_mcp_shared mcp_shared __attribute__((section(".shared")));
 
@@ -19,12 +18,10 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
 
 /*
  * Run a handler and account for it. STATE says what it is for as long as it lasts. A handler that
- * found nothing to do (a command that cannot go on yet) is not counted. When it began is kept in
- * memory: registers would have to be saved, before the handler's first step.
+ * found nothing to do (a command that cannot go on yet) is not counted.
  */
-static uint32_t cycles_before, instructions_before;
-
-static APART void account(enum dibber_mcp_state state)
+static APART void account(enum dibber_mcp_state state, uint32_t cycles_before,
+			  uint32_t instructions_before)
 {
 	struct dibber_mcp_handler *handler = &mcp_shared.handler[state];
 	uint32_t instructions = cpu_instructions() - instructions_before;
@@ -37,13 +34,15 @@ static APART void account(enum dibber_mcp_state state)
 		handler->longest = cycles;
 }
 
-__attribute__((hot)) static APART void run(enum dibber_mcp_state state, uint32_t (*handler)(void))
+static ALWAYS void run(enum dibber_mcp_state state, uint32_t (*handler)(void))
 {
+	uint32_t cycles, instructions;
+
 	trace_state(state);
-	cycles_before = cpu_cycles();
-	instructions_before = cpu_instructions();
+	cycles = cpu_cycles();
+	instructions = cpu_instructions();
 	if (handler())
-		account(state);
+		account(state, cycles, instructions);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
@@ -54,7 +53,7 @@ static APART void step_others(uint32_t events)
 		run(DIBBER_MCP_STATE_ARRIVAL, arrival_handler);
 	if (events & EVENT(JOB_DONE))
 		run(DIBBER_MCP_STATE_SEND_DONE, bulk_job_handler);
-	if (events & (EVENT(NAK) | EVENT(LINK)))
+	if (events & (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN)))
 		run(DIBBER_MCP_STATE_ACK, replay_handler);
 	if (events & EVENT(ATOMIC))
 		run(DIBBER_MCP_STATE_ARRIVAL, atomic_handler);
@@ -76,11 +75,8 @@ static RARE void step_waiting(void)
 	queue_flush();
 }
 
-/*
- * Commands first: a small put waits for nothing else here. Called once as the compiler sees it, which
- * would count it among the rare.
- */
-__attribute__((hot)) APART void mcp_step(void)
+/* One turn of the loop. Commands first: a small put waits for nothing else here. */
+static ALWAYS void step(void)
 {
 	uint32_t events = REG_READ(EVENTS);
 
@@ -97,6 +93,10 @@ __attribute__((hot)) APART void mcp_step(void)
 RARE void mcp_boot(void)
 {
 	trace_state(DIBBER_MCP_STATE_BOOT);
+	mcp_shared.version = DIBBER_INTERFACE_VERSION;
+	mcp_shared.hash = DIBBER_INTERFACE_HASH;
+	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+	queue_boot();
 	command_boot();
 	flow_boot();
 	message_boot();
@@ -104,19 +104,31 @@ RARE void mcp_boot(void)
 	receive_boot();
 	send_boot();
 	admin_boot();
-	mcp_shared.version = DIBBER_INTERFACE_VERSION;
-	mcp_shared.hash = DIBBER_INTERFACE_HASH;
-	trace(TRACE_BOOT, MCP_IDENTITY, cpu_cycles());
+	trace(DIBBER_TRACE_BOOT, MCP_IDENTITY, cpu_cycles());
 	trace_state(DIBBER_MCP_STATE_IDLE);
 	/* Last: whoever sees it may send commands. */
 	REG_WRITE(IDENTITY, MCP_IDENTITY);
 }
 
-#ifndef MCP_NATIVE
+#ifdef MCP_NATIVE
+void mcp_step(void)
+{
+	step();
+}
+#else
+/* Apart from `main`, which the compiler takes for rare, and all that it calls. */
+__attribute__((hot, noreturn)) static APART void loop(void)
+{
+	for (;;) {
+		REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+		mcp_shared.turns++;
+		step();
+	}
+}
+
 void main(void)
 {
 	mcp_boot();
-	for (;;)
-		mcp_step();
+	loop();
 }
 #endif

@@ -14,10 +14,12 @@
 #include <stdint.h>
 
 #include "dibber_interface.h"
+#include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
 #define MCP_CLOCK_HZ	125000000u
+#define MCP_WATCHDOG	(MCP_CLOCK_HZ / 1000)	/* cycles: 1 ms, far beyond any turn of the event loop */
 #define MCP_TICK	(MCP_CLOCK_HZ / 20000)	/* cycles: 50 us, how often the flows are looked at */
 #define MCP_PATIENCE	2u	/* whole ticks without progress before the first replay: 100 us */
 #define MCP_PATIENCE_MAX	32u	/* doubled at each attempt, up to 1.6 ms */
@@ -72,79 +74,40 @@ void mcp_step(void);	/* one turn of the event loop */
 
 /* trace.c -------------------------------------------------------------------------------------- */
 
-/* Event numbers of the trace ring; arguments in parentheses. What goes well on the EXPRESS lane leaves none. */
-enum trace_event {
-	TRACE_BOOT		= 1,	/* (identity, cycles) */
-	TRACE_COMMAND		= 2,	/* a command that is not sent was taken (tag, first word) */
-	TRACE_COMPLETION	= 3,	/* its end (endpoint << 8 | status, cookie) */
-	TRACE_JOB		= 4,	/* a send job was queued (tag, extended PSN of its first packet) */
-	TRACE_JOB_ERROR		= 5,	/* a send job failed (JOB_DONE, extended PSN after it) */
-	TRACE_JOB_UNKNOWN	= 6,	/* the end of a job that there is not (JOB_DONE, 0) */
-	TRACE_REFUSED		= 7,	/* (REFUSAL, tag of the transfer or MCP_NO_TAG) */
-	TRACE_ACK_UNKNOWN	= 8,	/* an acknowledgement of what was not sent (flow, ACKED) */
-	TRACE_TIMEOUT		= 9,	/* a flow is given up (flow, extended PSN not acknowledged) */
-	TRACE_INCARNATION	= 10,	/* a new flow (flow, incarnation) */
-	TRACE_ARRIVAL		= 11,	/* (ARRIVAL, value) */
-	TRACE_LOST		= 12,	/* an entry had nowhere to go (its third word, its first) */
-	TRACE_OPEN		= 13,	/* (endpoint, COMMAND_HEAD) */
-	TRACE_CLOSE		= 14,	/* (endpoint, COMMAND_HEAD) */
-	TRACE_REPLAY		= 15,	/* a flow is rewound (flow, extended PSN that is missing) */
-	TRACE_LINK		= 16,	/* the link changed (LINK, flows with packets under way) */
-	TRACE_STRAY		= 17,	/* a message that nothing here answers to (ARRIVAL, message word) */
-};
-
-void trace(enum trace_event event, uint32_t argument0, uint32_t argument1);
+void trace(enum dibber_trace event, uint32_t argument0, uint32_t argument1);
 
 /* Tell the host, and the entries that follow, what this program is doing. */
 void trace_state(enum dibber_mcp_state state);
 
 /* queue.c -------------------------------------------------------------------------------------- */
 
-/* A ring of queue_entry in host memory. Counts are modulo 2^32, as in the doorbell page. */
-struct queue {
-	uint32_t next_low, next_high;	/* address of the next entry */
-	uint32_t left;			/* entries until the ring begins again */
-	uint32_t phase;
-	uint32_t overruns;		/* entries lost since it was opened */
-	uint32_t vector;		/* of POST_START */
-	uint32_t promised;		/* entries written, and those that are owed to commands taken */
-	uint32_t limit;			/* what may be promised before the host's count is read again */
-	uint32_t base_low, base_high;
-	uint32_t entries;		/* a power of two; 0: there is no queue */
-	uint32_t consumer_register;	/* address of the host's count */
-};
+/* Queues of an endpoint. */
+#define QUEUE_COMPLETIONS(endpoint)	(endpoint)
+#define QUEUE_EVENTS(endpoint)		(DIBBER_ENDPOINTS + (endpoint))
 
-void queue_open(struct queue *queue, uint32_t base_low, uint32_t base_high, uint32_t entries,
-		uint32_t vector, uint32_t consumer_register);
+void queue_boot(void);
 
-/* Read the host's count; whether an entry can be promised now. */
-bool queue_look(struct queue *queue);
-
-/* Whether an entry can be promised. Whoever takes what it is for counts `promised` up. */
-static inline bool queue_has_room(struct queue *queue)
-{
-	return queue->promised != queue->limit || queue_look(queue);
-}
+/* `entries` is a power of two. */
+void queue_open(uint32_t queue, uint32_t base_low, uint32_t base_high, uint32_t entries,
+		uint32_t vector);
 
 /*
- * Write an entry that was promised and then, if asked, raise the interrupt. `what` is the entry's
- * third word: node, kind, status.
+ * Queue an entry and, if `start` asks for it, its interrupt. `what` and `start` are values for POST_WHAT and
+ * POST_START.
  */
-void queue_write(struct queue *queue, uint32_t cookie, uint32_t length, uint32_t what,
-		 uint32_t key, bool interrupt);
-
-/* The same for an event, which nobody promised: lost and counted when there is no room, or no queue. */
-void queue_event(struct queue *queue, uint32_t value, uint32_t length, uint32_t what,
-		 uint32_t key, bool interrupt);
+void queue_post(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key, uint32_t start);
 
 /* Posts that wait for the gateware, and handing them to it; false while there may be no room for MCP_POSTS more. */
 extern uint32_t queue_waiting;
 bool queue_drain(void);
 
-static inline bool queue_flush(void)
+static ALWAYS bool queue_flush(void)
 {
 	return !queue_waiting || queue_drain();
 }
+
+/* Whether all that was posted has left for host memory. */
+bool queue_is_idle(void);
 
 /* command.c ------------------------------------------------------------------------------------ */
 
@@ -156,19 +119,13 @@ enum endpoint_state {
 };
 
 struct endpoint {
-	struct queue completions;
-	struct queue events;
-	uint32_t head;			/* commands taken */
-	uint32_t outstanding;		/* commands taken and not completed */
-	uint32_t tag;			/* of the next command, and what else follows from `head` */
-	uint32_t slot;			/* address */
-	uint32_t start;			/* endpoint and slot for EXPRESS_START */
-	struct transfer *transfer;
+	uint32_t outstanding;		/* commands that this program has taken and not completed */
 	uint8_t state;
 	uint8_t close_left;		/* CLOSING: commands still to be completed as FLUSHED */
-	uint8_t close_solicit;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
+	uint8_t close_tag;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
+	uint8_t close_solicit;		/* CLOSING: its flag */
 	uint32_t close_cookie;
-} __attribute__((aligned(128)));	/* finding one is a shift */
+} __attribute__((aligned(16)));	/* finding one is a shift */
 
 extern struct endpoint endpoints[DIBBER_ENDPOINTS];
 extern uint32_t command_node;	/* this card's own number, as it was at boot */
@@ -176,14 +133,42 @@ extern uint32_t command_node;	/* this card's own number, as it was at boot */
 void command_boot(void);
 uint32_t command_handler(void);
 
-/* The endpoint's count of commands taken; HEAD shows it. */
-void command_move(uint32_t endpoint, uint32_t head);
+/* One endpoint's commands are taken, by whoever comes first; or by nobody any more. */
+void command_allow(uint32_t endpoint);
+void command_stop(uint32_t endpoint);
 
-/* Take the endpoint's next command off. The caller saw that its completion has room. */
-void command_take(uint32_t endpoint);
+/* An open endpoint's next command, which COMMAND_PENDING shows; whether it was taken. */
+bool command_next(uint32_t endpoint);
 
-/* Post a completion to an endpoint, whose `outstanding` goes down by one. */
-void command_complete(uint32_t endpoint, uint32_t cookie, uint32_t length, uint32_t node,
+/* Tag of the endpoint's next command, which is this program's when COMMAND_PENDING shows it. */
+static inline uint32_t command_tag(uint32_t endpoint)
+{
+	return endpoint * DIBBER_SLOTS + REG_READ_AT(HEAD, endpoint) % DIBBER_SLOTS;
+}
+
+/* Take the endpoint's next command off. */
+static inline void command_take(uint32_t endpoint)
+{
+	REG_WRITE(COMMAND_TAKE, endpoint);
+	endpoints[endpoint].outstanding++;
+}
+
+/* POST_WHAT and POST_START of a command's completion. */
+static inline uint32_t command_what(uint32_t node, uint32_t status)
+{
+	return FIELD_PUT(POST_WHAT, NODE, node) | FIELD_PUT(POST_WHAT, STATUS, status) |
+	       FIELD_PUT(POST_WHAT, KIND, DIBBER_ENTRY_COMPLETION);
+}
+
+static inline uint32_t command_post(uint32_t tag, bool solicit, bool free)
+{
+	return FIELD_PUT(POST_START, QUEUE, QUEUE_COMPLETIONS(tag / DIBBER_SLOTS)) |
+	       FIELD_PUT(POST_START, SLOT, tag % DIBBER_SLOTS) |
+	       FIELD_PUT(POST_START, INTERRUPT, solicit) | FIELD_PUT(POST_START, FREE, free);
+}
+
+/* Post the completion of a command that was taken; its slot is free unless the engine has a job of it. */
+void command_complete(uint32_t tag, uint32_t cookie, uint32_t length, uint32_t node,
 		      uint32_t status, uint32_t key, bool solicit);
 
 /* Complete a command at once, taking it off. */
@@ -245,8 +230,8 @@ struct transfer {
 			uint32_t first, end;	/* BULK: PSNs [first, end) */
 		};
 		struct {
-			uint32_t start;		/* EXPRESS: for EXPRESS_START, but for the epoch */
-			uint32_t word;		/* EXPRESS: message word */
+			uint32_t start;		/* EXPRESS, a message: for EXPRESS_START, but for the epoch */
+			uint32_t word;		/* and its message word */
 		};
 	};
 	uint32_t cookie;	/* ANSWER, REPLY, READY: message word */
@@ -335,6 +320,7 @@ static inline void transfer_end(uint32_t tag)
 
 enum flow_state {
 	FLOW_OPEN,
+	FLOW_ARMED,	/* the fast path's: nothing of it is known here */
 	FLOW_DRAIN,	/* BULK: a job failed; waits for what it and those before it sent */
 	FLOW_REWIND,	/* waits for its jobs to end */
 	FLOW_REQUEUE,	/* what is not acknowledged is queued again */
@@ -362,11 +348,13 @@ struct flow {
 	uint8_t state;
 	uint8_t incarnation;
 	uint8_t abandon;	/* BULK: jobs of what is OVER are not waited for any longer */
+	uint8_t puts;		/* not ARMED: how often it came to rest behind a put of this program */
+	uint8_t shy;		/* and how often that must be before it is armed */
 } __attribute__((aligned(64)));	/* finding one is a shift */
 
 extern struct flow flows[MCP_FLOWS];
 extern uint32_t flow_work;	/* a bit for each flow that may go on */
-extern uint32_t flow_active;	/* a bit for each flow that has something under way */
+extern uint32_t flow_active;	/* BULK: a bit for each flow that has something under way */
 
 /* PSN `a` comes before `b`. */
 static inline bool psn_before(uint32_t a, uint32_t b)
@@ -388,7 +376,41 @@ void flow_rewind(uint32_t number);
 /* Take over what is acknowledged, and the refusals that came with it. */
 void flow_acknowledge(uint32_t number);
 
+/* The former alone. Whoever ends transfers because of it has looked for refusals before. */
+void flow_advance(uint32_t number);
+
 uint32_t flow_ack_handler(void);
+
+/* fast.c --------------------------------------------------------------------------------------- */
+
+void fast_boot(void);
+
+/* A flow that has nothing under way is the fast path's. */
+void fast_arm(uint32_t number);
+
+/* A put has ended on a flow, which has nothing else under way: arm it, unless that was in vain of late. */
+static inline void fast_rest(uint32_t number)
+{
+	if (flows[number].puts++ >= flows[number].shy)
+		fast_arm(number);
+}
+
+/*
+ * A flow is this program's, and so is what is under way on it, as if this program had put it. Nothing happens if it
+ * was before.
+ */
+void fast_take(uint32_t number);
+
+static inline void fast_claim(uint32_t number)
+{
+	if (flows[number].state == FLOW_ARMED)
+		fast_take(number);
+}
+
+/* Claim what the fast path gave away, what has anything under way, what has stalled. */
+uint32_t fast_given(void);
+void fast_claim_active(void);
+void fast_tick(void);
 
 /* bulk.c --------------------------------------------------------------------------------------- */
 
@@ -408,8 +430,10 @@ bool bulk_look(void);		/* whether there are any */
 static inline bool bulk_accepts(uint32_t node, uint32_t packets)
 {
 	struct flow *flow = &flows[MCP_BULK + node];
-	uint32_t in_flight = flow->next - flow->acked;
+	uint32_t in_flight;
 
+	fast_claim(MCP_BULK + node);
+	in_flight = flow->next - flow->acked;
 	if (in_flight && in_flight + packets > MCP_PSNS)
 		return false;
 	return flow->state == FLOW_OPEN && (bulk_space || bulk_look());
@@ -417,6 +441,9 @@ static inline bool bulk_accepts(uint32_t node, uint32_t packets)
 
 /* Send a transfer that was entered. The caller saw that the flow accepts it. */
 void bulk_submit(uint32_t tag, uint32_t packets);
+
+/* Take over a transfer that the fast path put, behind those taken over before; `end` is the PSN after it. */
+void bulk_adopt(uint32_t tag, uint32_t end, uint32_t packets, bool ended);
 
 /* Transfer that has the extended PSN, or MCP_NO_TAG. */
 uint32_t bulk_find(uint32_t number, uint32_t psn);
@@ -432,8 +459,6 @@ extern uint32_t bulk_moves;
 
 /* express.c ------------------------------------------------------------------------------------ */
 
-void express_boot(void);
-
 /* Whether a packet can be queued to a node now. */
 bool express_accepts(uint32_t node);
 
@@ -441,18 +466,24 @@ bool express_accepts(uint32_t node);
 void express_submit(uint32_t tag);
 
 /* A PUT_INLINE; whether it was taken. */
-uint32_t express_command(uint32_t tag, uint32_t first_word);
-
-/*
- * An endpoint's next command, whose first word is plain: that one the short way, or with those of the
- * same kind that follow it. How many were taken.
- */
-uint32_t express_put(struct endpoint *endpoint, uint32_t first_word);
-uint32_t express_puts(struct endpoint *endpoint, uint32_t first_word);
+bool express_command(uint32_t tag, uint32_t first_word);
 
 /* Plain in the first word: neither levels nor FENCE, INTERRUPT or anything that is not for it. */
 #define EXPRESS_PLAIN_MASK	(0xffu << 16 | (0xffu & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_SOLICIT)) << 8 | 0xffu)
 #define EXPRESS_PLAIN		DIBBER_OPCODE_PUT_INLINE
+
+/*
+ * An endpoint's next command, the short way if it is a plain inline put that can be sent now, and then those that
+ * follow it as long as they are: how many were taken. `pending` is COMMAND_PENDING, which is the endpoint's bit.
+ */
+uint32_t express_puts(uint32_t endpoint, uint32_t pending);
+
+/* Take over a put of the fast path, as bulk_adopt; and behind the last one, the flow. */
+void express_adopt(uint32_t tag, uint32_t end);
+void express_claim(uint32_t node);
+
+/* A bit for each flow that has something under way. */
+uint32_t express_active(void);
 
 uint32_t express_find(uint32_t number, uint32_t psn);
 uint32_t express_step(uint32_t number);

@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 #define ASKS	2	/* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
 
@@ -262,7 +261,7 @@ APART uint32_t message_handler(void)
 RARE void message_stray(uint32_t arrival, uint32_t word)
 {
 	mcp_shared.strays++;
-	trace(TRACE_STRAY, arrival, word);
+	trace(DIBBER_TRACE_STRAY, arrival, word);
 }
 
 /* A request of another node: its place is that of its slot in the inbox. */

@@ -7,7 +7,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 #define FLAGS		(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | \
 			 DIBBER_FLAG_FENCE | DIBBER_FLAG_CHECKSUM)

@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 #define READIES	8	/* READYs at a node */
 

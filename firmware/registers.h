@@ -25,6 +25,9 @@
 /* Twice in the image, so that either place has what it needs in registers. */
 #define ALWAYS	inline __attribute__((always_inline))
 
+/* The compiler moves no memory access across this. */
+#define IN_ORDER()	__asm__ volatile ("" : : : "memory")
+
 #ifdef MCP_NATIVE
 
 uint32_t fake_read(uint32_t address);

@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 /* Whether a flow waits for acknowledgements of what it is known to have sent. */
 static bool is_lost(uint32_t number)
@@ -20,7 +19,7 @@ static bool is_lost(uint32_t number)
 
 static RARE void rewind(uint32_t number)
 {
-	trace(TRACE_REPLAY, number, flows[number].acked);
+	trace(DIBBER_TRACE_REPLAY, number, flows[number].acked);
 	flows[number].waited = 0;
 	if (number < MCP_BULK)
 		express_rewind(number);
@@ -40,6 +39,7 @@ static RARE uint32_t take_naks(void)
 	for (uint32_t mask = naked; mask; mask &= mask - 1) {
 		uint32_t number = lowest_bit(mask);
 
+		fast_claim(number);
 		/* What this NAK acknowledged too, and all before the gap. */
 		flow_acknowledge(number);
 		if (is_lost(number) && flows[number].acked != flows[number].rewound)
@@ -51,10 +51,14 @@ static RARE uint32_t take_naks(void)
 
 static RARE uint32_t take_link(void)
 {
+	uint32_t active;
+
 	REG_WRITE(LINK_CHANGED, 1);
-	trace(TRACE_LINK, REG_READ(LINK), flow_active);
+	fast_claim_active();
+	active = flow_active | express_active();
+	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active);
 	if (REG_READ(LINK))
-		for (uint32_t mask = flow_active; mask; mask &= mask - 1)
+		for (uint32_t mask = active; mask; mask &= mask - 1)
 			if (is_lost(lowest_bit(mask)))
 				rewind(lowest_bit(mask));
 	return 1;
@@ -69,6 +73,8 @@ RARE uint32_t replay_handler(void)
 		done += take_naks();
 	if (events & EVENT(LINK))
 		done += take_link();
+	if (events & EVENT(GIVEN))
+		done += fast_given();
 	return done;
 }
 
@@ -83,6 +89,9 @@ static void tick(uint32_t number, bool link, bool moved)
 	struct flow *flow = &flows[number];
 	bool empty = is_empty(number);
 
+	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
+	if (flow->next - flow->start > 1u << 30)
+		flow->start += 1u << 29;
 	if (empty || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;
@@ -104,7 +113,7 @@ static void tick(uint32_t number, bool link, bool moved)
 		return;
 	}
 	if (++flow->idle > MCP_GIVE_UP) {
-		trace(TRACE_TIMEOUT, number, flow->acked);
+		trace(DIBBER_TRACE_TIMEOUT, number, flow->acked);
 		if (number < MCP_BULK)
 			express_expire(number);
 		else
@@ -128,7 +137,7 @@ RARE uint32_t replay_timer_handler(void)
 	static uint32_t moves, next;
 	uint32_t now = REG_READ(CYCLES_LOW);
 	bool moved = moves != bulk_moves;
-	uint32_t done;
+	uint32_t done, active;
 	bool link;
 
 	/* Ticks keep their distance, unless one was missed. */
@@ -139,11 +148,13 @@ RARE uint32_t replay_timer_handler(void)
 	done = message_tick();
 	if (receive_waiting | send_waiting)
 		send_tick(REG_READ(LINK));
-	if (!flow_active)
+	fast_tick();
+	active = flow_active | express_active();
+	if (!active)
 		return done;
 	moves = bulk_moves;
 	link = REG_READ(LINK);
-	for (uint32_t mask = flow_active; mask; mask &= mask - 1)
+	for (uint32_t mask = active; mask; mask &= mask - 1)
 		tick(lowest_bit(mask), link, moved);
 	return 1;
 }

@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 static struct line sends;
 static struct line readies;

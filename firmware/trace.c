@@ -4,7 +4,6 @@
 /* The trace ring: what happened last, readable by the host even when this processor has stopped. */
 
 #include "mcp.h"
-#include "registers.h"
 
 _Static_assert((DIBBER_TRACE_ENTRIES & (DIBBER_TRACE_ENTRIES - 1)) == 0, "the ring is masked");
 
@@ -13,7 +12,7 @@ void trace_state(enum dibber_mcp_state state)
 	REG_WRITE(STATE, state);
 }
 
-void trace(enum trace_event event, uint32_t argument0, uint32_t argument1)
+void trace(enum dibber_trace event, uint32_t argument0, uint32_t argument1)
 {
 	uint32_t head = mcp_shared.trace_head;
 	struct dibber_trace_entry *entry = &mcp_shared.trace[head & (DIBBER_TRACE_ENTRIES - 1)];

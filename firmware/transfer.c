@@ -8,7 +8,6 @@
  */
 
 #include "mcp.h"
-#include "registers.h"
 
 struct transfer transfers[MCP_TRANSFERS];
 
@@ -42,7 +41,7 @@ APART void transfer_complete(uint32_t tag)
 	uint32_t status = transfer->status;
 
 	transfer_free(transfer);
-	command_complete(tag / DIBBER_SLOTS, transfer->cookie, transfer->length, transfer->node,
+	command_complete(tag, transfer->cookie, transfer->length, transfer->node,
 			 status, transfer->key, transfer->flags & DIBBER_FLAG_SOLICIT);
 }
 

@@ -19,14 +19,21 @@ from dibber.deposit.writes import WriteArbiter
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL
 from dibber.link.equipment import LinkEquipment
+from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
 from dibber.mcp.arrivals import Arrivals
+from dibber.mcp.commands import FastCommands
+from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.halt import Cutter, Halt
 from dibber.mcp.identity import HostRegisters, collect_counters
+from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import Processor
+from dibber.mcp.queues import EventWriter, QueueWriter
 from dibber.mcp.registers import ControlRegisters
 from dibber.mcp.slots import Slots
+from dibber.mcp.turns import CommandTurns
+from dibber.mcp.watchdog import Watchdog
 from dibber.packet.layer import PacketLayer
 from dibber.packet.pulses import Pulses
 
@@ -35,6 +42,8 @@ from dibber.packet.pulses import Pulses
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
 GATHER   = Reader(base=UNEXTENDED, tags=64)
 ATOMIC   = Reader(base=1, tags=1)
+WALKED   = Reader(base=2, tags=16)  # page tables of a walk
+PLACED   = Reader(base=1, tags=1)   # and of single addresses
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -76,7 +85,7 @@ class DibberCore(LiteXModule):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
-        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC])
+        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, PLACED, PLACED])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
@@ -91,11 +100,19 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = Slots(data_width, readers=5, writers=2)
+        self.slots     = slots     = Slots(data_width, readers=6, writers=2)
         self.processor = processor = Processor(platform, data_width)
         self.arrivals  = arrivals  = Arrivals(sinks=2)
+        self.turns     = turns     = CommandTurns()
+        self.commands  = commands  = FastCommands(data_width)
+        self.contexts  = contexts  = Contexts()
+        self.events    = events    = EventWriter()
+        self.queues    = queues    = QueueWriter()
+        self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
+        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8)
+        self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
-            link.counters, self.busy_counters(phy)]
+            link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
         self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources))
         self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
@@ -120,14 +137,77 @@ class DibberCore(LiteXModule):
         self.comb += [
             *attach(processor.registers, registers.port),
             registers.link_up.eq(link.up),
-            registers.jobs.connect(send.jobs),
-            send.done.connect(registers.job_done),
-            registers.express.connect(packet.express),
-            registers.express_space.eq(packet.express_space),
+            registers.jobs.connect(jobs.program),
+            registers.job_space.eq(jobs.space),
+            jobs.source.connect(send.jobs),
+            registers.express.connect(expresses.program),
+            registers.express_space.eq(expresses.space),
+            expresses.source.connect(packet.express),
             registers.atomics.connect(atomic.sink),
             atomic.done.connect(registers.atomic_done),
-            registers.posts.connect(host.posts),
-            registers.post_space.eq(host.post_space),
+            watchdog.kick.eq(registers.watchdog.strobe),
+            watchdog.cycles.eq(registers.watchdog.cycles),
+            processor.timer_interrupt.eq(watchdog.interrupt),
+            identity.bite.eq(watchdog.bite),
+        ]
+
+        # Commands and Queues ----------------------------------------------------------------------
+
+        opened, allowed = registers.queue, identity.fast_path
+        self.comb += [
+            *[signal.eq(rung) for signal, rung in zip(turns.producer, pages.producer)],
+            *[signal.eq(read) for signal, read in zip(turns.cq_consumer, pages.cq_consumer)],
+            *[shown.eq(head) for shown, head in zip(pages.head, turns.head)],
+            turns.take.eq(registers.take),
+            turns.skip.eq(registers.skip),
+            turns.frees[0].eq(registers.free),
+            turns.frees[1].eq(contexts.free),
+            turns.open.strobe.eq(opened.strobe & ~opened.queue[log2_int(C.ENDPOINTS)]),
+            turns.open.endpoint.eq(opened.queue),
+            *[getattr(turns.open, name).eq(getattr(opened, name)) for name in ["size", "closed"]],
+            turns.fast.eq(registers.fast_endpoints),
+            registers.pending.eq(turns.pending),
+            registers.room.eq(turns.room),
+
+            turns.offer.connect(commands.offer),
+            turns.verdict.eq(commands.verdict),
+            commands.fast.eq(registers.fast_endpoints),
+            commands.node_id.eq(identity.node_id),
+            *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
+                for name in ["put_inline", "put"]],
+
+            *[signal.eq(read) for signal, read in zip(queues.eq_consumer, pages.eq_consumer)],
+            queues.cycles.eq(identity.cycles),
+            queues.open.eq(opened),
+            registers.entries.connect(queues.sinks[0]),
+            contexts.entry.connect(queues.sinks[1]),
+            events.entry.connect(queues.sinks[2]),
+            queues.source.connect(host.posts),
+            events.enable.eq(registers.fast_enable.event & allowed.event),
+        ]
+
+        # Fast Path --------------------------------------------------------------------------------
+
+        self.comb += [
+            commands.put.connect(contexts.put),
+            commands.taken.eq(contexts.taken),
+            commands.missed.eq(contexts.missed),
+            contexts.fast.eq(registers.fast_endpoints),
+            contexts.express.connect(expresses.fast),
+            contexts.job.connect(jobs.fast),
+            send.done.connect(contexts.job_done_in),
+            contexts.job_done.connect(registers.job_done),
+            contexts.arm.eq(registers.arm),
+            contexts.claim.eq(registers.claim),
+            contexts.pop.eq(registers.claim_pop),
+            contexts.refusal_waiting.eq(packet.refusals.valid | registers.refusal_waiting),
+            *[signal.eq(acked) for signal, acked in zip(contexts.acked, packet.acked)],
+            contexts.changed.eq(packet.changed),
+            registers.claimed.eq(contexts.claimed),
+            registers.fast_busy.eq(contexts.busy),
+            registers.fast_active.eq(contexts.active),
+            registers.fast_moved.eq(contexts.moved),
+            registers.given.eq(contexts.given),
         ]
 
         # Flows ------------------------------------------------------------------------------------
@@ -136,7 +216,7 @@ class DibberCore(LiteXModule):
         self.comb += [
             packet.flow_reset.eq(registers.flow_reset),
             packet.flow_rewind.eq(registers.flow_rewind),
-            registers.changed.eq(packet.changed),
+            registers.changed.eq(contexts.changed_out),
             registers.naked.eq(packet.naked),
             *[register.eq(acked) for register, acked in zip(registers.acked, packet.acked)],
             packet.refusals.connect(registers.refusals),
@@ -150,7 +230,7 @@ class DibberCore(LiteXModule):
 
         # Slots ------------------------------------------------------------------------------------
 
-        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot]
+        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot, commands.slot]
         writers = [processor.writer, lander.slot]
         self.comb += [client.connect(port)
             for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
@@ -175,10 +255,14 @@ class DibberCore(LiteXModule):
 
         # Deposits ---------------------------------------------------------------------------------
 
+        paged   = [send, scatter, lander, atomic]
+        readers = [send, atomic, send.pages, scatter.pages, lander.pages, atomic.pages]
         self.comb += [
-            *[client.reads.connect(port) for client, port in zip([send, atomic], reads.reads, strict=True)],
-            *[port.connect(client.completions)
-                for client, port in zip([send, atomic], reads.completions, strict=True)],
+            *[client.reads.connect(port) for client, port in zip(readers, reads.reads, strict=True)],
+            *[port.connect(client.completions) for client, port in zip(readers, reads.completions, strict=True)],
+            *[client.pages.directory.strobe.eq(entry.we) for client in paged],
+            *[getattr(client.pages.directory, name).eq(getattr(entry, field)) for client in paged
+                for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
             reads.source.connect(host.reads),
             host.completions.connect(reads.sink),
             send.max_request.eq(host.max_request),
@@ -198,7 +282,8 @@ class DibberCore(LiteXModule):
             writes.marked.eq(host.marked),
 
             *[engine.arrivals.connect(port) for engine, port in zip([lander, scatter], arrivals.sinks, strict=True)],
-            arrivals.source.connect(registers.arrivals),
+            arrivals.source.connect(events.sink),
+            events.source.connect(registers.arrivals),
             arrivals.free.eq(registers.inbox_free),
             lander.free.eq(arrivals.freed),
             send.crowded.eq(host.writes.valid & ~host.writes.ready),
@@ -209,7 +294,7 @@ class DibberCore(LiteXModule):
                 engine.marked.eq(writes.landed[n]),
             ]
         if hasattr(phy, "extended_tags"):
-            self.comb += send.extended_tags.eq(phy.extended_tags)
+            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in [send, scatter.pages]]
 
         # Link -------------------------------------------------------------------------------------
 
@@ -264,7 +349,8 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [pages, registers, send, *packet.transmitter.sending]],
+                for module in [pages, registers, watchdog, turns, commands, contexts, events, queues, expresses, jobs, send,
+                    *packet.transmitter.sending]],
         ]
 
     # Counters -------------------------------------------------------------------------------------
@@ -272,11 +358,17 @@ class DibberCore(LiteXModule):
     def reader_counters(self):
         """Pulses of all that read host memory; those of one name may come together."""
         counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
-        for name, pulse in self.send.pulses.items():
-            both = Pulses(pulse, self.atomic.pulses[name])
-            self.add_module(f"count_{name.lower()}", both)
-            counters[name] = both.pulse
+        readers  = [self.send, self.atomic, *[engine.pages for engine in [self.send, self.scatter, self.lander, self.atomic]]]
+        for name in self.send.pulses:
+            joined = Pulses(*[reader.pulses[name] for reader in readers], bits=5)
+            self.add_module(f"count_{name.lower()}", joined)
+            counters[name] = joined.pulse
         return counters
+
+    def event_counters(self):
+        """Pulses of notices on their way to host memory."""
+        self.count_events_lost = lost = Pulses(self.queues.counters["EVENTS_LOST"], self.events.counters["EVENTS_LOST"])
+        return {"FAST_EVENTS": self.events.counters["FAST_EVENTS"], "EVENTS_LOST": lost.pulse}
 
     def busy_counters(self, phy):
         """A pulse for each cycle in which something was there at a boundary."""

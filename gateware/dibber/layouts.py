@@ -45,6 +45,43 @@ def post_layout():
     return EndpointDescription(
         [("address", 64), ("dat", 256), ("vector", 8), ("interrupt", 1)])
 
+# Control ------------------------------------------------------------------------------------------
+
+def entry_layout():
+    """A completion or event on its way to its queue in host memory; `kind` as enum entry, `status` as enum status.
+
+    Whoever sends a completion knows that it was owed; an event may find its queue full, and is lost.
+    """
+    return EndpointDescription(
+        [("queue", 4), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8), ("key", 32),
+         ("interrupt", 1)])
+
+def slot_free_layout():
+    """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS + slot."""
+    return [("strobe", 1), ("tag", 8)]
+
+def offer_layout():
+    """An endpoint's next command, for the fast path to look at. Its slot is free and its completion has room."""
+    return EndpointDescription([("endpoint", 3), ("slot", 5)])
+
+def verdict_layout():
+    """What becomes of an offer, in a cycle with `strobe`.
+
+    `taken`: the fast path has it. `missed`: it is for the control program. Neither: it must wait, and may be
+    offered again.
+    """
+    return [("strobe", 1), ("taken", 1), ("missed", 1), ("endpoint", 3)]
+
+def fast_put_layout():
+    """A put that was checked, on its way to its flow; `lane` as enum lane. `ready` says that `taken` and `missed` hold."""
+    return EndpointDescription(
+        [("lane", 1), ("node", 4), ("endpoint", 3), ("slot", 5), ("cookie", 32), ("length", 32), ("solicit", 1)])
+
+def claimed_layout():
+    """What a flow had under way when it was claimed: PSN of its next packet, how many puts, and the oldest of them."""
+    return [("psn", 16), ("entries", 8), ("entry_psn", 16), ("tag", 8), ("ended", 1), ("solicit", 1), ("cookie", 32),
+        ("length", 32)]
+
 # Deposit ------------------------------------------------------------------------------------------
 
 def walk_layout():
@@ -63,9 +100,10 @@ def walk_layout():
 def piece_layout():
     """Consecutive bytes of a walk; `last` on the transfer's final piece.
 
-    `error`: the walk leaves its region here; this piece has no bytes and is the last one.
+    `error`: the walk leaves its region here; this piece has no bytes and is the last one. Behind the translation it
+    may be any piece, and all that follow it in its transfer have it too; `fault`: its page could not be found.
     """
-    return EndpointDescription([("address", 64), ("length", 13), ("error", 1)])
+    return EndpointDescription([("address", 64), ("length", 13), ("error", 1), ("fault", 1)])
 
 def payload_layout(data_width):
     """Payload of one packet (inside gather: of one transfer), without addresses.

@@ -3,8 +3,9 @@
 
 /*
  * What the control program sees of the card, for native builds and for the RV32 model: registers
- * with their side effects, command slots, and a clock that moves with each access. It decides
- * nothing: writes that start something go to a log, and tests push what the engines would say.
+ * with their side effects, command slots, and a clock that moves with each access. What takes commands and
+ * posts entries beside the program is in fake_fast.c; for the rest it decides nothing: writes that start
+ * something go to a log, and tests push what the engines would say.
  */
 
 #include <stdbool.h>
@@ -12,20 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dibber_interface.h"
+#include "fake.h"
 
 #define LOG		65536
 #define FIFO		1024
 #define ACCESS_CYCLES	4
-
-enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFO_ATOMIC, FIFOS };
-
-struct fake_log {
-	uint32_t offset;	/* of the register that started it */
-	uint32_t value;		/* written there */
-	uint32_t cycles;
-	uint32_t words[12];	/* of the registers before it */
-};
 
 uint32_t fake_registers[DIBBER_MCP_SIZE / 4];
 uint8_t fake_slots[DIBBER_SLOT_SETS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
@@ -41,7 +33,6 @@ static uint32_t cycles_high;
 static uint32_t timer;
 
 #define OUTBOX_BASE	(DIBBER_MCP_SLOT_BASE + DIBBER_OUTBOX * DIBBER_SLOTS * DIBBER_SLOT_BYTES)
-#define REG(name)	fake_registers[DIBBER_MCP_##name / 4]
 
 void fake_reset(void)
 {
@@ -52,6 +43,7 @@ void fake_reset(void)
 	fake_logged = 0;
 	fake_accesses = 0;
 	fake_post_every = 0;
+	fast_reset();
 	cycles = 0;
 	timer = 0;
 	REG(JOB_SPACE) = 16;
@@ -72,7 +64,20 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 void fake_ack(uint32_t flow, uint32_t psn)
 {
 	(&REG(ACKED))[flow] = psn;
-	REG(ACKED_CHANGED) |= 1u << flow;
+	if (fast_is_armed(flow))
+		REG(FAST_MOVED) |= 1u << flow;
+	else
+		REG(ACKED_CHANGED) |= 1u << flow;
+}
+
+void fake_job_done(uint32_t tag, uint32_t status, uint32_t psn, uint32_t checksum)
+{
+	if (!fast_job_done(tag, status, psn))
+		fake_push(FIFO_JOB_DONE,
+			  tag << DIBBER_MCP_JOB_DONE_TAG_SHIFT |
+				  status << DIBBER_MCP_JOB_DONE_STATUS_SHIFT |
+				  psn << DIBBER_MCP_JOB_DONE_PSN_SHIFT,
+			  checksum, 0, 0);
 }
 
 void fake_nak(uint32_t flow)
@@ -96,47 +101,39 @@ uint64_t fake_now(void)
 	return cycles;
 }
 
-static bool waiting(uint32_t which)
+bool fake_waiting(uint32_t which)
 {
 	return fifo_head[which] != fifo_tail[which];
-}
-
-static uint32_t commands_pending(void)
-{
-	uint32_t pending = 0;
-
-	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
-		if ((&REG(PRODUCER))[i] != (&REG(HEAD))[i])
-			pending |= 1u << i;
-	return pending;
 }
 
 static uint32_t events(void)
 {
 	uint32_t value = 0;
 
-	value |= (uint32_t)(commands_pending() != 0) << DIBBER_MCP_EVENTS_COMMAND_SHIFT;
-	value |= (uint32_t)waiting(FIFO_JOB_DONE) << DIBBER_MCP_EVENTS_JOB_DONE_SHIFT;
+	value |= (uint32_t)(fast_pending() != 0) << DIBBER_MCP_EVENTS_COMMAND_SHIFT;
+	value |= (uint32_t)fake_waiting(FIFO_JOB_DONE) << DIBBER_MCP_EVENTS_JOB_DONE_SHIFT;
 	value |= (uint32_t)(REG(ACKED_CHANGED) != 0) << DIBBER_MCP_EVENTS_ACK_SHIFT;
-	value |= (uint32_t)waiting(FIFO_REFUSAL) << DIBBER_MCP_EVENTS_REFUSAL_SHIFT;
-	value |= (uint32_t)waiting(FIFO_ARRIVAL) << DIBBER_MCP_EVENTS_ARRIVAL_SHIFT;
+	value |= (uint32_t)fake_waiting(FIFO_REFUSAL) << DIBBER_MCP_EVENTS_REFUSAL_SHIFT;
+	value |= (uint32_t)fake_waiting(FIFO_ARRIVAL) << DIBBER_MCP_EVENTS_ARRIVAL_SHIFT;
 	value |= (uint32_t)((int32_t)((uint32_t)cycles - timer) >= 0)
 		 << DIBBER_MCP_EVENTS_TIMER_SHIFT;
 	value |= (uint32_t)(REG(NAKED) != 0) << DIBBER_MCP_EVENTS_NAK_SHIFT;
 	value |= (uint32_t)(REG(LINK_CHANGED) != 0) << DIBBER_MCP_EVENTS_LINK_SHIFT;
-	value |= (uint32_t)waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
+	value |= (uint32_t)fake_waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
+	value |= (uint32_t)(REG(GIVEN) != 0) << DIBBER_MCP_EVENTS_GIVEN_SHIFT;
 	return value;
 }
 
 static uint32_t front(uint32_t which, uint32_t word)
 {
-	return waiting(which) ? fifo[which][fifo_head[which] % FIFO][word] : 0xdeadbeefu;
+	return fake_waiting(which) ? fifo[which][fifo_head[which] % FIFO][word] : 0xdeadbeefu;
 }
 
 uint32_t fake_read(uint32_t address)
 {
 	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
 
+	fast_work();
 	cycles += ACCESS_CYCLES;
 	fake_accesses++;
 	if (fake_post_every && fake_accesses % fake_post_every == 0)
@@ -160,7 +157,18 @@ uint32_t fake_read(uint32_t address)
 	case DIBBER_MCP_CYCLES_HIGH:
 		return cycles_high;
 	case DIBBER_MCP_COMMAND_PENDING:
-		return commands_pending();
+		return fast_pending();
+	case DIBBER_MCP_QUEUE_ROOM:
+		return fast_room();
+	case DIBBER_MCP_FAST_BUSY:
+		return fast_busy();
+	case DIBBER_MCP_FAST_ACTIVE:
+		return fast_active();
+	case DIBBER_MCP_CLAIM_STATE:
+	case DIBBER_MCP_CLAIM_ENTRY:
+	case DIBBER_MCP_CLAIM_COOKIE:
+	case DIBBER_MCP_CLAIM_LENGTH:
+		return fast_claimed(offset);
 	case DIBBER_MCP_JOB_DONE:
 		return front(FIFO_JOB_DONE, 0);
 	case DIBBER_MCP_JOB_CHECKSUM:
@@ -186,7 +194,7 @@ uint32_t fake_read(uint32_t address)
 	}
 }
 
-static void log_write(uint32_t offset, uint32_t value, const uint32_t *words, uint32_t count)
+void fake_log_write(uint32_t offset, uint32_t value, const uint32_t *words, uint32_t count)
 {
 	struct fake_log *entry = &fake_log[fake_logged];
 
@@ -201,7 +209,7 @@ static void log_write(uint32_t offset, uint32_t value, const uint32_t *words, ui
 
 static void pop(uint32_t which)
 {
-	if (!waiting(which))
+	if (!fake_waiting(which))
 		abort();
 	fifo_head[which]++;
 }
@@ -210,6 +218,7 @@ void fake_write(uint32_t address, uint32_t value)
 {
 	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
 
+	fast_work();
 	cycles += ACCESS_CYCLES;
 	fake_accesses++;
 	if (address % 4)
@@ -228,13 +237,13 @@ void fake_write(uint32_t address, uint32_t value)
 		if (!REG(JOB_SPACE))
 			abort();
 		REG(JOB_SPACE)--;
-		log_write(offset, value, &REG(JOB_SLOT), 5);
+		fake_log_write(offset, value, &REG(JOB_SLOT), 5);
 		break;
 	case DIBBER_MCP_EXPRESS_START:
 		if (!REG(EXPRESS_SPACE))
 			abort();
 		REG(EXPRESS_SPACE)--;
-		log_write(offset, value, &REG(EXPRESS_FLOW), 2);
+		fake_log_write(offset, value, &REG(EXPRESS_FLOW), 2);
 		break;
 	case DIBBER_MCP_JOB_DONE_POP:
 		pop(FIFO_JOB_DONE);
@@ -250,15 +259,15 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_FLOW_RESET:
 		(&REG(ACKED))[value & DIBBER_MCP_FLOW_RESET_FLOW_MASK] = 0xffff;
-		log_write(offset, value, fake_registers, 0);
+		fake_log_write(offset, value, fake_registers, 0);
 		break;
 	case DIBBER_MCP_FLOW_REWIND:
 	case DIBBER_MCP_INBOX_FREE:
 	case DIBBER_MCP_ATOMIC_START:
-		log_write(offset, value, fake_registers, 0);
+		fake_log_write(offset, value, fake_registers, 0);
 		break;
 	case DIBBER_MCP_EXPECT_WRITE:
-		log_write(offset, value, &REG(EXPECT_KEY), 1);
+		fake_log_write(offset, value, &REG(EXPECT_KEY), 1);
 		break;
 	case DIBBER_MCP_ATOMIC_POP:
 		pop(FIFO_ATOMIC);
@@ -269,14 +278,29 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_ARRIVAL_POP:
 		pop(FIFO_ARRIVAL);
 		break;
+	case DIBBER_MCP_FAST_MOVED:
+		REG(FAST_MOVED) &= ~value;
+		break;
+	case DIBBER_MCP_GIVEN:
+		REG(GIVEN) &= ~value;
+		break;
 	case DIBBER_MCP_POST_START:
 		if (!REG(POST_SPACE))
 			abort();
-		REG(POST_SPACE)--;
-		log_write(offset, value, &REG(POST_ADDRESS_LOW), 10);
+		fast_write(offset, value);
+		break;
+	case DIBBER_MCP_COMMAND_TAKE:
+	case DIBBER_MCP_COMMAND_SKIP:
+	case DIBBER_MCP_SLOT_FREE:
+	case DIBBER_MCP_QUEUE_OPEN:
+	case DIBBER_MCP_QUEUE_CLOSE:
+	case DIBBER_MCP_FLOW_ARM:
+	case DIBBER_MCP_FLOW_CLAIM:
+	case DIBBER_MCP_CLAIM_POP:
+		fast_write(offset, value);
 		break;
 	case DIBBER_MCP_REGION_WRITE:
-		log_write(offset, value, &REG(REGION_KEY), 6);
+		fake_log_write(offset, value, &REG(REGION_KEY), 8);
 		break;
 	default:
 		fake_registers[offset / 4] = value;

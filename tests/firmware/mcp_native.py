@@ -22,11 +22,12 @@ OUT      = ROOT/"build"/"tests"/"firmware"
 IDENTITY = 0x1d1d1d1d
 SCALARS  = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
-JOB_DONE, REFUSAL, ARRIVAL, ATOMIC_DONE = range(4)  # FIFOs of the fake
+REFUSAL, ARRIVAL, ATOMIC_DONE = range(1, 4)  # FIFOs of the fake
 
 BULK = LANE.BULK*C.NODES  # number of the BULK flow to node 0
+FAST = 1 << 31            # in the log: the fast path did it, not the program
 
-Job     = namedtuple("Job", "tag endpoint slot epoch response indirect levels target psn incarnation node message length skip")
+Job     = namedtuple("Job", "tag endpoint slot epoch response indirect levels target psn incarnation node message length skip fast")
 Express = namedtuple("Express", "endpoint slot length epoch message psn incarnation node word")
 Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
 
@@ -113,9 +114,10 @@ def build():
     write_if_changed(OUT/"dibber_interface.h", c_header())
     write_if_changed(OUT/"identity.h", f"#define MCP_IDENTITY 0x{IDENTITY:08x}u\n")
     library = OUT/"mcp.so"
-    sources = sorted(FIRMWARE.glob("*.c")) + [pathlib.Path(__file__).parent/"fake.c"]
+    sources = [*sorted(FIRMWARE.glob("*.c")), *sorted(pathlib.Path(__file__).parent.glob("*.c"))]
     sources = [s for s in sources if s.name != "asm_offsets.c"]
-    newest  = max(p.stat().st_mtime for p in [*sources, *FIRMWARE.glob("*.h"), *OUT.glob("*.h")])
+    headers = [h for folder in (FIRMWARE, OUT, pathlib.Path(__file__).parent) for h in folder.glob("*.h")]
+    newest  = max(p.stat().st_mtime for p in [*sources, *headers])
     if not library.exists() or library.stat().st_mtime < newest:
         # Under another name until it is whole: tests in other processes load it too.
         partial = OUT/f"mcp.{os.getpid()}.so"
@@ -140,6 +142,8 @@ class Fake:
         self.log       = (self.Log*65536).in_dll(library, "fake_log")
         self.logged    = ctypes.c_uint32.in_dll(library, "fake_logged")
         self.accesses  = ctypes.c_uint32.in_dll(library, "fake_accesses")
+        self.consumers = {name: (ctypes.c_uint32*C.ENDPOINTS).in_dll(library, f"fake_{name.lower()}")
+                          for name in ("CQ_CONSUMER", "EQ_CONSUMER")}
         self.names     = {r.offset: r.name for r in MCP.registers}
         library.fake_now.restype = ctypes.c_uint64
         library.fake_advance.argtypes = [ctypes.c_uint64]
@@ -153,27 +157,32 @@ class Fake:
 
     def __getitem__(self, name):
         name, index = name if isinstance(name, tuple) else (name, 0)
+        if name in self.consumers:
+            return self.consumers[name][index]
         return self.registers[MCP[name].offset//4 + index]
 
     def __setitem__(self, name, value):
         name, index = name if isinstance(name, tuple) else (name, 0)
+        if name in self.consumers:
+            self.consumers[name][index] = value & 0xffffffff
+            return
         self.registers[MCP[name].offset//4 + index] = value & 0xffffffff
 
     def collect(self):
         """Move what the program started from the log to `jobs`, `resets`, `regions` and `posted`."""
         for entry in self.log[:self.logged.value]:
-            words, value = entry.words, entry.value
+            words, value, fast = entry.words, entry.value & ~FAST, bool(entry.value & FAST)
             match self.names[entry.offset]:
                 case "JOB_START":
                     self.jobs.append(Job(value, words[0] >> 8 & 0xff, words[0] & 0xff, words[0] >> 16 & 15,
                                          words[0] >> 20 & 1, words[0] >> 21 & 1, words[0] >> 22 & 3,
                                          words[0] >> 24, words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
-                                         words[2], words[3], words[4]))
+                                         words[2], words[3], words[4], fast))
                 case "EXPRESS_START":
                     self.express.append(Express(value >> 8 & 0xff, value & 0xff, value >> 16 & 0xff,
                                                 value >> 24 & 15, value >> 28, words[0] & 0xffff,
                                                 words[0] >> 16 & 0xff, words[0] >> 24, words[1]))
-                    self["EXPRESS_SPACE"] += 1
+                    self["EXPRESS_SPACE"] += not fast
                 case "FLOW_RESET":
                     self.resets.append((value & 0xff, value >> 8))
                 case "FLOW_REWIND":
@@ -185,11 +194,12 @@ class Fake:
                 case "ATOMIC_START":
                     self.atomics.append(value)
                 case "REGION_WRITE":
-                    self.regions.append((value, *words[:6]))
+                    self.regions.append((value, *words[:8]))
                 case "POST_START":
                     fields = struct.unpack("<" + "".join(SCALARS[m.kind] for m in QUEUE_ENTRY.members),
                                            struct.pack("<8I", *words[2:10]))
-                    self.post_space()
+                    if not fast:
+                        self.post_space()
                     self.posted.append(Entry(*fields, words[0] | words[1] << 32, value & 0xff, value >> 8))
         self.logged.value = 0
 
@@ -198,7 +208,7 @@ class Fake:
         self["POST_SPACE"] += 1
 
     def job_done(self, tag, psn, status=0, checksum=0):
-        self.library.fake_push(JOB_DONE, tag | status << 10 | (psn & 0xffff) << 16, checksum, 0, 0)
+        self.library.fake_job_done(tag, status, psn & 0xffff, checksum)
 
     def refuse(self, flow, psn, reason):
         self.library.fake_push(REFUSAL, (psn & 0xffff) | reason << 16 | flow << 24, 0, 0, 0)
@@ -226,6 +236,14 @@ class Fake:
         """Everything up to `psn` is acknowledged, and something after it was missed."""
         self.library.fake_ack(flow, psn & 0xffff)
         self.library.fake_nak(flow)
+
+    def word(self, name):
+        """A word of the fake."""
+        return ctypes.c_uint32.in_dll(self.library, f"fake_{name}").value
+
+    def allow(self, opcodes=3):
+        """What the host lets the fast path take: 1 inline puts, 2 puts."""
+        ctypes.c_uint32.in_dll(self.library, "fake_fast").value = opcodes
 
     def link(self, up):
         self.library.fake_link(up)

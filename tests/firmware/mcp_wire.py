@@ -29,7 +29,7 @@ class Peer:
             if packet.psn or not newer:
                 return None
             self.held, self.expected, self.naked = packet.incarnation, 0, False
-        if (packet.psn - self.expected) % 65536 not in (0, *range(32768, 65536)):
+        if 0 < (packet.psn - self.expected) % 65536 < 32768:
             first, self.naked = not self.naked, True
             return NAK if first else None
         if packet.psn == self.expected:
@@ -78,7 +78,7 @@ class WiredCard(Card):
         """Go on with the oldest job, for at most `limit` packets."""
         if self.running is None:
             job = self.jobs.pop(0)
-            self["JOB_SPACE"] += 1
+            self["JOB_SPACE"] += not job.fast
             self.running = [job, job.skip//C.PACKET_PAYLOAD]
         job, index = self.running
         flow, cookie = BULK + job.node, int.from_bytes(self.slot(job.endpoint, job.slot)[12:16], "little")

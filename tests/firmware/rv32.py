@@ -8,9 +8,15 @@ CSRs). One instruction a `step`; illegal instructions and misaligned accesses tr
 """
 
 MASK = 0xffffffff
-CSRS = {0x304: "mie", 0x305: "mtvec", 0x341: "mepc", 0x342: "mcause", 0x343: "mtval"}
+CSRS = {0x300: "mstatus", 0x304: "mie", 0x305: "mtvec", 0x340: "mscratch", 0x341: "mepc", 0x342: "mcause",
+        0x343: "mtval"}
 
 ILLEGAL, MISALIGNED_LOAD, MISALIGNED_STORE = 2, 4, 6
+TIMER = 1 << 31 | 7
+
+# Privileged ISA 3.1.6 and 3.1.9.
+MSTATUS_MIE, MSTATUS_MPIE, MSTATUS_MPP = 1 << 3, 1 << 7, 3 << 11
+MIE_TIMER = 1 << 7
 
 
 def signed(value, bits=32):
@@ -29,10 +35,11 @@ class Processor:
     x           : list of 32 registers
     pc          : program counter
     instret     : instructions retired
+    timer       : the timer asks for an interrupt
     """
     def __init__(self, memory, load, store):
         self.memory, self.bus_load, self.bus_store = memory, load, store
-        self.x, self.pc, self.instret = [0]*32, 0, 0
+        self.x, self.pc, self.instret, self.timer = [0]*32, 0, 0, False
         self.csr = dict.fromkeys(CSRS.values(), 0)
 
     def load(self, address, size):
@@ -55,11 +62,15 @@ class Processor:
     def step(self):
         """Execute one instruction, or take its trap."""
         try:
+            if self.timer and self.csr["mstatus"] & MSTATUS_MIE and self.csr["mie"] & MIE_TIMER:
+                raise Trap(TIMER, 0)
             self.execute(self.load(self.pc, 4))
             self.instret += 1
         except Trap as trap:
             self.csr["mcause"], self.csr["mtval"] = trap.args
             self.csr["mepc"], self.pc = self.pc, self.csr["mtvec"]
+            enabled = self.csr["mstatus"] & MSTATUS_MIE
+            self.csr["mstatus"] = MSTATUS_MPP | (MSTATUS_MPIE if enabled else 0)
 
     def execute(self, word):
         opcode, rd, funct3 = word & 0x7f, word >> 7 & 31, word >> 12 & 7
@@ -104,8 +115,9 @@ class Processor:
             result, pc = pc, self.pc + signed(offset, 21)
         elif opcode == 0x67 and not funct3:
             result, pc = pc, (a + i) & ~1
-        elif opcode == 0x73 and funct3 in (1, 2):
-            result = self.csr_access(word >> 20, a if funct3 == 1 or word >> 15 & 31 else None)
+        elif opcode == 0x73 and funct3 & 3:
+            source = word >> 15 & 31
+            result = self.csr_access(word >> 20, funct3 & 3, source if funct3 & 4 else a, bool(source))
         else:
             raise Trap(ILLEGAL, word)
         if result is not None and rd:
@@ -125,13 +137,16 @@ class Processor:
             return MASK if funct3 == 5 else a
         return a//b if funct3 == 5 else a % b
 
-    def csr_access(self, number, value):
-        """The CSR's old value; `value` None leaves it. Cycles are counted as instructions."""
+    def csr_access(self, number, how, value, named):
+        """The CSR's old value; `how` is 1 to write `value`, 2 to set and 3 to clear its ones, which it does if the source is `named`.
+
+        Cycles are counted as instructions.
+        """
         if number in (0xb00, 0xb02):
             return self.instret
         if number not in CSRS:
             raise Trap(ILLEGAL, number)
         old = self.csr[CSRS[number]]
-        if value is not None:
-            self.csr[CSRS[number]] = value
+        if how == 1 or named:
+            self.csr[CSRS[number]] = (value, old | value, old & ~value)[how - 1]
         return old

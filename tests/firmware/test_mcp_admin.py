@@ -20,7 +20,9 @@ def region(card, opcode=OPCODE.REGION_ADD, **values):
 def test_a_region_is_entered_and_removed(card):
     card.regions.clear()
     assert region(card, base=0x12_3456_7890, length=0x1_0000_0001) == STATUS.OK
-    assert card.regions == [(5, 0x105, 0x34567890, 0x12, 1, 1, 9 | 1 << 4 | 1 << 12)]
+    [(index, key, low, high, length_low, length_high, _, _, access)] = card.regions
+    assert (index, key, low, high) == (5, 0x105, 0x34567890, 0x12)
+    assert (length_low, length_high, access) == (1, 1, 9 | 1 << 4 | 1 << 12)
     card.regions.clear()
     assert card.administrate(OPCODE.REGION_REMOVE, key=0x105) == STATUS.OK
     assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)]
@@ -28,7 +30,8 @@ def test_a_region_is_entered_and_removed(card):
 
 @pytest.mark.parametrize("change", [
     dict(key=0), dict(key=C.REGIONS), dict(key=0xff), dict(rights=16), dict(endpoint=C.ENDPOINTS),
-    dict(length=0), dict(length=C.MAX_OFFSET + 2), dict(base=2**64 - 1, length=2), dict(base=2**64 - 0x8000)])
+    dict(length=0), dict(length=C.MAX_OFFSET + 2), dict(base=2**64 - 1, length=2), dict(base=2**64 - 0x8000),
+    dict(base=2**63 - 0x8000), dict(base=2**63)])
 def test_an_impossible_region_is_refused_and_not_entered(card, change):
     card.regions.clear()
     assert region(card, **change) == STATUS.BAD_ARGUMENT
@@ -36,9 +39,29 @@ def test_an_impossible_region_is_refused_and_not_entered(card, change):
 
 
 @pytest.mark.parametrize("change", [
-    dict(length=C.MAX_OFFSET + 1), dict(base=2**64 - 0x10000), dict(key=0x80000000), dict(rights=0)])
+    dict(length=C.MAX_OFFSET + 1), dict(base=2**63 - 0x10000), dict(key=0x80000000), dict(rights=0)])
 def test_a_region_at_the_limit_is_entered(card, change):
     assert region(card, **change) == STATUS.OK
+
+
+@pytest.mark.parametrize("page,first,table", [(12, 0, 0x1_0000_0040), (12, 4095, 2**64 - 64), (30, 2**30 - 1, 64)])
+def test_a_paged_region_is_entered_with_its_table(card, page, first, table):
+    length = (8 << page) - first
+    card.regions.clear()
+    assert region(card, page=page, first=first, base=table, length=length) == STATUS.OK
+    [(index, key, low, high, length_low, length_high, table_low, table_high, access)] = card.regions
+    assert (index, key, low | high << 32) == (5, 0x105, 1 << 63 | 5 << 57 | first)
+    assert (length_low | length_high << 32, table_low | table_high << 32) == (length, table)
+    assert access == 9 | 1 << 4 | 1 << 12 | page << 13
+
+
+@pytest.mark.parametrize("change", [
+    dict(page=11), dict(page=31), dict(page=0xffff), dict(first=4096), dict(base=32), dict(base=2**64 - 64, length=8*4096 + 1),
+    dict(length=0), dict(length=C.MAX_OFFSET + 2)])
+def test_an_impossible_paged_region_is_refused_and_not_entered(card, change):
+    card.regions.clear()
+    assert region(card, **{**dict(page=12, base=0x1000, first=0, length=4096), **change}) == STATUS.BAD_ARGUMENT
+    assert card.regions == []
 
 
 def test_a_region_entry_in_use_is_not_overwritten(card):
@@ -63,7 +86,7 @@ def test_unknown_flags_and_opcodes_of_the_administrator_are_refused(card):
 # Endpoints ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("change", [
-    dict(endpoint=C.ENDPOINTS), dict(endpoint=255), dict(vector=C.VECTORS), dict(vector=0xffff), dict(reserved0=1),
+    dict(endpoint=C.ENDPOINTS), dict(endpoint=255), dict(vector=C.VECTORS), dict(vector=0xffff), dict(page=1),
     dict(cq_entries=0), dict(eq_entries=0), dict(cq_entries=3), dict(eq_entries=2*C.QUEUE_MAX_ENTRIES),
     dict(cq_base=16), dict(eq_base=0x1001), dict(cq_base=2**64 - 32)])
 def test_an_impossible_endpoint_is_not_opened(card, change):

@@ -11,9 +11,13 @@ import sys
 import pytest
 
 from dibber.interface.description import (
-    C, FIRMWARE_HEADER, HANDLER, MCP, MCP_STATE, MESSAGE, SHARED, STATUS, TRAP)
+    C, FIRMWARE_HEADER, HANDLER, MCP, MCP_STATE, MESSAGE, SHARED, STATUS)
 from mcp_native import BULK, FIRMWARE, ROOT, Card, get, inline, put, walk
-from rv32 import ILLEGAL, MISALIGNED_LOAD, Processor
+from rv32 import MISALIGNED_LOAD, Processor
+
+
+# Without the fast path, as here: so many puts on a flow, and seven more of them do not claim or arm it again.
+WARM = 7
 
 
 @pytest.fixture(scope="module")
@@ -100,17 +104,17 @@ def run_put(card, command, packets):
 
 def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, figure):
     costs = []
-    for count in (10, 10, 10000):
+    for count in (10,)*(WARM + 1) + (10000,):
         side = walk(8, [count], strides=[64])
         costs.append(run_put(binary, put(length=8*count, source=side, target=side), -(-8*count//4096)))
-    assert costs[1] == costs[2]
-    total = sum(costs[2].values())
-    assert figure("mcp_instructions_per_put", total, "instructions", at_most=640)
+    assert costs[-1] == costs[-2]
+    total = sum(costs[-1].values())
+    assert figure("mcp_instructions_per_put", total, "instructions", at_most=700)
 
 
 def spent(card, act):
-    """Instructions by handler while `act` runs."""
-    states = [state for state, _, _ in MCP_STATE.values]
+    """Instructions by handler while `act` runs; ticks come when they come."""
+    states = [state for state, _, _ in MCP_STATE.values if state != "TIMER"]
     before = {state: card.handler(state)["instructions"] for state in states}
     act()
     after = {state: card.handler(state)["instructions"] - before[state] for state in states}
@@ -152,14 +156,34 @@ def way_to_express(card):
 
 
 def test_what_an_inline_put_costs(binary, figure):
-    run_inline(binary, 1)
+    for _ in range(WARM):
+        run_inline(binary, 1)
     instructions, accesses = way_to_express(binary)
     one  = sum(run_inline(binary, 1).values())
     many = sum(run_inline(binary, 16).values())/16
-    assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=90)
+    assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=72)
     assert figure("mcp_accesses_doorbell_to_express", accesses, "register accesses", at_most=10)
-    assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=350)
-    assert figure("mcp_instructions_per_inline_put_of_many", many, "instructions", at_most=220)
+    assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=300)
+    assert figure("mcp_instructions_per_inline_put_of_many", many, "instructions", at_most=160)
+
+
+def test_what_a_claim_costs(binary, figure):
+    """A get alone, and one that takes the flow from the fast path."""
+    def ask(count=0):
+        binary.ring(1, *[inline() for _ in range(count)])
+        if count:
+            binary.run(2000, until=lambda: binary["HEAD", 1] % C.SLOTS == count)
+        binary.ring(1, get())
+        binary.run(4000, until=lambda: binary["HEAD", 1] == binary["PRODUCER", 1] and binary["STATE"] == MCP_STATE.IDLE)
+    def cost(count):
+        before = binary.handler("COMMAND")["instructions"]
+        ask(count)
+        return binary.handler("COMMAND")["instructions"] - before
+    binary.allow()
+    binary["PRODUCER", 1] = binary["HEAD", 1]
+    claimed = cost(8)
+    alone = cost(0)
+    assert figure("mcp_instructions_to_claim_8_puts", claimed - alone, "instructions", at_most=900)
 
 
 def test_what_a_get_costs_at_both_ends(binary, figure):
@@ -181,23 +205,9 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         binary.ack(BULK + 1, job.psn)
         binary.step()
         assert binary.freed.pop() == 3
-    for name, act, limit in (("asking", ask, 790), ("answering", answer, 650)):
+    for name, act, limit in (("asking", ask, 800), ("answering", answer, 680)):
         act()
         assert figure(f"mcp_instructions_get_{name}", sum(spent(binary, act).values()), "instructions", at_most=limit)
-
-
-def test_an_exception_is_left_where_the_host_finds_it(binary):
-    """The program jumps to a word that is no instruction."""
-    stop = C.SRAM_SIZE - 4*1024
-    binary.memory[stop:stop + 4] = bytes(4)
-    binary.cpu.pc, binary.cpu.x[1], stack = stop, 0x1234, binary.cpu.x[2]
-    binary.run(100, until=lambda: binary["STATE"] == MCP_STATE.TRAP)
-    trap = SHARED["trap"].offset
-    found = {m.name: binary.shared_word(trap + m.offset) for m in TRAP.members if m.name != "reserved"}
-    assert found == dict(cause=ILLEGAL, pc=stop, value=0, sp=stack, ra=0x1234)
-    pc = binary.cpu.pc
-    binary.cpu.step()
-    assert binary.cpu.pc == pc
 
 
 def test_a_misaligned_load_traps(binary):

@@ -134,7 +134,7 @@ def test_a_slot_in_use_is_not_taken_again_before_its_completion(card):
     card["JOB_SPACE"] = 64
     card.ring(1, *[put(cookie=n) for n in range(C.SLOTS)])
     card.ring(1, put(cookie=99))
-    card.step(20)
+    card.step(C.SLOTS + 8)
     assert len(card.jobs) == C.SLOTS and card["HEAD", 1] == C.SLOTS
     card.job_done(card.jobs[0].tag, 1)
     card.ack(BULK + 1, 0)
@@ -192,7 +192,8 @@ def test_commands_of_a_closed_endpoint_are_dropped(card):
 
 def test_work_for_a_command_does_not_depend_on_its_elements(card):
     costs = []
-    for count in (10, 10, 10000):
+    # The first few are those after which the program tries to give the flow to the fast path.
+    for count in (10,)*8 + (10000,):
         side = walk(8, [count], strides=[64])
         card.ring(1, put(length=8*count, source=side, target=side))
         before = card.accesses.value
@@ -205,7 +206,7 @@ def test_work_for_a_command_does_not_depend_on_its_elements(card):
         card.ack(BULK + 1, end - 1)
         card.step()
         assert len(card.entries()) == 1
-    assert costs[1] == costs[2]
+    assert costs[-1] == costs[-2]
 
 
 def test_random_commands_each_end_once_and_nothing_is_lost(seed):

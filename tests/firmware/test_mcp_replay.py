@@ -352,11 +352,12 @@ def run_at_random(rng, card, commands, act):
 
 
 @pytest.mark.parametrize("loss", [0, 0.02, 0.1])
-@pytest.mark.parametrize("case", range(3))
-def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_command_ends_once(case, loss, seed):
+@pytest.mark.parametrize("case,fast", [(0, 0), (1, 3), (2, 3), (3, 2)])
+def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_command_ends_once(case, fast, loss, seed):
     """Puts and inline puts to two nodes; jobs fail, are refused, have checksums; packets and answers are lost."""
     rng  = random.Random(f"{seed} {case} {loss}")
     card = WiredCard()
+    card.allow(fast)
     card.lose = lambda packet: rng.random() < loss
     commands, flows, packets, breaking = [], [], [], set()
     card.breaks = lambda cookie, index: cookie in breaking and rng.random() < 0.1
@@ -392,11 +393,14 @@ def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_comma
         assert done == list(range(len(done)))
         if card.statuses[n] == STATUS.OK and n not in card.refuses:
             assert done == list(range(packets[n]))
+    assert bool(card.word("fast_commands")) == bool(fast)
 
 
-def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_all_of_it(seed):
+@pytest.mark.parametrize("fast", [0, 3])
+def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_all_of_it(fast, seed):
     rng  = random.Random(seed)
     card = WiredCard()
+    card.allow(fast)
     commands = [put(length=20000, cookie=n) if n % 3 else inline(cookie=n) for n in range(150)]
     def act():
         if rng.random() < 0.02:

@@ -21,6 +21,7 @@ SLOT    = 16                        # of the 8 bytes of an inline put; the other
 COUNTER = INLINE + 64*SLOT
 SIZE    = COUNTER + 1024
 FILL    = 0xee
+BESIDE  = 0x5a                      # what is not offered
 LIMIT   = 100_000_000               # ns; a transfer that did not end by then hangs
 SETTLE  = 5_000                     # ns; what comes twice has come by then
 
@@ -73,9 +74,11 @@ def places(walk):
 
 # In the tasks of a side ---------------------------------------------------------------------------
 
-def offer(side, seed):
-    """Register the memory; returns its key."""
-    side.memory = libdibber.alloc(SIZE)
+def offer(side, seed, guard=0):
+    """Register the memory; returns its key. `guard` bytes before and behind it belong to no region."""
+    side.whole = libdibber.alloc(SIZE + 2*guard)
+    side.whole[:] = BESIDE
+    side.memory = side.whole[guard:guard + SIZE]
     side.content = np.frombuffer(random.Random(seed).randbytes(AREA), np.uint8)
     side.total = 0
     side.region = side.endpoint.register(side.memory, RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ |

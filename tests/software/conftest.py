@@ -35,6 +35,12 @@ def folder():
         yield name
 
 
+@pytest.fixture(autouse=True)
+def own_run_directory(monkeypatch, folder):
+    """What commands remember of cards and simulators is this test's."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+
+
 @pytest.fixture
 def serve(folder):
     """serve(clock=True, **attributes of the mock card) → a namespace of card, server, uri."""

@@ -60,7 +60,7 @@ class Queue:
 
 class Card:
     """Attributes for tests: `registers` (by offset), `sram`, `doorbells` and `writes` (all BAR writes as (offset,
-    length)), `commands` (slots taken), `silent` (takes no commands), `identity` (what a started program
+    length)), `commands` (slots taken), `silent` (takes no commands), `on_ring` (called at each COMMAND_PRODUCER), `identity` (what a started program
     publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests)."""
 
     def __init__(self, identity=0xd1bb0001):
@@ -76,7 +76,7 @@ class Card:
         self.heads = [0]*C.ENDPOINTS
         self.queues, self.regions, self.written, self.waiting = {}, {}, [], []
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
-        self.now, self.cycles = 0, 0
+        self.now, self.cycles, self.on_ring = 0, 0, lambda: None
 
     # Registers ------------------------------------------------------------------------------------
 
@@ -108,6 +108,7 @@ class Card:
             self.registers[offset] = value = struct.unpack("<I", data)[0]
             if inside - C.DOORBELL_OFFSET == DOORBELL["COMMAND_PRODUCER"].offset:
                 self.doorbells.append((endpoint, value))
+                self.on_ring()
                 self._take_commands(endpoint, value)
             return
         self.registers[offset] = value = struct.unpack("<I", data)[0]

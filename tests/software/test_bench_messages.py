@@ -17,9 +17,9 @@ def busy(**cycles):
 
 
 def rounds(series, bulk, picoseconds):
-    """A result of `latency`; both cards took a command a round, of 100 and 200 cycles."""
+    """A result of `latency`; both control programs took a command a round, of 100 and 200 cycles."""
     count = len(picoseconds)
-    return {"point": PingPong(series, count, bulk),
+    return {"point": PingPong(series, count, bulk, fast=series.startswith("fast")),
             "answers": [{"rounds_ps": picoseconds, "elapsed_ps": sum(picoseconds), "cpu_ps": 64_000*count}, {}],
             "busy": [busy(COMMAND=100*count, **{"COMMAND calls": count}), busy(COMMAND=200*count, **{"COMMAND calls": count})]}
 
@@ -34,7 +34,7 @@ def test_latency_is_half_of_a_round(results):
     report = latency.evaluate(profile.load("gen2x4"), 1, results)
     idle   = {p["x"]: p["value"] for p in report["points"] if p["series"] == "mcp"}
     assert idle == {1: 2.0, 50: 2.0, 99: 4.0, 99.9: 6.0}
-    assert "median under bulk: 2.50 times idle" in report["findings"]
+    assert "mcp: median under bulk 2.50 times idle" in report["findings"]
 
 
 def test_stages_add_up_to_the_median(results):
@@ -42,6 +42,13 @@ def test_stages_add_up_to_the_median(results):
     assert parts["CPU charge"] == 8.0 and parts["control program"] == 150.0
     assert (parts["PCIe to the card"], parts["cable"], parts["PCIe to memory"]) == (25.0, 19.4, 25.0)
     assert sum(parts.values()) == pytest.approx(250, abs=0.3)
+
+
+def test_no_control_program_is_on_the_fast_path():
+    results = [rounds("fastpath", False, [2_000_000]*100)]
+    report  = latency.evaluate(profile.load("gen2x4"), 1, results)
+    assert "control program" not in report["stages_cycles"]["fastpath"]
+    assert {p["limited_by"] for p in report["points"]} == {"rest of both cards"}
 
 
 def test_the_largest_stage_limits_latency(results):
@@ -77,7 +84,8 @@ def test_rate_counts_messages_and_names_the_limit():
 def test_rate_goes_from_one_command_to_all_slots_and_from_one_endpoint_to_all():
     points = rate.points()
     assert {p.outstanding for p in points} == {1, 2, 4, 8, 16, 32} and {p.endpoints for p in points} == {1, 2, 4, 7}
-    assert [p.number for p in points] == list(range(24)) and len({(p.series, p.x) for p in points}) == 24
+    assert {p.fast for p in points} == {True, False}
+    assert [p.number for p in points] == list(range(48)) and len({(p.series, p.x) for p in points}) == 48
     assert all(p.messages > 2*p.outstanding*p.endpoints or p.messages == rate.MANY for p in points)
 
 

@@ -6,7 +6,7 @@
 import pytest
 
 import libdibber
-from dibber.interface.description import C, STATUS
+from dibber.interface.description import C, HOST, MCP_STATE, STATUS
 from expect import fails, matrix
 
 
@@ -122,3 +122,23 @@ def test_a_simulator_that_dies_is_an_error_not_a_crash(loaded):
             mock.endpoint.poll()
     with fails("LOST", "closed the connection"):
         mock.card.info()
+
+
+@pytest.mark.parametrize("state", ["RESET", "TRAP", "WATCHDOG"])
+def test_a_control_program_that_has_stopped_is_not_waited_for(serve, image, state):
+    """Neither when it has stopped before the call nor when it stops in it; the card can be loaded again."""
+    mock = serve()
+    stop = lambda: mock.device.registers.update({HOST["MCP_STATE"].offset: getattr(MCP_STATE, state)})
+    with libdibber.Card(mock.uri) as card:
+        card.load_firmware(image())
+        endpoint, before = card.endpoint(1), len(mock.device.commands)
+        stop()
+        with fails("NO_FIRMWARE", f"does not run any more ({state})"):
+            card.endpoint(2)
+        assert len(mock.device.commands) == before
+        endpoint.close()
+        card.load_firmware(image())
+        mock.device.silent = True
+        mock.device.on_ring = stop
+        with fails("NO_FIRMWARE", f"does not run any more ({state})"):
+            card.endpoint(2)

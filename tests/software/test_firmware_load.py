@@ -8,7 +8,7 @@ import struct
 import pytest
 
 import libdibber
-from dibber.interface.description import C, HOST
+from dibber.interface.description import C, DOORBELL, HOST
 from expect import fails
 
 
@@ -79,9 +79,29 @@ def test_firmware_is_not_loaded_under_an_open_endpoint(loaded, image):
 
 
 @pytest.mark.parametrize("offset, length", [(2, 4), (0, 6), (C.SRAM_SIZE, 4), (4, C.SRAM_SIZE)])
-def test_reading_outside_the_sram(serve, offset, length):
-    with libdibber.Card(serve().uri) as card, fails("ARGUMENT", "SRAM"):
-        card.read_firmware(offset, length)
+def test_reading_and_writing_outside_the_sram(serve, offset, length):
+    with libdibber.Card(serve().uri) as card:
+        with fails("ARGUMENT", "SRAM"):
+            card.read_firmware(offset, length)
+        with fails("ARGUMENT", "SRAM"):
+            card.write_firmware(offset, bytes(length))
+
+
+def test_memory_of_a_running_program_is_written(loaded):
+    mock = loaded()
+    mock.card.write_firmware(1000, bytes(range(1, 201)))
+    assert mock.card.read_firmware(1000, 200) == bytes(range(1, 201))
+    assert bytes(mock.device.sram[996:1204]) == struct.pack("<I", 249) + bytes(range(1, 201)) + struct.pack("<I", 300)
+
+
+def test_doorbells_of_every_endpoint_can_be_read(loaded):
+    mock = loaded()
+    for endpoint in range(C.ENDPOINTS):
+        offset = C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET + DOORBELL["COMMAND_HEAD"].offset
+        mock.device.registers[offset] = 100 + endpoint
+    assert [mock.card.read_doorbell(n, "COMMAND_HEAD") for n in range(C.ENDPOINTS)] == list(range(100, 100 + C.ENDPOINTS))
+    with fails("ARGUMENT", "endpoint 8 of 8"):
+        mock.card.read_doorbell(C.ENDPOINTS, "COMMAND_HEAD")
 
 
 def test_node_number(serve, image):

@@ -19,7 +19,7 @@ import traceback
 import libdibber
 import numpy as np
 
-from dibber.interface.description import RIGHT
+from dibber.interface.description import HOST, RIGHT
 from dibber_cli import paths, profile
 from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
@@ -39,6 +39,10 @@ class Side:
 
     def idle(self):
         """Nothing to do in this step."""
+
+    def fast_path(self, allowed):
+        """Let hardware take what it can, or leave all to the control program."""
+        self.card.write_register("FAST_PATH", HOST["FAST_PATH"].reset if allowed else 0)
 
     def register(self, name, length, shared=True, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
         """Register memory, from the library or, not `shared`, from NumPy's heap; returns its key."""

@@ -18,10 +18,11 @@ ALL  = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_W
 RIGHTS = {"memory": ALL, "readable": RIGHT.LOCAL_READ | RIGHT.REMOTE_READ, "writable": RIGHT.REMOTE_WRITE}
 
 
-@pytest.fixture(scope="module")
-def pair():
+@pytest.fixture(scope="module", params=["fast path", "control program"])
+def pair(request):
     """Both cards, each with regions of all rights, of reading and of writing alone; keys in `pair.keys[node]`."""
     with Pair() as p:
+        p.together(*[(Side.fast_path, request.param == "fast path")]*2)
         p.keys = p.together((prepare,), (prepare,))
         yield p
 

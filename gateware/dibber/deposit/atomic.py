@@ -13,6 +13,7 @@ from dibber.interface.description import ATOMIC, C, COMMAND, OPCODE, RIGHT, STAT
 from dibber.layouts import completion_layout, read_layout, write_layout
 
 from dibber.deposit.fetch import Fetch
+from dibber.deposit.pages import PagedAddress, is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 
@@ -46,6 +47,7 @@ class AtomicUnit(LiteXModule):
     forget      : Signal(), in      who asked is gone: the operation under way ends without `done`
     slot        : slot_port(data_width)
     lookup      : lookup_port(), to the region table
+    pages       : PagedAddress; its `directory`, `reads` and `completions` are the core's to connect
     reads       : Endpoint(read_layout), out         tag 0 only
     completions : Endpoint(completion_layout), in    always ready
     writes      : Endpoint(write_layout), out
@@ -102,7 +104,8 @@ class AtomicUnit(LiteXModule):
         permitted = Signal()
         base      = Signal(64)
         size      = Signal(64)
-        address   = Signal(64)
+        virtual   = Signal(64)  # as the region has it
+        address   = Signal(64)  # as the host has it
         room      = Signal(65)  # from the operand to the region's end; bit 64: less than none
         status    = Signal(8)
         reason    = Signal(8)
@@ -114,14 +117,14 @@ class AtomicUnit(LiteXModule):
                 base.eq(lookup.base),
                 size.eq(lookup.length),
             ),
-            address.eq(base + member(ATOMIC, "offset")),
+            virtual.eq(base + member(ATOMIC, "offset")),
             room.eq(size - member(ATOMIC, "offset")),
         ]
         self.comb += [
             reason.eq(STATUS.OK),
             If(room[64] | ((room[3:64] == 0) & (wide | (room[:3] < 4))),
                 reason.eq(STATUS.REMOTE_BOUNDS)),
-            If(((bytes_ != 4) & (bytes_ != 8)) | (address[:2] != 0) | (wide & address[2]),
+            If(((bytes_ != 4) & (bytes_ != 8)) | (virtual[:2] != 0) | (wide & virtual[2]),
                 reason.eq(STATUS.REMOTE_ALIGNMENT)),
             If(~permitted,
                 reason.eq(STATUS.REMOTE_NOT_PERMITTED)),
@@ -130,6 +133,9 @@ class AtomicUnit(LiteXModule):
             If((opcode < OPCODE.FETCH_ADD) | (opcode > OPCODE.MASKED_SWAP),
                 reason.eq(STATUS.BAD_OPCODE)),
         ]
+
+        self.pages = pages = PagedAddress(data_width, timeout, quarantine)
+        self.comb += pages.address.eq(virtual)
 
         # Read -------------------------------------------------------------------------------------
 
@@ -206,10 +212,24 @@ class AtomicUnit(LiteXModule):
         )
         fsm.act("JUDGE",
             NextValue(status, reason),
-            If(reason == STATUS.OK,
-                NextState("TAG")
-            ).Else(
+            NextValue(address, virtual),
+            If(reason != STATUS.OK,
                 NextState("DONE")
+            ).Elif(is_paged(virtual),
+                pages.start.eq(1),
+                NextState("PAGE")
+            ).Else(
+                NextState("TAG")
+            )
+        )
+        fsm.act("PAGE",
+            NextValue(address, pages.found),
+            If(pages.done,
+                NextState("TAG"),
+                If(pages.fault,
+                    NextValue(status, STATUS.REMOTE_READ_ERROR),
+                    NextState("DONE")
+                )
             )
         )
         fsm.act("TAG",

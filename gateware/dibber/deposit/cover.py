@@ -27,10 +27,10 @@ def pick_layout():
     behind that. With the `final` pick of a read come its `address`, its `span` in bytes, and in how
     many `units` it lies.
 
-    `error`: as in `piece_layout`; there is nothing to read. `last` on the transfer's final pick.
+    `error`, `fault`: as in `piece_layout`; there is nothing to read. `last` on the transfer's final pick.
     """
     return stream.EndpointDescription(
-        [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("error", 1),
+        [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("error", 1), ("fault", 1),
          ("address", 64), ("span", 13), ("units", 7)])
 
 # Cover --------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Cover(LiteXModule):
         ]
 
         # Ends: the low bits of a piece's last byte, and of the byte behind it.
-        end = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("to", 12), ("behind", 13)])
+        end = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", 1), ("to", 12), ("behind", 13)])
         self.comb += sink.ready.eq(~end.valid | end.ready)
         self.sync += If(sink.ready,
             end.valid.eq(sink.valid),
@@ -104,12 +104,13 @@ class Cover(LiteXModule):
             end.address.eq(sink.address),
             end.length.eq(sink.length),
             end.error.eq(sink.error),
+            end.fault.eq(sink.fault),
             end.to.eq(sink.address[:12] + sink.length - 1),
             end.behind.eq(sink.address[:12] + sink.length),
         )
 
         # Neighbours: how a piece lies to the one before it, whose values stay here when it has left.
-        piece = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("to", 12), ("behind", 13),
+        piece = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", 1), ("to", 12), ("behind", 13),
             ("near", 1), ("next", 1), ("joined", 1), ("level", 1), ("crosses", 1)])
         outside = Signal(12)  # bits in which addresses of one read are equal
         related = Signal()
@@ -136,6 +137,7 @@ class Cover(LiteXModule):
                 piece.address.eq(end.address),
                 piece.length.eq(end.length),
                 piece.error.eq(end.error),
+                piece.fault.eq(end.fault),
                 piece.to.eq(end.to),
                 piece.behind.eq(end.behind),
                 piece.near.eq(related & level),
@@ -150,6 +152,7 @@ class Cover(LiteXModule):
         valid   = Signal()
         last    = Signal()
         error   = Signal()
+        fault   = Signal()
         address = Signal(64)
         to      = Signal(12)
         single  = Signal()  # it lies in one unit
@@ -203,6 +206,7 @@ class Cover(LiteXModule):
                 valid.eq(1),
                 last.eq(piece.last),
                 error.eq(piece.error),
+                fault.eq(piece.fault),
                 If(valid & join,
                     If(piece.crosses | ~piece.level, single.eq(0)),
                     If(piece.crosses | ~piece.level | (piece.to[:6] > to[:6]), to.eq(piece.to)),
@@ -227,6 +231,7 @@ class Cover(LiteXModule):
                 source.last.eq(last),
                 source.final.eq(close),
                 source.error.eq(error),
+                source.fault.eq(fault),
                 source.offset.eq(offset),
                 source.length.eq(length),
                 source.advance.eq(advance),

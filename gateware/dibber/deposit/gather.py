@@ -93,7 +93,7 @@ class Gather(LiteXModule):
         # Picks in order ---------------------------------------------------------------------------
 
         self.order = order = stream.SyncFIFO(
-            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1)], picks, buffered=True)
+            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1), ("fault", 1)], picks, buffered=True)
 
         # A slot for each read; a read has a unit at least, so that there are never more. Bit `slot_bits`
         # of the slot counters tells this pass over the slots from the last.
@@ -133,6 +133,7 @@ class Gather(LiteXModule):
             order.sink.advance.eq(pick.advance),
             order.sink.final.eq(pick.final),
             order.sink.void.eq(void),
+            order.sink.fault.eq(pick.fault),
             order.sink.last.eq(pick.last),
             # A last piece that is here already needs no help, and the walker is in the next transfer.
             self.abort.eq(discard & ~cover.ending),
@@ -308,7 +309,7 @@ class Gather(LiteXModule):
                 over.eq(head.last),
                 empty.eq(head.void),
                 If(head.void,
-                    reason.eq(STATUS.BOUNDS)
+                    reason.eq(Mux(head.fault, STATUS.READ_ERROR, STATUS.BOUNDS))
                 ).Elif(fresh,
                     reason.eq(outcome_read.dat_r[1:]),
                     slot_out.eq(slot_out + 1)

@@ -15,6 +15,7 @@ from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout,
 
 from dibber.deposit.expected import TAG, expected_port
 from dibber.deposit.landing import Landing, landing_layout
+from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
 from dibber.deposit.walker import Walker
@@ -158,6 +159,8 @@ class ScatterEngine(LiteXModule):
     writes      : Endpoint(write_layout), out     the packet's last one with `mark`
     marked      : Signal(), in                    a write with `mark` was taken by the PHY
     max_payload : Signal(13), in                  bytes a write, a power of two
+    pages       : PagedPieces                     its `directory`, `reads`, `completions` and `extended_tags` are the
+                                                  core's to connect
     done        : Endpoint(deposit_done_layout), out
     arrivals    : Endpoint(arrival_layout), out
 
@@ -183,6 +186,7 @@ class ScatterEngine(LiteXModule):
 
         # Header: the next packet is looked up and set up while this one is written.
         self.walker    = walker    = Walker()
+        self.pages     = pages     = PagedPieces(data_width)
         self.admission = admission = Admission()
         self.packets   = packets   = stream.SyncFIFO(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)
@@ -192,6 +196,7 @@ class ScatterEngine(LiteXModule):
             admission.lookup.connect(self.lookup),
             admission.expected.connect(self.expected, omit={"spoil", "spoilt"}),
             admission.walk.connect(walker.sink),
+            walker.source.connect(pages.sink),
             admission.source.connect(packets.sink),
             landing.marked.eq(self.marked),
             landing.done.connect(self.done),
@@ -223,7 +228,7 @@ class ScatterEngine(LiteXModule):
         # Pieces: each as orders for its lines.
         packet  = packets.source
         orders  = unpacker.orders
-        piece   = walker.source
+        piece   = pages.source
         address = Signal(64)
         length  = Signal(13)
         upto    = Signal(13)  # bytes of the packet up to this piece's end
@@ -231,6 +236,7 @@ class ScatterEngine(LiteXModule):
         here    = Signal()
         over    = Signal()
         error   = Signal()
+        fault   = Signal()
         lane    = Signal(bits)
         rest    = Signal(13)
         ending  = Signal()
@@ -278,6 +284,7 @@ class ScatterEngine(LiteXModule):
                 rest.eq(piece.length),
                 over.eq(piece.last),
                 error.eq(piece.error),
+                fault.eq(piece.fault),
                 If(piece.valid, upto.eq(beyond))
             )
         ]
@@ -307,8 +314,12 @@ class ScatterEngine(LiteXModule):
             If(here & error,
                 NextValue(here, 0),
                 NextValue(refused, 1),
-                NextValue(reason, STATUS.REMOTE_BOUNDS),
-                NextState("DROP")
+                NextValue(reason, Mux(fault, STATUS.REMOTE_READ_ERROR, STATUS.REMOTE_BOUNDS)),
+                If(over,
+                    NextState("DROP")
+                ).Else(
+                    NextState("ABORT")
+                )
             ).Elif(here & cut,
                 # What is too short without having been cut does not have the length it says.
                 NextValue(here, 0),
@@ -327,7 +338,7 @@ class ScatterEngine(LiteXModule):
             )
         )
         fsm.act("ABORT",
-            walker.abort.eq(1),
+            walker.abort.eq(~pages.ending),
             piece.ready.eq(1),
             If(piece.valid & piece.last, NextState("DROP"))
         )

@@ -17,6 +17,7 @@ from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch
 from dibber.deposit.gather import Gather
 from dibber.deposit.packetizer import Packetizer, transfer_layout
+from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.walker import Walker
 
@@ -38,7 +39,7 @@ class SendEngine(LiteXModule):
     The slot belongs to a process that may write it at any time, so everything that the engine itself
     relies on is checked here, though the control program has checked it before: BAD_LEVELS, BAD_COUNT,
     BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED; the walker finds
-    BOUNDS. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
+    BOUNDS, the page table READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
     REMOTE_READ from a region of any owner, unless it is `indirect`: then the source is this slot's owner's, as
     for a put, and only the target's walk is another's. The next job is set up and its reads leave while the
     data of the one before is in flight.
@@ -66,6 +67,7 @@ class SendEngine(LiteXModule):
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
+    pages         : PagedPieces                       its `directory`, `reads` and `completions` are the core's to connect
     pulses        : dict counter name -> Signal()
 
     Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`); 9 from the
@@ -92,6 +94,7 @@ class SendEngine(LiteXModule):
             (COMMAND["flags"].offset, COMMAND["levels"].offset + 1)])
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker()
+        self.pages      = pages      = PagedPieces(data_width)
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), TRANSFERS)
@@ -101,11 +104,14 @@ class SendEngine(LiteXModule):
         waiting, walked, cut = epochs.ports
         self.comb += [
             walker.max_piece.eq(self.max_request),
-            walker.abort.eq(gather.abort | walked.stale),
-            walker.source.connect(gather.sink),
+            # A transfer whose last piece has left the walker needs no abort any more.
+            walker.abort.eq((gather.abort & ~pages.ending) | walked.stale),
+            walker.source.connect(pages.sink),
+            pages.source.connect(gather.sink),
             gather.max_request.eq(self.max_request),
             gather.crowded.eq(self.crowded),
             gather.extended_tags.eq(self.extended_tags),
+            pages.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
             self.completions.connect(gather.completions),
             gather.source.connect(packetizer.sink),

@@ -29,10 +29,11 @@ class Tags(LiteXModule):
     tags       : 1 to 256, a power of two
     timeout    : cycles
     quarantine : cycles, more than timeout
+    base       : tags that a host without extended ones lets be used
 
     Attributes
     ----------
-    extended : Signal(), in    tags from UNEXTENDED on may be used (PCIe: extended tag field enabled)
+    extended : Signal(), in    tags from `base` on may be used (PCIe: extended tag field enabled)
     source   : Endpoint([("tag", 8)]), out    next free tag; taking it starts its age
     answered : Signal(8), in   the tag of a completion
     known    : Signal(), out   that tag is in flight or in quarantine
@@ -47,7 +48,7 @@ class Tags(LiteXModule):
     next. An age is looked at in 3 cycles, and one more for each release that it meets; all of them in a *round*.
     An expiry is at most 3 rounds late.
     """
-    def __init__(self, tags, timeout, quarantine):
+    def __init__(self, tags, timeout, quarantine, base=UNEXTENDED):
         self.extended   = Signal()
         self.source     = source = stream.Endpoint([("tag", 8)])
         self.answered   = Signal(8)
@@ -100,7 +101,7 @@ class Tags(LiteXModule):
             ]
 
         # Free tags: those that every host takes, and those for hosts that enable extended tags.
-        low    = min(tags, UNEXTENDED)
+        low    = min(tags, base)
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
         for first, count in groups:

@@ -35,7 +35,6 @@ class HostInterface(LiteXModule):
     reads       : Endpoint(read_layout), in          reads of host memory
     completions : Endpoint(completion_layout), out   their answers; valid only, `ready` is ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
-    post_space  : Signal, out                        posts that can be queued now
     ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
     max_payload : Signal(16), out                    bytes that a write may have
@@ -57,7 +56,6 @@ class HostInterface(LiteXModule):
         self.reads       = transmitter.reads
         self.completions = receiver.completions
         self.posts       = msix.sink
-        self.post_space  = msix.space
         self.ports       = {name: port for name, port in bar.ports.items() if name != "msix"}
         self.counters    = {
             "TLP_UNSUPPORTED" : receiver.unsupported,

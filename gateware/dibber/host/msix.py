@@ -99,13 +99,12 @@ class MSIX(LiteXModule):
     source      : Endpoint(write_layout), out
     port        : line_port(data_width)          see MSIXTable
     enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing drives it
-    space       : Signal, out                    posts that can be queued now
     posted      : Signal, out                    pulses for each entry sent
     interrupted : Signal, out                    pulses for each message sent
 
     Cycles: 5 a post with 64 bits, 3 with 128; with an interrupt 5 or 3 more.
     """
-    def __init__(self, data_width, depth=16):
+    def __init__(self, data_width, depth=4):
         entry_lines = 128//data_width
         post_lines  = 256//data_width
         self.table  = table = MSIXTable(data_width)
@@ -114,7 +113,6 @@ class MSIX(LiteXModule):
         self.source      = source = stream.Endpoint(write_layout(data_width))
         self.port        = table.port
         self.enable      = Signal(reset=1)
-        self.space       = Signal(max=depth + 1)
         self.posted      = Signal()
         self.interrupted = Signal()
 
@@ -129,7 +127,6 @@ class MSIX(LiteXModule):
         candidate = Signal(max=C.VECTORS)
         message = Record([("address", 64), ("data", 32)])
         self.comb += [
-            self.space.eq(depth - fifo.level),
             due.eq(pending & allowed),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],

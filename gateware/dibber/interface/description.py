@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 2)
+VERSION = (0, 3)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -37,6 +37,7 @@ CONSTANTS = (
     ("OUTBOX",                    8, "in place of an endpoint: slots that the control program fills with messages"),
     ("INBOX",                     9, "in place of an endpoint: slots in which messages of other nodes lie"),
     ("SLOT_SETS",                10, "endpoints, outbox and inbox: sets of SLOTS slots"),
+    ("QUEUES",                   16, "queues in host memory: completions of endpoint n are queue n, its events ENDPOINTS + n"),
     ("VECTORS",                   8, "MSI-X vectors"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                    16, "nodes that a card can talk to, itself included"),
@@ -52,6 +53,8 @@ CONSTANTS = (
     ("MESSAGE_BYTES",           128, "payload of a message: one slot"),
     ("LANES",                     2, "flows to a node: flow number = lane * NODES + node"),
     ("WINDOW",                   64, "packets that may be unacknowledged per flow"),
+    ("FAST_PUTS",                31, "puts of a flow that the fast path has under way at most"),
+    ("FAST_LENGTH",        0x3fffff, "bytes of the longest put that the fast path takes"),
     ("HEADER_WORDS",              6, "32-bit words of a packet header without extension and CRC"),
     ("CRC_POLYNOMIAL",   0x1edc6f41, "CRC-32C (Castagnoli), RFC 3720, section 12.1"),
 
@@ -180,6 +183,28 @@ MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host regist
     ("ARRIVAL",   "handling an arrival"),
     ("TIMER",     "handling the timer"),
     ("TRAP",      "stopped by an exception: see mcp_shared.trap"),
+    ("WATCHDOG",  "stopped by the watchdog, for it did not even come to its trap handler"),
+)
+
+TRACE = enum("trace", 24, "event numbers of the trace ring; arguments in parentheses. What goes well leaves none on the EXPRESS lane, and on the fast path",
+    ("BOOT",         1, "(identity, cycles)"),
+    ("COMMAND",      2, "a command that is not sent was taken (tag, first word)"),
+    ("COMPLETION",   3, "its end (endpoint << 8 | status, cookie)"),
+    ("JOB",          4, "a send job was queued (tag, extended PSN of its first packet)"),
+    ("JOB_ERROR",    5, "a send job failed (JOB_DONE, extended PSN after it)"),
+    ("JOB_UNKNOWN",  6, "the end of a job that there is not (JOB_DONE, 0)"),
+    ("REFUSED",      7, "(REFUSAL, tag of the transfer or 0xffff)"),
+    ("ACK_UNKNOWN",  8, "an acknowledgement of what was not sent (flow, ACKED)"),
+    ("TIMEOUT",      9, "a flow is given up (flow, extended PSN not acknowledged)"),
+    ("INCARNATION", 10, "a new flow (flow, incarnation)"),
+    ("ARRIVAL",     11, "(ARRIVAL, value)"),
+    ("OPEN",        13, "(endpoint, COMMAND_HEAD)"),
+    ("CLOSE",       14, "(endpoint, COMMAND_HEAD)"),
+    ("REPLAY",      15, "a flow is rewound (flow, extended PSN that is missing)"),
+    ("LINK",        16, "the link changed (LINK, flows with packets under way)"),
+    ("STRAY",       17, "a message that nothing here answers to (ARRIVAL, message word)"),
+    ("ARM",         18, "a flow was given to the fast path (flow, extended PSN)"),
+    ("CLAIM",       19, "a flow was taken back from the fast path (flow, puts under way)"),
 )
 
 LINK_STATE = enum("link_state", 4, "host register LINK_STATUS",
@@ -225,7 +250,7 @@ CALL = enum("call", 32, "library calls that the CPU is charged for",
     ("POLL_ENTRY",   4, "dib_poll, each entry found"),
 )
 
-ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY, CHANNEL, MCP_STATE,
+ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY, CHANNEL, MCP_STATE, TRACE,
          LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL)
 
 # Structures ---------------------------------------------------------------------------------------
@@ -286,16 +311,17 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
     Member("rights",   "u8",  "REGION_ADD: enum right"),
     Member("endpoint", "u8",  "endpoint opened or closed; owner of the region"),
     Member("vector",   "u16", "ENDPOINT_OPEN: MSI-X vector of both queues"),
-    Member("reserved0","u16", "0"),
+    Member("page",     "u16", "REGION_ADD: 0, or log2 of a page's bytes, 12 to 30: the region is paged"),
     Member("key",      "u32", "REGION_*: index in bits 7:0, any generation above; never 0"),
     Member("cookie",   "u32", "returned in the completion"),
-    Member("base",     "u64", "REGION_ADD: bus address of the first byte"),
+    Member("base",     "u64", "REGION_ADD: bus address of the first byte; paged: of the page table, a multiple of 64: the bus address of each page, bit 0 set where there is none, the last line of 64 bytes whole"),
     Member("length",   "u64", "REGION_ADD: bytes"),
     Member("cq_base",  "u64", "ENDPOINT_OPEN: bus address of the completion queue, 32-byte aligned"),
     Member("eq_base",  "u64", "ENDPOINT_OPEN: bus address of the event queue, 32-byte aligned"),
     Member("cq_entries","u32","ENDPOINT_OPEN: a power of two"),
     Member("eq_entries","u32","ENDPOINT_OPEN: a power of two"),
-    Member("reserved1","u32", "0", count=18),
+    Member("first",    "u32", "REGION_ADD, paged: the first byte's place in the first page"),
+    Member("reserved1","u32", "0", count=17),
 )
 
 QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory",
@@ -339,16 +365,17 @@ FIRMWARE_HEADER = struct("firmware_header", 64, "head of a control program image
 
 TRACE_ENTRY = struct("trace_entry", 16, "one event in the control program's trace ring",
     Member("cycles",   "u32", "card's clock, low word"),
-    Member("event",    "u32", "enum mcp_state of the handler in bits 7:0, event number above"),
+    Member("event",    "u32", "enum mcp_state of the handler in bits 7:0, enum trace above"),
     Member("argument", "u32", "first argument", count=2),
 )
 
-TRAP = struct("mcp_trap", 32, "left by the trap handler",
-    Member("cause",    "u32", "mcause"),
+TRAP = struct("mcp_trap", 160, "left by the trap handler",
+    Member("cause",    "u32", "mcause; 0x80000007: the watchdog's interrupt"),
     Member("pc",       "u32", "mepc"),
     Member("value",    "u32", "mtval"),
-    Member("sp",       "u32", "stack pointer"),
-    Member("ra",       "u32", "return address"),
+    Member("status",   "u32", "mstatus"),
+    Member("x",        "u32", "x0 to x31 as they were", count=32),
+    Member("cycles",   "u32", "card's clock, low word"),
     Member("reserved", "u32", "0", count=3),
 )
 
@@ -367,10 +394,10 @@ SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM
     Member("commands",   "u32", "commands accepted"),
     Member("refused",    "u32", "commands completed with an error at once"),
     Member("timeouts",   "u32", "transfers that timed out"),
-    Member("overruns",   "u32", "events lost to full queues"),
-    Member("interrupts", "u32", "interrupts raised"),
     Member("strays",     "u32", "messages dropped: nothing here answers to them"),
-    Member("reserved",   "u32", "0", count=943),
+    Member("turns",      "u32", "turns of the event loop, modulo 2³²"),
+    Member("claims",     "u32", "flows taken back from the fast path"),
+    Member("reserved",   "u32", "0", count=911),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
     known=(TRACE_ENTRY, HANDLER, TRAP))
@@ -409,7 +436,11 @@ COUNTERS = (
     ("COMPLETION_ERROR",       "reads that the host answered with an error"),
     ("COMPLETION_TIMEOUT",     "reads that the host did not answer"),
     ("DOORBELLS",              "writes of COMMAND_PRODUCER"),
+    ("FAST_COMMANDS",          "commands that the fast path took"),
+    ("FAST_COMPLETIONS",       "of these, completed without the control program"),
+    ("FAST_EVENTS",            "notices that became events without the control program"),
     ("POSTS",                  "queue entries written to host memory"),
+    ("EVENTS_LOST",            "events lost: the queue was full, or there was none"),
     ("INTERRUPTS",             "MSI-X messages sent"),
     ("PACKETS_SENT",           "packets sent, acknowledgements included"),
     ("PACKETS_RECEIVED",       "whole, good packets received"),
@@ -467,6 +498,10 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("MCP_CONTROL", "rw", "the control program's reset", (
         Field("run", 1, "0 holds the processor in reset, and the engines with it"),)),
     Register("MCP_STATE",         "ro", "enum mcp_state; RESET while MCP_CONTROL.run is 0"),
+    Register("FAST_PATH", "rw", "what hardware may do without the control program; both must allow it", (
+        Field("put_inline", 1, "take PUT_INLINE"),
+        Field("put",        1, "take PUT"),
+        Field("event",      1, "make events of notices")), reset=7),
     Register("MCP_IDENTITY",      "ro", "0 until the control program is ready, then its identity"),
     Register("CYCLES_LOW",        "ro", "card's clock"),
     Register("CYCLES_HIGH",       "ro", "its high word, held from the last read of CYCLES_LOW"),
@@ -520,10 +555,12 @@ MCP = bank("mcp", "the control program's registers",
         Field("timer",   1, "CYCLES_LOW has reached TIMER"),
         Field("nak",     1, "NAKED is not 0"),
         Field("link",    1, "LINK_CHANGED is not 0"),
-        Field("atomic",  1, "ATOMIC_STATUS is valid"))),
+        Field("atomic",  1, "ATOMIC_STATUS is valid"),
+        Field("given",   1, "GIVEN is not 0"))),
     Register("CYCLES_LOW",   "ro", "card's clock"),
     Register("CYCLES_HIGH",  "ro", "its high word, held from the last read of CYCLES_LOW"),
     Register("TIMER",        "rw", "next timer event; writing it clears the event"),
+    Register("WATCHDOG",     "rw", "cycles from this write to the watchdog's interrupt, and as many again to the halt; 0: none"),
     Register("STATE",        "rw", "shown to the host as MCP_STATE"),
     Register("IDENTITY",     "rw", "shown to the host as MCP_IDENTITY"),
     Register("NODE_ID",      "ro", "host register"),
@@ -532,11 +569,44 @@ MCP = bank("mcp", "the control program's registers",
     Register("ADMIN_CQ_ENTRIES", "ro", "host register"),
     Register("ADMIN_VECTOR", "ro", "host register"),
 
-    Register("COMMAND_PENDING", "ro", "a bit for each endpoint with commands not taken"),
+    Register("COMMAND_PENDING", "ro", "a bit for each endpoint whose next command is for the control program: its slot is free, its completion has room"),
     Register("PRODUCER",     "ro", "doorbell COMMAND_PRODUCER of each endpoint", count=8),
-    Register("HEAD",         "rw", "commands taken, shown as COMMAND_HEAD", count=8),
-    Register("CQ_CONSUMER",  "ro", "doorbell CQ_CONSUMER of each endpoint", count=8),
-    Register("EQ_CONSUMER",  "ro", "doorbell EQ_CONSUMER of each endpoint", count=8),
+    Register("HEAD",         "ro", "commands taken, shown as COMMAND_HEAD", count=8),
+    Register("COMMAND_TAKE", "wo", "the value is an endpoint: its next command is taken. HEAD moves on, the slot is not free, a completion is owed"),
+    Register("COMMAND_SKIP", "wo", "the value is an endpoint: its HEAD becomes PRODUCER, nothing is owed"),
+    Register("SLOT_FREE", "wo", "the slot of a command that was taken may be used again", (
+        Field("slot",     8, "slot number"),
+        Field("endpoint", 8, "endpoint number"))),
+    Register("QUEUE_ROOM",   "ro", "a bit for each endpoint: its completion queue has room beyond what is owed"),
+
+    Register("FAST_OPCODES", "rw", "what hardware may do without this program; as host register FAST_PATH", (
+        Field("put_inline", 1, ""),
+        Field("put",        1, ""),
+        Field("event",      1, ""))),
+    Register("FAST_ENDPOINTS", "rw", "a bit for each endpoint whose commands hardware looks at first"),
+    Register("FAST_BUSY",    "ro", "a bit for each endpoint: puts that hardware took have not ended, nor come back by CLAIM_POP"),
+    Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has puts under way"),
+    Register("FAST_MOVED",   "w1c","a bit for each armed flow whose ACKED moved; write ones to clear"),
+    Register("GIVEN",        "w1c","a bit for each flow that is not armed any more because a job failed; write ones to clear"),
+    Register("ARM_PLACE", "rw", "next flow to be armed", (
+        Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
+        Field("incarnation", 8, "of the flow"),
+        Field("node",        8, "target node"))),
+    Register("FLOW_ARM", "wo", "hardware may put on this flow from now on, and completes what it put", (
+        Field("flow",  8, "flow number"),
+        Field("epoch", 4, "of the flow"))),
+    Register("FLOW_CLAIM",   "wo", "the value is a flow: it is this program's again, ACKED_CHANGED and JOB_DONE tell of it again, and CLAIM_* show what it had under way"),
+    Register("CLAIM_STATE", "ro", "the flow that was claimed last", (
+        Field("psn",        16, "PSN that its next packet gets"),
+        Field("entries",     8, "puts under way that were not popped"))),
+    Register("CLAIM_ENTRY", "ro", "the oldest of them", (
+        Field("psn",        16, "PSN after its last packet"),
+        Field("tag",         8, "endpoint * SLOTS + slot"),
+        Field("ended",       1, "its job has ended well; always 1 on lane EXPRESS"),
+        Field("solicit",     1, "flag SOLICIT of the command"))),
+    Register("CLAIM_COOKIE", "ro", "its cookie"),
+    Register("CLAIM_LENGTH", "ro", "its bytes"),
+    Register("CLAIM_POP",    "wo", "drop that entry: it is this program's from now on"),
 
     Register("LINK",         "ro", "1: the link is UP"),
     Register("LINK_CHANGED", "w1c", "1: it has changed since this was cleared"),
@@ -618,12 +688,25 @@ MCP = bank("mcp", "the control program's registers",
     Register("ATOMIC_HIGH",  "ro", ""),
     Register("ATOMIC_POP",   "wo", "drop it"),
 
-    Register("POST_ADDRESS_LOW",  "rw", "host address of a queue entry, 32-byte aligned"),
-    Register("POST_ADDRESS_HIGH", "rw", ""),
-    Register("POST_DATA",         "rw", "the entry", count=8),
-    Register("POST_START", "wo", "queue the write, then the interrupt", (
-        Field("vector",    8, "MSI-X vector"),
-        Field("interrupt", 1, "raise it"))),
+    Register("QUEUE_BASE_LOW",  "rw", "next queue to be opened: bus address of entry 0, 32-byte aligned"),
+    Register("QUEUE_BASE_HIGH", "rw", ""),
+    Register("QUEUE_OPEN", "wo", "open it, empty; its count starts at what CQ_CONSUMER or EQ_CONSUMER of its endpoint holds", (
+        Field("queue",   8, "queue number"),
+        Field("size",    8, "entries are 2^size, at most QUEUE_MAX_ENTRIES"),
+        Field("vector",  8, "MSI-X vector"))),
+    Register("QUEUE_CLOSE",  "wo", "the value is a queue: entries for it are dropped from now on, events counted as lost"),
+    Register("POST_COOKIE",  "rw", "next queue entry; the rest of it hardware fills in: cycles, overruns, phase"),
+    Register("POST_LENGTH",  "rw", ""),
+    Register("POST_WHAT", "rw", "", (
+        Field("node",   16, "the other node"),
+        Field("kind",    8, "enum entry"),
+        Field("status",  8, "enum status"))),
+    Register("POST_KEY",     "rw", ""),
+    Register("POST_START", "wo", "queue the entry, then the interrupt. An event finds room, or is lost and counted; room for a completion was owed", (
+        Field("queue",     8, "queue number"),
+        Field("slot",      8, "with free: slot number"),
+        Field("interrupt", 1, "raise it"),
+        Field("free",      1, "the slot of this endpoint is free again, as by SLOT_FREE"))),
     Register("POST_SPACE",   "ro", "posts that can be queued now"),
 
     Register("REGION_KEY",         "rw", "next region entry"),
@@ -631,10 +714,13 @@ MCP = bank("mcp", "the control program's registers",
     Register("REGION_BASE_HIGH",   "rw", ""),
     Register("REGION_LENGTH_LOW",  "rw", ""),
     Register("REGION_LENGTH_HIGH", "rw", ""),
+    Register("REGION_TABLE_LOW",   "rw", "paged: bus address of its page table, a multiple of 64"),
+    Register("REGION_TABLE_HIGH",  "rw", ""),
     Register("REGION_ACCESS", "rw", "", (
         Field("rights", 4, "enum right"),
         Field("owner",  8, "endpoint"),
-        Field("valid",  1, "0: the entry is empty"))),
+        Field("valid",  1, "0: the entry is empty"),
+        Field("page",   5, "paged: log2 of a page's bytes, 12 to 30. REGION_BASE is then bit 63, the index in 62:57, and the first byte's place in the first page"))),
     Register("REGION_WRITE", "wo", "the value is the index: enter it"),
 )
 

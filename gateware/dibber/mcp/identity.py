@@ -61,7 +61,9 @@ class HostRegisters(LiteXModule):
     ----------
     port         : line_port(data_width), from HOST_BASE
     cycles       : Signal(64), out   the card's clock, from power-up
-    run          : Signal(), out     MCP_CONTROL.run
+    run          : Signal(), out     MCP_CONTROL.run, and not bitten since that was written
+    bite         : Signal(), in      the watchdog stops the control program
+    fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
     shown        : dict of Signal(32), out   the host registers that the control program sees
     mcp_state    : Signal(8), in
@@ -77,6 +79,8 @@ class HostRegisters(LiteXModule):
     def __init__(self, data_width, clock_hz, counters):
         self.cycles       = Signal(64)
         self.run          = Signal()
+        self.bite         = Signal()
+        self.fast_path    = Record([(f.name, f.bits) for f in HOST["FAST_PATH"].fields])
         self.node_id      = Signal(16)
         self.mcp_state    = Signal(8)
         self.mcp_identity = Signal(32)
@@ -116,11 +120,20 @@ class HostRegisters(LiteXModule):
 
         # Control ----------------------------------------------------------------------------------
 
-        pcie = bank.fields(HOST, "PCIE_STATUS")
+        pcie   = bank.fields(HOST, "PCIE_STATUS")
+        asked  = storage["MCP_CONTROL"][0]
+        bitten = Signal()
+        why    = Signal(8)
+        self.sync += [
+            If(~asked, bitten.eq(0)).Elif(self.bite, bitten.eq(1)),
+            # A program that came to its trap handler has said so, and had the watchdog bite at once.
+            If(~bitten, why.eq(Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG))),
+        ]
         self.comb += [
-            self.run.eq(storage["MCP_CONTROL"][0]),
+            self.run.eq(asked & ~bitten),
+            *[getattr(self.fast_path, name).eq(bit) for name, bit in bank.fields(HOST, "FAST_PATH").items()],
             self.node_id.eq(storage["NODE_ID"]),
-            status["MCP_STATE"][0].eq(Mux(self.run, self.mcp_state, MCP_STATE.RESET)),
+            status["MCP_STATE"][0].eq(Mux(asked, Mux(bitten, why, self.mcp_state), MCP_STATE.RESET)),
             status["MCP_IDENTITY"][0].eq(Mux(self.run, self.mcp_identity, 0)),
             pcie["max_payload"].eq(self.max_payload),
             pcie["max_request"].eq(self.max_request),

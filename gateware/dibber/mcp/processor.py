@@ -125,7 +125,7 @@ class Processor(LiteXModule):
 
     Memory from 0x8000_0000 up is not cached; the data cache writes through, so that the host sees
     what the program wrote, and does not snoop, so that the program must not wait in SRAM for what
-    the host writes. It takes no interrupts: the control program is one loop that reads EVENTS.
+    the host writes. Its only interrupt is the watchdog's: the control program is one loop that reads EVENTS.
 
     Fetch and load of an address where nothing is are answered with 0, which is an illegal
     instruction: a lost program traps instead of hanging.
@@ -138,18 +138,21 @@ class Processor(LiteXModule):
     Attributes
     ----------
     reset     : Signal(), in             holds the processor at address 0, its caches empty
+    timer_interrupt : Signal(), in       level; machine timer interrupt
     firmware  : line_port(data_width)    the host's window on the SRAM
     registers : line_port(32), out       at MCP_REGISTER_BASE
     reader    : slot_port(data_width), out         of the slots, at MCP_SLOT_BASE
     writer    : slot_write_port(data_width), out   of those of the OUTBOX
     """
     def __init__(self, platform, data_width):
-        self.reset = Signal()
+        self.reset           = Signal()
+        self.timer_interrupt = Signal()
 
         # # #
 
         self.cpu = cpu = VexRiscv(platform, variant="full")
         cpu.set_reset_address(0)
+        cpu.cpu_params.update(i_timerInterrupt=self.timer_interrupt)
         self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
         self.bridge    = RegisterBridge()
         self.slots     = SlotBridge(data_width)

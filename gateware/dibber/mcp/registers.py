@@ -12,20 +12,21 @@ from litex.soc.interconnect import stream
 from dibber.deposit.atomic import atomic_done_layout
 from dibber.interface.description import C, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import arrival_layout, express_layout, job_done_layout, job_layout, post_layout
+from dibber.layouts import (arrival_layout, claimed_layout, entry_layout, express_layout, job_done_layout, job_layout,
+    slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 
 # Queues -------------------------------------------------------------------------------------------
 
-JOBS     = 8   # send jobs that may wait
 RESULTS  = 16  # job ends, refusals and arrivals that may wait for the control program
+POSTS    = 16  # queue entries of the control program that may wait
 FLOWS    = C.LANES*C.NODES
 
 # MCP Registers ------------------------------------------------------------------------------------
 
 class ControlRegisters(LiteXModule):
-    """Bank `mcp`: event bits, the clock, and a queue in front of or behind each engine.
+    """Bank `mcp`: event bits, the clock, what the engines ask for and what they tell.
 
     The program looks at JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues; what it queues without
     space is lost. A full queue of results makes its engine wait, as far back as the link's STOP.
@@ -41,14 +42,28 @@ class ControlRegisters(LiteXModule):
     ----------
     port       : line_port(32)                        the processor's
     link_up    : Signal(), in
-    jobs       : Endpoint(job_layout), out            to the send engine
+    jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
+    job_space  : Signal(8), in
     job_done   : Endpoint(job_done_layout), in
-    express    : Endpoint(express_layout), out        to the packet layer's queue; `ready` is ignored
-    express_space : Signal(8), in                     room in that queue
+    express    : Endpoint(express_layout), out        one cycle each; `ready` is ignored
+    express_space : Signal(8), in
     refusals   : Endpoint(refusal_layout), in
     arrivals   : Endpoint(arrival_layout), in
-    posts      : Endpoint(post_layout), out           to the host side's queue; `ready` is ignored
-    post_space : Signal(8), in                        room in that queue
+    refusal_waiting : Signal(), out                   REFUSAL is valid
+    entries    : Endpoint(entry_layout), out          queue entries of the program
+    queue      : Record, out                          `strobe` for one cycle: a queue is opened, or `closed`
+    take, skip : Record, out                          `strobe` for one cycle: COMMAND_TAKE, COMMAND_SKIP
+    free       : Record(slot_free_layout), out
+    pending, room : Signal(endpoints), in             COMMAND_PENDING, QUEUE_ROOM
+    fast_enable : Record, out                         register FAST_OPCODES
+    fast_endpoints : Signal(endpoints), out
+    arm, claim : Record, out                          `strobe` for one cycle: FLOW_ARM, FLOW_CLAIM
+    claim_pop  : Signal(), out
+    claimed    : Record, in                           what CLAIM_* show
+    fast_busy  : Signal(endpoints), in
+    fast_active : Signal(FLOWS), in
+    fast_moved, given : Signal(FLOWS), in             pulses
+    watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     acked      : list of Signal(16), in               the last PSN acknowledged of each flow
     changed    : Signal(FLOWS), in                    pulses: `acked` of this flow moved
     naked      : Signal(FLOWS), in                    pulses: a packet of this flow is missing
@@ -58,20 +73,41 @@ class ControlRegisters(LiteXModule):
     expect     : Record, out                          `we` for one cycle: the entry for `context`
     atomics    : Endpoint([("slot", 8)]), out
     atomic_done : Endpoint(atomic_done_layout), in
-    region     : Record, out                          `we` for one cycle: the entry for `index`
+    region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
+                                                      that is paged
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
     def __init__(self, host, pages, cycles, endpoints=C.ENDPOINTS):
         self.link_up       = Signal()
+        flow, endpoint     = ("flow", log2_int(FLOWS)), ("endpoint", log2_int(endpoints))
         self.jobs          = stream.Endpoint(job_layout())
+        self.job_space     = Signal(8)
         self.job_done      = stream.Endpoint(job_done_layout())
         self.express       = stream.Endpoint(express_layout())
         self.express_space = Signal(8)
         self.refusals      = stream.Endpoint(refusal_layout())
+        self.refusal_waiting = Signal()
         self.arrivals      = stream.Endpoint(arrival_layout())
-        self.posts         = stream.Endpoint(post_layout())
-        self.post_space    = Signal(8)
+        self.entries       = stream.Endpoint(entry_layout())
+        self.queue         = Record([
+            ("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", 5), ("vector", 3), ("closed", 1)])
+        self.take          = Record([("strobe", 1), endpoint])
+        self.skip          = Record([("strobe", 1), endpoint])
+        self.free          = Record(slot_free_layout())
+        self.pending       = Signal(endpoints)
+        self.room          = Signal(endpoints)
+        self.fast_enable   = Record([("put_inline", 1), ("put", 1), ("event", 1)])
+        self.fast_endpoints = Signal(endpoints)
+        self.fast_busy     = Signal(endpoints)
+        self.fast_active   = Signal(FLOWS)
+        self.fast_moved    = Signal(FLOWS)
+        self.given         = Signal(FLOWS)
+        self.arm           = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
+        self.claim         = Record([("strobe", 1), flow])
+        self.claim_pop     = Signal()
+        self.claimed       = Record(claimed_layout())
+        self.watchdog      = Record([("strobe", 1), ("cycles", 32)])
         self.acked         = [Signal(16, name=f"acked{n}") for n in range(FLOWS)]
         self.changed       = Signal(FLOWS)
         self.naked         = Signal(FLOWS)
@@ -83,7 +119,7 @@ class ControlRegisters(LiteXModule):
         self.atomic_done   = stream.Endpoint(atomic_done_layout())
         self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
-            ("rights", 4), ("owner", 8), ("valid", 1)])
+            ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
         self.state         = Signal(8)
         self.identity      = Signal(32)
 
@@ -121,16 +157,59 @@ class ControlRegisters(LiteXModule):
 
         # Commands ---------------------------------------------------------------------------------
 
-        pending = status["COMMAND_PENDING"][0]
+        free = bank.fields(MCP, "SLOT_FREE")
+        post = bank.fields(MCP, "POST_START")
         for n in range(endpoints):
-            self.sync += pending[n].eq(pages.producer[n] != storage["HEAD"][n])
             self.comb += [
-                pages.head[n].eq(storage["HEAD"][n]),
                 status["PRODUCER"][n].eq(pages.producer[n]),
-                status["CQ_CONSUMER"][n].eq(pages.cq_consumer[n]),
-                status["EQ_CONSUMER"][n].eq(pages.eq_consumer[n]),
+                status["HEAD"][n].eq(pages.head[n]),
             ]
-        self.comb += events["command"].eq(pending != 0)
+        self.comb += [
+            status["COMMAND_PENDING"][0].eq(self.pending),
+            status["QUEUE_ROOM"][0].eq(self.room),
+            events["command"].eq(self.pending != 0),
+            self.take.strobe.eq(strobe["COMMAND_TAKE"][0]),
+            self.take.endpoint.eq(bank.written["COMMAND_TAKE"][0]),
+            self.skip.strobe.eq(strobe["COMMAND_SKIP"][0]),
+            self.skip.endpoint.eq(bank.written["COMMAND_SKIP"][0]),
+            # A post's queue is its endpoint's completion queue when it frees a slot.
+            self.free.strobe.eq(strobe["SLOT_FREE"][0] | (strobe["POST_START"][0] & post["free"])),
+            If(strobe["SLOT_FREE"][0],
+                self.free.tag.eq(Cat(free["slot"][:log2_int(C.SLOTS)], free["endpoint"]))
+            ).Else(
+                self.free.tag.eq(Cat(post["slot"][:log2_int(C.SLOTS)], post["queue"]))
+            )
+        ]
+
+        # Fast Path --------------------------------------------------------------------------------
+
+        opcodes = bank.fields(MCP, "FAST_OPCODES")
+        place   = bank.fields(MCP, "ARM_PLACE")
+        arm     = bank.fields(MCP, "FLOW_ARM")
+        state   = bank.fields(MCP, "CLAIM_STATE")
+        entry   = bank.fields(MCP, "CLAIM_ENTRY")
+        self.comb += [
+            *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
+            self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
+            status["FAST_BUSY"][0].eq(self.fast_busy),
+            status["FAST_ACTIVE"][0].eq(self.fast_active),
+            status["FAST_MOVED"][0].eq(self.fast_moved),
+            status["GIVEN"][0].eq(self.given),
+            events["given"].eq(storage["GIVEN"][0] != 0),
+            self.arm.strobe.eq(strobe["FLOW_ARM"][0]),
+            *[getattr(self.arm, name).eq(arm[name]) for name in ["flow", "epoch"]],
+            *[getattr(self.arm, name).eq(place[name]) for name in ["psn", "incarnation"]],
+            self.claim.strobe.eq(strobe["FLOW_CLAIM"][0]),
+            self.claim.flow.eq(bank.written["FLOW_CLAIM"][0]),
+            self.claim_pop.eq(strobe["CLAIM_POP"][0]),
+            *[state[name].eq(getattr(self.claimed, name)) for name in ["psn", "entries"]],
+            entry["psn"].eq(self.claimed.entry_psn),
+            *[entry[name].eq(getattr(self.claimed, name)) for name in ["tag", "ended", "solicit"]],
+            status["CLAIM_COOKIE"][0].eq(self.claimed.cookie),
+            status["CLAIM_LENGTH"][0].eq(self.claimed.length),
+            self.watchdog.strobe.eq(strobe["WATCHDOG"][0]),
+            self.watchdog.cycles.eq(storage["WATCHDOG"][0]),
+        ]
 
         # Link -------------------------------------------------------------------------------------
 
@@ -150,21 +229,20 @@ class ControlRegisters(LiteXModule):
         slot = bank.fields(MCP, "JOB_SLOT")
         flow = bank.fields(MCP, "JOB_FLOW")
         done = bank.fields(MCP, "JOB_DONE")
-        self.job_queue  = job_queue  = stream.SyncFIFO(job_layout(), JOBS)
         self.done_queue = done_queue = stream.SyncFIFO(job_done_layout(), RESULTS)
         self.comb += [
-            job_queue.sink.valid.eq(strobe["JOB_START"][0]),
-            *[getattr(job_queue.sink, name).eq(slot[name])
+            self.jobs.valid.eq(strobe["JOB_START"][0]),
+            self.jobs.last.eq(1),
+            *[getattr(self.jobs, name).eq(slot[name])
                 for name in ["endpoint", "slot", "epoch", "response", "indirect", "target_levels", "target"]],
-            job_queue.sink.message.eq(storage["JOB_MESSAGE"][0]),
-            job_queue.sink.psn.eq(flow["psn"]),
-            job_queue.sink.incarnation.eq(flow["incarnation"]),
-            job_queue.sink.node.eq(flow["node"]),
-            job_queue.sink.length.eq(storage["JOB_LENGTH"][0]),
-            job_queue.sink.skip.eq(storage["JOB_SKIP"][0]),
-            job_queue.sink.tag.eq(bank.written["JOB_START"][0]),
-            job_queue.source.connect(self.jobs),
-            status["JOB_SPACE"][0].eq(JOBS - job_queue.level),
+            self.jobs.message.eq(storage["JOB_MESSAGE"][0]),
+            self.jobs.psn.eq(flow["psn"]),
+            self.jobs.incarnation.eq(flow["incarnation"]),
+            self.jobs.node.eq(flow["node"]),
+            self.jobs.length.eq(storage["JOB_LENGTH"][0]),
+            self.jobs.skip.eq(storage["JOB_SKIP"][0]),
+            self.jobs.tag.eq(bank.written["JOB_START"][0]),
+            status["JOB_SPACE"][0].eq(self.job_space),
 
             self.job_done.connect(done_queue.sink),
             events["job_done"].eq(done_queue.source.valid),
@@ -210,6 +288,7 @@ class ControlRegisters(LiteXModule):
 
             self.refusals.connect(refusal_queue.sink),
             events["refusal"].eq(refusal_queue.source.valid),
+            self.refusal_waiting.eq(refusal_queue.source.valid),
             refusal["psn"].eq(refusal_queue.source.psn),
             refusal["reason"].eq(refusal_queue.source.reason),
             refusal["flow"].eq(refusal_queue.source.flow),
@@ -256,16 +335,26 @@ class ControlRegisters(LiteXModule):
             atomic_result.source.ready.eq(strobe["ATOMIC_POP"][0]),
         ]
 
-        # Posts ------------------------------------------------------------------------------------
+        # Queues -----------------------------------------------------------------------------------
 
-        post = bank.fields(MCP, "POST_START")
+        opened = bank.fields(MCP, "QUEUE_OPEN")
+        what   = bank.fields(MCP, "POST_WHAT")
+        self.entry_queue = entry_queue = stream.SyncFIFO(entry_layout(), POSTS)
         self.comb += [
-            self.posts.valid.eq(strobe["POST_START"][0]),
-            self.posts.address.eq(Cat(storage["POST_ADDRESS_LOW"][0], storage["POST_ADDRESS_HIGH"][0])),
-            self.posts.dat.eq(Cat(*storage["POST_DATA"])),
-            self.posts.vector.eq(post["vector"]),
-            self.posts.interrupt.eq(post["interrupt"]),
-            status["POST_SPACE"][0].eq(self.post_space),
+            self.queue.strobe.eq(strobe["QUEUE_OPEN"][0] | strobe["QUEUE_CLOSE"][0]),
+            self.queue.closed.eq(strobe["QUEUE_CLOSE"][0]),
+            self.queue.queue.eq(Mux(self.queue.closed, bank.written["QUEUE_CLOSE"][0], opened["queue"])),
+            self.queue.base.eq(Cat(storage["QUEUE_BASE_LOW"][0], storage["QUEUE_BASE_HIGH"][0])),
+            *[getattr(self.queue, name).eq(opened[name]) for name in ["size", "vector"]],
+
+            entry_queue.sink.valid.eq(strobe["POST_START"][0]),
+            *[getattr(entry_queue.sink, name).eq(post[name]) for name in ["queue", "interrupt"]],
+            entry_queue.sink.cookie.eq(storage["POST_COOKIE"][0]),
+            entry_queue.sink.length.eq(storage["POST_LENGTH"][0]),
+            *[getattr(entry_queue.sink, name).eq(what[name]) for name in ["node", "kind", "status"]],
+            entry_queue.sink.key.eq(storage["POST_KEY"][0]),
+            entry_queue.source.connect(self.entries),
+            status["POST_SPACE"][0].eq(POSTS - entry_queue.level),
         ]
 
         # Regions ----------------------------------------------------------------------------------
@@ -277,7 +366,6 @@ class ControlRegisters(LiteXModule):
             self.region.key.eq(storage["REGION_KEY"][0]),
             self.region.base.eq(Cat(storage["REGION_BASE_LOW"][0], storage["REGION_BASE_HIGH"][0])),
             self.region.length.eq(Cat(storage["REGION_LENGTH_LOW"][0], storage["REGION_LENGTH_HIGH"][0])),
-            self.region.rights.eq(access["rights"]),
-            self.region.owner.eq(access["owner"]),
-            self.region.valid.eq(access["valid"]),
+            self.region.table.eq(Cat(storage["REGION_TABLE_LOW"][0], storage["REGION_TABLE_HIGH"][0])),
+            *[getattr(self.region, name).eq(access[name]) for name in ["rights", "owner", "valid", "page"]],
         ]

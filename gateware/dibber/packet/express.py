@@ -15,8 +15,6 @@ from dibber.packet.flow import flow_layout, flow_reset_layout
 from dibber.packet.header import flag, header_word, header_words
 from dibber.packet.seal import PacketSealer, UnderWay
 
-QUEUE = 32  # packets that may wait
-
 # Fetch --------------------------------------------------------------------------------------------
 
 class SlotFetch(LiteXModule):
@@ -40,7 +38,7 @@ class SlotFetch(LiteXModule):
     word     : Signal(32), out   the word, in the same cycle
     complete : Signal(), out     all of the packet's lines have come
 
-    Cycles: 1 from `sink` to `source`; 5 to the first line with a port that grants in the second cycle, then a
+    Cycles: none from `sink` to `source`; 4 to the first line with a port that grants in the second cycle, then a
     line a cycle.
     """
     def __init__(self, data_width):
@@ -61,13 +59,11 @@ class SlotFetch(LiteXModule):
         offset = (INLINE["offset"].offset + INLINE["offset"].size - 1)//width
         data   = INLINE["data"].offset//width
 
-        self.queue   = queue   = stream.SyncFIFO(express_layout(), QUEUE)
         self.entries = entries = stream.SyncFIFO(express_layout(), 2)
-        self.sink    = queue.sink
+        self.sink    = wanted  = stream.Endpoint(express_layout())
         self.source  = source = entries.source
 
         # Ask. The entry is shown when its first line is asked for; there is a bank for each entry.
-        wanted  = queue.source
         shown   = Signal()
         fill    = Signal()
         line    = Signal(max=lines)
@@ -154,7 +150,6 @@ class ExpressTransmitter(LiteXModule):
     Attributes
     ----------
     sink    : Endpoint(express_layout), in
-    space   : Signal(6), out     how many packets can be queued now
     slot    : slot_port(data_width), master
     node_id : Signal(16), in
     flow    : Endpoint(flow_layout), out              to the lane's gate
@@ -165,11 +160,10 @@ class ExpressTransmitter(LiteXModule):
     withdrawn : Signal(), out  one cycle when a packet is dropped because it is stale
     word_sent : Signal(), out  one cycle for each payload word
 
-    Cycles: 6 from `sink` to the first word, with a slot port that grants in the second cycle; 1 a word; 2
+    Cycles: 5 from `sink` to the first word, with a slot port that grants in the second cycle; 1 a word; 2
     between packets, which is what the link needs for end and start.
     """
     def __init__(self, data_width):
-        self.space     = Signal(max=QUEUE + 1)
         self.node_id   = Signal(16)
         self.flow      = flow   = stream.Endpoint(flow_layout())
         self.passed    = passed = stream.Endpoint(flow_layout() + [("stale", 1)])
@@ -188,7 +182,6 @@ class ExpressTransmitter(LiteXModule):
         self.word_sent = seal.word_sent
         entry          = fetch.source
         self.comb += [
-            self.space.eq(QUEUE - fetch.queue.level),
             under_way.reset.eq(self.reset),
             under_way.node.eq(entry.node),
             under_way.incarnation.eq(entry.incarnation),

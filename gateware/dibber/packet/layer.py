@@ -25,7 +25,6 @@ class PacketLayer(LiteXModule):
     payload_in       : Endpoint(payload_layout), in    payload to send
     slot             : slot_port(data_width), master   for the headers of lane BULK
     express          : Endpoint(express_layout), in    lane EXPRESS
-    express_space    : Signal, out                     how many of these can be queued now
     express_slot     : slot_port(data_width), master
     deposits         : Endpoint(deposit_layout), out   lane BULK
     payload_out      : Endpoint(payload_layout), out   payload received
@@ -56,7 +55,6 @@ class PacketLayer(LiteXModule):
         self.payload_in       = transmitter.payload
         self.slot             = transmitter.slot
         self.express          = transmitter.expresses
-        self.express_space    = transmitter.express_space
         self.express_slot     = transmitter.express_slot
         self.deposits         = receiver.deposits
         self.payload_out      = receiver.payload

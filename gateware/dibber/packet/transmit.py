@@ -72,7 +72,6 @@ class PacketTransmitter(LiteXModule):
     packets       : Endpoint(send_layout), in       lane BULK
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
-    express_space : Signal(6), out                  how many of them can be queued now
     acks          : Endpoint(ack_layout), in
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
@@ -98,7 +97,6 @@ class PacketTransmitter(LiteXModule):
         self.payload       = bulk.payload
         self.slot          = bulk.slot
         self.expresses     = express.sink
-        self.express_space = express.space
         self.express_slot  = express.slot
         self.sources       = [None]*3
         for channel, part in (CHANNEL.CONTROL, ack), (CHANNEL.EXPRESS, express), (CHANNEL.BULK, bulk):

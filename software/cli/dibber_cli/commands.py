@@ -14,6 +14,7 @@ import libdibber
 from dibber.interface.description import LINK_STATE, MCP_STATE
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import CommandError
+from dibber_cli.fw import images
 
 
 def print_json(value):
@@ -50,6 +51,7 @@ def fw_load(arguments):
     with libdibber.Card(arguments.uri) as card:
         card.load_firmware(arguments.file)
         identity = card.info()["mcp_identity"]
+    images.remember(arguments.uri, arguments.file)
     if arguments.json:
         print_json({"file": arguments.file, "uri": arguments.uri, "identity": f"{identity:08x}"})
     else:

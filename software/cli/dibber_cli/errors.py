@@ -26,7 +26,7 @@ ADVICE = {
     "IDENTITY"       : "give the socket of a Dibber card: 'dibber sim status' shows them",
     "VERSION"        : "gateware, control program and library must be built from one tree: run 'make build'",
     "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",
-    "FIRMWARE_START" : "its trace ring says where it stopped: mcp_shared in the firmware window",
+    "FIRMWARE_START" : "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
     "LOST"           : "see the simulator's log: 'dibber sim status' names it",
     "TIMEOUT"        : "is the cable connected, and the other card up? 'dibber info' shows the link",
 }

@@ -14,6 +14,7 @@ from libdibber import DibberError
 from dibber_cli import commands, profile
 from dibber_cli.bench import TESTS
 from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.link.commands import add_to as add_link
 
 
@@ -39,6 +40,7 @@ def parser():
     p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it.")
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
     p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+    add_fw(sub, fw, command)
 
     p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.")
     p.add_argument("--speed", action="store_true", help="measure simulated cycles a second during 'bench stride'")

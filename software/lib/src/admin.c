@@ -11,6 +11,7 @@
 
 #define ENTRIES   64u
 #define TIMEOUT_NS 20000000u	/* simulated time where there is a clock */
+#define LOOK_NS    1000000u	/* how often it is looked whether the control program runs at all */
 
 int dib_admin_open(struct dib_card *card)
 {
@@ -65,11 +66,26 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* One that has stopped, or was halted by another program, answers nothing. */
+static int check_it_runs(struct dib_card *card, const char *what)
+{
+	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
+	uint32_t state;
+	int rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
+
+	if (!rc && (state == DIBBER_MCP_STATE_RESET || state == DIBBER_MCP_STATE_TRAP ||
+		    state == DIBBER_MCP_STATE_WATCHDOG))
+		rc = dib_fail(DIB_ERR_NO_FIRMWARE, "%s: the control program does not run any more (%s): load one again",
+			      what, states[state]);
+	return rc;
+}
+
 static int wait_for_completion(struct dib_card *card, unsigned int participant, const char *what,
 			       const struct dibber_queue_entry **entry)
 {
 	struct dib_queue *q = &card->admin_queue;
 	uint64_t begin = monotonic_ns();
+	unsigned int waits = 0;
 	bool over = false;
 	int rc;
 
@@ -80,12 +96,14 @@ static int wait_for_completion(struct dib_card *card, unsigned int participant, 
 		if (dib_has_clock(card)) {
 			rc = dib_clock_watch(card, participant, q->iova,
 					     (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
-					     (uint64_t)TIMEOUT_NS * 1000u);
-			over = rc == 0;
+					     (uint64_t)LOOK_NS * 1000u);
+			over = rc == 0 && ++waits == TIMEOUT_NS / LOOK_NS;
 		} else {
-			rc = card->transport->ops->serve(card->transport, 1);
+			rc = card->transport->ops->serve(card->transport, LOOK_NS / 1000000u);
 			over = monotonic_ns() - begin > 1000ull * TIMEOUT_NS;
 		}
+		if (!rc)
+			rc = check_it_runs(card, what);
 		if (rc < 0)
 			return rc;
 	}
@@ -102,6 +120,11 @@ int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_adm
 
 	if (!card->firmware)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
+	rc = check_it_runs(card, what);
+	if (rc) {
+		card->firmware = false;
+		return rc;
+	}
 	command->cookie = card->admin_producer;
 	rc = card->transport->ops->bar_write(card->transport,
 					     dib_slot(0, card->admin_producer & (card->fixed.slots - 1)),

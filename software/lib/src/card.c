@@ -244,6 +244,24 @@ int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value)
 	return rc;
 }
 
+int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset, uint32_t *value)
+{
+	int rc;
+
+	if (!card || !value)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the value" : "card");
+	if (endpoint >= card->fixed.endpoints || offset % 4 || offset >= DIBBER_ENDPOINT_STRIDE - DIBBER_DOORBELL_OFFSET)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of %u has no register at 0x%x", endpoint,
+				card->fixed.endpoints, offset);
+	rc = dib_card_enter(card);
+	if (rc)
+		return rc;
+	rc = dib_read_register(card, DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE +
+			       DIBBER_DOORBELL_OFFSET + offset, value);
+	dib_card_leave(card);
+	return rc;
+}
+
 int dib_node_set(struct dib_card *card, unsigned int node)
 {
 	uint32_t state = 0;

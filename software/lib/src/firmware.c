@@ -86,13 +86,13 @@ static int check_image(const char *path, const uint8_t *file, size_t length,
 	return 0;
 }
 
-static int write_image(struct dib_card *card, const uint8_t *image, uint32_t bytes)
+static int write_sram(struct dib_card *card, uint32_t offset, const uint8_t *data, size_t length)
 {
 	int rc = 0;
 
-	for (uint32_t at = 0; at < bytes && !rc; at += LINE)
-		rc = card->transport->ops->bar_write(card->transport, DIBBER_FIRMWARE_BASE + at, image + at,
-						     bytes - at < LINE ? bytes - at : LINE);
+	for (size_t at = 0; at < length && !rc; at += LINE)
+		rc = card->transport->ops->bar_write(card->transport, DIBBER_FIRMWARE_BASE + offset + at, data + at,
+						     length - at < LINE ? length - at : LINE);
 	return rc;
 }
 
@@ -138,7 +138,7 @@ static int start(struct dib_card *card, uint32_t expected)
 			return rc;
 		if (identity == expected)
 			return 0;
-	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP &&
+	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP && state != DIBBER_MCP_STATE_WATCHDOG &&
 		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
 	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
 			now - begin, identity, expected,
@@ -164,7 +164,7 @@ static int load(struct dib_card *card, const struct dibber_firmware_header *head
 
 	card->firmware = false;
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
-	    (rc = write_image(card, image, header->bytes)) ||
+	    (rc = write_sram(card, 0, image, header->bytes)) ||
 	    (rc = compare_image(card, header)) ||
 	    (rc = dib_admin_open(card)) ||
 	    (rc = start(card, header->identity)))
@@ -199,18 +199,34 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 	return rc;
 }
 
-int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length)
+/* Both ways between memory and SRAM. */
+static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, size_t length)
 {
-	int rc;
-
 	if (!card || !data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the data" : "card");
 	if (offset % 4 || length % 4 || offset > DIBBER_SRAM_SIZE || length > DIBBER_SRAM_SIZE - offset)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM", length, offset);
-	rc = dib_card_enter(card);
+	return dib_card_enter(card);
+}
+
+int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length)
+{
+	int rc = enter_sram(card, offset, data, length);
+
 	if (rc)
 		return rc;
 	rc = read_sram(card, offset, data, length);
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data, size_t length)
+{
+	int rc = enter_sram(card, offset, data, length);
+
+	if (rc)
+		return rc;
+	rc = write_sram(card, offset, data, length);
 	dib_card_leave(card);
 	return rc;
 }

@@ -106,6 +106,8 @@ _SIGNATURES = {
     "dib_node_set"       : (c_int, [c_void_p, c_uint]),
     "dib_firmware_load"  : (c_int, [c_void_p, c_char_p]),
     "dib_firmware_read"  : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
+    "dib_firmware_write" : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
+    "dib_doorbell_read"  : (c_int, [c_void_p, c_uint, c_uint32, POINTER(c_uint32)]),
     "dib_endpoint_open"  : (c_int, [c_void_p, c_uint, POINTER(EndpointOptions), POINTER(c_void_p)]),
     "dib_endpoint_close" : (None,  [c_void_p]),
     "dib_event_fd"       : (c_int, [c_void_p]),

@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 
-from dibber.interface.description import FLAG, HOST, OPCODE, RIGHT
+from dibber.interface.description import DOORBELL, FLAG, HOST, OPCODE, RIGHT
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
                                check, library)
 from libdibber.walk import Walk
@@ -82,6 +82,16 @@ class Card(_Handle):
         data = ctypes.create_string_buffer(length)
         check(library().dib_firmware_read(self._handle, offset, data, length))
         return data.raw
+
+    def write_firmware(self, offset, data):
+        """Write bytes into it: what a program does that finds its memory changed."""
+        check(library().dib_firmware_write(self._handle, offset, bytes(data), len(data)))
+
+    def read_doorbell(self, endpoint, name):
+        """A register of bank `doorbell` of an endpoint, open or not."""
+        value = ctypes.c_uint32()
+        check(library().dib_doorbell_read(self._handle, endpoint, DOORBELL[name].offset, value))
+        return value.value
 
     def endpoint(self, number, cq_entries=0, eq_entries=0, own_clock=False):
         """Open endpoint `number`; `own_clock` when another thread than the card's drives it."""

@@ -66,7 +66,7 @@ def test_everything_at_once(data_width, endianness, seed):
 
 def boundary(dut, phy):
     """Every signal at the boundary of a HostInterface."""
-    signals = {dut.marked, dut.post_space, phy.id, *dut.counters.values()}
+    signals = {dut.marked, phy.id, *dut.counters.values()}
     for record in (phy.sink, phy.source, dut.writes, dut.reads, dut.completions, dut.posts, *dut.ports.values()):
         signals |= set(record.flatten())
     return signals

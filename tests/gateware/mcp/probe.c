@@ -3,8 +3,8 @@
 
 /*
  * A control program for tests. It publishes an identity, then answers every command of endpoint 0
- * with a post of four words (the command's first word, the card's clock, mcycle, minstret) to the
- * address in the command's words 2 and 3, and with the interrupt of vector 1. PEEK answers with the
+ * with an entry of four words (the command's first word, the card's clock, mcycle, minstret), the first
+ * one of a queue at the address in the command's words 2 and 3, and with the interrupt of vector 1. PEEK answers with the
  * word at the address in word 4 instead of the first one; POKE stores word 5 there.
  */
 
@@ -40,20 +40,22 @@ static void answer(uint32_t number)
 {
 	const volatile uint32_t *command = (const volatile uint32_t *)
 		(DIBBER_MCP_SLOT_BASE + number % DIBBER_SLOTS * DIBBER_SLOT_BYTES);
-	volatile uint32_t *data = &REGISTER(POST_DATA);
 	volatile uint32_t *place = (volatile uint32_t *)command[4];
 
 	if (command[0] == GET_LOST)
 		((void (*)(void))NOWHERE)();
 	if (command[0] == POKE)
 		*place = command[5];
-	data[0] = command[0] == PEEK ? *place : command[0];
-	data[1] = REGISTER(CYCLES_LOW);
-	data[2] = CSR(mcycle);
-	data[3] = CSR(minstret);
-	REGISTER(POST_ADDRESS_LOW) = command[2];
-	REGISTER(POST_ADDRESS_HIGH) = command[3];
-	REGISTER(POST_START) = 1u << DIBBER_MCP_POST_START_VECTOR_SHIFT |
+	REGISTER(QUEUE_BASE_LOW) = command[2];
+	REGISTER(QUEUE_BASE_HIGH) = command[3];
+	REGISTER(QUEUE_OPEN) = 5u << DIBBER_MCP_QUEUE_OPEN_SIZE_SHIFT |
+		1u << DIBBER_MCP_QUEUE_OPEN_VECTOR_SHIFT;
+	REGISTER(POST_COOKIE) = command[0] == PEEK ? *place : command[0];
+	REGISTER(POST_LENGTH) = REGISTER(CYCLES_LOW);
+	REGISTER(POST_WHAT) = CSR(mcycle);
+	REGISTER(POST_KEY) = CSR(minstret);
+	REGISTER(POST_START) = number % DIBBER_SLOTS << DIBBER_MCP_POST_START_SLOT_SHIFT |
+		1u << DIBBER_MCP_POST_START_FREE_SHIFT |
 		1u << DIBBER_MCP_POST_START_INTERRUPT_SHIFT;
 }
 
@@ -67,7 +69,7 @@ __attribute__((used)) static void program(void)
 	for (;;) {
 		if (!(REGISTER(EVENTS) & DIBBER_MCP_EVENTS_COMMAND_MASK))
 			continue;
+		REGISTER(COMMAND_TAKE) = 0;
 		answer(taken++);
-		REGISTER(HEAD) = taken;
 	}
 }

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from migen import *
 
 from dibber.interface.description import C, MCP
-from dibber.mcp.registers import JOBS, ControlRegisters
+from dibber.mcp.registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
 from lines import LineDriver
@@ -46,24 +46,48 @@ def offer(sink, /, **fields):
     yield
 
 
-def test_a_command_is_pending_until_head_reaches_producer():
+def record_of(record, names, strobe, seen):
+    """Append a tuple of the fields `names` in each cycle with `strobe`."""
+    @passive
+    def watch():
+        while True:
+            if (yield getattr(record, strobe)):
+                values = []
+                for name in names:
+                    values.append((yield getattr(record, name)))
+                seen.append(tuple(values))
+            yield
+    return watch()
+
+
+def test_commands_that_are_pending_are_shown_and_orders_about_them_told():
     dut = Bench()
+    take, skip, free = [], [], []
 
     def bench():
         assert not (yield from dut.event("command"))
         yield dut.pages.producer[3].eq(2)
-        yield
+        yield dut.pages.head[3].eq(1)
+        yield dut.r.pending.eq(1 << 3)
+        yield dut.r.room.eq(0xa5)
         yield
         assert (yield from dut.event("command"))
         assert (yield from dut.read("COMMAND_PENDING")) == 1 << 3
         assert (yield from dut.read("PRODUCER", 3)) == 2
-        yield from dut.write("HEAD", 1, index=3)
-        assert (yield from dut.event("command"))
-        yield from dut.write("HEAD", 2, index=3)
-        assert not (yield from dut.event("command"))
-        assert (yield dut.pages.head[3]) == 2
+        assert (yield from dut.read("HEAD", 3)) == 1
+        assert (yield from dut.read("QUEUE_ROOM")) == 0xa5
+        yield from dut.write("COMMAND_TAKE", 5)
+        yield from dut.write("COMMAND_SKIP", 6)
+        yield from dut.write("SLOT_FREE", 31 | 6 << 8)
+        yield from dut.write("POST_START", 7 | 9 << 8 | 1 << 17)
+        yield from dut.write("POST_START", 7 | 9 << 8)
+        yield
+        yield
 
-    run_simulation(dut, bench())
+    run_simulation(dut, [bench(), record_of(dut.r.take, ["endpoint"], "strobe", take),
+        record_of(dut.r.skip, ["endpoint"], "strobe", skip), record_of(dut.r.free, ["tag"], "strobe", free)])
+    assert take == [(5,)] and skip == [(6,)]
+    assert free == [(6*C.SLOTS + 31,), (7*C.SLOTS + 9,)]
 
 
 def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():
@@ -104,13 +128,16 @@ def test_the_timer_fires_once_the_clock_reaches_it_even_across_its_wrap():
     run_simulation(dut, bench())
 
 
-def test_jobs_queue_in_order_and_space_counts_down():
-    dut  = Bench()
-    jobs = []
+def test_a_job_leaves_in_one_cycle_with_all_its_fields():
+    dut, jobs = Bench(), []
+    names = ["slot", "endpoint", "epoch", "response", "indirect", "target_levels", "target", "message", "psn", "incarnation",
+        "node", "length", "skip", "tag"]
 
     def bench():
-        for n in range(JOBS):
-            assert (yield from dut.read("JOB_SPACE")) == JOBS - n
+        yield dut.r.job_space.eq(7)
+        yield
+        assert (yield from dut.read("JOB_SPACE")) == 7
+        for n in range(4):
             yield from dut.write("JOB_SLOT", n | 5 << 8 | 3 << 16 | (n & 1) << 20 | (n >> 1 & 1) << 21 |
                 (n & 3) << 22 | (31 - n) << 24)
             yield from dut.write("JOB_MESSAGE", 0xabc00000 + n)
@@ -118,22 +145,12 @@ def test_jobs_queue_in_order_and_space_counts_down():
             yield from dut.write("JOB_LENGTH", 1000 + n)
             yield from dut.write("JOB_SKIP", 4096*n)
             yield from dut.write("JOB_START", 0x380 + n)
-        assert (yield from dut.read("JOB_SPACE")) == 0
-        yield dut.r.jobs.ready.eq(1)
-        for _ in range(2*JOBS):
-            yield
-            if (yield dut.r.jobs.valid):
-                names = ["slot", "endpoint", "epoch", "response", "indirect", "target_levels", "target", "message", "psn",
-                    "incarnation", "node", "length", "skip", "tag"]
-                job   = []
-                for name in names:
-                    job.append((yield getattr(dut.r.jobs, name)))
-                jobs.append(tuple(job))
-        assert (yield from dut.read("JOB_SPACE")) == JOBS
+        yield
+        yield
 
-    run_simulation(dut, bench())
+    run_simulation(dut, [bench(), record_of(dut.r.jobs, names, "valid", jobs)])
     assert jobs == [(n, 5, 3, n & 1, n >> 1 & 1, n & 3, 31 - n, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
-        for n in range(JOBS)]
+        for n in range(4)]
 
 
 def test_the_ends_of_jobs_are_read_in_order_and_dropped_by_pop():
@@ -202,31 +219,97 @@ def test_arrivals_and_refusals_carry_their_fields():
     run_simulation(dut, bench())
 
 
-def test_a_post_is_one_entry_with_its_interrupt():
+def test_posts_wait_in_order_while_space_counts_down():
     dut, seen = Bench(), []
+    names = ["queue", "cookie", "length", "node", "kind", "status", "key", "interrupt"]
+
+    def bench():
+        for n in range(POSTS):
+            assert (yield from dut.read("POST_SPACE")) == POSTS - n
+            yield from dut.write("POST_COOKIE", 0xc0000000 + n)
+            yield from dut.write("POST_LENGTH", 0x1000 + n)
+            yield from dut.write("POST_WHAT", n | 2 << 16 | 3 << 24)
+            yield from dut.write("POST_KEY", 0x500 + n)
+            yield from dut.write("POST_START", n | (n & 1) << 16)
+        assert (yield from dut.read("POST_SPACE")) == 0
+        yield dut.r.entries.ready.eq(1)
+        for _ in range(POSTS + 2):
+            yield
+            if (yield dut.r.entries.valid):
+                entry = []
+                for name in names:
+                    entry.append((yield getattr(dut.r.entries, name)))
+                seen.append(tuple(entry))
+
+    run_simulation(dut, bench())
+    assert seen == [(n, 0xc0000000 + n, 0x1000 + n, n, 2, 3, 0x500 + n, n & 1) for n in range(POSTS)]
+
+
+def test_queues_are_opened_and_closed_in_one_cycle():
+    dut, seen = Bench(), []
+
+    def bench():
+        yield from dut.write("QUEUE_BASE_LOW", 0x1000)
+        yield from dut.write("QUEUE_BASE_HIGH", 2)
+        yield from dut.write("QUEUE_OPEN", 15 | 16 << 8 | 6 << 16)
+        yield from dut.write("QUEUE_CLOSE", 9)
+        yield
+        yield
+
+    names = ["queue", "closed", "base", "size", "vector"]
+    run_simulation(dut, [bench(), record_of(dut.r.queue, names, "strobe", seen)])
+    assert seen[0] == (15, 0, 0x2_0000_1000, 16, 6)
+    assert seen[1][:2] == (9, 1)
+
+
+def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
+    dut  = Bench()
+    arms, claims, pops = [], [], []
 
     @passive
     def watch():
-        posts = dut.r.posts
         while True:
-            if (yield posts.valid):
-                seen.append(((yield posts.address), (yield posts.dat), (yield posts.vector), (yield posts.interrupt)))
+            if (yield dut.r.claim_pop):
+                pops.append(1)
             yield
 
     def bench():
-        yield dut.r.post_space.eq(3)
+        for name, value in dict(psn=0x1234, entries=31, entry_psn=0x4321, tag=0xfe, ended=1, solicit=0, cookie=0xabcd,
+                length=0x3fffff).items():
+            yield getattr(dut.r.claimed, name).eq(value)
+        yield dut.r.fast_busy.eq(0x81)
+        yield dut.r.fast_active.eq(1 << 17)
+        yield dut.r.fast_moved.eq(1 << 18)
+        yield dut.r.given.eq(1 << 19)
         yield
-        assert (yield from dut.read("POST_SPACE")) == 3
-        yield from dut.write("POST_ADDRESS_LOW", 0x1000)
-        yield from dut.write("POST_ADDRESS_HIGH", 0x2)
-        for n in range(8):
-            yield from dut.write("POST_DATA", 0x10 + n, index=n)
-        yield from dut.write("POST_START", 3 | 1 << 8)
+        yield dut.r.fast_moved.eq(0)
+        yield dut.r.given.eq(0)
         yield
+        assert (yield from dut.event("given"))
+        assert (yield from dut.read("GIVEN")) == 1 << 19
+        yield from dut.write("GIVEN", 1 << 19)
+        assert not (yield from dut.event("given"))
+        assert (yield from dut.read("FAST_MOVED")) == 1 << 18
+        assert (yield from dut.read("FAST_ACTIVE")) == 1 << 17
+        assert (yield from dut.read("FAST_BUSY")) == 0x81
+        assert (yield from dut.read("CLAIM_STATE")) == 0x1234 | 31 << 16
+        assert (yield from dut.read("CLAIM_ENTRY")) == 0x4321 | 0xfe << 16 | 1 << 24
+        assert (yield from dut.read("CLAIM_COOKIE")) == 0xabcd
+        assert (yield from dut.read("CLAIM_LENGTH")) == 0x3fffff
+        yield from dut.write("ARM_PLACE", 0x8765 | 0x42 << 16 | 9 << 24)
+        yield from dut.write("FLOW_ARM", 25 | 11 << 8)
+        yield from dut.write("FLOW_CLAIM", 9)
+        yield from dut.write("CLAIM_POP", 0)
+        yield from dut.write("FAST_OPCODES", 5)
+        yield from dut.write("FAST_ENDPOINTS", 0xc3)
         yield
+        assert (yield dut.r.fast_enable.put_inline) and not (yield dut.r.fast_enable.put) and (yield dut.r.fast_enable.event)
+        assert (yield dut.r.fast_endpoints) == 0xc3
 
-    run_simulation(dut, [bench(), watch()])
-    assert seen == [(0x2_0000_1000, sum((0x10 + n) << 32*n for n in range(8)), 3, 1)]
+    run_simulation(dut, [bench(), watch(),
+        record_of(dut.r.arm, ["flow", "epoch", "psn", "incarnation"], "strobe", arms),
+        record_of(dut.r.claim, ["flow"], "strobe", claims)])
+    assert arms == [(25, 11, 0x8765, 0x42)] and claims == [(9,)] and pops == [1]
 
 
 def test_a_region_is_entered_in_one_cycle_with_all_its_fields():
@@ -254,20 +337,6 @@ def test_a_region_is_entered_in_one_cycle_with_all_its_fields():
 
     run_simulation(dut, [bench(), watch()])
     assert seen == [(7, 0x307, 0x1_0000_1000, 0x2000, 9, 6, 1)]
-
-
-def record_of(record, names, strobe, seen):
-    """Append a tuple of the fields `names` in each cycle with `strobe`."""
-    @passive
-    def watch():
-        while True:
-            if (yield getattr(record, strobe)):
-                values = []
-                for name in names:
-                    values.append((yield getattr(record, name)))
-                seen.append(tuple(values))
-            yield
-    return watch()
 
 
 def test_orders_leave_in_one_cycle_with_all_their_fields():

@@ -49,6 +49,34 @@ def test_state_and_identity_show_only_while_the_program_runs():
     run_simulation(dut, bench())
 
 
+@pytest.mark.parametrize("state, shown", [("COMMAND", "WATCHDOG"), ("TRAP", "TRAP")])
+def test_a_bitten_program_is_halted_and_says_why_until_the_host_halts_it(state, shown):
+    dut, driver, _ = build()
+
+    def bench():
+        yield from driver.write(HOST["MCP_CONTROL"].offset, 1)
+        yield dut.mcp_state.eq(getattr(MCP_STATE, state))
+        yield dut.mcp_identity.eq(0xabcd)
+        yield dut.bite.eq(1)
+        yield
+        yield dut.bite.eq(0)
+        yield
+        assert not (yield dut.run)
+        yield dut.mcp_state.eq(MCP_STATE.RESET)  # its registers are reset with it
+        assert (yield from driver.read(HOST["MCP_STATE"].offset)) == getattr(MCP_STATE, shown)
+        assert (yield from driver.read(HOST["MCP_IDENTITY"].offset)) == 0
+        yield from driver.write(HOST["MCP_CONTROL"].offset, 1)
+        yield
+        assert not (yield dut.run), "who has not seen it does not start it again"
+        yield from driver.write(HOST["MCP_CONTROL"].offset, 0)
+        assert (yield from driver.read(HOST["MCP_STATE"].offset)) == MCP_STATE.RESET
+        yield from driver.write(HOST["MCP_CONTROL"].offset, 1)
+        yield
+        assert (yield dut.run)
+
+    run_simulation(dut, bench())
+
+
 def test_each_counter_counts_its_own_pulses():
     dut, driver, pulses = build()
 

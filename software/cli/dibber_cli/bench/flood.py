@@ -18,12 +18,14 @@ PAUSE_NS = 64     # with several endpoints: from one vain round of polls to the 
 class Flood:
     """`messages` messages over `endpoints` endpoints with `outstanding` under way on each.
 
-    x : outstanding, of the report
+    x    : outstanding, of the report
+    fast : by the fast path
     """
     series      : str
     outstanding : int
     endpoints   : int
     messages    : int
+    fast        : bool  = True
     number      : int   = 0
     senders     : tuple = (0,)
 

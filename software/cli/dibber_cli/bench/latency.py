@@ -13,13 +13,14 @@ NAME    = "latency"
 PROGRAM = Player
 
 ROUNDS      = 1000
-SERIES      = {"mcp": False, "mcp-under-bulk": True}    # whether there is bulk
+# Whether the fast path does it, and whether there is bulk.
+SERIES      = {"fastpath": (True, False), "fastpath-under-bulk": (True, True), "mcp": (False, False), "mcp-under-bulk": (False, True)}
 CHOICE      = tuple(SERIES)
 PERCENTILES = (1, 50, 99, 99.9)
 
 
 def points(series=tuple(SERIES), rounds=ROUNDS):
-    return numbered(PingPong(s, rounds, SERIES[s]) for s in series)
+    return numbered(PingPong(s, rounds, fast=SERIES[s][0], bulk=SERIES[s][1]) for s in series)
 
 
 def _report(profile, result):
@@ -44,10 +45,11 @@ def stages(profile, result):
     known  = {
         "CPU charge"      : answer["cpu_ps"]/point.rounds*cycles,
         "PCIe to the card": profile.posted_down_ns*1e3*cycles,
-        "control program" : sum(side["COMMAND"] for side in busy)/calls,
         "cable"           : profile.cable_ns*1e3*cycles,
         "PCIe to memory"  : profile.posted_up_ns*1e3*cycles,
     }
+    if not point.fast:
+        known["control program"] = sum(side["COMMAND"] for side in busy)/calls
     total = percentile(answer["rounds_ps"], 50)/2*cycles
     return {name: round(value, 1) for name, value in {**known, "rest of both cards": total - sum(known.values())}.items()}
 
@@ -58,15 +60,17 @@ def evaluate(profile, seed, results):
     median = {row["series"]: row["value"] for row in found if row["x"] == 50}
     lines  = [f"{series}: {', '.join(f'{name} {value:g}' for name, value in parts.items())} cycles"
               for series, parts in spent.items()]
-    if set(SERIES) <= set(median):
-        lines.append(f"median under bulk: {median['mcp-under-bulk']/median['mcp']:.2f} times idle")
+    for name in ("fastpath", "mcp"):
+        if {name, f"{name}-under-bulk"} <= set(median):
+            lines.append(f"{name}: median under bulk {median[f'{name}-under-bulk']/median[name]:.2f} times idle")
     return {"points": found, "stages_cycles": spent, "findings": lines,
             "notes": [f"{WORD} bytes; half of a round, from entry to dib_put_inline to the look at memory that sees the answer; "
                       f"{results[0]['point'].rounds} rounds, a look every {LOOK_NS} ns, which is in it",
                       "bulk: both cards keep four puts of 64 KiB under way from another endpoint",
                       "CPU charge: of the calls, a round; a program that looks all the time has no CPU time left",
                       "control program: mean of its handler COMMAND; the rest is the engines, the control program's loop and both packet "
-                      "and link layers"]}
+                      "and link layers",
+                      "fastpath: no control program takes part; mcp: host register FAST_PATH is 0 on both cards"]}
 
 
 def tables(report):

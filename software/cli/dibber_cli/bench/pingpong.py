@@ -23,10 +23,11 @@ PATIENCE_NS = 1_000_000  # a ping that takes longer is lost
 
 @dataclass(frozen=True)
 class PingPong:
-    """`rounds` rounds; with `bulk`, both cards keep sending bulk from another endpoint meanwhile."""
+    """`rounds` rounds; with `bulk`, both cards keep sending bulk from another endpoint meanwhile. `fast`: by the fast path."""
     series  : str
     rounds  : int
     bulk    : bool = False
+    fast    : bool = True
     number  : int  = 0
     x       : str  = "rounds"
     senders : tuple = (0, 1)

@@ -11,12 +11,13 @@ import traceback
 
 import libdibber
 
-from dibber.interface.description import RIGHT, STATUS
+from dibber.interface.description import HOST, RIGHT, STATUS
 from dibber_cli.bench import stages
 from libdibber import DibberError
 
 TIMEOUT_NS = 100_000_000    # of simulated time, for one wait
 COUNT      = "count"        # the order to read counters; any other is (point, keys of the other side)
+FAST_PATH  = HOST["FAST_PATH"].reset
 
 
 class Failed(Exception):
@@ -29,6 +30,8 @@ class Program:
     Subclasses prepare a point while time stands (prepare(point)) and do their part of it (run(point, keys): a
     dictionary, "free" in it as in libdibber's clock).
 
+    A point with `fast` False is done by the control programs alone.
+
     source, target : regions to read from and to write to, after allocate()
     """
 
@@ -37,6 +40,7 @@ class Program:
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(firmware)
+        self.fast      = True
         self.endpoints = {}
         self.endpoint  = self.open(1)
 
@@ -45,6 +49,13 @@ class Program:
         if number not in self.endpoints:
             self.endpoints[number] = self.card.endpoint(number)
         return self.endpoints[number]
+
+    def choose(self, point):
+        """Let the fast path do what it can, or nothing."""
+        fast = getattr(point, "fast", True)
+        if fast != self.fast:
+            self.card.write_register("FAST_PATH", FAST_PATH if fast else 0)
+            self.fast = fast
 
     def allocate(self, source_bytes, target_bytes, owner=1):
         """Memory to read from, owned by endpoint `owner`, and to write to."""
@@ -84,6 +95,7 @@ def _next_order(pipe, program):
 def _obey(program, order):
     if order == COUNT:
         return stages.read(program.card)
+    program.choose(order[0])
     try:
         return program.run(*order)
     except Failed as failed:

@@ -17,12 +17,14 @@ FEW, MANY   = 96, 320                    # messages of a point …
 FULL        = 8                          # … few, when fewer than this are under way
 
 
-def series(endpoints):
-    return "mcp" if endpoints == 1 else f"mcp-{endpoints}-endpoints"
+def series(endpoints, fast):
+    name = "fastpath" if fast else "mcp"
+    return name if endpoints == 1 else f"{name}-{endpoints}-endpoints"
 
 
 def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY):
-    return numbered(Flood(series(e), o, e, many if o*e >= FULL else FEW) for e in endpoints for o in outstanding)
+    return numbered(Flood(series(e, fast), o, e, many if o*e >= FULL else FEW, fast)
+                    for fast in (True, False) for e in endpoints for o in outstanding)
 
 
 def _report(profile, result):
@@ -45,7 +47,8 @@ def evaluate(profile, seed, results):
             "findings": [f"{name}: {value:.3f} million messages a second at best" for name, value in best.items()],
             "notes": [f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under way; from the first call "
                       "to the poll that took the last completion",
-                      "each rings the doorbell; outstanding: of each endpoint"]}
+                      "each rings the doorbell; outstanding: of each endpoint",
+                      "mcp: host register FAST_PATH is 0 on both cards"]}
 
 
 def tables(report):

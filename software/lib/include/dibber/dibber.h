@@ -179,6 +179,16 @@ int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value);
 int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
 
 /**
+ * dib_doorbell_read() - read a register of bank `doorbell` of any endpoint, open or not: how far its queues are.
+ * @endpoint: below info.endpoints
+ * @offset:   in the bank, a multiple of 4
+ * @value:    set on success
+ *
+ * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL. Any thread.
+ */
+int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset, uint32_t *value);
+
+/**
  * dib_node_set() - give the card its node number, before the control program is loaded.
  *
  * Errors: ARGUMENT (not below info.nodes), IN_USE (control program runs), CLOSED, LOST.
@@ -206,6 +216,13 @@ int dib_firmware_load(struct dib_card *card, const char *path);
  * Errors: ARGUMENT, CLOSED, LOST. Any thread. A value of more than 32 bits may be torn.
  */
 int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length);
+
+/**
+ * dib_firmware_write() - write it while the program runs, which is not asked: for tests of what happens then.
+ *
+ * As dib_firmware_read().
+ */
+int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data, size_t length);
 
 /* Endpoints -------------------------------------------------------------------------------------- */
 

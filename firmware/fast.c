@@ -1,0 +1,150 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Who has a flow. An armed one is the fast path's: the gateware puts on it, hears the acknowledgements and
+ * completes. All else is this program's, which claims the flow before anything but a good put is done on it:
+ * then what is under way there is as if this program had put it, and takes its ordinary way from there.
+ */
+
+#include "mcp.h"
+
+_Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &&
+	       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
+	       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT == DIBBER_MCP_ARM_PLACE_INCARNATION_SHIFT,
+	       "a flow's place has one form");
+_Static_assert(DIBBER_FAST_PUTS * (DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 1) < MCP_PSNS,
+	       "what the fast path has under way is told apart by 16 bits");
+
+/* The first put on a flow need not be missed: all are armed that lead anywhere. */
+RARE void fast_boot(void)
+{
+	for (uint32_t number = 0; number < MCP_FLOWS; number++)
+		if (flows[number].state == FLOW_OPEN)
+			fast_arm(number);
+	REG_WRITE(FAST_OPCODES, FIELD_PUT(FAST_OPCODES, PUT_INLINE, 1) |
+				FIELD_PUT(FAST_OPCODES, PUT, 1) |
+				FIELD_PUT(FAST_OPCODES, EVENT, 1));
+}
+
+RARE void fast_arm(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	flow->state = FLOW_ARMED;
+	flow->room = 0;
+	flow->puts = 0;
+	REG_WRITE(ARM_PLACE, flow->place | (flow->next & 0xffff));
+	REG_WRITE(FLOW_ARM, FIELD_PUT(FLOW_ARM, FLOW, number) |
+			    FIELD_PUT(FLOW_ARM, EPOCH, flow->epoch));
+	trace(DIBBER_TRACE_ARM, number, flow->next);
+}
+
+/* Packets of the oldest put that is under way. */
+static uint32_t packets_of_entry(uint32_t number)
+{
+	return number < MCP_BULK ? 1 : packets_of(REG_READ(CLAIM_LENGTH));
+}
+
+/* That put becomes this program's. */
+static void adopt(uint32_t number)
+{
+	uint32_t entry = REG_READ(CLAIM_ENTRY);
+	uint32_t packets = packets_of_entry(number);
+	uint32_t length = REG_READ(CLAIM_LENGTH);
+	uint32_t cookie = REG_READ(CLAIM_COOKIE);
+	uint32_t tag = FIELD_GET(CLAIM_ENTRY, TAG, entry);
+	uint32_t next = flows[number].next;
+	uint32_t end = next - (uint16_t)(next - FIELD_GET(CLAIM_ENTRY, PSN, entry));
+	struct transfer *transfer;
+
+	/* The one behind it is shown 6 cycles later: what is done here lasts longer. */
+	REG_WRITE(CLAIM_POP, 1);
+	transfer = transfer_enter(tag, number < MCP_BULK ? TRANSFER_INLINE : TRANSFER_PUT, 0,
+				  number % DIBBER_NODES);
+	transfer->length = length;
+	transfer->cookie = cookie;
+	transfer->key = 0;
+	transfer->flags = FIELD_GET(CLAIM_ENTRY, SOLICIT, entry) ? DIBBER_FLAG_SOLICIT : 0;
+	endpoints[tag / DIBBER_SLOTS].outstanding++;
+	if (number < MCP_BULK)
+		express_adopt(tag, end);
+	else
+		bulk_adopt(tag, end, packets, FIELD_GET(CLAIM_ENTRY, ENDED, entry));
+}
+
+RARE void fast_take(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+	uint32_t claimed, entries, moved, under_way = 0;
+
+	REG_WRITE(FLOW_CLAIM, number);
+	REG_WRITE(GIVEN, 1u << number);
+	/* What was claimed is shown 6 cycles later: the first look is too early. */
+	REG_READ(CLAIM_STATE);
+	claimed = REG_READ(CLAIM_STATE);
+	entries = FIELD_GET(CLAIM_STATE, ENTRIES, claimed);
+	moved = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) - flow->next);
+	if (entries)
+		under_way = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) + packets_of_entry(number) -
+				       FIELD_GET(CLAIM_ENTRY, PSN, REG_READ(CLAIM_ENTRY)));
+	/* Whole rounds of the PSNs are not known, nor asked for; but nothing under way is before the place of arming. */
+	if (moved < under_way)
+		moved += 1u << 16;
+
+	/* Armed for nothing: the next time later, 1, 3, 7 and at most 255 puts from now. */
+	flow->shy = moved ? 0 : 2 * flow->shy + 1;
+	flow->state = FLOW_OPEN;
+	flow->next += moved;
+	flow->acked = flow->next - under_way;
+	mcp_shared.claims++;
+	trace(DIBBER_TRACE_CLAIM, number, entries);
+	for (uint32_t i = 0; i < entries; i++)
+		adopt(number);
+	if (number < MCP_BULK)
+		express_claim(number);
+	else
+		flow_active |= 1u << number;
+	flow_work |= 1u << number;
+
+	flow_advance(number);
+	flow->seen = flow->acked;
+	flow->idle = 0;
+	flow->waited = 0;
+	flow->patience = MCP_PATIENCE;
+}
+
+RARE uint32_t fast_given(void)
+{
+	uint32_t given = REG_READ(GIVEN);
+
+	REG_WRITE(GIVEN, given);
+	for (uint32_t mask = given; mask; mask &= mask - 1)
+		fast_claim(lowest_bit(mask));
+	return given != 0;
+}
+
+RARE void fast_claim_active(void)
+{
+	for (uint32_t mask = REG_READ(FAST_ACTIVE); mask; mask &= mask - 1)
+		fast_claim(lowest_bit(mask));
+}
+
+/*
+ * A flow is given two ticks, the first of which may be a short one. The tick that claims it is the second of those that
+ * its packets wait (replay.c).
+ */
+RARE void fast_tick(void)
+{
+	static uint32_t stalled;
+	uint32_t moved = REG_READ(FAST_MOVED);
+	uint32_t still = REG_READ(FAST_ACTIVE) & ~moved;
+
+	REG_WRITE(FAST_MOVED, moved);
+	bulk_moves += moved >> MCP_BULK;
+	for (uint32_t mask = still & stalled; mask; mask &= mask - 1) {
+		fast_claim(lowest_bit(mask));
+		flows[lowest_bit(mask)].waited = 1;
+	}
+	stalled = still & ~stalled;
+}

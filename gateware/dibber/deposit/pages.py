@@ -1,0 +1,380 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Regions whose pages are scattered in host memory: page tables, and the translation of addresses ahead of their use.
+
+A page table lies in host memory: the bus address of each page, 8 bytes each, in the order of the region. Its start is a
+multiple of 64 and it is read 64 bytes at a time, eight pages a line. Pages are aligned to their size.
+
+An address in such a region is *paged*: bit 63 is set, bits 62:57 are the region's index, and the others count from the first
+page's start. Walks need not know: they add, compare and cut it like any other, and since a page is a multiple of 4 KiB what does
+not cross 4 KiB does not cross a page.
+"""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.deposit.tags import Tags
+from dibber.interface.description import C
+from dibber.layouts import completion_layout, piece_layout, read_layout
+
+# Addresses ----------------------------------------------------------------------------------------
+
+PAGED      = 63            # bit of an address
+INDEX      = slice(57, 63)
+SHIFT_LEAST, SHIFT_MOST = 12, 30   # pages of 4 KiB to 1 GiB
+LINE       = 64            # bytes of a line of the table
+PER_LINE   = LINE//8
+
+def is_paged(address):
+    return address[PAGED]
+
+def directory_layout():
+    """Where the table of region `index` lies, and log2 of its pages' bytes; entered in a cycle with `strobe`."""
+    return [("strobe", 1), ("index", log2_int(C.REGIONS)), ("table", 64), ("shift", 5)]
+
+# Translator ---------------------------------------------------------------------------------------
+
+class Translator(LiteXModule):
+    """Replace paged addresses in a stream by bus addresses.
+
+    Others pass at once when nothing is in here before them. What is paged is looked up when it enters a FIFO, and what is missing is asked for at once, so that table
+    reads are under way for all that waits. A line is kept until what entered for it has left: it cannot be
+    displaced in between, so nothing is asked for twice and what is first always gets through.
+
+    A table that cannot be read (error or timeout) gives `fault`; so does an entry with bit 0 set, by which the owner
+    of a table marks a page that is not there.
+
+    Parameters
+    ----------
+    layout     : of the stream; `address` in its payload or its parameters
+    data_width : 64 or 128
+    lines      : of the cache, a power of two; direct-mapped by region and place in the table
+    depth      : of the FIFO
+    tags       : reads under way, a power of two
+    base       : of them without extended tags
+    timeout, quarantine : cycles, see `Tags`
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+    fault        : Signal(), out     of what `source` shows: its address could not be found
+    ending       : Signal(), out     something with `last` is in here
+    directory    : Record(directory_layout), in    also empties the cache
+    reads        : Endpoint(read_layout), out
+    completions  : Endpoint(completion_layout), in   always ready
+    extended_tags: Signal(), in
+    pulses       : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
+
+    Cycles: none, or when anything was paged 4 from sink to source, and then one a cycle as long as the cache has what
+    is wanted.
+    """
+    def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23):
+        self.sink        = sink   = stream.Endpoint(layout)
+        self.source      = source = stream.Endpoint(layout)
+        self.fault       = Signal()
+        self.ending      = Signal()
+        self.directory   = directory = Record(directory_layout())
+        self.reads       = reads  = stream.Endpoint(read_layout())
+        self.completions = answer = stream.Endpoint(completion_layout(data_width))
+        self.tags        = pool   = Tags(tags, timeout, quarantine, base)
+        self.extended_tags = pool.extended
+        self.pulses      = pulses = {name: Signal(name=f"pages_{name.lower()}") for name in (
+            "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
+
+        # # #
+
+        width  = data_width//8
+        beats  = LINE//width
+        index_bits = log2_int(lines)
+        shift_bits = bits_for(SHIFT_MOST)
+
+        # Bypass -----------------------------------------------------------------------------------
+
+        within = stream.Endpoint(layout)   # what goes through the cache, and comes out of it
+        after  = stream.Endpoint(layout)
+        inside = Signal(max=depth + 8)
+        lasts  = Signal(max=depth + 8)
+        direct = Signal()
+        enters, exits = within.valid & within.ready, after.valid & after.ready
+        self.comb += [
+            direct.eq((inside == 0) & ~is_paged(sink.address)),
+            self.ending.eq(lasts != 0),
+            If(direct,
+                sink.connect(source)
+            ).Else(
+                sink.connect(within),
+                after.connect(source)
+            )
+        ]
+        self.sync += [
+            inside.eq(inside + enters - exits),
+            lasts.eq(lasts + (enters & within.last) - (exits & after.last)),
+        ]
+
+        # Directory --------------------------------------------------------------------------------
+
+        tables = Memory(64 + shift_bits, C.REGIONS)
+        enter  = tables.get_port(write_capable=True)
+        look   = tables.get_port(async_read=True)
+        self.specials += tables, enter, look
+        self.comb += [
+            enter.adr.eq(directory.index),
+            enter.dat_w.eq(Cat(directory.table, directory.shift)),
+            enter.we.eq(directory.strobe),
+        ]
+
+        # Where in the table: two registers in front of the cache, one for the directory, one for the shift.
+        place    = [("paged", 1), ("region", log2_int(C.REGIONS)), ("shift", shift_bits), ("table", 64)]
+        where    = stream.PipeValid(self._extended(layout, place))
+        numbered = stream.PipeValid(self._extended(layout, place + [("page", 57 - SHIFT_LEAST)]))
+        self.where, self.numbered = where, numbered
+        virtual  = where.source.address[SHIFT_LEAST:INDEX.start]
+        self.comb += [
+            within.connect(where.sink),
+            where.sink.paged.eq(is_paged(within.address)),
+            where.sink.region.eq(within.address[INDEX]),
+            look.adr.eq(within.address[INDEX]),
+            Cat(where.sink.table, where.sink.shift).eq(look.dat_r),
+            where.source.connect(numbered.sink),
+            numbered.sink.page.eq(virtual >> (where.source.shift - SHIFT_LEAST)[:shift_bits]),
+        ]
+
+        # Cache ------------------------------------------------------------------------------------
+
+        asked    = numbered.source
+        line     = Signal(57 - SHIFT_LEAST - log2_int(PER_LINE))
+        index    = Signal(index_bits)
+        word     = asked.page[:log2_int(PER_LINE)]
+        self.comb += [
+            line.eq(asked.page[log2_int(PER_LINE):]),
+            index.eq(line ^ asked.region),
+        ]
+
+        # Who holds a line: its name, and the number of the last that entered for it.
+        def table(bits):
+            memory = Memory(bits, lines)
+            write, read = memory.get_port(write_capable=True), memory.get_port(async_read=True)
+            self.specials += memory, write, read
+            return write, read
+
+        name    = Cat(asked.region, line)
+        number  = Signal(bits_for(depth))
+        holder_write, holder = table(len(name))
+        latest_write, latest = table(len(number))
+        known   = Signal(lines)    # the line has a name
+        in_use  = Signal(lines)    # somebody in the FIFO waits for it
+        ready   = Signal(lines)    # its data are here
+        broken  = Signal(lines)    # they could not be read
+
+        match   = Signal()
+        fetches = Signal()
+        admit   = Signal()
+        leave   = Signal()
+        taken   = Signal()
+        self.requests = requests = stream.SyncFIFO(read_layout(), 4)
+        self.waiting  = waiting  = stream.SyncFIFO(self._extended(layout, [("paged", 1), ("shift", shift_bits),
+            ("index", index_bits), ("word", log2_int(PER_LINE)), ("number", len(number))]), depth)
+        head = waiting.source
+        self.comb += [
+            match.eq((known >> index)[0] & (holder.dat_r == name)),
+            fetches.eq(asked.paged & ~match),
+            taken.eq(asked.valid & waiting.sink.ready & ~directory.strobe),
+            requests.source.connect(reads),
+            requests.sink.valid.eq(taken & fetches & ~(in_use >> index)[0] & pool.source.valid),
+            requests.sink.last.eq(1),
+            requests.sink.tag.eq(pool.source.tag),
+            requests.sink.length.eq(LINE),
+            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), asked.table[log2_int(LINE):] + line)),
+            pool.source.ready.eq(requests.sink.valid & requests.sink.ready),
+            admit.eq(taken & (~fetches | pool.source.ready)),
+            asked.connect(waiting.sink, omit={"valid", "ready", "region", "page", "table"}),
+            asked.ready.eq(admit),
+            waiting.sink.valid.eq(admit),
+            waiting.sink.index.eq(index),
+            waiting.sink.word.eq(asked.page),
+            waiting.sink.number.eq(number),
+            holder.adr.eq(index),
+            holder_write.adr.eq(index),
+            holder_write.dat_w.eq(name),
+            holder_write.we.eq(pool.source.ready),
+            latest_write.adr.eq(index),
+            latest_write.dat_w.eq(number),
+            latest_write.we.eq(admit & asked.paged),
+            latest.adr.eq(head.index),
+        ]
+        self.sync += If(admit, number.eq(number + 1))
+
+        # Fill -------------------------------------------------------------------------------------
+
+        owners = Memory(index_bits, max(tags, 2))
+        own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
+            owners.get_port(async_read=True))
+        data   = Memory(data_width, lines*beats)
+        fill   = data.get_port(write_capable=True)
+        entry  = data.get_port(has_re=True)
+        self.specials += owners, own, of_answer, of_expired, data, fill, entry
+        beat   = Signal(max=beats)
+        first  = Signal(reset=1)
+        final  = Signal()
+        filled = Signal()
+        self.comb += [
+            own.adr.eq(pool.source.tag),
+            own.dat_w.eq(index),
+            own.we.eq(pool.source.ready),
+            answer.ready.eq(1),
+            pool.answered.eq(answer.tag),
+            of_answer.adr.eq(answer.tag),
+            of_expired.adr.eq(pool.expire_tag),
+            final.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
+            pool.release.eq(final),
+            fill.adr.eq(Cat(Mux(first, (LINE - answer.count)[log2_int(width):], beat)[:log2_int(beats)], of_answer.dat_r)),
+            fill.dat_w.eq(answer.dat),
+            fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
+            filled.eq(final & pool.live),
+        ]
+        self.sync += [
+            If(answer.valid,
+                first.eq(answer.last),
+                beat.eq(fill.adr + 1),
+            ),
+            pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
+            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
+            pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
+        ]
+
+        # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
+        for n in range(lines):
+            here = filled & (of_answer.dat_r == n)
+            lost = (here & (answer.status != 0)) | (pool.expire & (of_expired.dat_r == n))
+            self.sync += [
+                If(leave & (head.index == n) & (latest.dat_r == head.number), in_use[n].eq(0)),
+                If(admit & asked.paged & (index == n), in_use[n].eq(1)),
+                If(here | lost, ready[n].eq(1)),
+                If(lost, broken[n].eq(1)),
+                If(pool.source.ready & (index == n),
+                    ready[n].eq(0),
+                    broken[n].eq(0),
+                    known[n].eq(1)
+                ),
+                If(lost | directory.strobe, known[n].eq(0)),
+            ]
+
+        # Answer -----------------------------------------------------------------------------------
+
+        # The entry is read when the one who waits for it leaves the FIFO, and is there in the next cycle.
+        self.reading = reading = stream.PipeValid(self._extended(layout,
+            [("paged", 1), ("shift", shift_bits), ("word", log2_int(PER_LINE)), ("broken", 1)]))
+        found  = reading.source
+        go     = Signal()
+        page   = Signal(64)
+        mask   = Signal(SHIFT_MOST)
+        words  = width//8
+        self.comb += [
+            go.eq(~head.paged | (ready >> head.index)[0]),
+            head.connect(reading.sink, omit={"valid", "ready", "index", "number"}),
+            reading.sink.broken.eq((broken >> head.index)[0]),
+            reading.sink.valid.eq(head.valid & go),
+            head.ready.eq(reading.sink.ready & go),
+            leave.eq(head.valid & head.ready & head.paged),
+            entry.adr.eq(Cat(head.word[log2_int(words):], head.index)),
+            entry.re.eq(head.valid & head.ready),
+            page.eq(Array(entry.dat_r[64*n:64*n + 64] for n in range(words))[found.word[:log2_int(words)]]
+                if words > 1 else entry.dat_r),
+            Case(found.shift, {n: mask.eq(2**n - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
+            found.connect(after, omit={"address", "paged", "shift", "word", "broken"}),
+            after.address.eq(found.address),
+            If(found.paged,
+                after.address.eq(Cat((page[:SHIFT_MOST] & ~mask) | (found.address[:SHIFT_MOST] & mask), page[SHIFT_MOST:])),
+                self.fault.eq((found.broken | page[0]) & ~direct),
+            )
+        ]
+
+    @staticmethod
+    def _extended(layout, more):
+        """`layout` with more parameters."""
+        return stream.EndpointDescription(layout.payload_layout, layout.param_layout + more)
+
+# Paged Pieces -------------------------------------------------------------------------------------
+
+class PagedPieces(LiteXModule):
+    """The pieces of walks, translated. From a piece whose page cannot be found on, its transfer has errors.
+
+    Parameters
+    ----------
+    as of `Translator`
+
+    Attributes
+    ----------
+    sink, source : Endpoint(piece_layout)
+    ending       : Signal(), out    the last piece of a transfer is in here
+    directory, reads, completions, extended_tags, pulses : of the `Translator`
+    """
+    def __init__(self, data_width, **translator):
+        self.sink       = sink   = stream.Endpoint(piece_layout())
+        self.source     = source = stream.Endpoint(piece_layout())
+        self.translator = translator = Translator(piece_layout(), data_width, **translator)
+        for name in ["ending", "directory", "reads", "completions", "extended_tags", "pulses"]:
+            setattr(self, name, getattr(translator, name))
+
+        # # #
+
+        failed = Signal()
+        self.comb += [
+            sink.connect(translator.sink),
+            # What lies outside the region is in no page.
+            If(sink.error, translator.sink.address.eq(0)),
+            translator.source.connect(source, omit={"error", "fault"}),
+            source.fault.eq(translator.fault | failed),
+            source.error.eq(translator.source.error | source.fault),
+        ]
+        self.sync += If(source.valid & source.ready, failed.eq(source.fault & ~source.last))
+
+# Paged Address ------------------------------------------------------------------------------------
+
+class PagedAddress(LiteXModule):
+    """One address at a time, translated, for engines without a walk.
+
+    Parameters
+    ----------
+    data_width, timeout, quarantine : as of `Translator`
+
+    Attributes
+    ----------
+    start   : Signal(), in       translate `address`, which is paged; not before `done` of the last one
+    address : Signal(64), in
+    done    : Signal(), out      one cycle, with `found` and `fault`
+    found   : Signal(64), out
+    fault   : Signal(), out
+    directory, reads, completions, pulses : of the `Translator`
+    """
+    def __init__(self, data_width, timeout=6250, quarantine=2**23):
+        self.start   = Signal()
+        self.address = Signal(64)
+        self.done    = Signal()
+        self.found   = Signal(64)
+        self.fault   = Signal()
+        self.translator = translator = Translator(stream.EndpointDescription([("address", 64)]), data_width, lines=4, depth=2,
+            tags=1, timeout=timeout, quarantine=quarantine)
+        for name in ["directory", "reads", "completions", "pulses"]:
+            setattr(self, name, getattr(translator, name))
+
+        # # #
+
+        asking = Signal()
+        self.comb += [
+            translator.sink.valid.eq(asking),
+            translator.sink.last.eq(1),
+            translator.sink.address.eq(self.address),
+            translator.source.ready.eq(1),
+            self.done.eq(translator.source.valid),
+            self.found.eq(translator.source.address),
+            self.fault.eq(translator.fault),
+        ]
+        self.sync += [
+            If(asking & translator.sink.ready, asking.eq(0)),
+            If(self.start, asking.eq(1)),
+        ]

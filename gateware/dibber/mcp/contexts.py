@@ -1,0 +1,227 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The fast path's flows: which puts are taken, in which place, and when they are the program's again."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, LANE
+from dibber.layouts import express_layout, fast_put_layout, job_layout
+from dibber.mcp.completer import Completer
+from dibber.mcp.rings import PutRings
+
+# Contexts -----------------------------------------------------------------------------------------
+
+class Contexts(LiteXModule):
+    """Take puts on armed flows, give them their PSNs, and complete them; give a flow back in a cycle.
+
+    Taking a put is one cycle (its order, its place in the ring of its flow, the next PSN), and so is ending one
+    (it leaves the ring). Neither happens in a cycle in which the program arms, claims or pops. So a claim divides
+    exactly: what was taken and did not end before it is in the ring, and the program pops it.
+
+    A put on a flow that is not armed, or of an endpoint that is not `fast` any more, is missed. One that finds no
+    room, in the ring or with the engine, is neither taken nor missed.
+
+    The program claims a flow before it resets or rewinds it and before it takes a refusal; it arms one that was claimed and of
+    which it has popped everything, and all that was sent on it is acknowledged. After `claim` and each `pop` it waits until
+    `claimed` is valid.
+
+    Attributes
+    ----------
+    put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
+    taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
+    fast    : Signal(ENDPOINTS), in
+    express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order or not
+    job     : Endpoint(job_layout), out         likewise
+    job_done_in : Endpoint(job_done_layout), in     all ends of jobs
+    job_done    : Endpoint(job_done_layout), out    those that are the program's
+    acked   : list of Signal(16), in            last PSN acknowledged, by flow number
+    changed : Signal(FLOWS), in                 pulses: `acked` of this flow moved
+    changed_out : Signal(FLOWS), out            pulses: those of flows that are not armed
+    moved   : Signal(FLOWS), out                pulses: those of flows that are
+    refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a refused PSN until
+                                                the program has taken the refusal
+    arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the next one at `psn`
+    claim   : Record, in     in a cycle with `strobe`: none is taken or ended on `flow` any more
+    claimed : Record, out    the flow claimed last: its next PSN, how many puts are under way, and the oldest of
+                             them. Valid 6 cycles after `claim` or `pop`
+    pop     : Signal, in     that one is the program's
+    active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after the last has ended
+    given   : Signal(FLOWS), out    pulses: the flow is not armed any more, because a job ended otherwise than it should
+    busy    : Signal(ENDPOINTS), out    endpoints of which puts were taken that have not been completed or popped
+    entry   : Endpoint(entry_layout), out    completions
+    free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
+    counters : FAST_COMMANDS, FAST_COMPLETIONS
+
+    Cycles: 2 from `put` to its order. Those of Completer.
+    """
+    def __init__(self):
+        flows = C.LANES*C.NODES
+        nodes = log2_int(C.NODES)
+        slots = log2_int(C.SLOTS)
+        flow  = ("flow", log2_int(flows))
+        self.rings     = rings     = PutRings()
+        self.completer = completer = Completer(rings)
+        self.put         = put     = stream.Endpoint(fast_put_layout())
+        self.taken       = taken   = Signal()
+        self.missed      = missed  = Signal()
+        self.fast        = fast    = Signal(C.ENDPOINTS)
+        self.express     = express = stream.Endpoint(express_layout())
+        self.job         = job     = stream.Endpoint(job_layout())
+        self.arm         = arm     = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
+        self.claim       = claim   = Record([("strobe", 1), flow])
+        self.claimed     = claimed = Record([("psn", 16), ("entries", 8), ("entry_psn", 16), ("tag", 8), ("ended", 1),
+            ("solicit", 1), ("cookie", 32), ("length", 32)])
+        self.pop         = pop     = Signal()
+        self.changed     = changed = Signal(flows)
+        self.changed_out = Signal(flows)
+        self.moved       = Signal(flows)
+        self.active      = Signal(flows)
+        self.given       = given   = Signal(flows)
+        self.busy        = busy    = Signal(C.ENDPOINTS)
+        self.counters    = {"FAST_COMMANDS": Signal(), "FAST_COMPLETIONS": Signal()}
+        self.job_done_in     = completer.job_done_in
+        self.job_done        = completer.job_done
+        self.acked           = completer.acked
+        self.refusal_waiting = completer.refusal_waiting
+        self.entry           = completer.entry
+        self.free            = completer.free
+
+        # # #
+
+        # Armed Flows ------------------------------------------------------------------------------
+
+        armed = Signal(flows)
+        still = Signal()   # nothing but what the program does happens in this cycle
+        give  = completer.give
+        self.comb += [
+            still.eq(arm.strobe | claim.strobe | pop),
+            completer.still.eq(still),
+            completer.armed.eq(armed),
+            completer.changed.eq(changed),
+            self.changed_out.eq(changed & ~armed),
+            self.moved.eq(changed & armed),
+            self.active.eq(armed & rings.filled),
+        ]
+        self.sync += [
+            given.eq(give.strobe << give.flow),
+            armed.eq((armed | (arm.strobe << arm.flow)) & ~(claim.strobe << claim.flow) & ~(give.strobe << give.flow)),
+        ]
+
+        # Places -----------------------------------------------------------------------------------
+
+        # Next PSN, and what else an order must say of its flow.
+        asked = completer.asked
+        where = Signal(flow[1])  # the flow of the put
+        last  = Signal(16)       # its last PSN
+        nexts  = Memory(16, flows)
+        lives  = Memory(12, flows)  # incarnation, epoch
+        following, next_psn, next_claimed = (nexts.get_port(write_capable=True), nexts.get_port(async_read=True),
+            nexts.get_port(async_read=True))
+        begin, life = lives.get_port(write_capable=True), lives.get_port(async_read=True)
+        self.specials += nexts, lives, following, next_psn, next_claimed, begin, life
+        self.comb += [
+            where.eq(Cat(put.node[:nodes], put.lane)),
+            next_psn.adr.eq(where),
+            next_claimed.adr.eq(asked),
+            life.adr.eq(where),
+            begin.we.eq(arm.strobe),
+            begin.adr.eq(arm.flow),
+            begin.dat_w.eq(Cat(arm.incarnation, arm.epoch)),
+            following.we.eq(taken | arm.strobe),
+            If(arm.strobe,
+                following.adr.eq(arm.flow),
+                following.dat_w.eq(arm.psn),
+            ).Else(
+                following.adr.eq(where),
+                following.dat_w.eq(last + 1),
+            ),
+            rings.clear.strobe.eq(arm.strobe),
+            rings.clear.flow.eq(arm.flow),
+        ]
+
+        # Puts -------------------------------------------------------------------------------------
+
+        # Looked up, then added; believed when nothing has changed meanwhile.
+        less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
+        more     = Signal(16)  # its packets, less one
+        is_armed = Signal()
+        room     = Signal()
+        settled  = Signal(2)
+        tag      = Signal(len(rings.append.tag))
+        accepted = Signal()
+        place    = Signal()    # its order has one
+        assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
+        self.comb += [
+            less.eq(put.length - 1),
+            tag.eq(Cat(put.slot[:slots], put.endpoint)),
+            place.eq(Mux(put.lane == LANE.EXPRESS, express.ready, job.ready)),
+            accepted.eq(is_armed & (fast >> put.endpoint)[0]),
+            put.ready.eq(put.valid & settled[1] & ~still & ~give.strobe),
+            taken.eq(put.ready & accepted & room & place),
+            missed.eq(put.ready & ~accepted),
+            rings.append.strobe.eq(taken),
+            rings.append.flow.eq(where),
+            rings.append.tag.eq(tag),
+            rings.append.last.eq(last),
+            completer.enter.strobe.eq(taken),
+            completer.enter.tag.eq(tag),
+            *[getattr(completer.enter, name).eq(getattr(put, name)) for name in ["node", "cookie", "length", "solicit"]],
+        ]
+        self.sync += [
+            more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
+            is_armed.eq((armed >> where)[0]),
+            last.eq(next_psn.dat_r + more),
+            room.eq(rings.room),
+            settled.eq(Cat(1, settled[0])),
+            If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),
+        ]
+
+        # Orders.
+        for order, lane in [(express, LANE.EXPRESS), (job, LANE.BULK)]:
+            self.comb += [
+                order.valid.eq(taken & (put.lane == lane)),
+                order.last.eq(1),
+                order.psn.eq(next_psn.dat_r),
+                Cat(order.incarnation, order.epoch).eq(life.dat_r),
+                *[getattr(order, name).eq(getattr(put, name)) for name in ["endpoint", "slot", "node", "length"]],
+            ]
+        self.comb += job.tag.eq(tag)
+
+        # Claims -----------------------------------------------------------------------------------
+
+        shown  = completer.shown
+        popped = Signal()
+        self.comb += [
+            popped.eq(pop & ~completer.asking & (claimed.entries != 0)),
+            completer.ask.eq(claim.strobe | popped),
+            claimed.eq(shown),
+            rings.move.eq(completer.move),
+            If(popped,
+                rings.move.head.eq(1),
+                rings.move.mark.eq(~shown.ended),
+                rings.move.flow.eq(asked),
+                rings.move.index.eq(shown.index),
+            )
+        ]
+        self.sync += [
+            If(claim.strobe, asked.eq(claim.flow)),
+            claimed.psn.eq(next_claimed.dat_r),
+        ]
+
+        # Puts Under Way ---------------------------------------------------------------------------
+
+        free = self.free
+        for n in range(C.ENDPOINTS):
+            count = Signal(max=C.SLOTS + 1)
+            self.comb += busy[n].eq(count != 0)
+            self.sync += count.eq(count + (taken & (put.endpoint == n)) - (free.strobe & (free.tag[slots:] == n))
+                - (popped & (shown.tag[slots:] == n)))
+        self.comb += [
+            self.counters["FAST_COMMANDS"].eq(taken),
+            self.counters["FAST_COMPLETIONS"].eq(free.strobe),
+        ]

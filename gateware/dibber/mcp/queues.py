@@ -1,0 +1,266 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Completion and event queues in host memory."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, ENTRY, STATUS
+from dibber.layouts import arrival_layout, entry_layout, post_layout
+
+# Layouts ------------------------------------------------------------------------------------------
+
+SIZE  = 5                                     # bits of the logarithm of a queue's length
+INDEX = log2_int(C.QUEUE_MAX_ENTRIES) + 1     # bits that count a longest queue's entries, and whether the pass is odd
+ALIGN = log2_int(C.QUEUE_ENTRY_BYTES)
+
+def queue_open_layout():
+    """Queue `queue` has 2^`size` entries from `base` on and is empty, or with `closed` is none; in a cycle with `strobe`."""
+    return [("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", SIZE),
+        ("vector", log2_int(C.VECTORS)), ("closed", 1)]
+
+# Queue Writer -------------------------------------------------------------------------------------
+
+class QueueWriter(LiteXModule):
+    """Entries of several sources to their queues in host memory, one after the other.
+
+    A completion finds room, for it was owed: a command is not taken without. An event may find its queue full,
+    or closed: it is lost, and counted here and in the `overruns` of that queue's later entries. A host whose
+    count runs backwards, or ahead of what there is, has a full queue. A completion for a closed queue is
+    dropped.
+
+    An entry that is under way when its queue is opened or closed belongs to the old queue or to the new one as
+    a whole.
+
+    Parameters
+    ----------
+    sinks : how many sources
+
+    Attributes
+    ----------
+    cycles      : Signal(64), in                the card's clock
+    open        : Record(queue_open_layout), in
+    eq_consumer : list of Signal(32), in        doorbell EQ_CONSUMER of each endpoint
+    sinks       : list of Endpoint(entry_layout), in     they take turns
+    source      : Endpoint(post_layout), out    struct queue_entry
+    counters    : EVENTS_LOST
+
+    After a reset all queues are closed.
+
+    Cycles: 4 from a sink to the source; an entry every 5.
+    """
+    def __init__(self, sinks=3):
+        self.cycles      = Signal(64)
+        self.open        = open = Record(queue_open_layout())
+        self.eq_consumer = [Signal(32, name=f"eq_consumer{n}") for n in range(C.ENDPOINTS)]
+        self.sinks       = [stream.Endpoint(entry_layout()) for _ in range(sinks)]
+        self.source      = source = stream.Endpoint(post_layout())
+        self.counters    = {"EVENTS_LOST": Signal()}
+
+        # # #
+
+        # Turns ------------------------------------------------------------------------------------
+
+        # Whoever comes first behind the last one; not a RoundRobin, which would take a cycle more for each turn.
+        idle   = Signal()
+        chosen = stream.Endpoint(entry_layout())
+        grant  = Signal(max=sinks)
+        last   = Signal(max=sinks)
+        def first_behind(n):
+            turn = [(n + k) % sinks for k in range(1, sinks + 1)]
+            statement = grant.eq(turn[-1])
+            for m in reversed(turn[:-1]):
+                statement = If(self.sinks[m].valid, grant.eq(m)).Else(statement)
+            return statement
+        self.comb += [
+            Case(last, {n: first_behind(n) for n in range(sinks)}),
+            Case(grant, {n: sink.connect(chosen) for n, sink in enumerate(self.sinks)}),
+            chosen.ready.eq(idle),
+        ]
+        entry = Record(entry_layout().payload_layout)
+        self.sync += If(chosen.valid & chosen.ready,
+            last.eq(grant),
+            entry.eq(chosen.payload),
+        )
+
+        # Queues -----------------------------------------------------------------------------------
+
+        # What is fixed while a queue is open, and what each entry changes.
+        fixed   = Record([("base", 64 - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
+        written = Record([("total", 32), ("index", INDEX), ("overruns", 32)])
+        after   = Record(written.layout)
+        opened  = Signal(C.QUEUES)
+        update  = Signal()
+        self.fixed   = Memory(len(fixed), C.QUEUES)
+        self.written = Memory(len(written), C.QUEUES)
+        fixed_write, fixed_read = self.fixed.get_port(write_capable=True), self.fixed.get_port(async_read=True)
+        write, read = self.written.get_port(write_capable=True), self.written.get_port(async_read=True)
+        self.specials += fixed_write, fixed_read, write, read
+        self.comb += [
+            fixed_read.adr.eq(entry.queue),
+            read.adr.eq(entry.queue),
+            fixed_write.adr.eq(open.queue),
+            write.adr.eq(Mux(open.strobe, open.queue, entry.queue)),
+        ]
+
+        # One multiplexer of the counts for both: a queue that is opened starts at what its host says.
+        event    = Signal()
+        consumer = Signal(32)
+        self.comb += [
+            event.eq(entry.queue >= C.ENDPOINTS),
+            consumer.eq(Array(self.eq_consumer)[write.adr[:log2_int(C.ENDPOINTS)]]),
+            fixed_write.we.eq(open.strobe),
+            fixed_write.dat_w.eq(Cat(open.base[ALIGN:], open.size, open.vector)),
+            write.we.eq(open.strobe | update),
+            If(open.strobe,
+                write.dat_w.eq(Cat(consumer, Constant(0, INDEX + 32)))
+            ).Else(
+                write.dat_w.eq(after.raw_bits())
+            )
+        ]
+        self.sync += If(open.strobe,
+            Case(open.queue, {n: opened[n].eq(~open.closed) for n in range(C.QUEUES)})
+        )
+
+        # Room and Place ---------------------------------------------------------------------------
+
+        read_by = Signal(32)
+        mask    = Signal(INDEX)   # ones where an index is a place in the queue
+        known   = Signal()
+        unread  = Signal(32)
+        beyond  = Signal(32)      # ones where `unread` says that it is full
+        place   = Signal(INDEX)
+        lost    = Signal()
+        address = Signal(64)
+        stamp   = Signal(64)
+        phase   = Signal()
+        self.comb += [
+            Case(fixed.size, {n: mask.eq(2**n - 1) for n in range(INDEX)}),
+            lost.eq(~known | (event & ((unread & beyond) != 0))),
+            after.eq(written),
+            If(lost,
+                after.overruns.eq(written.overruns + 1)
+            ).Else(
+                after.total.eq(written.total + 1),
+                after.index.eq(written.index + 1),
+            ),
+        ]
+
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            idle.eq(1),
+            If(chosen.valid, NextState("LOOK"))
+        )
+        # While a queue is opened what was looked up may be what is written just now.
+        fsm.act("LOOK",
+            If(~open.strobe, NextState("COUNT"))
+        )
+        fsm.act("COUNT",
+            If(open.strobe, NextState("LOOK")).Else(NextState("DECIDE"))
+        )
+        fsm.act("DECIDE",
+            If(open.strobe,
+                NextState("LOOK")
+            ).Else(
+                update.eq(1),
+                If(lost, NextState("IDLE")).Else(NextState("WRITE"))
+            )
+        )
+        fsm.act("WRITE",
+            source.valid.eq(1),
+            If(source.ready, NextState("IDLE"))
+        )
+        self.sync += [
+            If(fsm.ongoing("LOOK"),
+                fixed.raw_bits().eq(fixed_read.dat_r),
+                written.raw_bits().eq(read.dat_r),
+                read_by.eq(consumer),
+            ),
+            If(fsm.ongoing("COUNT"),
+                known.eq(opened >> entry.queue),
+                unread.eq(written.total - read_by),
+                beyond.eq(~mask),
+                place.eq(written.index & mask),
+                phase.eq((written.index & (mask + 1)) == 0),
+            ),
+            If(fsm.ongoing("DECIDE"),
+                address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
+                stamp.eq(self.cycles),
+            ),
+            self.counters["EVENTS_LOST"].eq(update & lost & event),
+        ]
+
+        # Entry ------------------------------------------------------------------------------------
+
+        self.comb += [
+            source.address.eq(address),
+            source.dat.eq(Cat(entry.cookie, entry.length, entry.node, entry.kind, entry.status, entry.key,
+                stamp, written.overruns, phase, Constant(0, 31))),
+            source.vector.eq(fixed.vector),
+            source.interrupt.eq(entry.interrupt),
+        ]
+
+# Event Writer -------------------------------------------------------------------------------------
+
+class EventWriter(LiteXModule):
+    """Notices become events by themselves; all other arrivals go to the control program.
+
+    There is one place, so that nothing overtakes: what the control program posts for a message comes behind the
+    notices that arrived before it.
+
+    Attributes
+    ----------
+    enable   : Signal(), in                     0: notices go to the control program, too
+    sink     : Endpoint(arrival_layout), in
+    source   : Endpoint(arrival_layout), out    for the control program
+    entry    : Endpoint(entry_layout), out      to the QueueWriter
+    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there cannot be. The QueueWriter counts those
+               whose queue is full or closed: they are in FAST_EVENTS
+
+    Cycles: 1.
+    """
+    def __init__(self):
+        self.enable   = Signal()
+        self.sink     = sink   = stream.Endpoint(arrival_layout())
+        self.source   = source = stream.Endpoint(arrival_layout())
+        self.entry    = entry  = stream.Endpoint(entry_layout())
+        self.counters = {"FAST_EVENTS": Signal(), "EVENTS_LOST": Signal()}
+
+        # # #
+
+        # Who gets it is decided as it comes: an offer is not withdrawn when `enable` changes.
+        mine, here = Signal(), Signal()
+        waiting    = Signal()
+        is_event   = Signal()
+        arrival    = Record(arrival_layout().payload_layout)
+        self.comb += [
+            mine.eq(self.enable & ~sink.is_message & ~sink.response),
+            here.eq(sink.endpoint < C.ENDPOINTS),
+            sink.ready.eq(~waiting | Mux(is_event, entry.ready, source.ready)),
+        ]
+        self.sync += [
+            If(sink.ready,
+                waiting.eq(sink.valid & (here | ~mine)),
+                is_event.eq(mine),
+                arrival.eq(sink.payload),
+            ),
+            self.counters["FAST_EVENTS"].eq(sink.valid & sink.ready & mine & here),
+            self.counters["EVENTS_LOST"].eq(sink.valid & sink.ready & mine & ~here),
+        ]
+        self.comb += [
+            source.valid.eq(waiting & ~is_event),
+            source.payload.eq(arrival),
+            entry.valid.eq(waiting & is_event),
+            entry.queue.eq(C.ENDPOINTS + arrival.endpoint[:log2_int(C.ENDPOINTS)]),
+            entry.cookie.eq(arrival.value),
+            entry.length.eq(arrival.length),
+            entry.node.eq(arrival.node),
+            entry.kind.eq(ENTRY.NOTICE),
+            entry.status.eq(STATUS.OK),
+            entry.key.eq(arrival.key),
+            entry.interrupt.eq(arrival.interrupt),
+        ]

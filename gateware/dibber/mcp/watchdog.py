@@ -1,0 +1,55 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What rescues the card from a control program that hangs."""
+
+from migen import *
+
+from litex.gen import *
+
+# Watchdog -----------------------------------------------------------------------------------------
+
+class Watchdog(LiteXModule):
+    """Counts down what WATCHDOG was given; at zero it interrupts the control program, and after as long again it bites.
+
+    The interrupt comes between any two instructions of an endless loop, so that the trap handler can save where
+    that was. A program that does not even come to its trap handler is halted without. The trap handler itself
+    gives the watchdog a cycle or two when it has saved everything: the engines are never left to a program that
+    has stopped.
+
+    Attributes
+    ----------
+    kick      : Signal(), in       register WATCHDOG was written: start anew with `cycles`, or with 0 stop
+    cycles    : Signal(32), in
+    interrupt : Signal(), out      to the processor, until the next kick
+    bite      : Signal(), out      halt the control program; until the next kick, or reset
+
+    Cycles: `cycles` + 1 from `kick` to `interrupt`, from there `cycles` to `bite`.
+    """
+    def __init__(self):
+        self.kick      = Signal()
+        self.cycles    = Signal(32)
+        self.interrupt = Signal()
+        self.bite      = Signal()
+
+        # # #
+
+        period  = Signal(32)
+        left    = Signal(32)
+        running = Signal()
+        self.sync += [
+            left.eq(left - 1),
+            If(running & (left == 1),
+                left.eq(period),
+                self.interrupt.eq(1),
+                self.bite.eq(self.interrupt),
+                running.eq(~self.interrupt)
+            ),
+            If(self.kick,
+                period.eq(self.cycles),
+                left.eq(self.cycles),
+                running.eq(self.cycles != 0),
+                self.interrupt.eq(0),
+                self.bite.eq(0)
+            )
+        ]

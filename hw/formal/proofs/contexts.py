@@ -1,0 +1,298 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The fast path's puts: what was taken ends once, in its turn, by its completion or by the program."""
+
+from migen import *
+
+from dibber.interface.description import C, LANE, STATUS
+from dibber.mcp import completer as looks
+from dibber.mcp.contexts import Contexts
+
+from harness import Harness, Mutant, Property, implies, inner, memory_of
+
+class Puts(Harness):
+    """One slot of the solver's choice, and all that may happen: puts of it and of other slots, acknowledgements, ends of
+    jobs, refusals, claims, pops.
+
+    Assumed of those around: a slot is put again only when its put has ended, by the completion's being taken or by a pop, and no
+    end of a job of it waits; the program arms a flow only when that put is not under way there, and the flow that it
+    claimed last only when it has popped all of it; it writes one register at a time; an offered put and an end
+    of a job stay as they are until they are taken; jobs end in the order of their flow.
+    """
+    nodes, slots, puts = 2, 4, 3
+
+    def __init__(self):
+        super().__init__()
+        C.NODES, C.ENDPOINTS, C.SLOTS, C.FAST_PUTS = self.nodes, 1, self.slots, self.puts
+        flows = C.LANES*C.NODES
+        size  = C.FAST_PUTS + 1
+        self.block = block = Contexts()
+        rings, completer   = block.rings, block.completer
+        put, job, entry    = block.put, block.job_done_in, block.entry
+        arm, claim         = block.arm, block.claim
+        tag = self.constant("tag", log2_int(C.SLOTS))
+
+        def named(bits, value):
+            signal = Signal(bits)
+            self.comb += signal.eq(value)
+            return signal
+
+        # Around it.
+        for name, endpoint in (("put", put), ("job_done", job)):
+            self.free_all(name, endpoint, omit=("first", "last"))
+            fields = Cat(*[getattr(endpoint, field) for field, *_ in endpoint.description.payload_layout])
+            kept   = self.before(fields, len(fields))
+            self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
+        self.assume("small", (put.node < C.NODES) & (put.endpoint == 0) & (put.slot < C.SLOTS))
+        for name, signal in (("express_ready", block.express.ready), ("job_ready", block.job.ready),
+                ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("fast", block.fast),
+                ("changed", block.changed), ("refusal", block.refusal_waiting), ("pop", block.pop),
+                *[(f"acked{n}", acked) for n, acked in enumerate(block.acked)],
+                *[(f"arm_{field}", getattr(arm, field)) for field, *_ in arm.layout],
+                *[(f"claim_{field}", getattr(claim, field)) for field, *_ in claim.layout]):
+            self.comb += signal.eq(self.free(name, len(signal)))
+        self.assume("one_write", arm.strobe + claim.strobe + block.pop < 2)
+
+        # The put of that slot.
+        place    = log2_int(size)
+        taken    = named(1, block.taken & (put.slot == tag))
+        entered  = named(1, block.free.strobe & (block.free.tag == tag))
+        popped   = named(1, inner(block, "popped") & (block.claimed.tag == tag))
+        ending   = inner(completer, "end")
+        judged   = inner(completer, "judged")
+        seen     = inner(completer, "place")
+        ends     = named(1, ending & (seen.tag == tag))
+        where    = inner(block, "where")
+        inside   = Signal()       # in the ring of `flow`
+        out      = Signal()       # ended, and its entry waits to be taken
+        flow     = Signal(log2_int(flows))
+        last     = Signal(16)
+        cookie, length, solicit = Signal(32), Signal(32), Signal()
+        index    = Signal(place)
+        ahead    = Signal(place + 1)   # puts of the flow that were there before it
+        over     = Signal()       # its job has ended well
+        move     = rings.move
+        removed  = named(1, move.head & (move.flow == flow))
+        close    = named(1, inner(completer, "close") & (job.tag == tag))
+        # All flows: how many puts, and the PSN of the next.
+        count    = [Signal(place + 1, name=f"count{n}") for n in range(flows)]
+        following = [Signal(16, name=f"following{n}") for n in range(flows)]
+        begun    = Signal(flows)  # it was armed once
+        claimed  = Signal()       # and not armed again since
+        more     = named(16, Mux(put.lane == LANE.BULK, inner(block, "less")[12:], 0))
+        for n in range(flows):
+            appends = named(1, block.taken & (where == n))
+            removes = named(1, move.head & (move.flow == n))
+            self.sync += [
+                count[n].eq(count[n] + appends - removes),
+                If(appends, following[n].eq(following[n] + more + 1)),
+                If(arm.strobe & (arm.flow == n), count[n].eq(0), following[n].eq(arm.psn), begun[n].eq(1)),
+            ]
+        self.sync += [
+            If(removed & (ahead != 0), ahead.eq(ahead - 1)),
+            If(close, over.eq(1)),
+            If(taken,
+                inside.eq(1),
+                flow.eq(where),
+                last.eq(Array(following)[where] + more),
+                cookie.eq(put.cookie),
+                length.eq(put.length),
+                solicit.eq(put.solicit),
+                index.eq(inner(rings, "tail")),
+                ahead.eq(Array(count)[where] - (move.head & (move.flow == where))),
+                over.eq(0),
+            ),
+            If(ends, inside.eq(0), out.eq(1)),
+            If(popped, inside.eq(0)),
+            If(entered, out.eq(0)),
+            If(arm.strobe & (arm.flow == completer.asked), claimed.eq(0)),
+            If(claim.strobe, claimed.eq(1)),
+        ]
+        heads, marks, tails = ([], [], [])
+        for name, values in (("heads", heads), ("marks", marks), ("tails", tails)):
+            ports = [memory_of(rings, name).get_port(async_read=True) for _ in range(flows)]
+            self.specials += ports
+            self.comb += [port.adr.eq(n) for n, port in enumerate(ports)]
+            values += [port.dat_r for port in ports]
+
+        # What may not be: the slot again before it is free, a ring cleared that is not empty, jobs out of order.
+        shown, asked, asking = completer.shown, completer.asked, completer.asking
+        armed   = inner(block, "armed")
+        is_mine = named(1, (armed >> flow)[0])   # the flow is the fast path's
+        bulk    = named(1, flow[log2_int(C.NODES):] == LANE.BULK)
+        mark    = named(place, Array(marks)[flow] - Array(heads)[flow])
+        due     = named(1, job.valid & (job.tag == tag) & inside & bulk & ~over)
+        self.assume("slot_is_free", implies(put.valid & (put.slot == tag), ~inside & ~out & ~(job.valid & (job.tag == tag))))
+        self.assume("arms_empty",   implies(arm.strobe, ~((arm.flow == asked) & (asking | (shown.entries != 0)))
+            & ~(inside & (arm.flow == flow))))
+        self.assume("jobs_in_order", implies(due & is_mine, ahead == mark))
+
+        # Each put ends once: whatever leaves the ring of its flow is the oldest one, and has ended or is popped.
+        self.prove("once",      implies(ends | popped, inside & (ahead == 0)) & implies(entered, out) & ~(ends & popped)
+            & ~(inside & out))
+        self.prove("in_order",  implies(removed & inside & (ahead == 0), ends | popped))
+        self.prove("waits",     implies(out, entry.valid & (block.free.tag == tag)))
+        # A claim is a border, and nothing behind it is lost: the program is shown what there is until it has popped it.
+        self.prove("not_claimed", implies(ends, is_mine & ~(claim.strobe & (claim.flow == flow))))
+        self.prove("taken",     implies(block.taken, (armed >> where)[0] & ~(claim.strobe & (claim.flow == where))
+            & block.fast[0]))
+        self.prove("missed",    implies(block.missed, ~block.taken & ~((armed >> where)[0] & block.fast[0])))
+        self.prove("shown",     implies(inside & claimed & (asked == flow) & ~asking, (shown.entries != 0)
+            & implies(ahead == 0, (shown.tag == tag) & (shown.entry_psn == named(16, last + 1)) & (shown.cookie == cookie)
+                & (shown.length == length) & (shown.solicit == solicit) & (shown.ended == (over | ~bulk)))))
+        self.prove("next_psn",  implies(claimed & ~asking & (begun >> asked)[0], block.claimed.psn == Array(following)[asked]))
+        # What ends is acknowledged, its job has ended well, and no refusal waits.
+        covered = named(1, ~named(16, Array(block.acked)[flow] - last)[15])
+        was     = self.before(covered & inside)
+        self.prove("acknowledged", implies(ends, self.before(was) & (over | ~bulk) & ~block.refusal_waiting))
+        self.prove("job_ended", implies(close, inside & is_mine & bulk & (job.status == STATUS.OK)
+            & (job.psn == named(16, last + 1))))
+        self.prove("job_routed", implies(due & block.job_done.valid, ~is_mine))
+        self.prove("entry",     implies(out, (entry.cookie == cookie) & (entry.length == length)
+            & (entry.interrupt == solicit) & (entry.node == flow[:log2_int(C.NODES)])))
+        # Orders.
+        express, bulks = block.express, block.job
+        self.prove("ordered",   ((express.valid | bulks.valid) == block.taken) & ~(express.valid & bulks.valid)
+            & implies(express.valid, (express.psn == Array(following)[where]) & (express.slot == put.slot) & express.ready)
+            & implies(bulks.valid, (bulks.psn == Array(following)[where]) & (bulks.tag == put.slot) & bulks.ready))
+
+        # Rings. The slot is in no other place of any of them.
+        filled = rings.filled
+        nexts, puts = inner(block, "nexts"), inner(rings, "puts")
+        held   = []
+        for n in range(flows):
+            ports = [nexts.get_port(async_read=True)] + [puts.get_port(async_read=True) for _ in range(size)]
+            self.specials += ports
+            self.comb += [ports[0].adr.eq(n)] + [port.adr.eq(n*size + i) for i, port in enumerate(ports[1:])]
+            held += [port.dat_r for port in ports[1:]]
+            used  = named(place, tails[n] - heads[n])
+            known = armed[n] | filled[n]
+            self.lemma(f"count{n}", (count[n] <= C.FAST_PUTS) & implies(~filled[n], count[n] == 0)
+                & implies(known, (count[n] == used)))
+            self.lemma(f"mark{n}",  implies(known & (n >= C.NODES), named(place, marks[n] - heads[n]) <= count[n]))
+            self.lemma(f"next{n}",  implies(armed[n], begun[n]) & implies(begun[n], ports[0].dat_r == following[n])
+                & implies(filled[n], begun[n]))
+            for i in range(size):
+                self.lemma(f"only{n}_{i}", implies((named(place, i - heads[n]) < count[n])
+                    & (ports[1 + i].dat_r[:len(tag)] == tag), inside & (flow == n) & (index == i)))
+        at      = lambda flow, index: Array(held)[Cat(index, flow)]
+        of      = lambda values, flow: Array(values)[flow]
+        entries = named(place + 1, of(count, flow))
+        self.lemma("inside", implies(inside, (named(place, index - of(heads, flow)) == ahead) & (ahead < entries)
+            & (at(flow, index) == Cat(tag, last)) & implies(bulk, over == (ahead < mark))))
+
+        # What is remembered of it.
+        memory, homes = inner(completer, "memory"), inner(completer, "homes")
+        kept, home    = memory.get_port(async_read=True), homes.get_port(async_read=True)
+        self.specials += kept, home
+        self.comb += [kept.adr.eq(tag), home.adr.eq(tag)]
+        details = Cat(cookie, length, solicit)
+        self.lemma("kept",  implies(inside, (kept.dat_r == details) & (home.dat_r == flow[:log2_int(C.NODES)])))
+        self.lemma("entry_of", implies(entry.valid & (block.free.tag == tag), out))
+
+        # Looks: what they found is still so.
+        look, reading   = inner(completer, "look"), inner(completer, "reading")
+        found, detail   = rings.found, inner(completer, "detail")
+        done, mine, good, before, reached, is_armed, prepared, theirs, at_index, read_home = (inner(completer, name)
+            for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index", "home"))
+        acked  = [self.before(signal, 16) for signal in block.acked]
+        stages = (look, reading, judged)
+        for kind in (looks.JOB, looks.SHOW):
+            a, b, c = (named(1, stage.valid & (stage.kind == kind)) for stage in stages)
+            self.lemma(f"one{kind}", ~(a & b) & ~(a & c) & ~(b & c))
+        for name, stage in zip(("look", "reading", "judged"), stages):
+            self.lemma(f"{name}_kind", stage.kind <= looks.SHOW)
+            self.lemma(f"{name}_show", implies(stage.valid & (stage.kind == looks.SHOW), asking & (stage.flow == asked)))
+            self.lemma(f"{name}_job",  implies(stage.valid & (stage.kind == looks.JOB), job.valid & prepared & ~theirs
+                & (stage.flow[log2_int(C.NODES):] == LANE.BULK) & implies((job.tag == tag) & inside & bulk, stage.flow == flow)))
+        self.lemma("prepared", implies(prepared, job.valid & (before == named(16, job.psn - 1))
+            & implies((job.tag == tag) & inside, read_home.dat_r == flow[:log2_int(C.NODES)])) & implies(theirs, job.valid))
+        def oldest(stage, there, index, ended, put, entries):
+            """At the head of its ring, or at the mark, as when it was looked at."""
+            f, job_ = stage.flow, stage.kind == looks.JOB
+            distance = named(place, of(marks, f) - of(heads, f))
+            is_bulk  = f[log2_int(C.NODES):] == LANE.BULK
+            show     = stage.kind == looks.SHOW
+            alive    = (armed >> f)[0]
+            return implies(stage.valid, (index == Mux(job_, of(marks, f), of(heads, f)))
+                & implies(there & alive, (put == at(f, index)) & Mux(job_, distance < of(count, f), of(count, f) != 0)
+                    & implies(~job_ & ended & is_bulk, distance != 0))
+                & implies(show, (entries == of(count, f)) & implies(entries != 0, (put == at(f, index))
+                    & implies(is_bulk, ended == (distance != 0)))))
+        self.lemma("found",   oldest(reading, found.there, found.index, found.ended, Cat(found.tag, found.last), found.entries)
+            & implies(reading.valid, (is_armed == (armed >> reading.flow)[0]) & (reached == of(acked, reading.flow)))
+            & implies(reading.valid & (reading.kind == looks.JOB) & due & is_mine, found.there))
+        self.lemma("was",     implies(reading.valid & (reading.kind == looks.OLDEST) & found.there & is_armed
+            & (found.tag == tag),
+            was == ~named(16, reached - last)[15]))
+        there = Signal()
+        self.sync += there.eq(found.there)
+        self.lemma("judged",  oldest(judged, there, at_index, seen.ended, Cat(seen.tag, seen.last), seen.entries))
+        self.lemma("express", implies(judged.valid & (judged.flow[log2_int(C.NODES):] == LANE.EXPRESS), seen.ended))
+        self.lemma("done",    implies(judged.valid & (judged.kind == looks.OLDEST) & done, there & seen.ended
+            & (armed >> judged.flow)[0] & implies(seen.tag == tag, self.before(was))))
+        self.lemma("job",     implies(judged.valid & (judged.kind == looks.JOB), (mine == (there & (armed >> judged.flow)[0]
+            & (seen.tag == job.tag))) & (good == ((seen.last == before) & (job.status == STATUS.OK)))
+            & implies(due & is_mine, there)))
+        self.lemma("detail",  implies(judged.valid & Mux(judged.kind == looks.OLDEST, done, seen.entries != 0)
+            & (judged.kind != looks.JOB) & (seen.tag == tag),
+            Cat(detail.cookie, detail.length, detail.solicit) == details))
+
+        # What is shown to the program.
+        self.lemma("claimed", implies(claimed, ~(armed >> asked)[0]) & implies(asking, claimed)
+            & implies(~claimed, shown.entries == 0))
+        self.lemma("shows",   implies(claimed & ~asking, (shown.entries == of(count, asked)))
+            & implies(claimed & ~asking & (shown.entries != 0), (shown.index == of(heads, asked))
+            & (Cat(shown.tag[:len(tag)], named(16, shown.entry_psn - 1)) == at(asked, shown.index)) & (shown.tag < C.SLOTS)
+            & (shown.ended == ((asked[log2_int(C.NODES):] == LANE.EXPRESS) | (of(marks, asked) != of(heads, asked))))
+            & implies(shown.tag == tag, Cat(shown.cookie, shown.length, shown.solicit) == details)))
+
+        # The put that is offered.
+        settled, added = inner(block, "settled"), inner(block, "more")
+        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (added == more)
+            & (inner(block, "is_armed") == (armed >> where)[0])
+            & implies((armed >> where)[0] & Mux(settled[1], inner(block, "room"), rings.room), of(count, where) != C.FAST_PUTS)
+            & implies((armed >> where)[0] & rings.room, of(count, where) != C.FAST_PUTS)))
+        self.lemma("last",    implies(settled[1] & (armed >> where)[0], inner(block, "last") ==
+            named(16, of(following, where) + more)))
+
+
+class PutsSmall(Puts):
+    """For mutants that take long to do harm: puts on one inline flow, armed in the first cycle, and no job."""
+    slots, puts = 2, 1
+
+    def __init__(self):
+        super().__init__()
+        block = self.block
+        self.assume("armed_once", (block.arm.strobe == ~self.before(1)) & (block.arm.flow == 0) & (block.arm.psn == 0))
+        self.assume("one_flow",   (block.put.lane == LANE.EXPRESS) & (block.put.node == 0))
+        self.assume("all_well",   ~block.job_done_in.valid & block.express.ready)
+
+
+PROPERTIES = [
+    Property("fast-puts", "mcp/contexts", "every put that is taken ends once, in order, acknowledged, or is the program's",
+        f"{C.LANES} lanes, {Puts.nodes} nodes, {Puts.slots} slots, {Puts.puts} puts a flow", "Puts", k=1, mutants=[
+            Mutant("a put is taken in the cycle of a claim", "dibber.mcp.contexts",
+                "put.valid & settled[1] & ~still & ~give.strobe", "put.valid & settled[1] & ~give.strobe", depth=8),
+            Mutant("a put is taken on what was armed before", "dibber.mcp.contexts",
+                "If(~put.valid | put.ready | still | give.strobe,", "If(~put.valid | put.ready,", depth=8),
+            Mutant("a put ends in the cycle of a claim", "dibber.mcp.completer", "here.eq(judged.valid & ~still)",
+                "here.eq(judged.valid)", depth=14),
+            Mutant("a put ends on what was seen before a claim", "dibber.mcp.completer",
+                "If(still | ((end | give.strobe) & (look.flow == judged.flow)), reading.valid.eq(0))",
+                "If((end | give.strobe) & (look.flow == judged.flow), reading.valid.eq(0))", depth=14),
+            Mutant("a put ends twice", "dibber.mcp.completer",
+                "If(still | ((end | give.strobe) & (reading.flow == judged.flow)), judged.valid.eq(0))",
+                "If(still, judged.valid.eq(0))", depth=14),
+            Mutant("a refusal is not waited for", "dibber.mcp.completer", " & ~self.refusal_waiting", "", depth=14,
+                harness="PutsSmall"),
+            Mutant("the job is not waited for", "dibber.mcp.completer",
+                "able.eq(found.there & is_armed & (found.ended | express))", "able.eq(found.there & is_armed)", depth=14),
+            Mutant("a job's end at any PSN", "dibber.mcp.completer", "good.eq((found.last == before) & ",
+                "good.eq(", depth=14),
+            Mutant("the former claim is shown", "dibber.mcp.completer", "look.valid.eq(~still)", "look.valid.eq(1)", depth=16, harness="PutsSmall"),
+            Mutant("an entry is written over", "dibber.mcp.completer", " & (~entry.valid | entry.ready)", "", depth=18, harness="PutsSmall"),
+            Mutant("a ring has room for ever", "dibber.mcp.rings", "room.eq(used != C.FAST_PUTS)", "room.eq(1)", depth=14, harness="PutsSmall"),
+    ]),
+]

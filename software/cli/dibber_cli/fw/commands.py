@@ -1,0 +1,140 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber fw trace | top | coredump`, and `dibber reset`."""
+
+import json
+import sys
+import time
+
+from pathlib import Path
+
+import libdibber
+
+from dibber.interface.description import C
+from dibber_cli import output, paths
+from dibber_cli.fw import coredump, images, top, trace, trap
+from dibber_cli.fw.shared import Shared
+
+
+def pause(card, info, seconds):
+    """Let so much of the wall's time go by. A simulated clock stands while its program sleeps: there, keep asking for it."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if info["simulated_clock"]:
+            card.read_register("CYCLES_LOW")
+        else:
+            time.sleep(left)
+
+# Trace --------------------------------------------------------------------------------------------
+
+
+def fw_trace(arguments):
+    """Ends with 1 when the program has stopped."""
+    with libdibber.Card(arguments.uri) as card:
+        info, shared = card.info(), Shared.of(card)
+        before, since = None, 0
+        while True:
+            found, lost, since = trace.read(shared, since)
+            if lost and not arguments.json and before:
+                print(f"{lost} entries were overwritten before they were read")
+            for entry in found:
+                print(json.dumps(entry) if arguments.json else trace.line(entry, before, info["clock_hz"]), flush=True)
+                before = entry
+            state = trap.diagnose(card)
+            if state["stopped"] or not arguments.follow:
+                break
+            pause(card, info, arguments.interval)
+    if not state["stopped"]:
+        return 0
+    print(json.dumps(state) if arguments.json else state["sentence"])
+    return 1
+
+# Top ----------------------------------------------------------------------------------------------
+
+
+def _show(arguments, rates):
+    if arguments.json:
+        print(json.dumps(rates), flush=True)
+        return
+    if not arguments.once and sys.stdout.isatty():
+        print("\x1b[H\x1b[2J", end="")
+    print(f"{arguments.uri}: {rates['state']}, over {1e3*rates['seconds']:.3g} ms of the card's time")
+    for table in top.tables(rates):
+        print()
+        output.table(*table)
+    sys.stdout.flush()
+
+
+def fw_top(arguments):
+    """Ends with 1 when the program has stopped; Ctrl-C is the way to end it, and no error."""
+    with libdibber.Card(arguments.uri) as card:
+        info, shared = card.info(), Shared.of(card)
+        before = top.sample(card, shared)
+        try:
+            while True:
+                pause(card, info, arguments.interval)
+                after = top.sample(card, shared)
+                _show(arguments, top.between(before, after, info["clock_hz"]))
+                if arguments.once or after["stopped"]:
+                    return int(after["stopped"])
+                before = after
+        except KeyboardInterrupt:
+            return 0
+
+# Core files ---------------------------------------------------------------------------------------
+
+
+def fw_coredump(arguments):
+    with libdibber.Card(arguments.uri) as card:
+        state = trap.diagnose(card)
+        sram  = card.read_firmware(0, C.SRAM_SIZE)
+    Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
+    if arguments.json:
+        print(json.dumps({"file": arguments.file, **state}, indent=2))
+        return 0
+    print(state["sentence"])
+    registers = "memory and registers" if state["trap"] else "memory, and no registers, for it did not leave them"
+    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.FIRMWARE.with_suffix('.elf')} {arguments.file}")
+    return 0
+
+# Reset --------------------------------------------------------------------------------------------
+
+
+def reset(arguments):
+    image = Path(arguments.image) if arguments.image else images.last(arguments.uri)
+    with libdibber.Card(arguments.uri) as card:
+        before = trap.diagnose(card)
+        card.load_firmware(str(image))
+        identity = card.info()["mcp_identity"]
+    if arguments.image:
+        images.remember(arguments.uri, image)
+    if arguments.json:
+        print(json.dumps({"uri": arguments.uri, "image": str(image), "identity": f"{identity:08x}", "before": before}, indent=2))
+        return 0
+    if before["stopped"]:
+        print(f"it had been {before['sentence']}")
+    print(f"{arguments.uri} runs again: identity {identity:08x}")
+    return 0
+
+# Command line -------------------------------------------------------------------------------------
+
+
+def add_to(sub, fw, command):
+    """Add to the group `fw`, and `reset` beside it; `command` is that of dibber_cli.main."""
+    def card_command(group, name, function, text):
+        p = command(group, name, function, text)
+        if name == "coredump":
+            p.add_argument("file", metavar="FILE", help="to write")
+        p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+        return p
+
+    p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.")
+    p.add_argument("--follow", action="store_true", help="and what it does from now on, until it stops or Ctrl-C")
+    p.add_argument("--interval", type=float, default=0.2, metavar="SECONDS", help="from one look to the next (default 0.2)")
+    p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.")
+    p.add_argument("--once", action="store_true", help="one look")
+    p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
+    card_command(fw, "coredump", fw_coredump, "Write a control program's memory and registers to an ELF core file, for gdb.")
+    p = card_command(sub, "reset", reset, "Halt a card, load its control program again, and wait until that is ready.")
+    p.add_argument("--image", metavar="FILE", help="to load; without it what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw")

@@ -1,0 +1,67 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""struct mcp_shared: what a control program tells of itself, while it runs and after it has stopped."""
+
+import struct
+
+from dibber.interface.description import C, INTERFACE, MCP_STATE, SHARED, STRUCTS
+from dibber_cli.errors import CommandError
+
+SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s64": "q"}
+LAYOUTS = {layout.name: layout for layout in STRUCTS}
+
+
+def decode(layout, data):
+    """A structure of the interface description as a dictionary; several of a kind are a list."""
+    return {m.name: _member(m, data[m.offset:m.offset + m.size]) for m in layout.members}
+
+
+def _member(member, data):
+    size = member.size//member.count
+    if member.kind in SCALARS:
+        values = list(struct.unpack(f"<{member.count}{SCALARS[member.kind]}", data))
+    else:
+        values = [decode(LAYOUTS[member.kind], data[n*size:(n + 1)*size]) for n in range(member.count)]
+    return values if member.count > 1 else values[0]
+
+
+def has_stopped(state):
+    """Whether a control program has stopped by itself. `state` as enum mcp_state."""
+    return state in (MCP_STATE.TRAP, MCP_STATE.WATCHDOG)
+
+
+class Shared:
+    """The structure, read a member at a time.
+
+    read : function of offset and length, to bytes of the control program's memory
+    """
+
+    def __init__(self, read):
+        self._read = read
+
+    @classmethod
+    def of(cls, card):
+        """That of a card; raises CommandError when no program has written it. One that stopped may not have come so far."""
+        shared = cls(card.read_firmware)
+        if not has_stopped(card.read_register("MCP_STATE")) and not shared.is_known():
+            raise CommandError("no control program of this interface has begun in this card since it was powered up",
+                               "load one: 'dibber fw load build/firmware/mcp.dibfw URI'")
+        return shared
+
+    def is_known(self):
+        """Whether a program of this interface has begun. It may be long gone: memory outlives a reset of the card."""
+        return (self.member("version"), self.member("hash")) == (INTERFACE.version_word, INTERFACE.hash)
+
+    def member(self, name):
+        return _member(SHARED[name], self._bytes(SHARED[name].offset, SHARED[name].size))
+
+    def elements(self, name, first, count):
+        """Some of those that there are several of."""
+        member = SHARED[name]
+        size   = member.size//member.count
+        data   = self._bytes(member.offset + first*size, count*size)
+        return [decode(LAYOUTS[member.kind], data[n*size:(n + 1)*size]) for n in range(count)]
+
+    def _bytes(self, offset, length):
+        return self._read(C.SHARED_OFFSET + offset, length)

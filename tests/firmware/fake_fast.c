@@ -1,0 +1,419 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * What the gateware does beside the control program: whose command is next, queues in host memory, and the
+ * fast path with its flows. As the program sees it, which is between two of its accesses.
+ */
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+#define FLOWS	(DIBBER_LANES * DIBBER_NODES)
+#define TAGS	(DIBBER_ENDPOINTS * DIBBER_SLOTS)
+#define BULK	(DIBBER_LANE_BULK * DIBBER_NODES)
+
+uint32_t fake_fast;		/* FAST_PATH: opcodes that the host allows, put_inline and put */
+uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS];	/* doorbells */
+uint32_t fake_events_lost;
+uint32_t fake_fast_commands, fake_fast_completions;
+
+/* Queues --------------------------------------------------------------------------------------- */
+
+static struct {
+	uint64_t base;
+	uint32_t entries;	/* 0: closed */
+	uint32_t vector;
+	uint32_t start;		/* the host's count when it was opened */
+	uint32_t written;
+	uint32_t overruns;
+} queues[DIBBER_QUEUES];
+
+static uint32_t consumer(uint32_t queue)
+{
+	return queue < DIBBER_ENDPOINTS ? fake_cq_consumer[queue] : fake_eq_consumer[queue - DIBBER_ENDPOINTS];
+}
+
+static void queue_open(uint32_t queue, uint32_t entries, uint32_t vector)
+{
+	queues[queue].base = (uint64_t)REG(QUEUE_BASE_HIGH) << 32 | REG(QUEUE_BASE_LOW);
+	queues[queue].entries = entries;
+	queues[queue].vector = vector;
+	queues[queue].start = consumer(queue);
+	queues[queue].written = 0;
+	queues[queue].overruns = 0;
+}
+
+/* Write an entry; whether it was. `fast` is FAKE_FAST or 0. */
+static bool post(uint32_t queue, bool interrupt, uint32_t cookie, uint32_t length, uint32_t what, uint32_t key,
+		 uint32_t fast)
+{
+	uint32_t unread = queues[queue].start + queues[queue].written - consumer(queue);
+	uint64_t address;
+
+	if (queue >= DIBBER_ENDPOINTS && unread >= queues[queue].entries) {
+		queues[queue].overruns++;
+		fake_events_lost++;
+		return false;
+	}
+	if (!queues[queue].entries)
+		return false;
+	address = queues[queue].base +
+		  queues[queue].written % queues[queue].entries * DIBBER_QUEUE_ENTRY_BYTES;
+	const uint32_t words[10] = {
+		address, address >> 32, cookie, length, what, key, fake_now(), fake_now() >> 32,
+		queues[queue].overruns, !(queues[queue].written / queues[queue].entries & 1),
+	};
+	queues[queue].written++;
+	fake_log_write(DIBBER_MCP_POST_START, queues[queue].vector | interrupt << 8 | fast, words, 10);
+	return true;
+}
+
+/* Commands ------------------------------------------------------------------------------------- */
+
+static bool in_use[TAGS];
+static uint32_t owed[DIBBER_ENDPOINTS];		/* completions, those written among them */
+static bool missed[DIBBER_ENDPOINTS];		/* the next command is not for the fast path */
+
+static bool has_room(uint32_t endpoint)
+{
+	return queues[endpoint].start + owed[endpoint] - consumer(endpoint) < queues[endpoint].entries;
+}
+
+static uint32_t next_tag(uint32_t endpoint)
+{
+	return endpoint * DIBBER_SLOTS + (&REG(HEAD))[endpoint] % DIBBER_SLOTS;
+}
+
+static bool is_rung(uint32_t endpoint)
+{
+	return (&REG(PRODUCER))[endpoint] != (&REG(HEAD))[endpoint];
+}
+
+/* Whether the next command has all that it needs, whoever executes it. */
+static bool is_able(uint32_t endpoint)
+{
+	if (!queues[endpoint].entries)
+		return is_rung(endpoint);
+	return is_rung(endpoint) && !in_use[next_tag(endpoint)] && has_room(endpoint);
+}
+
+static void take(uint32_t endpoint)
+{
+	if (!is_able(endpoint))
+		abort();
+	in_use[next_tag(endpoint)] = true;
+	(&REG(HEAD))[endpoint]++;
+	owed[endpoint]++;
+	missed[endpoint] = false;
+}
+
+static void free_slot(uint32_t tag)
+{
+	if (tag >= TAGS || !in_use[tag])
+		abort();
+	in_use[tag] = false;
+}
+
+uint32_t fast_room(void)
+{
+	uint32_t room = 0;
+
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
+		room |= (uint32_t)has_room(i) << i;
+	return room;
+}
+
+uint32_t fast_pending(void)
+{
+	uint32_t pending = 0;
+
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
+		if (is_able(i) && (missed[i] || !(fake_fast && REG(FAST_ENDPOINTS) >> i & 1)))
+			pending |= 1u << i;
+	return pending;
+}
+
+/* Flows ---------------------------------------------------------------------------------------- */
+
+struct put {
+	uint32_t psn, tag, cookie, length;	/* `psn` is the last one's */
+	bool ended, solicit;
+};
+
+static struct {
+	bool armed;
+	uint32_t next, incarnation, epoch;
+	uint32_t puts;
+	struct put ring[DIBBER_FAST_PUTS];	/* the oldest first */
+} flows[FLOWS];
+
+static bool job_under_way[TAGS];	/* of the fast path */
+static uint32_t claimed;
+
+void fast_reset(void)
+{
+	memset(queues, 0, sizeof(queues));
+	memset(in_use, 0, sizeof(in_use));
+	memset(owed, 0, sizeof(owed));
+	memset(missed, 0, sizeof(missed));
+	memset(flows, 0, sizeof(flows));
+	memset(job_under_way, 0, sizeof(job_under_way));
+	memset(fake_cq_consumer, 0, sizeof(fake_cq_consumer));
+	memset(fake_eq_consumer, 0, sizeof(fake_eq_consumer));
+	fake_fast = 0;
+	fake_events_lost = 0;
+	fake_fast_commands = 0;
+	fake_fast_completions = 0;
+}
+
+bool fast_is_armed(uint32_t flow)
+{
+	return flows[flow].armed;
+}
+
+uint32_t fast_busy(void)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t i = 0; i < FLOWS; i++)
+		for (uint32_t n = 0; n < flows[i].puts; n++)
+			busy |= 1u << flows[i].ring[n].tag / DIBBER_SLOTS;
+	return busy;
+}
+
+uint32_t fast_active(void)
+{
+	uint32_t active = 0;
+
+	for (uint32_t i = 0; i < FLOWS; i++)
+		active |= (uint32_t)(flows[i].armed && flows[i].puts) << i;
+	return active;
+}
+
+static void pop(uint32_t flow)
+{
+	job_under_way[flows[flow].ring[0].tag] = false;
+	flows[flow].puts--;
+	memmove(&flows[flow].ring[0], &flows[flow].ring[1], flows[flow].puts * sizeof(struct put));
+}
+
+static uint32_t word(uint32_t tag, uint32_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, &fake_slots[tag * DIBBER_SLOT_BYTES + offset], 4);
+	return value;
+}
+
+static bool walk_is_good(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
+{
+	uint64_t product = word(tag, walk + 4);
+
+	for (uint32_t i = 0; i < levels && product && product <= length; i++)
+		product *= word(tag, walk + offsetof(struct dibber_walk, count) + 4 * i);
+	return levels <= DIBBER_LEVELS && product == length;
+}
+
+/* Whether a command is one for the fast path; then its flow. */
+static bool is_good(uint32_t tag, uint32_t *flow)
+{
+	const uint32_t known = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT;
+	uint32_t first = word(tag, 0), flags = first >> 8 & 0xff, node = word(tag, 4), length = word(tag, 8);
+	const uint32_t source = offsetof(struct dibber_command, source);
+	const uint32_t target = offsetof(struct dibber_command, target);
+
+	if ((flags & ~known) || (flags & known & ~DIBBER_FLAG_SOLICIT) == DIBBER_FLAG_INTERRUPT ||
+	    node >= DIBBER_NODES || node == REG(NODE_ID))
+		return false;
+	if ((first & 0xff) == DIBBER_OPCODE_PUT_INLINE) {
+		*flow = node;
+		return fake_fast & 1 && !(first >> 16 & 0xff) && length <= DIBBER_INLINE_BYTES &&
+		       !(word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16);
+	}
+	*flow = BULK + node;
+	return (first & 0xff) == DIBBER_OPCODE_PUT && fake_fast & 2 && length && length <= DIBBER_FAST_LENGTH &&
+	       walk_is_good(tag, source, first >> 16 & 15, length) &&
+	       walk_is_good(tag, target, first >> 20 & 15, length) &&
+	       !(word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16);
+}
+
+static void order(uint32_t flow, const struct put *put, uint32_t packets)
+{
+	uint32_t node = flow % DIBBER_NODES, first = (put->psn - packets + 1) & 0xffff;
+	uint32_t place = first | flows[flow].incarnation << 16 | node << 24;
+	uint32_t slot = put->tag % DIBBER_SLOTS | put->tag / DIBBER_SLOTS << 8;
+
+	if (flow < BULK) {
+		const uint32_t words[2] = { place, 0 };
+
+		fake_log_write(DIBBER_MCP_EXPRESS_START,
+			       slot | put->length << 16 | flows[flow].epoch << 24 | FAKE_FAST, words, 2);
+	} else {
+		const uint32_t words[5] = { slot | flows[flow].epoch << 16, place, 0, put->length, 0 };
+
+		job_under_way[put->tag] = true;
+		fake_log_write(DIBBER_MCP_JOB_START, put->tag | FAKE_FAST, words, 5);
+	}
+}
+
+/* Look at an endpoint's next command. */
+static void offer(uint32_t endpoint)
+{
+	uint32_t tag = next_tag(endpoint), flow, packets;
+	struct put put;
+
+	if (!is_good(tag, &flow) || !flows[flow].armed) {
+		missed[endpoint] = true;
+		return;
+	}
+	if (flows[flow].puts == DIBBER_FAST_PUTS)
+		return;
+	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
+			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT };
+	packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
+	put.psn = (flows[flow].next + packets - 1) & 0xffff;
+	flows[flow].next = (flows[flow].next + packets) & 0xffff;
+	flows[flow].ring[flows[flow].puts++] = put;
+	order(flow, &put, packets);
+	take(endpoint);
+	fake_fast_commands++;
+}
+
+/* Complete the oldest of a flow that are acknowledged. */
+static void complete(uint32_t flow)
+{
+	while (flows[flow].puts && flows[flow].ring[0].ended && !fake_waiting(FIFO_REFUSAL) &&
+	       (uint16_t)((&REG(ACKED))[flow] - flows[flow].ring[0].psn) < 0x8000) {
+		struct put put = flows[flow].ring[0];
+
+		post(put.tag / DIBBER_SLOTS, put.solicit, put.cookie, put.length,
+		     flow % DIBBER_NODES | DIBBER_ENTRY_COMPLETION << 16, 0, FAKE_FAST);
+		free_slot(put.tag);
+		pop(flow);
+		fake_fast_completions++;
+	}
+}
+
+void fast_work(void)
+{
+	for (uint32_t i = 0; fake_fast && i < DIBBER_ENDPOINTS; i++)
+		while (REG(FAST_ENDPOINTS) >> i & 1 && !missed[i] && is_able(i)) {
+			uint32_t head = (&REG(HEAD))[i];
+
+			offer(i);
+			if (head == (&REG(HEAD))[i])
+				break;
+		}
+	for (uint32_t i = 0; i < FLOWS; i++)
+		if (flows[i].armed)
+			complete(i);
+}
+
+/* A job on this flow ended otherwise than it should. */
+void fake_give(uint32_t flow)
+{
+	flows[flow].armed = false;
+	REG(GIVEN) |= 1u << flow;
+}
+
+bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn)
+{
+	if (tag >= TAGS || !job_under_way[tag])
+		return false;
+	for (uint32_t i = BULK; i < FLOWS; i++)
+		for (uint32_t n = 0; n < flows[i].puts; n++) {
+			struct put *put = &flows[i].ring[n];
+
+			if (put->tag != tag || put->ended || !flows[i].armed)
+				continue;
+			if (!status && (uint16_t)(psn - 1) == put->psn) {
+				put->ended = true;
+				job_under_way[tag] = false;
+				return true;
+			}
+			fake_give(i);
+		}
+	return false;
+}
+
+uint32_t fast_claimed(uint32_t offset)
+{
+	const struct put *put = &flows[claimed].ring[0];
+
+	switch (offset) {
+	case DIBBER_MCP_CLAIM_STATE:
+		return flows[claimed].next | flows[claimed].puts << DIBBER_MCP_CLAIM_STATE_ENTRIES_SHIFT;
+	case DIBBER_MCP_CLAIM_ENTRY:
+		return ((put->psn + 1) & 0xffff) | put->tag << DIBBER_MCP_CLAIM_ENTRY_TAG_SHIFT |
+		       (uint32_t)put->ended << DIBBER_MCP_CLAIM_ENTRY_ENDED_SHIFT |
+		       (uint32_t)put->solicit << DIBBER_MCP_CLAIM_ENTRY_SOLICIT_SHIFT;
+	case DIBBER_MCP_CLAIM_COOKIE:
+		return put->cookie;
+	default:
+		return put->length;
+	}
+}
+
+/* Registers ------------------------------------------------------------------------------------ */
+
+static void arm(uint32_t flow, uint32_t epoch)
+{
+	uint32_t place = REG(ARM_PLACE);
+
+	/* It was popped empty, it leads to another node, and all before this place is acknowledged. */
+	if (flows[flow].armed || flows[flow].puts || place >> 24 != flow % DIBBER_NODES ||
+	    (uint16_t)((&REG(ACKED))[flow] + 1) != (uint16_t)place)
+		abort();
+	flows[flow].armed = true;
+	flows[flow].next = place & 0xffff;
+	flows[flow].incarnation = place >> 16 & 0xff;
+	flows[flow].epoch = epoch;
+}
+
+void fast_write(uint32_t offset, uint32_t value)
+{
+	switch (offset) {
+	case DIBBER_MCP_COMMAND_TAKE:
+		if (!(fast_pending() >> value & 1))
+			abort();
+		take(value);
+		break;
+	case DIBBER_MCP_COMMAND_SKIP:
+		(&REG(HEAD))[value] = (&REG(PRODUCER))[value];
+		missed[value] = false;
+		break;
+	case DIBBER_MCP_SLOT_FREE:
+		free_slot((value & 0xff) + (value >> 8) * DIBBER_SLOTS);
+		break;
+	case DIBBER_MCP_QUEUE_OPEN:
+		queue_open(value & 0xff, 1u << (value >> 8 & 0xff), value >> 16);
+		if ((value & 0xff) < DIBBER_ENDPOINTS)
+			owed[value & 0xff] = 0;
+		break;
+	case DIBBER_MCP_QUEUE_CLOSE:
+		queues[value].entries = 0;
+		break;
+	case DIBBER_MCP_FLOW_ARM:
+		arm(value & 0xff, value >> 8);
+		break;
+	case DIBBER_MCP_FLOW_CLAIM:
+		claimed = value;
+		flows[claimed].armed = false;
+		break;
+	case DIBBER_MCP_CLAIM_POP:
+		pop(claimed);
+		break;
+	case DIBBER_MCP_POST_START:
+		/* It has left at once; one that is written leaves when a test has seen it. */
+		if (post(value & 0xff, value >> 16 & 1, REG(POST_COOKIE), REG(POST_LENGTH), REG(POST_WHAT),
+			 REG(POST_KEY), 0))
+			REG(POST_SPACE)--;
+		if (value >> 17 & 1)
+			free_slot((value & 0xff) * DIBBER_SLOTS + (value >> 8 & 0xff));
+		break;
+	}
+}

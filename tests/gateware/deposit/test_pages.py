@@ -1,0 +1,210 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Translation of paged addresses: against the tables, for random traffic, with tables that cannot be read."""
+
+from random import Random
+
+import pytest
+
+from dibber.deposit.pages import Translator
+from dibber.interface.description import C
+from dibber.layouts import piece_layout, write_layout
+
+from compiled import run_simulation
+from drive import finish, growing, sink, source
+from hostread import HostRead
+
+LINE = 64
+
+
+def paged(region, offset):
+    return 1 << 63 | region << 57 | offset
+
+
+class Tables:
+    """Page tables of a few regions at random places; what they say, byte by byte and by address.
+
+    missing : share of the pages that are not there
+    """
+    def __init__(self, random, regions, pages=200, missing=0.0):
+        self.shift, self.table, self.pages = {}, {}, {}
+        for n, region in enumerate(random.sample(range(C.REGIONS), regions)):
+            shift = random.choice((12, 12, 13, 16, 21, 30))
+            self.shift[region] = shift
+            self.table[region] = random.getrandbits(24) << 20 | n << 16
+            self.pages[region] = [random.getrandbits(40 - shift + 10) << shift | (random.random() < missing)
+                                  for _ in range(pages)]
+        self.extent = pages
+
+    def memory(self, address):
+        for region, start in self.table.items():
+            number, byte = divmod(address - start, 8)
+            if 0 <= number < len(self.pages[region]) + 8:
+                value = self.pages[region][number] if number < len(self.pages[region]) else 0
+                return value >> 8*byte & 0xff
+        raise AssertionError(f"a read of {address:x}, where no table is")
+
+    def where(self, address):
+        """(bus address, fault) of an address, paged or not."""
+        if not address >> 63:
+            return address, 0
+        region, offset = address >> 57 & 63, address & (1 << 57) - 1
+        page = self.pages[region][offset >> self.shift[region]]
+        return (None, 1) if page & 1 else (page | offset & (1 << self.shift[region]) - 1, 0)
+
+    def random_address(self, random, near=None):
+        """One that lies near the last, as of a walk, or anywhere; some are no paged ones."""
+        if random.random() < 0.15:
+            return random.getrandbits(60) & ~0xfff
+        region = random.choice(list(self.shift))
+        size   = self.extent << self.shift[region]
+        return paged(region, (near if near is not None else random.randrange(size)) % size)
+
+
+class Bench:
+    def __init__(self, layout, data_width, random, tables, busy=1.0, out_busy=1.0, items=(), fault=None, latency=(10, 60), **how):
+        self.dut   = dut = Translator(layout, data_width, timeout=600, quarantine=1500, **how)
+        self.host  = HostRead(dut.reads, dut.completions, tables.memory, random, latency=latency, split=False, fault=fault)
+        self.items, self.seen, self.tables, self.cycles = list(items), [], tables, []
+        self.counts = dict.fromkeys(dut.pulses, 0)
+        dut.comb += dut.extended_tags.eq(1)
+        self.processes = [self.enter(), self.host.run(),
+            sink(_Watched(dut), ["address", "length", "last", "fault"], self.seen, random, out_busy, self.cycles)]
+        self.random, self.busy = random, busy
+
+    def enter(self):
+        for region in self.tables.shift:
+            yield from self.set(region)
+
+    def set(self, region):
+        directory = self.dut.directory
+        yield directory.index.eq(region)
+        yield directory.table.eq(self.tables.table[region])
+        yield directory.shift.eq(self.tables.shift[region])
+        yield directory.strobe.eq(1)
+        yield
+        yield directory.strobe.eq(0)
+
+    def run(self, cycles=20000):
+        # Tags are not handed out before their time-out has passed.
+        feeding = source(self.dut.sink, [*[None]*800, *self.items], self.random, self.busy)
+        run_simulation(self.dut, [*self.processes, feeding, finish(lambda: len(self.seen) == len(self.items), cycles)])
+
+    def check(self):
+        wanted = []
+        for item in self.items:
+            address, fault = self.tables.where(item["address"])
+            wanted.append((address, item["length"], item["last"], fault))
+        got = [(None if fault else address, length, last, fault) for address, length, last, fault in self.seen]
+        assert got == wanted
+
+
+class _Watched:
+    """The translator's output with `fault` among its fields."""
+    def __init__(self, dut):
+        self.fault = dut.fault
+        for name in ["valid", "ready", "last", "address", "length"]:
+            setattr(self, name, getattr(dut.source, name))
+
+
+def walk(tables, random, count):
+    """Items as walkers make them: runs of addresses a stride apart, whole writes of several beats in between."""
+    items = []
+    while len(items) < count:
+        base, stride = tables.random_address(random), random.choice((8, 64, 4096, 8192, 1 << 16))
+        for n in range(random.randint(1, 12)):
+            address = base + n*stride
+            if address >> 63 and (address & (1 << 57) - 1) >> tables.shift[address >> 57 & 63] >= tables.extent:
+                break
+            for beat in range(beats := random.choice((1, 1, 3))):
+                items.append(dict(address=address, length=random.randint(1, 64), last=int(beat == beats - 1)))
+    return items
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("lines, depth, tags", [(64, 32, 16), (8, 8, 1), (16, 32, 4)])
+def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
+    random = Random(f"{seed} {data_width} {lines}")
+    tables = Tables(random, 4, missing=0.1)
+    bench  = Bench(write_layout(data_width), data_width, random, tables, busy=0.8, out_busy=0.7, items=walk(tables, random, 400),
+                   lines=lines, depth=depth, tags=tags)
+    bench.run(60000)
+    bench.check()
+    assert bench.host.most == min(tags, bench.host.most) and {fault for *_, fault in bench.seen} == {0, 1}
+    assert all(address % LINE == 0 and length == LINE for address, length, _ in bench.host.issued)
+
+
+def test_lines_that_are_needed_are_fetched_once_and_ahead():
+    """A stride of two pages: each line of the table serves four, and many are under way together."""
+    random = Random(1)
+    tables = Tables(random, 1, pages=1000)
+    region = next(iter(tables.shift))
+    items  = [dict(address=paged(region, n*2 << tables.shift[region]), length=8, last=1) for n in range(400)]
+    bench  = Bench(piece_layout(), 128, random, tables, items=items, latency=(50, 50))
+    bench.run()
+    bench.check()
+    assert len(bench.host.issued) == 100
+    assert bench.host.most >= 7
+    assert (bench.cycles[-1] - bench.cycles[40])/360 < 2.1, "a piece every other cycle, with 50 cycles to a line"
+
+
+def test_what_is_here_passes_in_every_cycle():
+    random = Random(1)
+    tables = Tables(random, 1)
+    region = next(iter(tables.shift))
+    items  = [dict(address=paged(region, 8*n), length=8, last=1) for n in range(200)]
+    bench  = Bench(piece_layout(), 64, random, tables, items=items)
+    bench.run()
+    bench.check()
+    assert bench.cycles[-1] - bench.cycles[100] == 99
+
+
+@pytest.mark.parametrize("kind", ["error", "never"])
+def test_a_table_that_cannot_be_read_is_a_fault_and_asked_for_again_later(kind):
+    random = Random(2)
+    tables = Tables(random, 1)
+    region = next(iter(tables.shift))
+    state  = {"fault": kind}
+    bench  = Bench(piece_layout(), 64, random, tables, fault=lambda address: state["fault"])
+    address = paged(region, 3 << tables.shift[region])
+    item    = dict(address=address, length=8, last=1)
+
+    def play():
+        for _ in range(800):
+            yield
+        bench.items.extend([item, item])
+        yield from finish(lambda: len(bench.seen) == 2, 2500)
+        state["fault"] = None
+        for _ in range(2500):
+            yield
+        bench.items.append(item)
+        yield from finish(lambda: len(bench.seen) == 3, 500)
+
+    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    assert [fault for *_, fault in bench.seen] == [1, 1, 0]
+    assert bench.seen[2][0] == tables.where(address)[0]
+    assert len(bench.host.issued) == 2
+
+
+def test_a_new_entry_of_the_directory_empties_the_cache():
+    random = Random(3)
+    tables = Tables(random, 2)
+    region = next(iter(tables.shift))
+    bench  = Bench(piece_layout(), 128, random, tables)
+    address = paged(region, 5)
+    item    = dict(address=address, length=8, last=1)
+    places  = []
+
+    def play():
+        for _ in range(800):
+            yield
+        for n in range(2):
+            places.append(tables.where(address))
+            bench.items.append(item)
+            yield from finish(lambda: len(bench.seen) == n + 1, 500)
+            tables.pages[region][0] ^= 1 << 45
+            yield from bench.set(region)
+
+    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    assert [(a, 0) for a, *_ in bench.seen] == places and places[0] != places[1]

@@ -1,0 +1,329 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order."""
+
+from collections import Counter
+
+import pytest
+
+from dibber.interface.description import C, STATUS
+
+from contexts_world import BULK, EXPRESS, FLOWS, PSNS, SHOWN, World
+
+
+def test_an_inline_put_is_ordered_in_two_cycles_and_completed_in_four():
+    world = World(1)
+
+    def bench():
+        yield from world.arm(EXPRESS + 3, 0xffff, incarnation=200, epoch=9)
+        yield from world.wait(50)
+        assert (yield from world.send(EXPRESS + 3, 7*C.SLOTS + 31, 64)) == "taken"
+        assert world.times["taken"] - world.times["offered"] == 2
+        yield from world.wait(50)
+        yield from world.acknowledge(EXPRESS + 3, 0xffff)
+        yield from world.wait(5)
+        assert world.times["entry"] - world.times["changed"] == 4
+        assert world.count["completed"] == 1
+        yield from world.wait(2*FLOWS)
+        assert not world.seen["active"]
+
+    world.run(bench())
+
+
+@pytest.mark.parametrize("flow", [EXPRESS + 1, BULK + 15])
+def test_a_full_ring_waits_and_one_acknowledgement_ends_all_of_it(flow):
+    world = World(2)
+
+    def bench():
+        yield from world.arm(flow, PSNS - 20)
+        for tag in range(C.FAST_PUTS):
+            assert (yield from world.send(flow, tag)) == "taken"
+        assert (yield from world.send(flow, 200)) == "wait"
+        while world.jobs:
+            yield from world.end_job()
+        start = world.cycle
+        yield from world.acknowledge(flow, (world.flows[flow].next - 1) % PSNS)
+        while world.count["completed"] < C.FAST_PUTS:
+            yield
+        assert world.cycle - start < 5*C.FAST_PUTS + 10
+        assert (yield from world.send(flow, 200)) == "taken"
+
+    world.run(bench())
+
+
+@pytest.mark.parametrize("flow", [EXPRESS + 2, BULK + 2])
+def test_a_claim_in_any_cycle_divides_what_ends_from_what_does_not(flow):
+    """A put is offered, and another one acknowledged, around the claim; a third one has neither."""
+    world, split = World(3), set()
+
+    def offer(after):
+        yield from world.wait(after)
+        yield from world.send(flow, 40)
+
+    def bench():
+        psn = 0
+        for after in range(16):
+            for ahead in range(8):
+                yield from world.arm(flow, psn)
+                for tag in (0, 33):
+                    assert (yield from world.send(flow, tag)) == "taken"
+                while world.jobs:
+                    yield from world.end_job()
+                before = Counter(world.count)
+                world.more.append(offer(ahead))
+                yield from world.wait(4)
+                yield from world.acknowledge(flow, psn)
+                yield from world.wait(after)
+                popped = yield from world.claim(flow)
+                while world.offer:
+                    yield
+                count = world.count - before
+                assert len(popped) + count["completed"] == 2 + count["taken"]
+                split.add((count["completed"], count["taken"]))
+                while world.jobs:
+                    yield from world.end_job()
+                psn = world.flows[flow].next
+                yield from world.acknowledge(flow, (psn - 1) % PSNS)
+
+    world.run(bench())
+    assert split == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_nothing_ends_while_a_refusal_waits():
+    world = World(4)
+
+    def bench():
+        for n in (0, 1):
+            yield from world.arm(n, 0)
+            yield from world.send(n, n)
+        world.set(refusal_waiting=1)
+        yield from world.acknowledge(0, 0)
+        yield from world.acknowledge(1, 0)
+        yield from world.wait(3*FLOWS)
+        assert not world.count["completed"]
+        assert len((yield from world.claim(0))) == 1
+        world.set(refusal_waiting=0)
+        yield from world.wait(FLOWS + 8)   # the turn of all
+        assert world.count["completed"] == 1 and not world.flows[1].under
+
+    world.run(bench())
+
+
+@pytest.mark.parametrize("status, short", [(STATUS.READ_ERROR, 0), (STATUS.OK, 1), (STATUS.REWOUND, 0)])
+def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
+    world, flow = World(5), BULK + 4
+
+    def bench():
+        for n in (flow, flow + 1):
+            yield from world.arm(n, 100)
+        for tag, n in enumerate((flow, flow, flow, flow + 1)):
+            yield from world.send(n, tag, 3*C.PACKET_PAYLOAD)
+        yield from world.end_job()
+        put, tag = world.jobs[0]
+        world.bad = put
+        world.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__status=status, job_done_in__psn=put.end - short)
+        while not world.count["passed"]:
+            yield
+        world.set(job_done_in__valid=0)
+        assert world.given == {flow}
+        assert (yield from world.send(flow, 60)) == "missed"
+        yield from world.end_job()                 # of that flow: the program's, though it ended well
+        yield from world.end_job()
+        assert world.count["passed"] == 2 and world.count["own"] == 2
+        puts = yield from world.claim(flow)
+        assert [put.ended for put in puts] == [True, False, False]
+        yield from world.acknowledge(flow + 1, 102)
+        yield from world.wait(6)
+        assert world.count["completed"] == 1
+
+    world.run(bench())
+
+
+def test_an_endpoint_that_is_not_fast_any_more_is_missed():
+    world = World(6)
+
+    def bench():
+        yield from world.arm(0, 0)
+        assert (yield from world.send(0, 5*C.SLOTS)) == "taken"
+        world.set(fast=0xff & ~(1 << 5))
+        assert (yield from world.send(0, 5*C.SLOTS + 1)) == "missed"
+        assert (yield from world.send(0, 6*C.SLOTS + 1)) == "taken"
+        yield from world.acknowledge(0, 1)
+        yield from world.wait(20)
+        assert world.count["completed"] == 2 and not world.seen["busy"]
+
+    world.run(bench())
+
+
+def test_a_reset_empties_every_ring():
+    """Memories keep what they have; a claim of a flow that was never armed since shows nothing."""
+    world = World(7)
+
+    def bench():
+        for n in (3, BULK + 3):
+            yield from world.arm(n, 0)
+            for tag in range(5):
+                yield from world.send(n, n//4*C.SLOTS + tag)
+        world.set(reset=1)
+        yield
+        world.set(reset=0)
+        for flow in world.flows:
+            flow.armed = False
+            flow.under.clear()
+        for n in (3, BULK + 3):
+            assert (yield from world.claim(n)) == []
+            yield from world.arm(n, 0)
+            assert (yield from world.send(n, n)) == "taken"
+            assert len((yield from world.claim(n))) == 1
+
+    world.run(bench())
+
+
+def test_the_programs_job_is_not_taken_for_a_put_that_was_there_once():
+    """The place where the next put goes holds one of the same tag, from the last time round."""
+    world, flow = World(8), BULK + 1
+
+    def bench():
+        yield from world.arm(flow, 0)
+        for tag in range(C.FAST_PUTS + 1):
+            assert (yield from world.send(flow, tag)) == "taken"
+            yield from world.end_job()
+            yield from world.acknowledge(flow, tag)
+            yield from world.wait(5)
+        assert world.count["completed"] == world.count["own"] == C.FAST_PUTS + 1
+        world.jobs.append((None, 0))
+        yield from world.end_job()
+        assert world.count["passed"] == 1 and not world.given
+
+    world.run(bench())
+
+
+def test_a_claim_behind_another_shows_the_latter():
+    world = World(9)
+
+    def bench():
+        for gap in range(SHOWN + 2):
+            for n, puts in ((4, 1), (5, 2)):
+                yield from world.arm(n, 0)
+                for tag in range(puts):
+                    assert (yield from world.send(n, n*C.FAST_PUTS + tag)) == "taken"
+            world.set(claim__strobe=1, claim__flow=4)
+            yield
+            world.set(claim__strobe=0)
+            yield from world.wait(gap)
+            assert len((yield from world.claim(5))) == 2
+            assert len((yield from world.claim(4))) == 1
+
+    world.run(bench())
+
+
+def test_every_put_ends_once(seed):
+    """Puts, acknowledgements, ends of jobs, refusals and claims in any relation of cycles, on six flows."""
+    world  = World(seed)
+    random = world.random
+    chosen = [EXPRESS, EXPRESS + 1, EXPRESS + 9, BULK, BULK + 1, BULK + 15]
+    calm   = False   # nothing new
+    free   = set(range(0, 256, 3))
+    refused = []
+
+    def chance(p):
+        return random.random() < p
+
+    def reap():
+        """Slots that may be used again."""
+        used = {put.tag for flow in world.flows for put in flow.under} | {tag for _, tag in world.jobs}
+        return sorted(free - used)
+
+    def puts():
+        while True:
+            tags = reap()
+            if calm or not tags:
+                yield
+                continue
+            n = random.choice(chosen)
+            length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
+                [1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
+            yield from world.send(n, random.choice(tags), length)
+            yield from world.wait(random.choice([0, 0, 3, 12, 30]))
+
+    def stalls():
+        while True:
+            world.set(express__ready=int(chance(0.9)), job__ready=int(chance(0.9)), job_done__ready=int(chance(0.5)),
+                entry__ready=int(chance(0.3)), fast=0xff if calm or chance(0.95) else random.getrandbits(8))
+            yield
+
+    def acknowledgements():
+        while True:
+            yield from world.wait(random.choice([2, 2, 5, 20]))
+            waiting = [n for n in chosen if (world.flows[n].next - 1 - world.flows[n].acked) % PSNS]
+            if not waiting:
+                yield
+                continue
+            n     = random.choice(waiting)
+            flow  = world.flows[n]
+            ahead = (flow.next - 1 - flow.acked) % PSNS
+            if ahead > PSNS//2:    # it was armed in this cycle, and all is acknowledged
+                yield
+                continue
+            old   = [put for put in flow.under if not flow.covers(put)]
+            step  = ahead if chance(0.5) else random.randrange(1, ahead + 1)
+            psn   = (flow.acked + step) % PSNS
+            fresh = [put for put in old if (psn + 1 - put.end) % PSNS < PSNS//2]
+            if fresh and flow.armed and not refused and not calm and chance(0.05):
+                random.choice(fresh).refused = True
+                refused.append(n)
+                world.count["refused"] += 1
+                world.set(refusal_waiting=1)
+            yield from world.acknowledge(n, psn)
+
+    def engine():
+        while True:
+            if not calm and chance(0.02) and len(tags := reap()) > 20:
+                world.jobs.append((None, random.choice([random.choice(tags), 256 + random.randrange(100)])))
+            if world.jobs:
+                yield from world.wait(random.choice([0, 3, 20, 40]))
+                yield from world.end_job(good=calm or chance(0.95))
+            yield
+
+    def program():
+        for n in chosen:
+            yield from world.arm(n, world.flows[n].next)
+        while not calm or refused or world.given:
+            yield from world.wait(random.choice([1, 5, 30, 100]))
+            if refused:
+                yield from world.claim(refused[0])
+                refused.pop()
+                world.set(refusal_waiting=0)
+            elif world.given:
+                yield from world.claim(min(world.given))
+            elif chance(0.3):
+                yield from world.claim(random.choice(chosen))
+            n    = random.choice(chosen)
+            flow = world.flows[n]
+            if not flow.armed and not flow.under and (flow.acked + 1 - flow.next) % PSNS == 0:
+                psn = flow.next
+                if chance(0.3):
+                    psn = random.choice([0, PSNS - 3])
+                yield from world.arm(n, psn, random.getrandbits(8), random.getrandbits(4))
+        while True:
+            yield
+
+    def bench():
+        nonlocal calm
+        yield from world.wait(12000)
+        calm = True
+        for _ in range(6000):
+            if not world.jobs and not any(flow.armed and flow.under for flow in world.flows):
+                break
+            yield
+        yield from world.wait(2*FLOWS)
+        assert not world.seen["active"] and not refused
+        assert not any(flow.armed and flow.under for flow in world.flows), "a put was forgotten"
+
+    world.run(bench(), puts(), stalls(), acknowledgements(), engine(), program())
+    count = world.count
+    assert count["taken"] == count["completed"] + count["popped"] + sum(len(flow.under) for flow in world.flows)
+    least = dict(taken=500, missed=50, wait=5, completed=300, popped=50, claimed=40, given=5, refused=4, passed=30, own=100,
+        wrapped=3)
+    assert all(count[what] >= least[what] for what in least), count

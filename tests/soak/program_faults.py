@@ -1,0 +1,229 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Faults of the control program: it is diagnosed, the card is loaded again, and the other one has come to no harm.
+
+    python tests/soak/program_faults.py --runs 1000 --seed 1 [--json] [--batch N]
+
+In each run one card's control program is spoilt under traffic in both directions: random words anywhere in its
+memory, or its code becomes illegal instructions or endless loops, with its trap handler or without. Then it must
+stop and say why, or do its work. It is loaded again, and traffic in both directions must be right to the byte. A
+simulator process serves a batch of runs. The same seed gives the same runs; --batch repeats one alone.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import pathlib
+import random
+import struct
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import fault_traffic
+import faults
+
+from dibber.interface.description import C, FIRMWARE_HEADER
+from dibber_cli import output, paths, profile
+from dibber_cli.fw import trap
+from dibber_cli.link import measure
+from dibber_cli.link.side import Ends
+from dibber_cli.simulator import Pair
+from libdibber import DibberError
+
+BATCH   = 13            # runs of a simulator process
+GUARD   = 4096          # bytes beside the memory that is offered
+HANDLER = 0x200         # start.S, with the trap handler, ends below
+LIMIT   = 5_000_000     # ns from a fault to its diagnosis; what has not shown by then is told as silent
+ALLOWED = 100_000_000   # ns that a diagnosis may take
+
+# A word that the code is filled with, and where from; None: random words.
+KINDS = {
+    "wild writes":       None,
+    "illegal":           (0x00000000, HANDLER),
+    "loop":              (0x0000006f, HANDLER),     # j .
+    "illegal, no trap":  (0x00000000, 0),
+    "loop, no trap":     (0x0000006f, 0),
+}
+WEIGHTS = (6, 2, 2, 1, 1)
+
+# In the tasks of a side ---------------------------------------------------------------------------
+
+
+def spoil(side, kind, choice):
+    """The fault."""
+    if KINDS[kind] is None:
+        for _ in range(choice.randint(1, 16)):
+            side.card.write_firmware(4*choice.randrange(C.SRAM_SIZE//4), struct.pack("<I", choice.getrandbits(32)))
+        return
+    word, begin = KINDS[kind]
+    end = paths.FIRMWARE.stat().st_size - FIRMWARE_HEADER.size
+    side.card.write_firmware(begin, struct.pack("<I", word)*((end - begin)//4))
+
+
+def work(side, their_key, choice):
+    """Start transfers of every kind; returns how many. What is not a put needs the control program."""
+    me, node, key = side.endpoint, 1 - side.node, side.region.key
+    put, get = (fault_traffic.walks(choice, fault_traffic.SOURCE, target)
+                for target in (fault_traffic.TARGET, fault_traffic.FETCHED))
+    keyed = fault_traffic.keyed
+    todo  = [
+        lambda: me.put_strided(keyed(put[0], key), keyed(put[1], their_key), node=node),
+        lambda: me.get_strided(keyed(get[0], their_key), keyed(get[1], key), node=node),
+        lambda: me.fetch_add(their_key, fault_traffic.COUNTER, 1, node=node),
+        *[lambda n=n: me.put_inline(bytes(8), their_key, fault_traffic.INLINE + n*fault_traffic.SLOT, node=node, notice=n,
+                                    endpoint=1) for n in range(3)]]
+    choice.shuffle(todo)
+    for start in todo:
+        start()
+    return len(todo)
+
+
+def victim(side, their_key, kind, choice):
+    """Transfers, the fault, and more transfers: (outcome, nanoseconds until it was diagnosed, diagnosis)."""
+    count = work(side, their_key, choice)
+    side.endpoint.wait(choice.randint(1, 20_000))
+    spoil(side, kind, choice)
+    begin  = side.now()
+    count += work(side, their_key, choice)
+    while side.now() < begin + LIMIT:
+        count -= len(side.endpoint.poll())
+        side.endpoint.poll_events()
+        found = trap.diagnose(side.card)
+        if found["stopped"]:
+            return "stopped", side.now() - begin, found
+        if not count:
+            return "harmless", None, found
+        side.endpoint.wait(50_000)
+    return "silent", None, found
+
+
+def witness(side, their_key, choice):
+    """Puts to the card that fails: all of them end, whatever their end is. Returns how many did not."""
+    count, begin = work_puts(side, their_key, choice), side.now()
+    while count and side.now() < begin + fault_traffic.LIMIT:
+        side.endpoint.wait(fault_traffic.LIMIT//20)
+        count -= len(side.endpoint.poll())
+        side.endpoint.poll_events()
+    return count
+
+
+def work_puts(side, their_key, choice):
+    """Inline puts, one every few microseconds, into the time of the fault."""
+    for n in range(16):
+        side.endpoint.put_inline(bytes(8), their_key, fault_traffic.INLINE + n*fault_traffic.SLOT, node=1 - side.node)
+        side.endpoint.wait(choice.randint(1, 4_000))
+    return 16
+
+
+def reload(side):
+    """The card's program again, as `dibber reset` does it, and an endpoint with memory of its own."""
+    side.card.write_register("MCP_CONTROL", 0)
+    side.endpoint.close()
+    with contextlib.suppress(DibberError):      # the program that knew the region is gone
+        side.region.close()
+    side.card.load_firmware(str(paths.FIRMWARE))
+    side.endpoint = side.card.endpoint(1)
+    return fault_traffic.offer(side, side.node, GUARD)
+
+
+def again(side):
+    """The witness offers its memory anew, for what the broken program wrote there is its owner's business."""
+    side.region.close()
+    return fault_traffic.offer(side, side.node, GUARD)
+
+
+def forget(side):
+    """What the broken program's last packets told is not of the traffic to come."""
+    side.sleep(fault_traffic.SETTLE)
+
+
+def guards(side):
+    """Bytes beside the offered memory that were changed."""
+    return int((side.whole[:GUARD] != fault_traffic.BESIDE).sum() + (side.whole[-GUARD:] != fault_traffic.BESIDE).sum())
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def one(ends, keys, choice, number):
+    """One run: (kind, outcome, nanoseconds to the diagnosis or None, what is wrong)."""
+    kind, broken = choice.choices(list(KINDS), WEIGHTS)[0], choice.choice((0, 1))
+    streams = [random.Random(choice.getrandbits(32)) for _ in range(2)]
+    tasks   = [lambda side: witness(side, keys[broken], streams[0])]*2
+    tasks[broken] = lambda side: victim(side, keys[1 - broken], kind, streams[1])
+    found   = ends.both(*tasks)
+    left, (outcome, after, said) = found[1 - broken], found[broken]
+    wrong   = [f"the other card waits for {left} puts"]*bool(left)
+    if KINDS[kind] is not None and outcome != "stopped":
+        wrong.append(f"it did not stop: {outcome}, {said['sentence']}")
+    if outcome == "stopped" and after > ALLOWED:
+        wrong.append(f"a diagnosis after {after/1e6:.1f} ms")
+    if kind == "illegal" and outcome == "stopped" and (said["trap"] is None or said["trap"]["cause"] != 2):
+        wrong.append(f"illegal instructions, and {said['sentence']}")
+    if kind == "loop" and outcome == "stopped" and (said["trap"] is None or said["trap"]["cause"] != trap.WATCHDOG):
+        wrong.append(f"an endless loop, and {said['sentence']}")
+    changed = ends.both(guards)
+    wrong  += [f"card {n}: {bytes_} guard bytes changed" for n, bytes_ in enumerate(changed) if bytes_]
+    keys[:] = ends.both(*[reload if n == broken else again for n in range(2)])
+    ends.both(forget)
+    return kind, outcome, after, wrong + faults.one(ends, keys, choice, number, faults.Fault("restart"))[0]
+
+
+def batch(seed, number, runs):
+    """Yields what one() returns for each run of a batch."""
+    choice = random.Random(f"{seed}/{number}")
+    with Pair(profile.load("gen2x4"), seed=choice.getrandbits(32)) as pair, Ends(pair.uris) as ends:
+        ends.both(measure.wait_up)
+        keys = ends.both(lambda side: fault_traffic.offer(side, side.node, GUARD))
+        for n in range(runs):
+            result = one(ends, keys, choice, n + 1)
+            yield result
+            if any("hangs" in fault for fault in result[3]):
+                return
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Faults of the control program under traffic in both directions.")
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, help="this one alone")
+    parser.add_argument("--size", type=int, default=BATCH, help=f"runs of a batch (default {BATCH})")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    kinds     = {kind: collections.Counter() for kind in KINDS}
+    longest   = 0
+    failures  = []
+    progress  = output.Progress(arguments.runs, not arguments.json)
+    begin     = time.monotonic()
+    done, number = 0, arguments.batch or 0
+    while done < arguments.runs:
+        for n, (kind, outcome, after, wrong) in enumerate(
+                batch(arguments.seed, number, min(arguments.size, arguments.runs - done))):
+            done += 1
+            kinds[kind].update(["runs", outcome] + ["failed"]*bool(wrong))
+            longest   = max(longest, after or 0)
+            failures += [{"batch": number, "run": n, "kind": kind, "fault": fault} for fault in wrong]
+            progress.step(f"batch {number}, {kind}")
+        number += 1
+        if arguments.batch is not None:
+            break
+    progress.clear()
+    result = {"runs": done, "seed": arguments.seed, "kinds": kinds, "longest_diagnosis_us": longest/1e3, "failures": failures,
+              "pass": not failures, "wall_seconds": round(time.monotonic() - begin, 1)}
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+    else:
+        output.table(["kind", "runs", "stopped", "harmless", "silent", "failed"],
+                     [(kind, *(c[name] for name in ("runs", "stopped", "harmless", "silent", "failed"))) for kind, c in kinds.items()])
+        for failure in failures:
+            print("batch {batch}, run {run}, {kind}: {fault}".format(**failure))
+        print(f"{done} runs, seed {arguments.seed}, a diagnosis within {longest/1e3:.0f} µs: " +
+              (f"{len(failures)} faults" if failures else "each card was loaded again, no wrong byte, no guard byte changed"))
+    return 0 if result["pass"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
