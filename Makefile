@@ -35,7 +35,8 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
-	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, bit errors: hours'
+	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 14 threads for'
+	@echo '                  5 minutes, 100,000 runs of the fuzzer, long runs with bit errors: hours'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
@@ -71,7 +72,7 @@ models: install
 
 # QEMU with vfio-user-pci and a kernel to boot in it: for tests only.
 qemu: install
-	@test -e build/qemu/root -a -e build/qemu/vmlinux || \
+	@test -e build/qemu/root -a -e build/qemu/modules || \
 		echo 'qemu       unpacking QEMU and a kernel into build/qemu, nothing is installed'
 	@$(PYTHON) tests/system/qemu/fetch.py build/qemu
 
@@ -98,6 +99,8 @@ soak: build
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
+	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
+	@$(PYTHON) tests/fuzz/fuzz.py --runs 100000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
 
 docs: install

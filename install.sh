@@ -11,10 +11,10 @@ cd "$(dirname "$0")"
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
-# Core files of the control program: gdb-multiarch.
+# Core files of the control program: gdb-multiarch. Tests of the library: mandoc, pkg-config, valgrind.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
-PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libtomlplusplus-dev make
-          nlohmann-json3-dev perl python3-venv spin"
+PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libtomlplusplus-dev make mandoc
+          nlohmann-json3-dev perl pkg-config python3-venv spin valgrind"
 VENV=build/venv
 LOG=build/log
 

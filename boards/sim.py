@@ -20,6 +20,7 @@ Ports of `dibber_card` (dw: data width):
     pcie_extended_tags, pcie_msix_enable           in    configuration space bits
     serial_tx_data[32], serial_tx_k[4]             out   four symbols, the first in the low bits
     serial_tx_ready                                in    takes them
+    serial_loopback                                out   the transceiver hears itself and nothing goes to the cable
     serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
@@ -84,9 +85,10 @@ class SimPCIePHY(LiteXModule):
 class SimSerialPHY(LiteXModule):
     """A transceiver whose analogue half is the simulator's cable."""
     def __init__(self):
-        self.sink   = stream.Endpoint(serial_tx_layout())
-        self.source = stream.Endpoint(serial_rx_layout())
-        self.signal = Signal(name_override="serial_rx_signal")
+        self.sink     = stream.Endpoint(serial_tx_layout())
+        self.source   = stream.Endpoint(serial_rx_layout())
+        self.signal   = Signal(name_override="serial_rx_signal")
+        self.loopback = Signal(name_override="serial_loopback")
 
 # Card ---------------------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ class SimCard(LiteXModule):
             port(getattr(self.serial.source, name), f"serial_rx_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
-            self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal}
+            self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal, self.serial.loopback}
 
 # Build --------------------------------------------------------------------------------------------
 

@@ -26,8 +26,12 @@
 
 #define WINDOW      4
 #define SPACE       8
+#ifndef LOSSES
 #define LOSSES      2
+#endif
+#ifndef DUPLICATES
 #define DUPLICATES  1
+#endif
 #ifndef WIRE
 #define WIRE        3               /* packets that are on their way at once */
 #endif

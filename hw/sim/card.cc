@@ -70,6 +70,7 @@ public:
             std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH/8);
         }
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
+        out.serial_loopback = model_.serial_loopback;
     }
 
     void clock(const Inputs&) override

@@ -45,6 +45,7 @@ struct Outputs {
     bool    pcie_rx_ready = false;
     Beat    pcie_tx;                     /* card to host */
     Symbols serial_tx;
+    bool    serial_loopback = false;     /* the transceiver hears itself */
 };
 
 /* A card. Each cycle the simulator calls settle(), looks at the outputs, and then calls clock(). */

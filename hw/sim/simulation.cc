@@ -161,6 +161,8 @@ void Simulation::run_card(unsigned n)
         leaving.drive_transmit(node.in, now);
         if (coming)
             coming->drive_receive(node.in, now);
+        if (node.out.serial_loopback)
+            leaving.drive_loopback(node.in, now);
         node.device->settle(node.in, node.out);
         if (!node.in.reset) {
             node.phy.sample(node.in, node.out, now);

@@ -76,7 +76,11 @@ class Card:
         self.heads = [0]*C.ENDPOINTS
         self.queues, self.regions, self.written, self.waiting = {}, {}, [], []
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
-        self.now, self.cycles, self.on_ring = 0, 0, lambda: None
+        self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
+
+    def reset(self):
+        """The client is gone, and with it all who took part in the clock."""
+        self.joined = set()
 
     # Registers ------------------------------------------------------------------------------------
 
@@ -259,6 +263,12 @@ class Card:
         self.calls.append((request["op"], request["call"], request["count"], wants_answer))
         if self.fail_clock:
             return self.fail_clock
+        if (request["endpoint"] in self.joined) == (request["op"] == CLOCK_OP.JOIN):
+            return errno.EEXIST if request["op"] == CLOCK_OP.JOIN else errno.ENOTCONN
+        if request["op"] == CLOCK_OP.JOIN:
+            self.joined.add(request["endpoint"])
+        elif request["op"] == CLOCK_OP.LEAVE and request["count"]:
+            self.joined.remove(request["endpoint"])
         woken = 0
         if request["op"] == CLOCK_OP.CHARGE:
             self.now += 1000*request["count"]

@@ -36,7 +36,8 @@ class Server:
     """Serves one client after the other on a socket, in a thread of its own.
 
     `device` has config (bytearray), bar_read(offset, length), bar_write(offset, data), vectors (a dictionary of
-    eventfds), clock(payload, wants_answer) → bytes or an errno, reset(), and gets `server` set.
+    eventfds), clock(payload, wants_answer) → bytes or an errno, reset() for the next
+    client, and gets `server` set.
 
     Attributes for tests
     --------------------
@@ -144,6 +145,7 @@ class Server:
                     self._handle(*(self.waiting.pop(0) if self.waiting else self._receive()))
             except (Closed, OSError):
                 self.mappings, self.waiting = [], []
+                self.device.reset()
                 self.connection.close()
 
     def _handle(self, ident, command, flags, _, payload, fds):

@@ -7,7 +7,6 @@ import ctypes
 import pathlib
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -49,28 +48,6 @@ def test_every_error_has_a_sentence_of_its_own():
 def test_the_header_is_usable_from_c_plus_plus():
     subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{HEADER.parents[1]}",
                     f"-I{ROOT/'build'/'generated'}", "-x", "c++", str(HEADER)], check=True)
-
-
-def test_an_installed_library_is_all_that_a_program_needs(tmp_path):
-    subprocess.run(["make", "-s", "-C", str(ROOT/"software"/"lib"), f"PYTHON={sys.executable}", "install",
-                    f"DESTDIR={tmp_path}", "PREFIX=/opt/dibber"], check=True)
-    root = tmp_path/"opt"/"dibber"
-    assert "prefix=/opt/dibber\n" in (root/"lib"/"pkgconfig"/"dibber.pc").read_text()
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-D_POSIX_C_SOURCE=200809L", f"-I{root}/include", "-o",
-                    str(tmp_path/"put"), str(ROOT/"software"/"lib"/"examples"/"put_strided.c"), f"-L{root}/lib",
-                    "-ldibber", f"-Wl,-rpath,{root}/lib"], check=True)
-    result = subprocess.run([str(tmp_path/"put"), "none", "sim:/a", "sim:/b"], capture_output=True, text=True)
-    assert result.returncode == 1 and "no simulator at /a" in result.stderr
-
-
-def test_only_documented_functions_are_exported():
-    symbols = subprocess.run(["nm", "-D", "--defined-only", binding.library_path()], check=True, capture_output=True,
-                             text=True).stdout
-    exported = set(re.findall(r" T (\w+)@@DIBBER_0.2", symbols))
-    declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", HEADER.read_text(), re.MULTILINE))
-    assert exported == declared
-    for name in declared:
-        assert re.search(rf"/\*\*\n \* {name}\(\) - ", HEADER.read_text()), f"{name} is not documented"
 
 
 @pytest.mark.parametrize("view, blocks, levels", [

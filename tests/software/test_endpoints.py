@@ -89,12 +89,13 @@ def test_an_odd_bus_address(serve):
         libdibber.Card(serve().uri, iova_base=4097)
 
 
+@pytest.mark.parametrize("own_clock", [False, True])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
-def test_closing_in_any_order(serve, image, order):
+def test_closing_in_any_order(serve, image, order, own_clock):
     mock     = serve()
     card     = libdibber.Card(mock.uri)
     card.load_firmware(image())
-    endpoint = card.endpoint(1)
+    endpoint = card.endpoint(1, own_clock=own_clock)
     region   = endpoint.register(matrix(2, 2))
     for i in order:
         (card, endpoint, region)[i].close()

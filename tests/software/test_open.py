@@ -34,10 +34,21 @@ def test_a_socket_that_is_not_there(folder):
         libdibber.Card(f"sim:{folder}/none")
 
 
-@pytest.mark.parametrize("uri", ["", "sim", "vfio:0000:01:00.0", "/dev/null"])
+@pytest.mark.parametrize("uri", ["", "sim", "vfio", "/dev/null"])
 def test_a_uri_of_no_known_kind(uri):
     with fails("ARGUMENT", "sim:PATH_OF_SOCKET"):
         libdibber.Card(uri)
+
+
+@pytest.mark.parametrize("address", ["", "1:2", "01:00.0", "0000:01:00.00", "../../../../tmp", "0000:01:00,0"])
+def test_what_is_no_pci_address(address):
+    with fails("ARGUMENT", "it must read 0000:01:00.0"):
+        libdibber.Card(f"vfio:{address}")
+
+
+def test_a_pci_address_where_nothing_is():
+    with fails("NOT_FOUND", "no PCI device ffff:ff:1f.7"):
+        libdibber.Card("vfio:ffff:ff:1f.7")
 
 
 def test_a_path_longer_than_a_socket_can_have():

@@ -72,6 +72,32 @@ def test_by_message_the_card_writes_nothing_outside_the_region(loaded):
     assert seen == [errno.EFAULT, errno.EFAULT] and not store.any()
 
 
+def test_an_array_is_put_and_fetched_as_it_lies(loaded):
+    mock = loaded()
+    source, target, back = matrix(64, 32), matrix(4, 32), matrix(64, 32)
+    source[:] = np.arange(64*32).reshape(64, 32)
+    rights = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+    with mock.endpoint.register(source), mock.endpoint.register(target, rights) as b, \
+         mock.endpoint.register(back, rights) as c:
+        mock.endpoint.put_array(b.key, source[:, 3], 256, node=1)
+        mock.endpoint.put_array(c.walk(back[::-1, 7]), source[:, 5], node=1)
+        mock.endpoint.get_array(b.key, back[:, 1], 256, node=1)
+        assert [done.status for done in all_of(mock, 3)] == [STATUS.OK]*3
+        assert np.array_equal(target.reshape(-1)[32:96], source[:, 3]) and np.array_equal(back[:, 1], source[:, 3])
+        assert np.array_equal(back[::-1, 7], source[:, 5])
+    for array in (source[:, 3], np.zeros(4)):
+        with pytest.raises(ValueError, match="not registered"):
+            mock.endpoint.put_array(b.key, array, node=1)
+
+
+def all_of(mock, count):
+    done = []
+    while len(done) < count:
+        assert mock.endpoint.wait(10**9)
+        done += mock.endpoint.poll()
+    return done
+
+
 def test_one_put_is_one_slot_and_one_doorbell_at_any_element_count(loaded):
     mock = loaded()
     for count in (10, 10_000):

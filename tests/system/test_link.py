@@ -13,7 +13,7 @@ import libdibber
 
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import main, profile
-from dibber_cli.link import measure, status
+from dibber_cli.link import measure, report, status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
 
@@ -89,6 +89,7 @@ def test_a_good_cable_passes_with_length_rate_and_no_loss(capsys):
     assert all(abs(metres - 20) <= 1 for metres in result["metres"])
     assert all(e["locked"] and e["errors"] == 0 and e["bits"] > 0.9*0.2e-3*5e9 for e in result["bit_errors"])
     assert result["rate"]["mb_per_s"] > 450 and result["rate_stop"]["mb_per_s"] > 50
+    assert all(abs(time - 140) <= 4 for time in result["transceivers_ns"])
     assert result["stops"] > 0 and result["packets_sent"] == result["packets_received"] > 250
     assert result["verdict"].startswith("Good: ")
 
@@ -159,6 +160,51 @@ def test_loopbacks_carry_the_sequence_back():
         (words, wrong, locked), _ = ends.both(this_end, far_end)
         assert locked and not wrong and words > 10_000
         assert all(time is not None for _, time in ends.both(measure.wait_up))
+
+def test_in_its_transceivers_loopback_a_card_hears_itself_and_the_other_end_nothing():
+    with cable() as ends:
+        ends.both(measure.wait_up)
+        nonces = ends.both(lambda side: side.card.read_register("LINK_NONCE"))
+
+        def watch(side):
+            side.sleep(60_000)
+            return status.read_state(side.card)
+
+        (words, wrong, locked), seen = ends.both(lambda side: measure.prbs_alone(side, "phy", measure.sequence_of("PRBS31"), 60_000), watch)
+        assert locked and not wrong and words > 7_000
+        assert (seen["state"], seen["reason"], seen["signal"]) == ("DOWN", "NO_SIGNAL", False)
+        assert all(time is not None for _, time in ends.both(measure.wait_up))
+        assert ends.both(lambda side: side.card.read_register("LINK_NONCE")) == nonces
+
+
+@pytest.mark.parametrize("loopback, fault, cards", [("near", "unplugged", 2), ("phy", "unplugged", 2), ("far", None, 1)])
+def test_prbs_through_each_loopback(loopback, fault, cards, capsys):
+    code, result = dibber(capsys, "prbs", "--loopback", loopback, "--milliseconds", "0.05", *(("--fault", fault) if fault else ()))
+    assert code == 0 and result["loopback"] == loopback and len(result["cards"]) == cards
+    assert all(card["locked"] and card["errors"] == 0 and card["bits"] > 200_000 for card in result["cards"])
+
+
+def test_a_transceiver_without_a_loopback_of_its_own_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(measure, "hears_itself", lambda side: False)
+    assert main.main(["link", "prbs", "--loopback", "phy", "--json"]) != 0
+    assert "card 0 and 1: the transceiver has no loopback" in capsys.readouterr().err
+
+
+def test_a_cable_that_is_out_is_told_from_a_transceiver_that_is_dead(capsys):
+    code, result = dibber(capsys, "test", "--fault", "unplugged")
+    assert code == 1 and [link["reason"] for link in result["links"]] == ["NO_SIGNAL", "NO_SIGNAL"]
+    assert all(card["locked"] and card["errors"] == 0 for card in result["phy_loopback"])
+    assert result["verdict"].endswith("hears itself without error: look at the cable and its plugs.")
+
+
+def test_transceivers_that_are_not_the_profiles_are_measured():
+    with cable("--set=link.transmit_ns=130", "--set=link.length_m=20") as ends:
+        tester = report.Tester(ends, ends.transceivers, 1, lambda step: None)
+        assert tester.training()
+        tester.transceivers()
+        tester.length()
+        assert all(abs(time - 210) <= 4 for time in tester.result["transceivers_ns"])
+        assert all(abs(metres - 20) <= tester.result["metres_doubt"] <= 1.6 for metres in tester.result["metres"])
 
 # Healing ------------------------------------------------------------------------------------------
 

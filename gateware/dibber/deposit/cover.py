@@ -79,12 +79,16 @@ class Cover(LiteXModule):
     """
     def __init__(self, patience=4, window=128):
         self.sink        = sink   = stream.Endpoint(piece_layout())
-        self.source      = source = stream.Endpoint(pick_layout())
+        self.pipe        = pipe   = stream.PipeReady(pick_layout())
+        self.source      = pipe.source
         self.max_request = Signal(13)
         self.crowded     = Signal()
         self.ending      = Signal()
 
         # # #
+
+        # Whether a pick is taken depends on all that it needs, and decides on the pieces: it is registered here.
+        source = pipe.sink
 
         # Which direction limits.
         crowd    = Signal(max=2*window)
@@ -190,7 +194,7 @@ class Cover(LiteXModule):
             take.eq(piece.valid & (~valid | push | piece.joined)),
             piece.ready.eq(take),
             self.ending.eq((end.valid & end.last) | (piece.valid & piece.last) | (valid & last) |
-                (source.valid & source.last)),
+                (source.valid & source.last) | (pipe.source.valid & pipe.source.last)),
         ]
         self.sync += [
             If(~valid | piece.valid,

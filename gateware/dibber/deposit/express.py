@@ -338,7 +338,6 @@ class ExpressLander(LiteXModule):
             landing.sink.node.eq(deposit.source),
             landing.sink.incarnation.eq(deposit.incarnation),
             landing.sink.psn.eq(deposit.psn),
-            landing.sink.begin.eq(flag(deposit.flags, "FIRST")),
             landing.sink.final.eq(flag(deposit.flags, "LAST")),
             landing.sink.alone.eq(1),
             landing.sink.notice.eq(message | flag(deposit.flags, "NOTICE")),

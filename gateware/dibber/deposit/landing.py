@@ -17,13 +17,12 @@ from dibber.layouts import arrival_layout, deposit_done_layout
 def landing_layout():
     """A packet whose fate is known once it has landed.
 
-    `begin`, `final`: first packet of its flow, last of its transfer. `alone`: it carries a whole
-    transfer. `notice`: there is to be an arrival. `total`: bytes of the transfer. `is_message`, `slot`,
-    `response` as in arrival_layout.
+    `final`: last packet of its transfer. `alone`: it carries a whole transfer. `notice`: there is to be an
+    arrival. `total`: bytes of the transfer. `is_message`, `slot`, `response` as in arrival_layout.
     """
-    return [("node", 16), ("incarnation", 8), ("psn", 16), ("begin", 1), ("final", 1), ("alone", 1),
-        ("notice", 1), ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32),
-        ("is_message", 1), ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
+    return [("node", 16), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
+        ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32), ("is_message", 1),
+        ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
 
 # Landing ------------------------------------------------------------------------------------------
 
@@ -33,7 +32,8 @@ class Landing(LiteXModule):
     A notice announces the bytes of a whole transfer. When a packet of the transfer was refused there
     is no notice, though its last packet may be good. (A transfer that its source gave up has no last
     packet; if it was refused too, the notice of the next longer transfer from that node is lost: a
-    lost one is found by a timeout, a false one never.)
+    lost one is found by a timeout, a false one never.) A new incarnation begins with nothing refused; PSN 0
+    with FIRST does not show it, for that comes again whenever the PSNs have come round.
 
     Parameters
     ----------
@@ -68,14 +68,25 @@ class Landing(LiteXModule):
         packet = waiting.source
         marks  = Signal(max=2*depth)
         landed = Signal()
-        spoilt = Signal(C.NODES)  # a packet of the transfer was refused
         node   = Signal(max=C.NODES)
+        bit    = Signal(C.NODES)
         notice = Signal()
+        spoilt = Signal()         # a packet of the transfer was refused before
+        spoils = Signal(C.NODES)  # the same by node, if the incarnation is still the one in `flows`
+        flows  = Memory(8, C.NODES)
+        read   = flows.get_port(async_read=True)
+        write  = flows.get_port(write_capable=True)
+        self.specials += flows, read, write
         self.comb += [
             node.eq(packet.node),
+            bit.eq(1 << node),
             landed.eq(packet.valid & (~packet.marked | (marks != 0))),
-            notice.eq(packet.notice & ~packet.refused &
-                (packet.begin | packet.alone | ~Array(spoilt[i] for i in range(C.NODES))[node])),
+            read.adr.eq(node),
+            write.adr.eq(node),
+            write.dat_w.eq(packet.incarnation),
+            write.we.eq(packet.ready),
+            spoilt.eq(((spoils & bit) != 0) & (read.dat_r == packet.incarnation)),
+            notice.eq(packet.notice & ~packet.refused & (packet.alone | ~spoilt)),
             done.valid.eq(landed & (~notice | notices.sink.ready)),
             done.last.eq(1),
             done.lane.eq(lane),
@@ -97,13 +108,7 @@ class Landing(LiteXModule):
             notices.sink.slot.eq(packet.slot),
             notices.sink.response.eq(packet.response),
         ]
-        self.sync += marks.eq(marks + self.marked - (packet.ready & packet.marked))
-        for i in range(C.NODES):
-            self.sync += If(packet.ready & (node == i),
-                If(packet.final,
-                    spoilt[i].eq(0)
-                ).Elif(packet.refused,
-                    spoilt[i].eq(1)
-                ).Elif(packet.begin,
-                    spoilt[i].eq(0)
-                ))
+        self.sync += [
+            marks.eq(marks + self.marked - (packet.ready & packet.marked)),
+            If(packet.ready, spoils.eq((spoils & ~bit) | Mux(~packet.final & (packet.refused | spoilt), bit, 0))),
+        ]

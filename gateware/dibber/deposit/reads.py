@@ -50,12 +50,15 @@ class ReadArbiter(LiteXModule):
     def __init__(self, data_width, readers):
         self.reads       = [stream.Endpoint(read_layout()) for _ in readers]
         self.completions = [stream.Endpoint(completion_layout(data_width)) for _ in readers]
-        self.source      = source = stream.Endpoint(read_layout())
+        self.pipe        = pipe   = stream.PipeReady(read_layout())
+        self.source      = pipe.source
         self.sink        = sink   = stream.Endpoint(completion_layout(data_width))
         if sum(reader.base for reader in readers) > EXTENDED or readers[0].tags > 255:
             raise ValueError(f"{readers} do not fit into the tags that there are")
 
         # # #
+
+        source = pipe.sink
 
         # Tags: ranges (reader, first of the reader, first on the bus, how many).
         ranges, low, high = [], 0, EXTENDED

@@ -119,7 +119,6 @@ class Admission(LiteXModule):
             source.node.eq(sink.source),
             source.incarnation.eq(sink.incarnation),
             source.psn.eq(sink.psn),
-            source.begin.eq(flag(sink.flags, "FIRST")),
             source.final.eq(flag(sink.flags, "LAST")),
             source.alone.eq(sink.length == sink.notice_length),
             source.notice.eq(flag(sink.flags, "NOTICE")),

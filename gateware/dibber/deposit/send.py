@@ -16,6 +16,7 @@ from dibber.layouts import (completion_layout, job_done_layout, job_layout, payl
 from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch
 from dibber.deposit.gather import Gather
+from dibber.deposit.packer import dense_layout
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
@@ -98,6 +99,7 @@ class SendEngine(LiteXModule):
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), TRANSFERS)
+        self.dense      = dense      = stream.PipeReady(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
         self.slot       = fetch.port
         self.pulses     = gather.pulses
@@ -114,7 +116,9 @@ class SendEngine(LiteXModule):
             pages.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
             self.completions.connect(gather.completions),
-            gather.source.connect(packetizer.sink),
+            # Whether a line is taken goes through the packetizer as far as the picks: it is registered here.
+            gather.source.connect(dense.sink),
+            dense.source.connect(packetizer.sink),
             transfers.source.connect(packetizer.transfers),
             packetizer.payload.connect(self.payload),
             packetizer.packets.connect(self.packets),

@@ -36,7 +36,10 @@ class WriteArbiter(LiteXModule):
     Cycles: 1 from sink to source, then a line a cycle, also from write to write.
     """
     def __init__(self, data_width, sinks=3, depth=64):
-        self.sinks  = [stream.Endpoint(write_layout(data_width)) for _ in range(sinks)]
+        # Whose turn it is depends on all of them, and on the PHY: each engine hears of it a cycle later.
+        pipes = [stream.PipeReady(write_layout(data_width)) for _ in range(sinks)]
+        self.submodules += pipes
+        self.sinks  = [pipe.sink for pipe in pipes]
         self.landed = [Signal(name=f"landed{n}") for n in range(sinks)]
         self.marked = Signal()
         self.pipe   = pipe = stream.PipeValid(write_layout(data_width))
@@ -52,12 +55,12 @@ class WriteArbiter(LiteXModule):
         locked = Signal()  # between the first and the last line of a write
         first  = held
         for n in reversed(range(sinks)):
-            first = Mux(self.sinks[n].valid, n, first)
+            first = Mux(pipes[n].source.valid, n, first)
         chosen = stream.Endpoint(write_layout(data_width))
         go     = Signal()
         self.comb += [
             choice.eq(Mux(locked, held, first)),
-            Case(choice, {n: sink.connect(chosen) for n, sink in enumerate(self.sinks)}),
+            Case(choice, {n: each.source.connect(chosen) for n, each in enumerate(pipes)}),
             go.eq(locked | origins.sink.ready),
             chosen.connect(pipe.sink, omit={"valid", "ready"}),
             pipe.sink.valid.eq(chosen.valid & go),

@@ -42,6 +42,7 @@ class BARDecoder(LiteXModule):
     ----------
     data_width : 64 or 128
     bar_size   : bytes of BAR 0
+    windows    : as WINDOWS
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class BARDecoder(LiteXModule):
 
     Cycles: 7 from a request of one line to its reply, if there is no write.
     """
-    def __init__(self, data_width, bar_size):
+    def __init__(self, data_width, bar_size, windows=WINDOWS):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2
@@ -61,7 +62,7 @@ class BARDecoder(LiteXModule):
         self.writes   = writes   = stream.Endpoint(tlp.line_layout(data_width, address_bits))
         self.requests = requests = stream.Endpoint(tlp.request_layout(offset_bits))
         self.replies  = replies  = stream.Endpoint(tlp.reply_layout(data_width))
-        self.ports    = {name: line_port(data_width) for name in WINDOWS}
+        self.ports    = {name: line_port(data_width) for name in windows}
 
         # # #
 
@@ -80,7 +81,7 @@ class BARDecoder(LiteXModule):
             be.eq(Mux(writes.valid, writes.be, read_be)),
         ]
         dat_r = Signal(data_width)
-        for name, (base, size) in WINDOWS.items():
+        for name, (base, size) in windows.items():
             assert base % size == 0 and base + size <= bar_size
             port       = self.ports[name]
             size_bits  = log2_int(size) - 2 - lane_bits

@@ -12,6 +12,9 @@ from dibber.link.symbols import (FLOW_PAIRS, FLOW_PERIOD_WORDS, FLOW_REPEATS, FL
 class FlowSchedule(LiteXModule):
     """A flow word is due when the state changed, soon again, and at least once in FLOW_PERIOD_WORDS.
 
+    After FLOW_PAIRS of them with other words around each, the last gets a twin: so there are two together in any
+    FLOW_PAIRS*FLOW_PERIOD_WORDS + 1 words, for a receiver that has to leave out one, whatever is sent.
+
     Attributes
     ----------
     flow   : Signal(8), in   the state
@@ -19,6 +22,7 @@ class FlowSchedule(LiteXModule):
     sent   : Signal(), in    with `step`: it says `flow`
     filled : Signal(), in    with `step`: it says `told` again
     due    : Signal(), out   the next word has to say `flow`
+    twin   : Signal(), out   with `due`: and nothing may go before it
     told   : Signal(8), out  what the last one said
 
     Cycles: 1 from a change to `due`.
@@ -29,6 +33,7 @@ class FlowSchedule(LiteXModule):
         self.sent   = Signal()
         self.filled = Signal()
         self.due    = Signal()
+        self.twin   = Signal()
         self.told   = Signal(8)
 
         # # #
@@ -37,28 +42,37 @@ class FlowSchedule(LiteXModule):
         last    = FLOW_PERIOD_WORDS - 3
         age     = Signal(max=FLOW_PERIOD_WORDS)  # words since the last flow word
         soon    = Signal(max=FLOW_REPEATS + 1)   # quick repeats still to come
-        periods = Signal(max=FLOW_PAIRS)
+        alone   = Signal(max=FLOW_PAIRS)         # flow words since two that stood together
+        flowed  = Signal()                       # the last word was one
         changed = Signal()
         old     = Signal()
         pair    = Signal()
         self.comb += [
             changed.eq(self.flow != self.told),
             old.eq(age >= last),
-            pair.eq(old & (periods == FLOW_PAIRS - 1)),
+            pair.eq(~flowed & (alone == FLOW_PAIRS - 1)),
         ]
         self.sync += [
             If(changed | old | ((soon != 0) & (age >= FLOW_REPEAT_WORDS - 2)), self.due.eq(1)),
             If(self.step,
                 age.eq(age + 1),
-                If(self.sent | self.filled,
-                    age.eq(0),
-                    If(soon != 0, soon.eq(soon - 1)),
-                ),
+                flowed.eq(0),
                 If(self.sent,
                     self.told.eq(self.flow),
-                    self.due.eq(pair),
-                    If(old, periods.eq(periods + 1)),
-                    If(changed, soon.eq(FLOW_REPEATS)),
+                    self.due.eq(0),
+                    self.twin.eq(0),
                 ),
+                If(self.sent | self.filled,
+                    age.eq(0),
+                    flowed.eq(1),
+                    alone.eq(alone + 1),
+                    If(flowed | pair, alone.eq(0)),
+                    If(pair,
+                        self.due.eq(1),
+                        self.twin.eq(1)
+                    ),
+                    If(soon != 0, soon.eq(soon - 1)),
+                ),
+                If(self.sent & changed, soon.eq(FLOW_REPEATS)),
             ),
         ]

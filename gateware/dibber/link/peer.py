@@ -55,7 +55,7 @@ ANSWER_CYCLES = 3
 DECODE_CYCLES = 1
 
 class RoundTrip(LiteXModule):
-    """Answer pings, and measure the time to a pong.
+    """Answer pings, and measure the time to a pong. Of pings that come faster than pongs may go, the last is answered.
 
     Attributes
     ----------

@@ -7,6 +7,9 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
+from dibber.layouts import word_layout
 from dibber.link.peer import LinkPeer, RoundTrip
 from dibber.link.receive import LinkReceiver
 from dibber.link.slack import SlackBuffer
@@ -71,13 +74,17 @@ class LinkPort(LiteXModule):
         self.diagnosis   = diagnosis   = LinkDiagnosis()
         self.peering     = peering     = LinkPeer()
         self.measure     = measure     = RoundTrip()
+        # Which channel goes is decided of all that offer a word; they hear of it a cycle later.
+        pipes = [stream.PipeReady(word_layout()) for _ in range(channels)]
+        self.submodules += pipes
+        self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
         slack = [SlackBuffer(words) for words in depths]
         for n, buffer in enumerate(slack):
             self.add_module(f"slack{n}", buffer)
 
         self.serial_tx  = transmitter.source
         self.serial_rx  = receiver.sink
-        self.sinks      = transmitter.sinks
+        self.sinks      = [pipe.sink for pipe in pipes]
         self.sources    = [buffer.source for buffer in slack]
         self.test       = training.test
         self.retrain    = training.retrain
@@ -113,7 +120,8 @@ class LinkPort(LiteXModule):
             training.flow.eq(words.data[8:16]),
             training.told.eq(transmitter.told),
             training.known.eq(peering.peer_known & ~peering.loopback),
-            words.hunt.eq(training.hunt),
+            # In TEST too: what comes back in a loopback may have another alignment.
+            words.hunt.eq(training.hunt | training.test),
             diagnosis.state.eq(training.state),
             diagnosis.signal.eq(self.signal),
             diagnosis.loopback.eq(peering.loopback),

@@ -26,8 +26,8 @@ FLOW_FILL_INVERTED = 0x4a
 FIRST_IS_K = 0b0001  # `k` flags of every control word
 
 # A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession, so that
-# a lost STOP is made good within the slack buffer's headroom, and then at least this often. Every
-# FLOW_PAIRS-th of the latter comes as a pair.
+# a lost STOP is made good within the slack buffer's headroom, and then at least this often. After FLOW_PAIRS of them
+# that stood alone the last has another one right behind it.
 FLOW_PERIOD_WORDS = 256
 FLOW_REPEATS      = 3
 FLOW_REPEAT_WORDS = 16
@@ -36,6 +36,10 @@ FLOW_PAIRS        = 16
 # At most so often while UP, and only where nothing else is to be sent; and so often before.
 NONCE_PERIOD_WORDS = 1024
 NONCE_TRAIN_WORDS  = 16
+
+# At least so many other words go between two pongs, for pings may come with every word. Whoever asks in earnest asks
+# again when a round trip is over.
+PONG_REST_WORDS = 16
 
 # A link on which no flow word was seen for so many cycles is down.
 SILENCE_WORDS     = 4096

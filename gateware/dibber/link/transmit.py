@@ -15,7 +15,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import serial_tx_layout, word_layout
 from dibber.link.flow import FlowSchedule
 from dibber.link.symbols import (FIRST_IS_K, K_END, K_END_BAD, NONCE_PERIOD_WORDS, NONCE_TRAIN_WORDS,
-    flow_word, nonce_word, ping_word, pong_word, resume_word, start_word)
+    PONG_REST_WORDS, flow_word, nonce_word, ping_word, pong_word, resume_word, start_word)
 
 # Words that the channels behind have after a whole packet, if they want them.
 TURN_WORDS = 32
@@ -32,8 +32,9 @@ class LinkTransmitter(LiteXModule):
     what it had of it. A `first` word inside a packet tells that its sender was reset: the old packet
     ends as bad.
 
-    A word is the first that applies of: pong, flow word that is due, ping, nonce that is due (only
-    where the word before was not a packet's), END, packets, flow word.
+    A word is the first that applies of: twin of a flow word, pong, flow word that is due, ping, nonce that is due (only
+    where the word before was not a packet's), END, packets, flow word. PONG_REST_WORDS others follow a pong,
+    so the other end's pings take one word in so many and delay nothing that is due by more than one.
 
     Parameters
     ----------
@@ -190,6 +191,20 @@ class LinkTransmitter(LiteXModule):
             ),
         )
 
+        # Pongs ------------------------------------------------------------------------------------
+        answer = Signal()                     # a pong goes
+        rests  = Signal()                     # the next one may not yet, for so many words and one:
+        rest   = Signal(max=PONG_REST_WORDS)
+        self.sync += If(step,
+            If(answer,
+                rest.eq(PONG_REST_WORDS - 1),
+                rests.eq(1)
+            ).Elif(rests,
+                rest.eq(rest - 1),
+                rests.eq(rest != 0)
+            ),
+        )
+
         # Symbols ----------------------------------------------------------------------------------
         # What is known early stands in one register: words that are none of packets', and those of the
         # channel that is `on`. What depends on who offers a word in this cycle stands in the other.
@@ -201,9 +216,10 @@ class LinkTransmitter(LiteXModule):
         data    = Signal(32)
         self.comb += [
             fixed.eq(1),
-            If(self.pong.valid,
+            If(self.pong.valid & ~rests & ~schedule.twin,
                 data.eq(pong_word(self.pong.number)),
-                self.pong.ready.eq(step)
+                self.pong.ready.eq(step),
+                answer.eq(1)
             ).Elif(schedule.due,
                 data.eq(flow_word(self.flow)),
                 schedule.sent.eq(1)

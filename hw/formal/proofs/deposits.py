@@ -39,10 +39,13 @@ class Deposits(Harness):
 
     SlackBuffer gives packets from first to last word; a first word may be missing after a reset.
     """
+    lane = LANE.BULK
+
     def __init__(self):
         super().__init__()
+        express = self.lane == LANE.EXPRESS
         check.CRC32C = AnyCRC
-        self.block = block = receive.DepositReceiver(DATA_WIDTH, LANE.BULK)
+        self.block = block = receive.DepositReceiver(DATA_WIDTH, self.lane)
         inspector  = block.inspector
         checker    = block.checker
         crc        = inspector.crc
@@ -104,7 +107,8 @@ class Deposits(Harness):
         ]
         done = block.received
         self.sync += [
-            If(mine,
+            # A flow may start with a message that finds no room and is not announced.
+            If(mine | (block.started.strobe & (fields["source"] == node)),
                 known.eq(1),
                 flow.eq(fields["incarnation"]),
                 expected.eq(fields["psn"] + done),
@@ -118,16 +122,36 @@ class Deposits(Harness):
         in_turn = (known & (fields["incarnation"] == flow) & (fields["psn"] == expected)) | (
             (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & (~known | ((newer != 0) & ~newer[7])))
 
+        # What a packet of this lane may be; and the room for messages, of which those that came whole take a slot each.
+        message = fields["kind"] == PACKET.MESSAGE
+        flags   = lambda *names: (fields["flags"] & (0xff & ~sum(getattr(PACKET_FLAG, name) for name in names))) == 0
+        if express:
+            sound = (levels == 0) & ((fields["flags"] & PACKET_FLAG.EXPRESS) != 0) & Mux(message,
+                flags("EXPRESS", "FIRST", "LAST"),
+                (fields["kind"] == PACKET.DEPOSIT) & flags("EXPRESS", "FIRST", "LAST", "NOTICE", "INTERRUPT"))
+            fits  = Mux(message, fields["length"] == C.MESSAGE_BYTES, fields["length"] <= C.INLINE_BYTES)
+            self.held = held = Signal(max=C.SLOTS + 1)
+            self.comb += block.freed.eq(self.free("freed"))
+            self.sync += held.eq(held + (block.received & message) - block.freed)
+            self.assume("freed", implies(block.freed, held != 0))
+            self.prove("room",   implies(block.queue.sink.valid & message, held < C.SLOTS))
+            self.lemma("inbox",  (inner(block, "room") == C.SLOTS - held) & (held <= C.SLOTS)
+                & implies(block.fsm.ongoing("PAYLOAD") & message, held != C.SLOTS))
+        else:
+            sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= C.LEVELS) & flags(
+                "FIRST", "LAST", "NOTICE", "INTERRUPT", "RESPONSE")
+            fits  = fields["length"] <= C.PACKET_PAYLOAD
+
         q = block.queue.sink
         self.prove("crc",       implies(q.valid, word.valid & word.ready & (at == length) & match))
         self.prove("crc_over_header", implies(q.valid, whole & (fed == length)))
         self.prove("for_us",    implies(q.valid, (fields["target"] == node_id) & (fields["source"] < C.NODES)))
-        self.prove("sound",     implies(q.valid, (fields["kind"] == PACKET.DEPOSIT) & (levels <= C.LEVELS)
-            & (fields["length"] <= C.PACKET_PAYLOAD) & ~(word.last & word.bad)
+        self.prove("sound",     implies(q.valid, sound & fits & ~(word.last & word.bad)
             & (word.last == (fields["length"] == 0))))
         self.prove("as_it_came", implies(q.valid, (q.source == fields["source"]) & (q.psn == fields["psn"])
             & (q.incarnation == fields["incarnation"]) & (q.key == fields["key"]) & (q.flags == fields["flags"])
-            & (q.length == fields["length"]) & (q.levels == levels)))
+            & (q.length == fields["length"]) & (q.levels == levels) & (q.is_message == message)
+            & (q.offset == Cat(fields["offset_low"], fields["offset_high"]))))
         self.prove("taken",     implies(q.valid, q.ready))
         self.prove("in_turn",   implies(mine, in_turn))
 
@@ -169,13 +193,13 @@ class Deposits(Harness):
             self.lemma(f"word{n}", implies(open_ & (seen > n), a == b) & implies(word.valid & (at == n), word.data == b))
         wrong, long, empty, elsewhere = (inner(m, name) for m, name in (
             (block, "wrong"), (block, "long"), (checker, "empty"), (checker, "not_for_us")))
-        allowed = receive.DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE
         self.lemma("elsewhere", implies(header & (seen > 2), elsewhere ==
             ((fields["target"] != node_id) | (fields["source"] >= C.NODES))))
-        self.lemma("wrong",     implies(header & (seen > 3), wrong == ((fields["kind"] != PACKET.DEPOSIT)
-            | (levels > C.LEVELS) | ((fields["flags"] & (0xff & ~allowed)) != 0))))
+        self.lemma("wrong",     implies(header & (seen > 3), wrong == ~sound))
         self.lemma("long",      implies(header & (seen > header_word("length")),
-            (long == (fields["length"] > C.PACKET_PAYLOAD)) & (empty == (fields["length"] == 0))))
+            (long == ~fits) & (empty == (fields["length"] == 0))))
+        if express:
+            self.lemma("message", implies(open_ & (seen > 3), inner(block, "message") == message))
 
         # The sequencer's table says of `node` what was announced and completed; its two registers follow.
         sequencer = block.sequencer
@@ -200,6 +224,18 @@ class Deposits(Harness):
         self.lemma("busy",    implies(fsm.ongoing("PAYLOAD") & (fields["source"] == node), current))
 
 
+class ExpressDeposits(Deposits):
+    lane = LANE.EXPRESS
+
+
+class ExpressFull(ExpressDeposits):
+    """For a mutant: the inbox is full from the start, which takes messages and cycles otherwise."""
+    def __init__(self):
+        super().__init__()
+        self.held.reset = Constant(C.SLOTS)
+        inner(self.block, "room").reset = Constant(0)
+
+
 PROPERTIES = [
     Property("deposit-header", "packet/receive", "a header with a wrong CRC, node or number is not announced",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
@@ -211,5 +247,16 @@ PROPERTIES = [
                 "start.eq(self.first & newer)", depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
                 "same.eq(age == 0)", depth=12),
+    ]),
+    Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
+        f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
+            Mutant("too long an inline put is taken", "dibber.packet.receive",
+                "Mux(message, length != C.MESSAGE_BYTES, length > C.INLINE_BYTES)", "message & (length != C.MESSAGE_BYTES)", depth=12),
+            Mutant("a message may be a response", "dibber.packet.receive",
+                "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12),
+            Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
+                "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12),
+            Mutant("a message without room is taken", "dibber.packet.receive", "full.eq(room == 0)", "full.eq(0)", depth=12,
+                harness="ExpressFull"),
     ]),
 ]

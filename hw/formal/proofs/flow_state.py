@@ -7,8 +7,8 @@ from migen import *
 
 from dibber.link import flow as flow_state
 from dibber.link.port import LinkPort
-from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PERIOD_WORDS, FLOW_REPEATS,
-    FLOW_REPEAT_WORDS, K_COMMA, K_PONG)
+from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PAIRS, FLOW_PERIOD_WORDS, FLOW_REPEATS,
+    FLOW_REPEAT_WORDS, K_COMMA, K_PONG, PONG_REST_WORDS)
 from dibber.link.transmit import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner
@@ -29,26 +29,33 @@ class Told(Harness):
     was stopped, keeps it from coming: there is one in every FLOW_PERIOD_WORDS words; a change is told in the
     first word that is made a cycle or more after it, and then FLOW_REPEATS more times at FLOW_REPEAT_WORDS'
     distance at most. A pong may take the place of any of them but the one for the period, and it comes next.
+    Whatever pings come, PONG_REST_WORDS words and more lie between two pongs. When FLOW_PAIRS flow words stood alone,
+    the last of them does not.
     """
     period = FLOW_PERIOD_WORDS
     repeat = FLOW_REPEAT_WORDS
+    pairs  = FLOW_PAIRS
 
     def __init__(self):
         super().__init__()
         flow_state.FLOW_PERIOD_WORDS = self.period
         flow_state.FLOW_REPEAT_WORDS = self.repeat
+        flow_state.FLOW_PAIRS        = self.pairs
         self.tx     = tx = LinkTransmitter(CHANNELS)
         self.source = source = tx.source
         free_inputs(self, tx, CHANNELS)
 
         # Of the word in the output register: the state in the cycle that made it and in the one before, and,
-        # of the words before it, how many since the last flow word, what that one said, and how many repeats
-        # are still owed.
+        # of the words before it, how many since the last flow word, what that one said, how many repeats
+        # are still owed, and how many flow words stood alone since two stood together.
         made  = Signal(8)
         sooner = Signal(8)
         since = Signal(max=self.period + 2)
         last  = Signal(8)
         owed  = Signal(max=FLOW_REPEATS + 1)
+        alone = Signal(max=self.pairs + 1)
+        after = Signal()  # the word before was a flow word
+        rest  = Signal(max=PONG_REST_WORDS + 1, reset=PONG_REST_WORDS)  # words since the last pong, if less
         flow  = Signal()  # the word is a flow word
         pong  = Signal()  # or a pong
         step  = Signal()  # a word is made
@@ -58,43 +65,60 @@ class Told(Harness):
             pong.eq((source.k == FIRST_IS_K) & (source.data[0:8] == K_PONG)),
             step.eq(~source.valid | source.ready),
         ]
-        following = [Signal.like(s) for s in (since, last, owed)]  # when this word has left
+        state     = (since, last, owed, alone, after)
+        following = [Signal.like(s) for s in state]  # when this word has left
         self.comb += [
             following[0].eq(Mux(flow, 0, since + 1)),
             following[1].eq(Mux(flow, says, last)),
             following[2].eq(Mux(~flow, owed, Mux(says != last, FLOW_REPEATS, Mux(owed != 0, owed - 1, 0)))),
+            following[3].eq(Mux(~flow, alone, Mux(after, 0, alone + 1))),
+            following[4].eq(flow),
         ]
         before = self.before(tx.flow, 8)
         self.sync += [
             If(step, made.eq(tx.flow), sooner.eq(before)),
-            If(source.valid & source.ready, *[s.eq(f) for s, f in zip((since, last, owed), following)]),
+            If(source.valid & source.ready,
+                *[s.eq(f) for s, f in zip(state, following)],
+                If(pong, rest.eq(0)).Elif(rest != PONG_REST_WORDS, rest.eq(rest + 1)),
+            ),
         ]
-        # The other end's pings do not come with every word.
-        self.assume("one_pong", implies(tx.pong.valid & source.valid, ~pong))
         self.prove("as_it_is",  implies(source.valid & flow, (says == made) | (says == sooner)))
         self.prove("at_once",   implies(source.valid & (sooner != last), flow | pong))
         self.prove("again",     implies(source.valid & (owed != 0) & (since >= self.repeat - 1),
             flow | (pong & (since == self.repeat - 1))))
+        self.prove("pairs",     implies(source.valid & (alone == self.pairs), flow & after))
+        self.prove("pongs_rest", implies(source.valid & pong, rest == PONG_REST_WORDS))
         self.prove("for_ever",  implies(source.valid & (since == self.period - 1), flow))
 
         age, soon = inner(tx.schedule, "age"), inner(tx.schedule, "soon")
+        rests, left = inner(tx, "rests"), inner(tx, "rest")
         told      = tx.told
+        single, flowed, twin = inner(tx.schedule, "alone"), inner(tx.schedule, "flowed"), tx.schedule.twin
         begun, on = inner(tx, "begun"), inner(tx, "on")
         self.lemma("until_now", Mux(source.valid,
             (told == following[1]) & (age == following[0]) & (soon == following[2]),
             (told == last) & (age == since) & (soon == owed)))
+        self.lemma("alone",     Mux(source.valid,
+            (flowed == flow) & Mux(twin, single == 0, single == following[3]) & (twin == (following[3] == self.pairs)),
+            ~flowed & (single == 0) & ~twin & (alone == 0)))
+        self.lemma("twin_next", (alone <= self.pairs) & implies(twin, flowed & tx.schedule.due))
+        self.lemma("after",     implies(alone == self.pairs, after))
         self.lemma("late_is_due",  implies(age >= self.period - 2, tx.schedule.due))
         self.lemma("pong_before",  implies(age == self.period - 1, source.valid & pong))
         self.lemma("soon_is_due",  implies((soon != 0) & (age >= self.repeat - 1), tx.schedule.due))
         self.lemma("pong_soon",    implies((soon != 0) & (age >= self.repeat) & (age < self.period - 2), source.valid & pong))
         self.lemma("change_is_due", implies(before != told, tx.schedule.due))
+        self.lemma("rest",      rest <= PONG_REST_WORDS)
+        self.lemma("rests",     Mux(source.valid & pong, rests & (left == PONG_REST_WORDS - 1),
+            implies(~rests, rest + source.valid >= PONG_REST_WORDS)
+            & implies(rests, rest + source.valid == PONG_REST_WORDS - 1 - left)))
         self.lemma("in_time",   (since < self.period) & (age < self.period))
         self.lemma("on_begun",  (on & ~begun) == 0)
 
 
 class ToldSmall(Told):
     """For mutants: times that a short run sees to their end."""
-    period, repeat = 12, 5
+    period, repeat, pairs = 12, 5, 2
 
 
 class Healed(Harness):
@@ -140,6 +164,12 @@ PROPERTIES = [
             Mutant("not inside packets", "dibber.link.transmit", "Elif(schedule.due,",
                 "Elif(schedule.due & (begun == 0),", depth=12),
             Mutant("no quick repeats", "dibber.link.flow", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=14, harness="ToldSmall"),
+            Mutant("a pong for every ping", "dibber.link.transmit", "self.pong.valid & ~rests &", "self.pong.valid &", depth=14,
+                harness="ToldSmall"),
+            Mutant("a pong between twins", "dibber.link.transmit", "~rests & ~schedule.twin,", "~rests,", depth=18,
+                harness="ToldSmall"),
+            Mutant("idle words are not counted for pairs", "dibber.link.flow", "alone.eq(alone + 1),", "If(self.sent, alone.eq(alone + 1)),",
+                depth=18, harness="ToldSmall"),
             Mutant("a state is told only once", "dibber.link.flow", "If(changed | old |", "If(changed |",
                 depth=18, harness="ToldSmall"),
     ]),

@@ -6,8 +6,8 @@
 from migen import *
 
 from dibber.link.receive import LinkReceiver
-from dibber.link.symbols import (FIRST_IS_K, K_COMMA, K_END, K_END_BAD, K_NONCE, K_PING, K_PONG, resume_word,
-    start_word)
+from dibber.link.symbols import (FIRST_IS_K, K_COMMA, K_END, K_END_BAD, K_NONCE, K_PING, K_PONG, PONG_REST_WORDS,
+    resume_word, start_word)
 from dibber.link.transmit import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner, inner_all
@@ -111,7 +111,7 @@ class Soon(Harness):
 
     It waits from the cycle behind the one that offers it to its START, or RESUME if it was begun. Meanwhile no
     word of another packet goes, but an END; and so many others do as SOON says, and one for each change of
-    the flow state. One ping and one pong may be asked for.
+    the flow state, whatever pings come. One of our own may be asked for.
     """
     def __init__(self):
         super().__init__()
@@ -151,16 +151,17 @@ class Soon(Harness):
         limit   = Signal(5)
         self.comb += limit.eq(SOON + changes)
         self.assume("one_ping", implies(waits & tx.ping.valid, pings == 0))
-        self.assume("one_pong", implies(waits & tx.pong.valid, pongs == 0))
         self.assume("changes",  changes <= CHANGES)
         self.prove("no_other_packet", implies(made & ~served, turn | end | others))
         self.prove("one_end",   ends <= 1)
         self.prove("soon",      words <= limit)
 
-        on, ending, lower, held, allowed, greets = (inner(tx, name) for name in (
-            "on", "ending", "lower", "held", "allowed", "greets"))
+        on, ending, lower, held, allowed, greets, rests, rest = (inner(tx, name) for name in (
+            "on", "ending", "lower", "held", "allowed", "greets", "rests", "rest"))
         schedule = tx.schedule
-        age      = inner(schedule, "age")
+        age, alone = inner(schedule, "age"), inner(schedule, "alone")
+        twin     = Signal()   # a flow word's twin went meanwhile, or goes next
+        twins    = Signal()
         late     = Signal(5)
         pending  = Signal(4)
         most     = Signal(4)
@@ -168,16 +169,20 @@ class Soon(Harness):
         self.comb += [
             late.eq(ends + nonces + pings + pongs),
             pending.eq(flows + (schedule.due | (tx.flow != schedule.told))),
-            most.eq(2 + changes),
+            most.eq(1 + changes + twins),
+            twins.eq(twin | schedule.twin),
             went.eq(late + flows),
         ]
+        self.sync += If(offered & waits & ~served & ~turn, twin.eq(twins)).Else(twin.eq(0))
         yet = waits & ~served & ~turn
         self.lemma("allowed",  implies(waits, allowed[CONTROL]) & ~held[CONTROL])
         self.lemma("lower",    implies((on & ~1) != 0, lower[CONTROL]) & ((on & (on - 1)) == 0))
         self.lemma("ended",    implies(yet & (ends != 0), (on == 0) & ~ending))
         self.lemma("greeted",  implies(yet & (nonces != 0), ~greets))
         self.lemma("few",      implies(yet, (ends <= 1) & (nonces <= 1) & (pings <= 1) & (pongs <= 1)))
+        self.lemma("answered", implies(yet & (pongs != 0), rests & (words > PONG_REST_WORDS - 1 - rest)))
         self.lemma("flows",    implies(yet, pending <= most))
+        self.lemma("twins",    implies(schedule.twin, schedule.due & (alone == 0)) & implies(yet & twins, alone <= flows))
         self.lemma("age",      implies(yet & (flows != 0), age <= late))
         self.lemma("sum",      implies(yet, words == went))
         self.lemma("made",     implies(made, source.valid))
@@ -199,6 +204,6 @@ PROPERTIES = [
                 "stays.eq(((valid & allowed & on) != 0) & ((wants & lower) == 0))", "stays.eq((valid & allowed & on) != 0)", depth=10),
             Mutant("who is lower is not known", "dibber.link.transmit",
                 "*[choice[n + 1:] != 0 for n in every[:-1]]", "*[choice[n] for n in every[:-1]]", depth=10),
-            Mutant("flow words for ever", "dibber.link.flow", "self.due.eq(pair),", "", depth=14),
+            Mutant("flow words for ever", "dibber.link.flow", "self.due.eq(0),", "", depth=14),
     ]),
 ]

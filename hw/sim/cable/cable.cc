@@ -62,7 +62,8 @@ CableFault parse_fault(const std::string& text)
 
 Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction, const std::vector<CableFault>& faults)
     : profile_(profile), word_(Time(bits_per_word*1e3/profile.link.rate_gbps + 0.5)), period_(profile.period()),
-      delay_(profile.cable_delay()), random_(seed, 0x200 + direction)
+      delay_(profile.cable_delay()), turn_(from_ns(profile.link.transmit_ns + profile.link.receive_ns)),
+      random_(seed, 0x200 + direction)
 {
     for (auto& fault : faults)
         if (fault.kind != CableFault::loopback && (fault.direction < 0 || unsigned(fault.direction) == direction))
@@ -92,20 +93,32 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
     next_word_ = start + word_;
     statistics_.words++;
     const CableFault* fault = fault_at(start);
+    if (out.serial_loopback) {
+        looped_.push_back({start + turn_, true, true, out.serial_tx, 0, 0});
+        fall_silent(start, 0);
+        return;
+    }
+    looped_.clear();
     if (fault && fault->kind == CableFault::unplugged) {
         statistics_.lost_words++;
-        if (cut_words_ <= noise_words) {
-            Arrival arrival = cut_words_ < noise_words ? noise() : Arrival{};
-            arrival.at = start + delay_;
-            sent_.push_back(arrival);
-            cut_words_++;
-        }
+        fall_silent(start, noise_words);
         return;
     }
     cut_words_ = 0;
     Arrival arrival = carry(out.serial_tx, fault);
     arrival.at = start + delay_;
     sent_.push_back(arrival);
+}
+
+/* A word that does not go: so many are `noisy`, and with the next the other end sees no signal. */
+void Cable::fall_silent(Time start, unsigned noisy)
+{
+    if (cut_words_ > noisy)
+        return;
+    Arrival arrival = cut_words_ < noisy ? noise() : Arrival{};
+    arrival.at = start + delay_;
+    sent_.push_back(arrival);
+    cut_words_++;
 }
 
 /* The first of those that are on: faults of one direction do not overlap in any way that has a meaning. */
@@ -189,19 +202,33 @@ void Cable::meet()
     sent_.clear();
 }
 
-void Cable::drive_receive(Inputs& in, Time now)
+/* The next word of `arriving`, if it is there by now. */
+bool Cable::deliver(std::deque<Arrival>& arriving, Inputs& in, Time now)
 {
     in.serial_rx_valid = false;
-    if (!arriving_.empty() && arriving_.front().at <= now) {
-        const Arrival& word = arriving_.front();
-        signal_ = word.signal;
-        in.serial_rx_valid           = word.valid;
-        in.serial_rx                 = word.symbols;
-        in.serial_rx_code_error      = word.code_error;
-        in.serial_rx_disparity_error = word.disparity_error;
-        arriving_.pop_front();
-    }
+    if (arriving.empty() || arriving.front().at > now)
+        return false;
+    const Arrival& word = arriving.front();
+    in.serial_rx_signal          = word.signal;
+    in.serial_rx_valid           = word.valid;
+    in.serial_rx                 = word.symbols;
+    in.serial_rx_code_error      = word.code_error;
+    in.serial_rx_disparity_error = word.disparity_error;
+    arriving.pop_front();
+    return true;
+}
+
+void Cable::drive_receive(Inputs& in, Time now)
+{
+    if (deliver(arriving_, in, now))
+        signal_ = in.serial_rx_signal;
     in.serial_rx_signal = signal_;
+}
+
+void Cable::drive_loopback(Inputs& in, Time now)
+{
+    deliver(looped_, in, now);
+    in.serial_rx_signal = true;
 }
 
 }  // namespace dibber

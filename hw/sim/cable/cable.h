@@ -2,7 +2,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* One direction of the cable with its two transceivers: words in at the sender's serial PHY boundary, words
- * out at the receiver's after the delay of transceivers and cable.
+ * out at the receiver's after the delay of transceivers and cable. While the sender's transceiver is in loopback
+ * its words come back to it after the delay of transmitter and receiver, and the other end sees no signal.
  *
  * Every symbol is 10 bits of 8b/10b. Bit errors, drawn from a seed, hit those bits, and the receiver sees
  * what a decoder makes of them. Faults come and go at stated times. What arrives is computed in the sender's
@@ -56,6 +57,9 @@ public:
     /* Receiver, each cycle. */
     void drive_receive(Inputs& in, Time now);
 
+    /* Sender in loopback, each cycle: what it receives. */
+    void drive_loopback(Inputs& in, Time now);
+
     /* Between cycles: hand over what was sent. */
     void meet();
 
@@ -70,13 +74,15 @@ private:
     };
 
     Arrival carry(Symbols symbols, const CableFault* fault);
+    void fall_silent(Time start, unsigned noisy);
+    static bool deliver(std::deque<Arrival>& arriving, Inputs& in, Time now);
     Arrival noise();
     void decode(unsigned place, uint16_t symbol, Arrival& out);
     const CableFault* fault_at(Time now);
     void draw_next_error();
 
     const Profile& profile_;
-    const Time     word_, period_, delay_;
+    const Time     word_, period_, delay_, turn_;    /* `turn_`: through one transceiver and back */
     const Code8b10b code_;
     Random         random_;
 
@@ -88,7 +94,7 @@ private:
     unsigned cut_words_ = 0;
 
     std::vector<Arrival> sent_;
-    std::deque<Arrival>  arriving_;
+    std::deque<Arrival>  arriving_, looped_;
     bool                 signal_ = false;
     CableStatistics      statistics_;
 };

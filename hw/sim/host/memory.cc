@@ -73,10 +73,17 @@ void Memory::drop(Regions::iterator region)
 
 int Memory::unmap(uint64_t address, uint64_t size)
 {
-    auto region = regions_.find(address);
-    if (region == regions_.end() || region->second.size != size)
+    if (size == 0 || address + (size - 1) < address)
+        return EINVAL;
+    uint64_t last = address + (size - 1);
+    auto region = regions_.lower_bound(address), end = regions_.upper_bound(last);
+    auto across = [&](uint64_t edge) { auto at = find(edge); return at != regions_.end() && at->first < edge; };
+    if (across(address) || (last + 1 && across(last + 1)))
+        return EINVAL;
+    if (region == end)
         return ENOENT;
-    drop(region);
+    while (region != end)
+        drop(region++);
     return 0;
 }
 

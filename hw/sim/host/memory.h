@@ -38,7 +38,8 @@ public:
     int map_message(uint64_t address, uint64_t size, bool readable, bool writable, MessageMemory& client);
     int map_local(uint64_t address, std::span<uint8_t> bytes);
 
-    /* ENOENT unless exactly this was mapped. */
+    /* Unmaps all that lies in the range, as an IOMMU does. EINVAL when something lies across its edges; ENOENT
+     * when nothing is there. */
     int unmap(uint64_t address, uint64_t size);
     void clear();
 

@@ -14,9 +14,24 @@
 #define PCI_COMMAND_MEMORY	0x02
 #define PCI_COMMAND_MASTER	0x04
 
-int dib_card_enter(struct dib_card *card)
+#define LOCK_PS 1000000u	/* simulated time between two attempts to lock */
+
+/* Who has the lock may be waiting for the card, and simulated time stands while a participant of the clock runs: so
+ * one that waits for the lock lets time go on. */
+void dib_card_lock(struct dib_card *card, unsigned int participant)
 {
-	pthread_mutex_lock(&card->lock);
+	while (pthread_mutex_trylock(&card->lock)) {
+		if (card->closed || !card->fixed.simulated_clock || participant == DIB_NOBODY ||
+		    dib_clock_watch(card, participant, 0, 0, LOCK_PS) < 0) {
+			pthread_mutex_lock(&card->lock);
+			return;
+		}
+	}
+}
+
+int dib_card_enter(struct dib_card *card, unsigned int participant)
+{
+	dib_card_lock(card, participant);
 	if (!card->closed)
 		return 0;
 	pthread_mutex_unlock(&card->lock);
@@ -135,7 +150,7 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	rc = dib_transport_open(uri, &card->transport);
 	if (rc)
 		goto no_transport;
-	rc = dib_clock_join(card, 0);
+	rc = dib_clock_join(card, DIB_CARD);
 	if (!rc)
 		rc = set_bus_master(card, true);
 	if (!rc)
@@ -156,12 +171,15 @@ no_transport:
 
 void dib_close(struct dib_card *card)
 {
-	if (!card || dib_card_enter(card))
+	if (!card || dib_card_enter(card, DIB_CARD))
 		return;
 	/* A card that went away meanwhile has nothing to be told: what fails here is already over. */
 	for (unsigned int i = 1; i < DIBBER_ENDPOINTS; i++) {
-		if (card->endpoints[i])
-			dib_endpoint_withdraw(card, card->endpoints[i]);
+		if (!card->endpoints[i])
+			continue;
+		/* Nobody is there any more to let time go on for it. */
+		dib_endpoint_leave_clock(card, card->endpoints[i]);
+		dib_endpoint_withdraw(card, card->endpoints[i]);
 	}
 	for (unsigned int i = 0; i < DIBBER_REGIONS; i++) {
 		if (card->regions[i])
@@ -183,7 +201,7 @@ int dib_card_info(struct dib_card *card, struct dib_card_info *info)
 
 	if (!card || !info)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the answer" : "card");
-	rc = dib_card_enter(card);
+	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	*info = card->fixed;
@@ -215,7 +233,7 @@ static int enter_registers(struct dib_card *card, uint32_t offset)
 		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
 	if (offset % 4 || offset >= DIBBER_MSIX_TABLE_BASE)
 		return dib_fail(DIB_ERR_ARGUMENT, "offset 0x%x is no register of bank host", offset);
-	return dib_card_enter(card);
+	return dib_card_enter(card, DIB_CARD);
 }
 
 int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value)
@@ -253,7 +271,7 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
 	if (endpoint >= card->fixed.endpoints || offset % 4 || offset >= DIBBER_ENDPOINT_STRIDE - DIBBER_DOORBELL_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of %u has no register at 0x%x", endpoint,
 				card->fixed.endpoints, offset);
-	rc = dib_card_enter(card);
+	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	rc = dib_read_register(card, DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE +
@@ -269,7 +287,7 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 
 	if (!card)
 		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
-	rc = dib_card_enter(card);
+	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	if (node >= card->fixed.nodes)

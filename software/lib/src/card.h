@@ -55,7 +55,7 @@ struct dib_card {
 struct dib_endpoint {
 	struct dib_card *card;
 	unsigned int number;
-	unsigned int participant;	/* in the clock: `number`, or 0 for the card's */
+	unsigned int participant;	/* in the clock: `number`, or DIB_CARD */
 	void *memory;			/* both queues, one mapping, so that one range can be watched */
 	size_t memory_length;
 	struct dib_map *map;
@@ -78,8 +78,13 @@ struct dib_region {
 
 /* card.c */
 
-/* Lock the card for a call; fails when it was closed. */
-int dib_card_enter(struct dib_card *card);
+#define DIB_CARD 0u		/* the participant for calls on the card itself */
+#define DIB_NOBODY ~0u		/* the caller does not take part in the clock */
+
+/* Lock the card for a call of a participant. */
+void dib_card_lock(struct dib_card *card, unsigned int participant);
+/* As dib_card_lock(); fails when the card was closed. */
+int dib_card_enter(struct dib_card *card, unsigned int participant);
 void dib_card_leave(struct dib_card *card);
 /* Drop a reference, and the lock; frees the card with the last one. */
 void dib_card_release(struct dib_card *card);
@@ -119,6 +124,9 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
 
 /* endpoint.c */
 
+/* Give up its own place in the clock, if it has one: what was registered there is the card's from now on. With the card
+ * locked. */
+void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint);
 /* Close an endpoint on the card, leaving the handle. With the card locked. */
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
 

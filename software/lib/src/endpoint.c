@@ -107,20 +107,21 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for an endpoint");
 	endpoint->card = card;
 	endpoint->number = number;
-	endpoint->participant = chosen.own_clock ? number : 0;
+	endpoint->participant = chosen.own_clock ? number : DIB_CARD;
 	endpoint->event_fd = -1;
 
-	rc = dib_card_enter(card);
+	/* It joins the clock with the card locked. */
+	rc = dib_card_enter(card, chosen.own_clock ? DIB_NOBODY : DIB_CARD);
 	if (rc) {
 		free(endpoint);
 		return rc;
 	}
 	rc = check_options(card, number, &chosen);
-	if (!rc && endpoint->participant)
+	if (!rc && chosen.own_clock)
 		rc = dib_clock_join(card, endpoint->participant);
 	if (!rc) {
 		rc = open_queues(endpoint, &chosen);
-		if (rc && endpoint->participant)
+		if (rc && chosen.own_clock)
 			dib_clock_part(card, endpoint->participant);
 	}
 	dib_card_leave(card);
@@ -132,6 +133,18 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	return 0;
 }
 
+void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint)
+{
+	if (endpoint->participant == DIB_CARD)
+		return;
+	dib_clock_part(card, endpoint->participant);
+	for (unsigned int i = 0; i < DIBBER_REGIONS; i++) {
+		if (card->regions[i] && card->regions[i]->participant == endpoint->participant)
+			card->regions[i]->participant = DIB_CARD;
+	}
+	endpoint->participant = DIB_CARD;
+}
+
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 {
 	struct dibber_admin_command command = {
@@ -139,8 +152,7 @@ int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 	};
 	int rc = dib_admin(card, endpoint->participant, &command, "closing an endpoint");
 
-	if (endpoint->participant)
-		dib_clock_part(card, endpoint->participant);
+	dib_endpoint_leave_clock(card, endpoint);
 	dib_unmap(card, endpoint->map);
 	dib_free(endpoint->memory);
 	if (endpoint->event_fd >= 0)
@@ -156,7 +168,7 @@ void dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!endpoint)
 		return;
 	card = endpoint->card;
-	pthread_mutex_lock(&card->lock);
+	dib_card_lock(card, endpoint->participant);
 	if (!card->closed)
 		dib_endpoint_withdraw(card, endpoint);
 	free(endpoint);
@@ -169,7 +181,7 @@ int dib_event_fd(struct dib_endpoint *endpoint)
 
 	if (!endpoint)
 		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
-	rc = dib_card_enter(endpoint->card);
+	rc = dib_card_enter(endpoint->card, endpoint->participant);
 	if (rc)
 		return rc;
 	if (endpoint->event_fd < 0) {

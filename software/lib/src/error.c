@@ -33,7 +33,7 @@ const char *dib_strerror(int error)
 	case DIB_ERR_NOT_FOUND:      return "no such card, socket or file";
 	case DIB_ERR_IDENTITY:       return "the device is not a Dibber card";
 	case DIB_ERR_VERSION:        return "the other side has another interface version";
-	case DIB_ERR_PROTOCOL:       return "the simulator broke the protocol";
+	case DIB_ERR_PROTOCOL:       return "the other side broke the protocol";
 	case DIB_ERR_LOST:           return "the card or simulator went away";
 	case DIB_ERR_AGAIN:          return "no free command slot: poll completions, then try again";
 	case DIB_ERR_TIMEOUT:        return "no answer in time";

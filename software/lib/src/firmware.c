@@ -34,7 +34,8 @@ static int read_file(const char *path, size_t limit, uint8_t **data, size_t *len
 	uint8_t *buffer;
 
 	if (!file)
-		return dib_fail(DIB_ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+		return dib_fail(errno == EMFILE || errno == ENFILE || errno == ENOMEM ? DIB_ERR_NO_MEMORY : DIB_ERR_NOT_FOUND,
+				"%s: %s", path, strerror(errno));
 	buffer = malloc(limit + 1);
 	if (!buffer) {
 		fclose(file);
@@ -187,7 +188,7 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 		return rc;
 	rc = check_image(path, file, length, &header);
 	if (!rc)
-		rc = dib_card_enter(card);
+		rc = dib_card_enter(card, DIB_CARD);
 	if (!rc) {
 		if (in_use(card))
 			rc = dib_fail(DIB_ERR_IN_USE, "endpoints are open or memory is registered");
@@ -206,7 +207,7 @@ static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, 
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the data" : "card");
 	if (offset % 4 || length % 4 || offset > DIBBER_SRAM_SIZE || length > DIBBER_SRAM_SIZE - offset)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM", length, offset);
-	return dib_card_enter(card);
+	return dib_card_enter(card, DIB_CARD);
 }
 
 int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length)

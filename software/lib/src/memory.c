@@ -104,7 +104,7 @@ static int find_descriptor(const uint8_t *memory, size_t length, uint64_t *offse
 /* Bus addresses ---------------------------------------------------------------------------------- */
 
 /* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
-static bool place(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
+static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
 {
 	struct dib_map **link = &card->maps;
 	uint64_t at = first;
@@ -123,6 +123,19 @@ static bool place(struct dib_card *card, struct dib_map *map, uint64_t first, ui
 	map->next = *link;
 	*link = map;
 	return true;
+}
+
+/* As place_in(), among what the transport can map. */
+static bool place(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
+{
+	for (unsigned int i = 0; i < card->transport->usable_count; i++) {
+		const struct dib_range *range = &card->transport->usable[i];
+
+		if (place_in(card, map, range->first > first ? range->first : first,
+			     range->last < last ? range->last : last))
+			return true;
+	}
+	return false;
 }
 
 static void displace(struct dib_card *card, struct dib_map *map)
@@ -248,7 +261,7 @@ int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, uns
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
-	rc = dib_card_enter(endpoint->card);
+	rc = dib_card_enter(endpoint->card, endpoint->participant);
 	if (!rc) {
 		rc = enter_region(endpoint, memory, length, rights, region);
 		dib_card_leave(endpoint->card);
@@ -286,7 +299,7 @@ int dib_unregister(struct dib_region *region)
 	if (!region)
 		return 0;
 	card = region->card;
-	pthread_mutex_lock(&card->lock);
+	dib_card_lock(card, region->participant);
 	if (!card->closed)
 		rc = dib_region_withdraw(card, region);
 	free(region);

@@ -8,6 +8,8 @@
 
 #include "card.h"
 
+#define SPIN_NS 20000u	/* that a wait looks without sleeping: most transfers of a real card end sooner */
+
 /* Before the first look of a poll that must find what is there. Where memory is reached by message, an
  * entry in shared memory may be seen before the data ahead of it in the socket: take those in. */
 static int settle(struct dib_endpoint *endpoint)
@@ -21,7 +23,6 @@ static int settle(struct dib_endpoint *endpoint)
 static int found_nothing(struct dib_endpoint *endpoint)
 {
 	struct dib_card *card = endpoint->card;
-
 	int rc;
 
 	if (!dib_has_clock(card))
@@ -139,7 +140,7 @@ static uint64_t monotonic_ns(void)
 int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 {
 	struct dib_card *card;
-	uint64_t begin;
+	uint64_t begin, waited;
 	int rc;
 
 	if (!endpoint)
@@ -158,9 +159,10 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 	}
 	begin = monotonic_ns();
 	while (!something_there(endpoint)) {
-		if (monotonic_ns() - begin >= timeout_ns)
+		waited = monotonic_ns() - begin;
+		if (waited >= timeout_ns)
 			return 0;
-		rc = card->transport->ops->serve(card->transport, 1);
+		rc = card->transport->ops->serve(card->transport, waited < SPIN_NS ? 0 : 1);
 		if (rc)
 			return rc;
 	}

@@ -31,17 +31,19 @@ static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag,
 	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
 	uint32_t slot = endpoint->producer & (card->fixed.slots - 1);
+	struct dib_submission submission = {
+		.command = command, .slot = dib_slot(endpoint->number, slot),
+		.doorbell = dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
+		.producer = endpoint->producer + 1, .participant = endpoint->participant, .call = call,
+	};
 	int rc;
 
 	if (endpoint->busy & 1u << slot)
 		return dib_fail(DIB_ERR_AGAIN, "%u commands are under way: poll completions first", card->fixed.slots);
 	/* Its low bits find the slot again, the rest tells one use of it from the next. */
 	command->cookie = endpoint->producer;
-	if ((rc = dib_charge(endpoint, call, 1)) ||
-	    (rc = card->transport->ops->bar_write(card->transport, dib_slot(endpoint->number, slot), command,
-						  sizeof(*command))) ||
-	    (rc = dib_write_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
-				     endpoint->producer + 1)))
+	rc = card->transport->ops->submit(card->transport, &submission);
+	if (rc)
 		return rc;
 	endpoint->producer++;
 	endpoint->busy |= 1u << slot;

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-/* What the library needs of the way to a card. `transport_vfio_user.c` is the simulator's. */
+/* What the library needs of the way to a card. `transport_vfio_user.c` leads to a simulated one, `transport_vfio.c`
+ * to one in a PCIe slot. */
 
 #ifndef DIBBER_TRANSPORT_H
 #define DIBBER_TRANSPORT_H
@@ -25,6 +26,16 @@ struct dib_mapping {
 	uint64_t fd_offset;
 };
 
+/* A command on its way to the card. */
+struct dib_submission {
+	const struct dibber_command *command;	/* the DIBBER_SLOT_BYTES of any kind of command */
+	uint32_t slot;		/* where it goes, offset in BAR 0 */
+	uint32_t doorbell;	/* the register that is written then, offset in BAR 0 … */
+	uint32_t producer;	/* … and its value */
+	uint32_t participant;	/* for the clock: who called … */
+	enum dibber_call call;	/* … what */
+};
+
 /* Every function may be called by several threads at once, and returns 0 or a negative enum dib_error with its
  * reason kept. */
 struct dib_transport_ops {
@@ -41,6 +52,9 @@ struct dib_transport_ops {
 	/* Posted: returns before the card has it; later writes and reads do not pass it. */
 	int (*bar_write)(struct dib_transport *transport, uint64_t offset, const void *data,
 			 size_t length);
+
+	/* Tell the clock of the call, write the slot, ring the doorbell. Posted and ordered as bar_write(). */
+	int (*submit)(struct dib_transport *transport, const struct dib_submission *submission);
 
 	int (*map)(struct dib_transport *transport, const struct dib_mapping *mapping);
 	int (*unmap)(struct dib_transport *transport, const struct dib_mapping *mapping);
@@ -59,13 +73,23 @@ struct dib_transport_ops {
 		     struct dibber_clock_reply *reply);
 };
 
+/* Bus addresses [first, last). */
+struct dib_range {
+	uint64_t first, last;
+};
+
+#define DIB_RANGES 8u
+
 struct dib_transport {
 	const struct dib_transport_ops *ops;
+	struct dib_range usable[DIB_RANGES];	/* the bus addresses that map() can be given, ascending */
+	unsigned int usable_count;
 };
 
 /* Find the transport of a URI and open it. */
 int dib_transport_open(const char *uri, struct dib_transport **transport);
 
 extern const struct dib_transport_ops dib_transport_vfio_user;
+extern const struct dib_transport_ops dib_transport_vfio;
 
 #endif

@@ -131,6 +131,8 @@ static int vfio_user_open(const char *path, struct dib_transport **transport)
 	if (!v)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
 	v->base.ops = &dib_transport_vfio_user;
+	v->base.usable[0] = (struct dib_range){ 0, UINT64_MAX };
+	v->base.usable_count = 1;
 	v->socket = -1;
 	rc = dib_vfio_init(v);
 	if (rc) {
@@ -182,13 +184,68 @@ static int vfio_user_bar_read(struct dib_transport *transport, uint64_t offset, 
 	return region_read(self(transport), VFIO_USER_REGION_BAR0, offset, data, length);
 }
 
-
 static int vfio_user_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
 			       size_t length)
 {
 	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_BAR0, (uint32_t)length };
 
 	return dib_vfio_post(self(transport), VFIO_USER_REGION_WRITE, &access, sizeof(access), data, length);
+}
+
+/* The three messages of a command, which leave together. */
+struct command_messages {
+	struct {
+		struct vfio_user_header header;
+		struct dibber_clock_request request;
+	} charge;
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_region_access access;
+		struct dibber_command command;
+	} slot;
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_region_access access;
+		uint32_t producer;
+	} doorbell;
+};
+
+#define DOORBELL_BYTES (sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) + sizeof(uint32_t))
+
+_Static_assert(offsetof(struct command_messages, slot) == sizeof(struct vfio_user_header) +
+	       sizeof(struct dibber_clock_request), "the charge ends where the slot begins");
+_Static_assert(offsetof(struct command_messages, doorbell) - offsetof(struct command_messages, slot) ==
+	       sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) + DIBBER_SLOT_BYTES,
+	       "the slot ends where the doorbell begins");
+
+static int vfio_user_submit(struct dib_transport *transport, const struct dib_submission *s)
+{
+	struct vfio_user *v = self(transport);
+	struct command_messages m;
+	uint8_t *first = (uint8_t *)&m.slot;
+
+	if (v->clock) {
+		first = (uint8_t *)&m.charge;
+		m.charge.header = (struct vfio_user_header){
+			.command = DIBBER_CLOCK_MESSAGE, .size = sizeof(m.charge), .flags = VFIO_USER_NO_REPLY,
+		};
+		m.charge.request = (struct dibber_clock_request){
+			.op = DIBBER_CLOCK_OP_CHARGE, .endpoint = s->participant, .call = s->call, .count = 1,
+		};
+	}
+	m.slot.header = (struct vfio_user_header){
+		.command = VFIO_USER_REGION_WRITE, .size = sizeof(m.slot), .flags = VFIO_USER_NO_REPLY,
+	};
+	m.slot.access = (struct vfio_user_region_access){ s->slot, VFIO_USER_REGION_BAR0, DIBBER_SLOT_BYTES };
+	m.slot.command = *s->command;
+	m.doorbell.header = (struct vfio_user_header){
+		.command = VFIO_USER_REGION_WRITE, .size = DOORBELL_BYTES, .flags = VFIO_USER_NO_REPLY,
+	};
+	m.doorbell.access = (struct vfio_user_region_access){
+		s->doorbell, VFIO_USER_REGION_BAR0, sizeof(s->producer),
+	};
+	m.doorbell.producer = s->producer;
+	return dib_vfio_send_bytes(v, first, (size_t)((uint8_t *)&m.doorbell - first) + DOORBELL_BYTES);
 }
 
 static int vfio_user_map(struct dib_transport *transport, const struct dib_mapping *mapping)
@@ -280,6 +337,7 @@ const struct dib_transport_ops dib_transport_vfio_user = {
 	.config_write = vfio_user_config_write,
 	.bar_read     = vfio_user_bar_read,
 	.bar_write    = vfio_user_bar_write,
+	.submit       = vfio_user_submit,
 	.map          = vfio_user_map,
 	.unmap        = vfio_user_unmap,
 	.set_vector   = vfio_user_set_vector,

@@ -72,6 +72,9 @@ void dib_vfio_fini(struct vfio_user *v);
 /* The connection is over: remember why, and wake everybody. Returns the first such error. */
 int dib_vfio_lose(struct vfio_user *v, int error, const char *reason);
 
+/* Send whole messages as they stand. */
+int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length);
+
 /* Send one message; `fd` goes along unless it is -1. */
 int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t flags, uint32_t error,
 		  const void *head, size_t head_length, const void *data, size_t data_length, int fd);

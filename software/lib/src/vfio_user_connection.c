@@ -112,19 +112,32 @@ int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t f
 	return 0;
 }
 
+int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length)
+{
+	const uint8_t *p = data;
+	ssize_t sent;
+
+	pthread_mutex_lock(&v->send_lock);
+	do {
+		sent = send(v->socket, p, length, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0) {
+			pthread_mutex_unlock(&v->send_lock);
+			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+		}
+		p += sent;
+		length -= (size_t)sent;
+	} while (length > 0);
+	pthread_mutex_unlock(&v->send_lock);
+	return 0;
+}
+
+/* Nobody answers it, so that any number serves. When the connection is over, sending fails. */
 int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
 		  const void *data, size_t data_length)
 {
-	uint16_t id;
-	int lost;
-
-	pthread_mutex_lock(&v->lock);
-	lost = v->lost;
-	id = v->next_id++;
-	pthread_mutex_unlock(&v->lock);
-	if (lost)
-		return dib_fail(lost, "%s", v->reason);
-	return dib_vfio_send(v, id, command, VFIO_USER_NO_REPLY, 0, head, head_length, data, data_length, -1);
+	return dib_vfio_send(v, 0, command, VFIO_USER_NO_REPLY, 0, head, head_length, data, data_length, -1);
 }
 
 /* Receiving -------------------------------------------------------------------------------------- */
@@ -162,7 +175,8 @@ static int hand_over(struct vfio_user *v, const struct vfio_user_header *header,
 		if (header->flags & VFIO_USER_ERROR && !w->error)
 			w->error = EIO;
 		w->length = length < w->room ? length : w->room;
-		memcpy(w->data, v->payload, w->length);
+		if (w->length > 0)
+			memcpy(w->data, v->payload, w->length);
 		w->done = true;
 		pthread_cond_broadcast(&v->changed);
 	}

@@ -4,11 +4,12 @@
 """Python access to libdibber: cards, endpoints, regions and puts, with NumPy arrays as walks.
 
     card     = libdibber.Card("sim:run/card0.sock")
-    card.load_firmware("build/firmware/mcp.img")
+    card.load_firmware("build/firmware/mcp.dibfw")
     endpoint = card.endpoint(1)
     matrix   = libdibber.alloc(64*32*8).view("f8").reshape(64, 32)
     region   = endpoint.register(matrix)
-    endpoint.put_strided(region.walk(matrix[:, 3]), Walk(key, block=8, levels=((64, 256),)), node=1)
+    endpoint.put_array(key, matrix[:, 3], node=1)                                       # to 64 elements in a row
+    endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), matrix[:, 3], node=1)   # to a column
     endpoint.wait(); endpoint.poll()
 
 Every error is a `DibberError` with the library's code and reason. The rules on threads, ordering and ownership are

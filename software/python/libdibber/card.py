@@ -41,7 +41,7 @@ class _Handle:
 
 
 class Card(_Handle):
-    """A card, opened by its URI ("sim:PATH_OF_SOCKET").
+    """A card, opened by its URI ("sim:PATH_OF_SOCKET" or "vfio:0000:01:00.0").
 
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
     """
@@ -99,11 +99,14 @@ class Card(_Handle):
 
 
 class Endpoint(_Handle):
-    """An endpoint of a card; made by Card.endpoint()."""
+    """An endpoint of a card; made by Card.endpoint().
+
+    regions : memory that is registered here
+    """
 
     def __init__(self, card, number, cq_entries, eq_entries, own_clock):
         options = EndpointOptions(cq_entries, eq_entries, own_clock)
-        self.card, self.number = card, number
+        self.card, self.number, self.regions = card, number, []
         self._handle = ctypes.c_void_p()
         check(library().dib_endpoint_open(card._handle, number, options, ctypes.byref(self._handle)))
 
@@ -125,6 +128,30 @@ class Endpoint(_Handle):
     def put_strided(self, source, target, *, node, **options):
         """dib_put_strided(): from one Walk to another."""
         check(library().dib_put_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
+
+    def put_array(self, target, array, offset=0, *, node, **options):
+        """Deposit an array as it lies, a column say: its strides become the walk.
+
+        `array` is a view of memory that is registered here. `target` is a Walk, or a key: then the elements follow each
+        other there from `offset` on.
+        """
+        walk = self._walk_over(array)
+        self.put_strided(walk, self._other_side(target, offset, walk), node=node, **options)
+
+    def get_array(self, source, array, offset=0, *, node, **options):
+        """Fetch into an array as it lies. As put_array(), the other way round."""
+        walk = self._walk_over(array)
+        self.get_strided(self._other_side(source, offset, walk), walk, node=node, **options)
+
+    def _walk_over(self, array):
+        for region in self.regions:
+            if region.holds(array):
+                return region.walk(array)
+        raise ValueError("the array's memory is not registered at this endpoint")
+
+    @staticmethod
+    def _other_side(where, offset, walk):
+        return where if isinstance(where, Walk) else Walk(where, walk.length, offset)
 
     def put_inline(self, data, target_key, target_offset, *, node, **options):
         """dib_put_inline(): `data` is bytes, at most INLINE_BYTES."""
@@ -230,10 +257,22 @@ class Region(_Handle):
         check(library().dib_register(endpoint._handle, self.address, memory.nbytes, rights,
                                      ctypes.byref(self._handle)))
         self.key = library().dib_key(self._handle)
+        self._endpoint = endpoint
+        endpoint.regions.append(self)
 
     def close(self):
         handle, self._handle = self._handle, ctypes.c_void_p()
+        if self in self._endpoint.regions:
+            self._endpoint.regions.remove(self)
         check(library().dib_unregister(handle))
+
+    def holds(self, array):
+        """Whether every byte of `array` lies in this memory."""
+        first = last = array.__array_interface__["data"][0]
+        for count, stride in zip(array.shape, array.strides):
+            first += min(0, (count - 1)*stride)
+            last  += max(0, (count - 1)*stride)
+        return self.address <= first and last + array.itemsize <= self.address + self.memory.nbytes
 
     def walk(self, array):
         """The Walk over `array`, a view of the registered memory."""

@@ -47,13 +47,17 @@ def region(table, index=7, key=KEY, base=BASE, length=LENGTH, rights=RIGHT.REMOT
     yield
 
 
+def incarnation_of(node):
+    return (node + 100) % 256
+
+
 class Packet:
     """A deposit packet: `walk` is relative to the region; `good` is None or the bytes before it was cut."""
     def __init__(self, psn, data, offset=0, block=0, strides=(), counts=(), skip=0, key=KEY, flags=0,
         source=1, notice=0, total=None, good=None, context=0):
         self.psn, self.data, self.good = psn, data, good
         self.walk   = Walk(BASE + offset, BASE, BASE + LENGTH, block, strides, counts, len(data), skip)
-        self.fields = dict(source=source, incarnation=psn + 100, flags=flags, psn=psn, levels=len(strides), key=key,
+        self.fields = dict(source=source, incarnation=incarnation_of(source), flags=flags, psn=psn, levels=len(strides), key=key,
             context=context, offset=offset % 2**48, skip=skip, block=block, length=len(data), notice=notice,
             notice_length=len(data) if total is None else total, notice_endpoint=3,
             **{f"stride{i}": (strides + (0, 0, 0))[i] % 2**64 for i in range(3)},
@@ -111,7 +115,7 @@ def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, 
         sink(engine.done, DONE, done, random, busy),
         sink(engine.arrivals, ARRIVAL, arrivals, random, arrival_busy)])
     host.landed_at_done = landed
-    assert all((incarnation, lane) == (psn + 100, LANE.BULK) for _, psn, _, _, incarnation, lane in done)
+    assert all((incarnation, lane) == (incarnation_of(node), LANE.BULK) for node, _, _, _, incarnation, lane in done)
     return host, [d[:4] for d in done], arrivals
 
 

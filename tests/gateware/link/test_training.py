@@ -16,6 +16,7 @@ from dibber.link.port import LinkPort
 from dibber.link.symbols import SILENCE_WORDS
 from dibber.link.training import LinkTraining, WINDOW_WORDS
 
+from gateware.models.cable import cable
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import finish
 from gateware.models.link import nonce_word
@@ -98,6 +99,28 @@ def test_a_nonce_that_comes_to_be_our_own_takes_the_link_down(seed):
         assert ((yield line.port.state), (yield line.port.reason)) == (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK)
 
     run_simulation(line, drive())
+
+
+@pytest.mark.parametrize("rotate", [0, 1, 2, 3])
+def test_in_test_a_port_hears_itself_whatever_the_alignment_and_measures_the_way(rotate, seed):
+    """As in a transceiver's own loopback: `LINK_CONTROL.phy`, `dibber link prbs --loopback phy`."""
+    delay, port = 9, LinkPort()
+
+    def drive():
+        yield port.signal.eq(1)
+        yield port.nonce.eq(0x1234)
+        yield port.test.eq(1)
+        yield from pause(100)
+        assert (yield port.state) == LINK_STATE.TEST and (yield port.peer) == 0x1234
+        yield from pulse(port.ping)
+        yield from pause(100)
+        # The ping and its own answer; either comes a cycle later when a word stands in two.
+        assert (yield port.round_trip) == 2*(delay + 1 + bool(rotate))
+        yield port.test.eq(0)
+        yield from pause(200)
+        assert ((yield port.state), (yield port.reason)) == (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK)
+
+    run_simulation(port, [drive(), cable(port.serial_tx, port.serial_rx, delay, rotate, lambda *word: (*word, 0, 0))])
 
 
 def test_reasons_of_a_pair(seed):

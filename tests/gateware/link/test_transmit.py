@@ -8,7 +8,7 @@ from random import Random
 from migen import *
 
 from dibber.link.symbols import (FLOW_PAIRS, FLOW_PERIOD_WORDS, FLOW_REPEATS, FLOW_REPEAT_WORDS, NONCE_PERIOD_WORDS,
-    NONCE_TRAIN_WORDS)
+    NONCE_TRAIN_WORDS, PONG_REST_WORDS)
 from dibber.link.transmit import LinkTransmitter, TURN_WORDS
 
 from gateware.models.compiled import run_simulation
@@ -213,6 +213,26 @@ def test_flow_words_come_at_once_when_they_change_soon_again_and_in_every_256_wo
     assert len(pairs) >= 2 and all(b - a == FLOW_PAIRS + 1 for a, b in zip(pairs, pairs[1:]))
 
 
+def test_pairs_of_flow_words_come_whatever_makes_the_single_ones(seed):
+    """Changes of the flow state, and the one idle word between packets: neither leaves any to become periodic."""
+    sender = Sender(Random(seed), {})
+    for n in range(100):
+        sender.items[BULK] += [*word_items([([n]*60, False)]), None, None]
+
+    def change():
+        for n in range(40):
+            yield sender.dut.flow.eq(0x80 | n % 2)
+            for _ in range(150):
+                yield
+
+    sender.run(change())
+    kinds = sender.kinds()[100:-100]
+    flows = [i for i, kind in enumerate(kinds) if kind == "flow"]
+    pairs = [n for n, (a, b) in enumerate(zip(flows, flows[1:])) if b - a == 1]
+    assert len(pairs) > 5 and max(b - a for a, b in zip(pairs, pairs[1:])) == FLOW_PAIRS + 1
+    assert max(b - a for a, b in zip(flows, flows[1:])) < 70, "a flow word was due for its age: the test shows nothing"
+
+
 def test_nonces_never_take_the_place_of_a_packets_word(seed):
     sender = Sender(Random(seed), {BULK: [([n]*4, False) for n in range(300)]})
 
@@ -244,7 +264,6 @@ def test_a_pong_goes_before_all_else_and_a_ping_before_packets(seed):
             yield endpoint.number.eq(number)
             yield endpoint.valid.eq(1)
         yield
-        yield
         yield sender.dut.pong.valid.eq(0)
         assert (yield sender.dut.pong.ready) and not (yield sender.dut.ping.ready)
         yield
@@ -256,6 +275,31 @@ def test_a_pong_goes_before_all_else_and_a_ping_before_packets(seed):
     at = sender.log.index(pong_word(6))
     assert ping_word(5) in sender.log[at:at + 4]
     assert sender.packets()[BULK] == [([1]*100, True)]
+
+
+def test_pings_without_end_take_one_word_in_so_many_and_keep_no_flow_word_waiting(seed):
+    random = Random(seed)
+    sender = Sender(random, {BULK: [(random_words(random, 2)*1500, False)]})
+
+    def ask():
+        yield sender.dut.pong.valid.eq(1)   # as one ping after the other makes it
+        for number in range(1, 1700):
+            yield sender.dut.pong.number.eq(number % 256)
+            if number == 700:
+                yield sender.dut.flow.eq(0x84)
+            yield
+
+    sender.run(ask(), sender.until(1, 2000))
+    kinds = sender.kinds()
+    pongs, flows = ([i for i, kind in enumerate(kinds) if kind == name] for name in ("pong", "flow"))
+    gaps  = lambda places: [b - a for a, b in zip(places, places[1:])]
+    assert set(gaps(pongs)) == {PONG_REST_WORDS + 1}
+    assert max(gaps(flows)) <= FLOW_PERIOD_WORDS
+    # The newest ping is the one that is answered, and a change of the flow state is told at once.
+    numbers = [sender.log[i][0] >> 8 & 0xff for i in pongs]
+    assert all((b - a) % 256 == PONG_REST_WORDS + 1 for a, b in zip(numbers, numbers[1:]))
+    told    = sender.log.index(flow_word(0x84))
+    assert told - 2 <= min(i for i in range(700, len(kinds)) if kinds[i] == "flow") <= told
 
 
 def test_packets_begun_when_the_link_is_lost_go_nowhere_and_the_next_ones_whole(seed):

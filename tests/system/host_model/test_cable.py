@@ -144,6 +144,16 @@ def test_a_cut_cable_gives_noise_then_silence_then_good_words_again(words, seed)
     assert result["code_errors"] > 0
     assert result["taken"] - result["came"] == 500 - 16 + 20
 
+# Loopback -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("settings, cycles", [([], 18), (["link.length_m=50"], 18), (["link.transmit_ns=120"], 25)])
+def test_a_transceiver_in_loopback_hears_itself_without_cable_and_the_other_end_nothing(words, settings, cycles):
+    # Whatever is wrong with the cable. The words of cycle 500 and of the 499 after it go back and nowhere else, and the
+    # last `cycles` of them come when the loopback has ended, but one.
+    result = words("gen2x4", 2000, 1, "loopback=500:1000", "fault=inverted:0:1e6", *settings)
+    assert result["looped_delays"] == [cycles]*(501 - cycles) and result["looped_signal"] == 500
+    assert result["silent_cycles"] == 500 and result["taken"] == 2000
+
 # Other faults -------------------------------------------------------------------------------------
 
 # The bench sends K28.5 D10.2 D10.2 D0.0 and counted data by turns; a fault lasts from 2 µs to 6 µs: 500 words.

@@ -162,6 +162,24 @@ def test_memory_is_gone_after_unmap(one):
     assert not any(memory[:])
     assert one.stop()["cards"][0]["faults"] == {"unmapped": 1}
 
+def test_one_unmap_may_cover_several_maps_but_cut_none(one):
+    client = Client(one.path(0))
+    client.bus_master()
+    memory = [client.map_shared(HIGH + offset, 4096) for offset in (0x1000, 0x3000)]
+    for address, size in ((HIGH, 0x1800), (HIGH + 0x1800, 0x2800), (HIGH + 0x3800, 0x1000), (HIGH, 0)):
+        with pytest.raises(Refused) as refused:
+            client.unmap(address, size)
+        assert refused.value.errno == errno.EINVAL
+    with pytest.raises(Refused) as refused:
+        client.unmap(HIGH + 0x2000, 0x1000)
+    assert refused.value.errno == errno.ENOENT
+    client.unmap(HIGH, 0x8000)
+    for offset in (0x1000, 0x3000):
+        poke(client, HIGH + offset, 0xffff)
+    settle(client)
+    assert not any(memory[0][:]) and not any(memory[1][:])
+    assert one.stop()["cards"][0]["faults"] == {"unmapped": 2}
+
 def test_a_file_cut_short_after_mapping_does_not_kill_the_simulator(one):
     client = Client(one.path(0))
     client.bus_master()

@@ -10,11 +10,13 @@ they depend on, the C library too, are unpacked below the directory given and ru
 so that the same files serve on Debian 12 and 13, and no package of the system is touched. apt does the
 work under a configuration of its own: empty status, own lists, the Debian mirror of the system's sources.
 
-Leaves `root/` (the unpacked packages) and `vmlinux` (the kernel of the system's own suite, decompressed,
-since a guest under TCG spends 10 s in the decompressor otherwise). No network is used when both are there.
+Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite, decompressed, since a guest
+under TCG spends 10 s in the decompressor otherwise) and `modules/` (those of its modules that VFIO takes, numbered
+in the order in which they load). No network is used when all three are there.
 """
 
 import ctypes
+import lzma
 import pathlib
 import platform
 import re
@@ -24,6 +26,8 @@ import sys
 
 QEMU_SUITES = ("trixie", "trixie-backports")
 QEMU_OLDEST = (10, 1)
+
+MODULES = ("vfio_iommu_type1", "vfio_pci")
 
 LZ4_LEGACY_MAGIC = 0x184c2102
 ZSTANDARD_MAGIC  = 0xfd2fb528
@@ -110,14 +114,42 @@ def fetch_qemu(work, mirror, root):
         shutil.rmtree(root / part, ignore_errors=True)
 
 
-def fetch_kernel(work, mirror, suite, vmlinux):
-    """Write the decompressed kernel of the cloud flavour to `vmlinux`."""
+def fetch_kernel(work, mirror, suite, vmlinux, modules):
+    """Write the decompressed kernel of the cloud flavour to `vmlinux`, and its modules for VFIO below `modules`."""
     apt     = Apt(work, mirror, (suite,))
     package = re.search(r"^Depends: (linux-image-\S+)", apt.show("linux-image-cloud-amd64"), re.M).group(1)
     apt.get("download", "-q", package, cwd=apt.archives)
     apt.unpack(work / "unpacked")
     image = next((work / "unpacked/boot").glob("vmlinuz-*")).read_bytes()
     vmlinux.write_bytes(decompress(image))
+    modules.mkdir(parents=True)
+    for number, (name, module) in enumerate(in_order(work / "unpacked")):
+        (modules / f"{number:02}-{name}.ko").write_bytes(module)
+
+
+def in_order(kernel):
+    """(name, ELF file) of MODULES and all that they need, each after what it needs.
+
+    A module says in its section .modinfo what it depends on. Debian packs modules with XZ since 13.
+    """
+    plain  = lambda name: name.replace("-", "_")    # either is used, for one module
+    paths  = {plain(path.name.split(".")[0]): path for path in kernel.rglob("*.ko*")}
+    loaded = {}
+
+    def load(name):
+        if name in loaded:
+            return
+        module = paths[name].read_bytes()
+        if paths[name].suffix == ".xz":
+            module = lzma.decompress(module)
+        for needed in re.search(rb"\0depends=([^\0]*)\0", module).group(1).decode().split(","):
+            if needed:
+                load(plain(needed))
+        loaded[name] = module
+
+    for name in MODULES:
+        load(name)
+    return loaded.items()
 
 
 def decompress(image):
@@ -153,8 +185,8 @@ def decompress(image):
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    root, vmlinux, work = out / "root", out / "vmlinux", out / "work"
-    if root.exists() and vmlinux.exists():
+    root, vmlinux, modules, work = (out / name for name in ("root", "vmlinux", "modules", "work"))
+    if root.exists() and vmlinux.exists() and modules.exists():
         return
     try:
         mirror, suite = system_suite()
@@ -164,10 +196,14 @@ def main():
             shutil.rmtree(partial, ignore_errors=True)
             fetch_qemu(work / "qemu", mirror, partial)
             partial.rename(root)
-        if not vmlinux.exists():
-            partial = out / "vmlinux.partial"
-            fetch_kernel(work / "kernel", mirror, suite, partial)
-            partial.rename(vmlinux)
+        # Modules load into the kernel that they came with only.
+        if not (vmlinux.exists() and modules.exists()):
+            partial = out / "kernel.partial"
+            for old in (partial, modules):
+                shutil.rmtree(old, ignore_errors=True)
+            fetch_kernel(work / "kernel", mirror, suite, out / "vmlinux.partial", partial)
+            (out / "vmlinux.partial").rename(vmlinux)
+            partial.rename(modules)
         shutil.rmtree(work)
     except (FetchError, OSError) as error:
         sys.exit(f"fetch.py: {error}")

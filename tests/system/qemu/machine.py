@@ -1,40 +1,72 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A guest in QEMU: one static program as its init, simulated cards as its PCIe devices."""
+"""A guest in QEMU: a static program as its init, simulated cards as its PCIe devices."""
 
+import contextlib
 import json
 import pathlib
+import select
 import stat
 import subprocess
 
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
+ROOT   = pathlib.Path(__file__).resolve().parents[3]
+
+START_SECONDS = 20
 
 
-def build_init(source, out, includes):
-    """Compile `source` to a static program at `out`."""
-    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Werror", "-Os", "-static", f"-I{includes}",
-                    "-o", str(out), str(source)], check=True, timeout=60)
+@contextlib.contextmanager
+def simulator(directory, seed, cards):
+    """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to the end."""
+    command = [ROOT / "build/sim/dibber-sim-128", "--profile", ROOT / "hw/sim/profiles/gen2x4.toml",
+               "--cards", str(cards), "--participants", str(cards), "--seed", str(seed), "--socket-dir", directory]
+    with open(directory / "stderr", "w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        line = process.stdout.readline() if readable else ""
+        assert line == "ready\n", (directory / "stderr").read_text()
+        yield [directory / f"card{n}.sock" for n in range(cards)]
+        assert process.poll() is None, (directory / "stderr").read_text()
+        process.terminate()
+        assert process.wait(timeout=10) == 0, (directory / "stderr").read_text()
+    finally:
+        process.kill()
+        process.wait()
 
 
-def initramfs(init):
-    """A newc archive (Documentation/driver-api/early-userspace/buffer-format.rst) that holds `/init` only."""
+def build(out, sources, *options):
+    """Compile a static program."""
+    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Werror", "-Os", "-static", "-o", str(out), *map(str, sources),
+                    *map(str, options)], check=True, timeout=60)
+
+
+def initramfs(files):
+    """A newc archive (Documentation/driver-api/early-userspace/buffer-format.rst).
+
+    files : {name: path of a file here, None for a folder}, folders before what is in them
+    """
     def entry(name, mode, data=b""):
         name   = name.encode() + b"\0"
         #         inode mode uid gid links mtime size, device and its own (major, minor), name size, check
         fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0)
         head   = b"070701" + b"".join(b"%08x" % field for field in fields) + name
         return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
-    return entry("init", stat.S_IFREG | 0o755, pathlib.Path(init).read_bytes()) + entry("TRAILER!!!", 0)
+    return b"".join(entry(name, stat.S_IFREG | 0o755, pathlib.Path(path).read_bytes()) if path
+                    else entry(name, stat.S_IFDIR | 0o755) for name, path in files.items()) + entry("TRAILER!!!", 0)
 
 
-def command(qemu, archive, sockets):
+def command(qemu, archive, sockets, iommu):
     """The command that boots `archive` with a card for each vfio-user socket.
 
-    qemu : pathlib.Path, what fetch.py made
+    qemu  : pathlib.Path, what fetch.py made
+    iommu : an emulated one stands between the cards and memory, and remaps their interrupts
     """
-    root = qemu / "root"
+    root   = qemu / "root"
+    # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test, which then panics.
+    append = "console=ttyS0 quiet panic=-1 no_timer_check" + (" intel_iommu=on" if iommu else "")
     line = [
         # The packages' own loader and libraries: the system's may be older.
         root / LOADER, "--argv0", "qemu-system-x86_64", "--inhibit-cache",
@@ -46,8 +78,11 @@ def command(qemu, archive, sockets):
         # share=on: with a private mapping the card's DMA would land in other pages, silently.
         "-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on",
         "-machine", "q35,memory-backend=memory",
-        "-kernel", qemu / "vmlinux", "-initrd", archive, "-append", "console=ttyS0 quiet panic=-1",
+        "-kernel", qemu / "vmlinux", "-initrd", archive, "-append", append,
     ]
+    if iommu:
+        # caching-mode: the guest tells of each new translation, which vfio-user-pci passes on to the card.
+        line += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
     for number, socket in enumerate(sockets):
         line += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
         line += ["-device", json.dumps({
@@ -60,11 +95,18 @@ def command(qemu, archive, sockets):
     return [str(part) for part in line]
 
 
-def boot(qemu, archive, sockets=(), timeout=80):
+def boot(qemu, archive, sockets=(), timeout=80, iommu=False):
     """Run the guest until it switches itself off. Returns what it wrote on its console.
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.
     """
-    done = subprocess.run(command(qemu, archive, sockets), stdin=subprocess.DEVNULL, timeout=timeout,
+    done = subprocess.run(command(qemu, archive, sockets, iommu), stdin=subprocess.DEVNULL, timeout=timeout,
                           check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.decode(errors="replace")
+
+
+def said(console):
+    """{name: value} that a guest said; AssertionError with all of its console when it did not come to its end."""
+    lines = [line.split()[1:] for line in console.splitlines() if line.startswith("guest ")]
+    assert lines and lines[-1] == ["done"], console
+    return {name: int(value, 16) for name, value in lines[:-1]}

@@ -3,10 +3,7 @@
 
 """A card serves a program that is not ours: QEMU's vfio-user-pci, with a Linux guest that looks for it."""
 
-import contextlib
 import pathlib
-import select
-import subprocess
 
 import pytest
 
@@ -18,41 +15,16 @@ HERE  = pathlib.Path(__file__).parent
 ROOT  = HERE.parents[2]
 BUILD = ROOT / "build"
 
-START_SECONDS = 20
-
-
-@contextlib.contextmanager
-def simulator(directory, seed):
-    """One simulated card on a socket; yields (process, socket). Stopped at the end."""
-    command = [BUILD / "sim" / "dibber-sim-128", "--profile", ROOT / "hw/sim/profiles/gen2x4.toml", "--cards", "1",
-               "--participants", "1", "--seed", str(seed), "--socket-dir", directory]
-    with open(directory / "stderr", "w") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
-        line = process.stdout.readline() if readable else ""
-        assert line == "ready\n", (directory / "stderr").read_text()
-        yield process, directory / "card0.sock"
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.fixture(scope="module")
 def guest(request, tmp_path_factory):
     """What the guest saw, {name: value}, after a boot with one card; and that the card outlived it."""
     directory = tmp_path_factory.mktemp("guest")
-    machine.build_init(HERE / "guest.c", directory / "init", BUILD / "generated")
+    machine.build(directory / "init", [HERE / "guest.c", HERE / "guest_common.c"], f"-I{BUILD}/generated")
     archive = directory / "initramfs"
-    archive.write_bytes(machine.initramfs(directory / "init"))
-    with simulator(directory, request.config.getoption("--seed")) as (process, socket):
-        console = machine.boot(BUILD / "qemu", archive, [socket])
-        assert process.poll() is None, (directory / "stderr").read_text()
-        process.terminate()
-        assert process.wait(timeout=10) == 0, (directory / "stderr").read_text()
-    lines = [line.split()[1:] for line in console.splitlines() if line.startswith("guest ")]
-    assert lines and lines[-1] == ["done"], console
-    return {name: int(value, 16) for name, value in lines[:-1]}
+    archive.write_bytes(machine.initramfs({"init": directory / "init"}))
+    with machine.simulator(directory, request.config.getoption("--seed"), cards=1) as sockets:
+        console = machine.boot(BUILD / "qemu", archive, sockets)
+    return machine.said(console)
 
 
 def test_the_guest_enumerates_one_card(guest):

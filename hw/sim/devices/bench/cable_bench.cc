@@ -5,12 +5,14 @@
  *
  *     cable-bench code                       encoder: "K byte disparity symbol disparity_after" a line
  *     cable-bench decode                     decoder: "symbol disparity byte K code_error disparity_error" a line
- *     cable-bench words PROFILE CYCLES SEED [fault=KIND:T0:T1] [table.key=value]...
+ *     cable-bench words PROFILE CYCLES SEED [fault=KIND:T0:T1] [loopback=C0:C1] [table.key=value]...
  *
  * `words` sends numbered words and comma words in turn for CYCLES cycles of the card's clock, and prints as
- * JSON how many were taken, when each word came, and the errors.
+ * JSON how many were taken, when each word came, and the errors. From cycle C0 until C1 the sender's transceiver is in
+ * loopback: `looped_delays` is after how many cycles each word came back, those that are not what was sent left out.
  */
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,7 +57,10 @@ int carry_words(int argc, char** argv)
         return 1;
     std::vector<std::string> overrides;
     std::vector<CableFault> faults;
+    uint64_t loop_from = 0, loop_until = 0;
     for (int i = 5; i < argc; i++) {
+        if (sscanf(argv[i], "loopback=%" SCNu64 ":%" SCNu64, &loop_from, &loop_until) == 2)
+            continue;
         if (!strncmp(argv[i], "fault=", 6))
             faults.push_back(parse_fault(argv[i] + 6));
         else
@@ -64,10 +69,11 @@ int carry_words(int argc, char** argv)
     Profile profile = read_profile(argv[2], overrides);
     uint64_t cycles = strtoull(argv[3], nullptr, 0);
     Cable cable(profile, strtoull(argv[4], nullptr, 0), 0, faults);
-    Inputs in;
+    Inputs in, looped;
     Outputs out;
     uint64_t taken = 0, came = 0, wrong = 0, silent = 0, unmarked = 0, quiet_after = 0;
-    nlohmann::json delays = nlohmann::json::array();
+    uint64_t looped_next = 0, looped_signal = 0;
+    nlohmann::json delays = nlohmann::json::array(), looped_delays = nlohmann::json::array();
     std::vector<Symbols> sent;
     std::vector<uint64_t> sent_at;
     for (uint64_t cycle = 0; cycle < cycles; cycle++) {
@@ -83,9 +89,20 @@ int carry_words(int argc, char** argv)
                 delays.push_back(cycle - sent_at[came]);
             came++;
         }
+        if (out.serial_loopback) {
+            cable.drive_loopback(looped, now);
+            looped_signal += looped.serial_rx_signal;
+            if (looped.serial_rx_valid && looped.serial_rx.data == sent[looped_next].data)
+                looped_delays.push_back(cycle - sent_at[looped_next]);
+            looped_next += looped.serial_rx_valid;
+        }
         silent += cycle > 100 && !in.serial_rx_signal;
         quiet_after = in.serial_rx_signal ? quiet_after : cycle;
         out.serial_tx = taken % 2 ? Symbols{uint32_t(taken)*0x9e3779b9u, 0} : Symbols{0x4a4a00bc, 1};
+        bool begins = !out.serial_loopback && cycle >= loop_from && cycle < loop_until;
+        out.serial_loopback = cycle >= loop_from && cycle < loop_until;
+        if (begins)
+            looped_next = sent.size();
         if (in.serial_tx_ready) {
             taken++;
             sent.push_back(out.serial_tx);
@@ -97,6 +114,7 @@ int carry_words(int argc, char** argv)
     auto& s = cable.statistics();
     nlohmann::json result = {
         {"taken", taken}, {"came", came}, {"wrong", wrong}, {"unmarked", unmarked}, {"delays", delays},
+        {"looped_signal", looped_signal}, {"looped_delays", looped_delays},
         {"silent_cycles", silent}, {"last_silent_cycle", quiet_after}, {"bit_errors", s.bit_errors},
         {"code_errors", s.code_errors}, {"disparity_errors", s.disparity_errors}, {"lost_words", s.lost_words}};
     printf("%s\n", result.dump().c_str());

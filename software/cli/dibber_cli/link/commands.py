@@ -27,11 +27,11 @@ def link_status(arguments):
 
 
 @contextlib.contextmanager
-def _ends(arguments):
-    """The two cards named, or a simulated pair with the cable that the options describe."""
+def _ends(arguments, alone=False):
+    """The cards named, or a simulated pair with the cable that the options describe. `alone`: one card is enough."""
     chosen = profile.load(arguments.profile)
     if arguments.uris:
-        if len(arguments.uris) != 2:
+        if len(arguments.uris) != 2 and not (alone and len(arguments.uris) == 1):
             raise CommandError("give the URIs of both cards, or none for a simulated pair")
         with Ends(arguments.uris) as ends:
             yield ends, chosen
@@ -47,11 +47,14 @@ def _ends(arguments):
 
 def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
-    with _ends(arguments) as (ends, _):
-        found = measure.prbs(ends, sequence, int(arguments.milliseconds*1e6))
+    with _ends(arguments, alone=arguments.loopback in ("near", "phy")) as (ends, _):
+        found = measure.prbs(ends, sequence, int(arguments.milliseconds*1e6), arguments.loopback)
+    deaf = [str(n) for n, errors in enumerate(found) if errors is None]
+    if deaf:
+        raise CommandError(f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it")
     results = [{"card": n, **errors} for n, errors in enumerate(found)]
     if arguments.json:
-        print(json.dumps({"sequence": arguments.sequence, "cards": results}, indent=2))
+        print(json.dumps({"sequence": arguments.sequence, "loopback": arguments.loopback, "cards": results}, indent=2))
     else:
         output.table(["card", "found", "bits", "errors", "rate", "below, 95 %"],
                      [(r["card"], "yes" if r["locked"] else "no", f"{r['bits']:.3g}", r["errors"],
@@ -87,7 +90,8 @@ def add_to(sub, command, add_profile):
             ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program.")):
         p = command(group, name, function, text)
         add_profile(p)
-        p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair")
+        p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair"
+                       + ("; one is enough for a loopback near or phy" if name == "prbs" else ""))
         p.add_argument("--milliseconds", type=float, default=2, metavar="N", help="of bit sequence (default 2)")
         p.add_argument("--length", type=float, metavar="M", help="of the simulated cable, metres")
         p.add_argument("--ber", type=float, metavar="X", help="bit error rate of the simulated cable")
@@ -95,5 +99,8 @@ def add_to(sub, command, add_profile):
                        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")
         if name == "prbs":
             p.add_argument("--sequence", default="prbs31", choices=["prbs7", "prbs15", "prbs23", "prbs31"])
+            p.add_argument("--loopback", choices=["near", "phy", "far"],
+                           help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
+                                "cable; far: the first through the cable and the second, which sends back what it hears")
         else:
             p.add_argument("--megabytes", type=int, default=2, metavar="N", help="to send for the rate (default 2)")

@@ -81,6 +81,60 @@ def cable_length(nanoseconds, link, clock_hz):
     one_way = (nanoseconds - cycle)/2 - link["transmit_ns"] - link["receive_ns"]
     return max(0.0, one_way/link["delay_ns_per_m"]), cycle/2/link["delay_ns_per_m"]
 
+# Loopbacks ----------------------------------------------------------------------------------------
+
+def hears_itself(side):
+    """Set LINK_CONTROL.phy and tell whether this card then hears its own words.
+
+    False: the transceiver has no loopback, or does not work. Told by a nonce that is nobody else's.
+    """
+    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", phy=1))
+    nonce = side.card.read_register("LINK_NONCE")
+    probe = (nonce ^ 0xffff) or 1
+    side.card.write_register("LINK_NONCE", probe)
+    side.sleep(SETTLE_NS)
+    heard = side.card.read_register("LINK_PEER") & 0xffff == probe
+    side.card.write_register("LINK_NONCE", nonce)
+    return heard
+
+
+def transceiver_delay(side):
+    """(nanoseconds through this card's transmitter and receiver, what they may be wrong by); None without a loopback."""
+    trip = round_trip(side) if hears_itself(side) else None
+    side.card.write_register("LINK_CONTROL", 0)
+    # A ping and its pong: twice, and each time half a cycle late on average.
+    cycle = 1e9/side.clock_hz
+    return None if trip is None else (trip/2 - cycle/2, cycle/2)
+
+
+def prbs_alone(side, loopback, sequence, nanoseconds):
+    """As prbs_result(), of a card that hears itself: `loopback` is near or phy. None: it does not."""
+    if loopback == "phy" and not hears_itself(side):
+        side.card.write_register("LINK_CONTROL", 0)
+        return None
+    control = {loopback: 1, "transmit": sequence}
+    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", **control))
+    side.sleep(SETTLE_NS)
+    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", **control, check=sequence))
+    side.sleep(nanoseconds)
+    return prbs_result(side)
+
+
+def prbs_echoed(ends, sequence, nanoseconds):
+    """As prbs_result(), of the first card, to which the second sends back what it hears."""
+    ends.both(lambda side: side.sleep(SETTLE_NS),
+              lambda side: side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", far=1)))
+    ends.both(lambda side: prbs_settle(side, sequence), lambda side: None)
+
+    def count(side):
+        prbs_start(side, sequence)
+        side.sleep(nanoseconds)
+        return prbs_result(side)
+
+    found, _ = ends.both(count, lambda side: side.sleep(nanoseconds + SETTLE_NS))
+    ends.both(lambda side: None, lambda side: side.card.write_register("LINK_CONTROL", 0))
+    return found
+
 # Bit errors ---------------------------------------------------------------------------------------
 
 def prbs_start(side, sequence):
@@ -113,11 +167,20 @@ def prbs_result(side, then=0):
     return words, wrong, locked
 
 
-def prbs(ends, sequence, nanoseconds):
-    """Bit errors in both directions, as bit_errors() of each card with whether it found the sequence (`locked`)."""
-    ends.both(lambda side: prbs_settle(side, sequence))
-    found = ends.both(lambda side: prbs_count(side, sequence, nanoseconds))
-    return [{**bit_errors(words, wrong), "locked": locked} for words, wrong, locked in found]
+def prbs(ends, sequence, nanoseconds, loopback=None):
+    """Bit errors in both directions, as bit_errors() of each card with whether it found the sequence (`locked`).
+
+    With a loopback: `near` or `phy`, what each card hears of itself, or None; `far`, what the first card hears of
+    itself through the second.
+    """
+    if loopback == "far":
+        found = [prbs_echoed(ends, sequence, nanoseconds)]
+    elif loopback:
+        found = ends.both(lambda side: prbs_alone(side, loopback, sequence, nanoseconds))
+    else:
+        ends.both(lambda side: prbs_settle(side, sequence))
+        found = ends.both(lambda side: prbs_count(side, sequence, nanoseconds))
+    return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
 
 
 def upper_bound(errors, bits, confidence=0.95):

@@ -9,6 +9,7 @@ from dibber_cli.link import measure, status
 
 MEGA    = 1_000_000
 STOP_NS = 100_000   # nobody who works stops an idle link for so long
+SELF_NS = 50_000    # of bit sequence through a card's own transceiver
 
 
 class Tester:
@@ -21,9 +22,11 @@ class Tester:
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
         self.result = {"verdict": "", "pass": False}
+        self.doubts = 1     # half cycles' worth, in the length: of the round trip
 
     def run(self, megabytes, prbs_ms):
         if self.training() and self.flow():
+            self.transceivers()
             self.length()
             self.bit_errors(prbs_ms)
             self.rate(megabytes)
@@ -41,9 +44,23 @@ class Tester:
         times = [time for _, time in found]
         self.result["train_ns"] = max(times) if None not in times else None
         if self.result["train_ns"] is None:
-            self.result["verdict"] = "No link. " + self.sentences(time is None for _, time in found)
+            self.result["verdict"] = "No link. " + self.sentences(time is None for _, time in found) + self.each_alone()
             return False
         return True
+
+    def each_alone(self):
+        """Where to look, as far as a transceiver tells that hears itself and not the cable."""
+        if any(link["reason"] == "LOOPBACK" for link in self.result["links"]):
+            return ""
+        self.say("each card alone")
+        found = measure.prbs(self.ends, measure.sequence_of("PRBS31"), SELF_NS, loopback="phy")
+        self.result["phy_loopback"] = found
+        if None in found:
+            return ""
+        bad = [n for n, e in enumerate(found) if not e["locked"] or e["errors"]]
+        if not bad:
+            return " Inside its transceiver each card hears itself without error: look at the cable and its plugs."
+        return "".join(f" Card {n} does not hear even itself without error: look at its transceiver." for n in bad)
 
     def flow(self):
         """The other end may say STOP for a moment, and nobody sends yet."""
@@ -66,6 +83,18 @@ class Tester:
         said = [f"Card {n}: {status.sentence(link)}" for n, (link, yes) in enumerate(zip(self.result["links"], chosen)) if yes]
         return " ".join(s if s[-1] in "?." else s + "." for s in said)
 
+    def transceivers(self):
+        """How long they take by themselves. The profile's times have to agree; if not, what was measured counts."""
+        self.say("transceivers")
+        found = self.ends.both(measure.transceiver_delay)
+        self.ends.both(measure.wait_up)
+        self.result["transceivers_ns"] = [None if f is None else round(f[0], 1) for f in found]
+        stated = self.link["transmit_ns"] + self.link["receive_ns"]
+        if None not in found and any(abs(time - stated) > doubt for time, doubt in found):
+            # There and back is through all of both.
+            self.link   = {**self.link, "transmit_ns": sum(time for time, _ in found)/2, "receive_ns": 0}
+            self.doubts = 2     # and of what was measured here
+
     def length(self):
         self.say("length")
         times = self.ends.both(measure.round_trip)
@@ -73,7 +102,7 @@ class Tester:
         lengths = [None if t is None else measure.cable_length(t, self.link, side.clock_hz)
                    for t, side in zip(times, self.ends.sides)]
         self.result["metres"]       = [None if l is None else round(l[0], 1) for l in lengths]
-        self.result["metres_doubt"] = max((round(l[1], 1) for l in lengths if l), default=None)
+        self.result["metres_doubt"] = max((round(self.doubts*l[1], 1) for l in lengths if l), default=None)
 
     def bit_errors(self, milliseconds):
         self.say("bit errors")
@@ -139,6 +168,8 @@ def rows(result):
     for n, link in enumerate(result["links"]):
         found.append((f"card {n}", status.sentence(link)))
     if "metres" in result:
+        if None not in result["transceivers_ns"]:
+            found.append(("transceivers", ", ".join(f"{t:.0f} ns" for t in result["transceivers_ns"])))
         found.append(("round trip", ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"])))
         found.append(("cable", ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])
                       + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else "")))

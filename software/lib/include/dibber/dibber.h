@@ -11,11 +11,15 @@
  *
  * Errors
  *	Functions that can fail return a negative enum dib_error; dib_last_reason() then says in words what
- *	was wrong, in the calling thread. The library never prints and never ends the program.
+ *	was wrong, in the calling thread. Each says which errors it knows. The library never prints and never ends
+ *	the program.
  *
  * Threads
  *	A card may be used by several threads at once. An endpoint (put, poll, wait) belongs to one thread at
  *	a time: give each thread its own, that is what they are for.
+ *	Where a simulator keeps the clock, every call takes somebody's simulated time: those on the card its opener's,
+ *	those on an endpoint and its regions the endpoint's (own_clock). There they are made by that thread, "any
+ *	thread" notwithstanding.
  *
  * Ordering
  *	Puts of one endpoint to one node are executed in order among themselves, and so are inline puts; an inline
@@ -24,8 +28,8 @@
  *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
  * Handles
- *	Each handle is closed once by who opened it, in any order. Calls on an endpoint or region of a card
- *	that has been closed return DIB_ERR_CLOSED.
+ *	Each handle is closed once by who opened it, in any order, and not used afterwards. Calls on an endpoint
+ *	of a card that has been closed return CLOSED.
  *
  * Lengths, offsets and strides are bytes. Times are nanoseconds unless their name says otherwise.
  */
@@ -56,7 +60,7 @@ enum dib_error {
 	DIB_ERR_NOT_FOUND      = -2,	/* no such card, socket or file */
 	DIB_ERR_IDENTITY       = -3,	/* the device is not a Dibber card */
 	DIB_ERR_VERSION        = -4,	/* the other side has another interface version */
-	DIB_ERR_PROTOCOL       = -5,	/* the simulator sent what it must not; the card is lost */
+	DIB_ERR_PROTOCOL       = -5,	/* the other side sent what it must not; a simulated card is lost then */
 	DIB_ERR_LOST           = -6,	/* the card or simulator went away */
 	DIB_ERR_AGAIN          = -7,	/* no free command slot: poll completions, then try again */
 	DIB_ERR_TIMEOUT        = -8,	/* no answer in time */
@@ -66,7 +70,7 @@ enum dib_error {
 	DIB_ERR_FIRMWARE_START = -12,	/* the control program did not publish its identity */
 	DIB_ERR_NO_FIRMWARE    = -13,	/* this needs a control program: dib_firmware_load() */
 	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use */
-	DIB_ERR_IN_USE         = -15,	/* that endpoint is open already, or the region is still needed */
+	DIB_ERR_IN_USE         = -15,	/* somebody has it already: the card, the endpoint, the control program */
 	DIB_ERR_COMMAND        = -16,	/* the control program refused; the reason has its status */
 	DIB_ERR_CLOSED         = -17,	/* the card of this handle was closed */
 	DIB_ERR_CLOCK          = -18,	/* the simulator's clock refused */
@@ -77,6 +81,8 @@ enum dib_error {
  * dib_strerror() - what an error code means, in one sentence.
  *
  * Returns a constant string, also for codes that do not exist. Any thread.
+ *
+ * Errors: none.
  */
 const char *dib_strerror(int error);
 
@@ -84,16 +90,26 @@ const char *dib_strerror(int error);
  * dib_last_reason() - the particulars of the calling thread's last error.
  *
  * Returns a string that is overwritten by this thread's next error; "" before the first one.
+ *
+ * Errors: none.
  */
 const char *dib_last_reason(void);
 
 /**
- * dib_status_name() - the name of an enum dibber_status ("REMOTE_BOUNDS"), or "UNKNOWN". Any thread.
+ * dib_status_name() - the name of an enum dibber_status.
+ *
+ * Returns a constant string, "REMOTE_BOUNDS" say, or "UNKNOWN". Any thread.
+ *
+ * Errors: none.
  */
 const char *dib_status_name(unsigned int status);
 
 /**
- * dib_status_string() - what an enum dibber_status means, in one sentence. Any thread.
+ * dib_status_string() - what an enum dibber_status means, in one sentence.
+ *
+ * Returns a constant string, also for a status that does not exist. Any thread.
+ *
+ * Errors: none.
  */
 const char *dib_status_string(unsigned int status);
 
@@ -133,7 +149,8 @@ struct dib_card_info {
 
 /**
  * dib_open() - open a card.
- * @uri:     "sim:PATH", PATH being the socket of a simulated card
+ * @uri:     "sim:PATH", PATH being the socket of a simulated card; or "vfio:ADDRESS", ADDRESS being that of a card
+ *           in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to the kernel's driver vfio-pci
  * @options: may be NULL
  * @card:    set on success; the caller closes it with dib_close()
  *
@@ -143,7 +160,11 @@ struct dib_card_info {
  * On a simulated card the calling thread joins the clock as the card's endpoint 0, for itself and for all endpoints
  * without own_clock. Simulated time 0 is when as many have joined as the simulator waits for; this call waits for that.
  *
- * Errors: ARGUMENT (unknown scheme), NOT_FOUND, IDENTITY, VERSION, PROTOCOL, LOST, CLOCK, NO_MEMORY, SYSTEM.
+ * Through VFIO the process must be allowed to open the group of the card in /dev/vfio, and to pin what it registers
+ * ("ulimit -l").
+ *
+ * Errors: ARGUMENT (no such kind of URI), NOT_FOUND (no such socket or device, or no IOMMU or driver for it), IDENTITY,
+ * VERSION, IN_USE (another process has the card), PROTOCOL, LOST, CLOCK, NO_MEMORY, SYSTEM.
  */
 int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **card);
 
@@ -153,6 +174,8 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
  * Endpoints that are still open are closed on the card and regions withdrawn, so that nothing of this program
  * is written or read afterwards; their handles stay valid for dib_endpoint_close() and dib_unregister().
  * The control program keeps running. No other thread may be inside a call on this card.
+ *
+ * Errors: none.
  */
 void dib_close(struct dib_card *card);
 
@@ -160,7 +183,9 @@ void dib_close(struct dib_card *card);
  * dib_card_info() - read identity, geometry, state and counters.
  * @info: filled in
  *
- * Errors: CLOSED, LOST, PROTOCOL. Any thread.
+ * Any thread.
+ *
+ * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM.
  */
 int dib_card_info(struct dib_card *card, struct dib_card_info *info);
 
@@ -169,12 +194,18 @@ int dib_card_info(struct dib_card *card, struct dib_card_info *info);
  * @offset: a multiple of 4, below DIBBER_MSIX_TABLE_BASE
  * @value:  set on success
  *
- * For tools that test the card and its link. Errors: ARGUMENT, CLOSED, LOST, PROTOCOL. Any thread.
+ * For tools that test the card and its link. Any thread.
+ *
+ * Errors: ARGUMENT (no register there), LOST, PROTOCOL, SYSTEM.
  */
 int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value);
 
 /**
- * dib_register_write() - write such a register. As dib_register_read().
+ * dib_register_write() - write a register of bank `host`.
+ *
+ * As dib_register_read(). Posted: the call returns before the card has the value. A read waits for it.
+ *
+ * Errors: ARGUMENT (no register there), LOST.
  */
 int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
 
@@ -184,14 +215,18 @@ int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
  * @offset:   in the bank, a multiple of 4
  * @value:    set on success
  *
- * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL. Any thread.
+ * For tools that watch the card. Any thread.
+ *
+ * Errors: ARGUMENT (no such endpoint or register), LOST, PROTOCOL, SYSTEM.
  */
 int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset, uint32_t *value);
 
 /**
  * dib_node_set() - give the card its node number, before the control program is loaded.
  *
- * Errors: ARGUMENT (not below info.nodes), IN_USE (control program runs), CLOSED, LOST.
+ * Any thread.
+ *
+ * Errors: ARGUMENT (not below info.nodes), IN_USE (the control program runs), LOST, PROTOCOL, SYSTEM.
  */
 int dib_node_set(struct dib_card *card, unsigned int node);
 
@@ -203,17 +238,20 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  * with the processor in reset, read back, compared by CRC, and started; the call returns when the program has
  * published its identity. Load before opening endpoints: they belong to the program that this card handle loaded.
  *
- * Errors: NOT_FOUND, FIRMWARE_FILE, VERSION (image of another interface), IN_USE (endpoints are open or memory
- * is registered), FIRMWARE_CRC, FIRMWARE_START (with the state it stopped in), CLOSED, LOST, NO_MEMORY.
+ * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), IN_USE (endpoints are
+ * open or memory is registered), FIRMWARE_CRC, FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST,
+ * PROTOCOL, SYSTEM.
  */
 int dib_firmware_load(struct dib_card *card, const char *path);
 
 /**
- * dib_firmware_read() - read the control program's memory while it runs: struct dibber_mcp_shared, say.
+ * dib_firmware_read() - read the control program's memory while it runs.
  * @offset: from the start of its SRAM, a multiple of 4
  * @length: a multiple of 4
  *
- * Errors: ARGUMENT, CLOSED, LOST. Any thread. A value of more than 32 bits may be torn.
+ * That is where struct dibber_mcp_shared lies, say. A value of more than 32 bits may be torn. Any thread.
+ *
+ * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM.
  */
 int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length);
 
@@ -221,6 +259,8 @@ int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t
  * dib_firmware_write() - write it while the program runs, which is not asked: for tests of what happens then.
  *
  * As dib_firmware_read().
+ *
+ * Errors: ARGUMENT, LOST.
  */
 int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data, size_t length);
 
@@ -229,8 +269,8 @@ int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data,
 struct dib_endpoint_options {
 	uint32_t cq_entries;		/* completion queue: a power of two, at least info.slots; 0: 64 */
 	uint32_t eq_entries;		/* event queue: a power of two; 0: 256 */
-	uint32_t own_clock;		/* 1: driven by another thread than the one that opened the card, so that it
-					 * takes part in the simulator's clock on its own */
+	uint32_t own_clock;		/* 1: opened and driven by another thread than the one that opened the card, so
+					 * that it takes part in the simulator's clock on its own */
 };
 
 /**
@@ -239,7 +279,9 @@ struct dib_endpoint_options {
  * @options: may be NULL
  * @endpoint: set on success; the caller closes it with dib_endpoint_close()
  *
- * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST.
+ * Any thread. After TIMEOUT the control program is not relied on any more: load it again.
+ *
+ * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, LIMIT, CLOCK, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
  */
 int dib_endpoint_open(struct dib_card *card, unsigned int number,
 		      const struct dib_endpoint_options *options, struct dib_endpoint **endpoint);
@@ -248,23 +290,31 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
  * dib_endpoint_close() - close an endpoint, NULL being allowed.
  *
  * Commands that have not run are dropped; those under way end on the card but are no longer reported.
- * Regions registered for it stay until they are unregistered.
+ * Regions registered for it stay until they are unregistered. No other thread may be inside a call on this endpoint.
+ *
+ * Errors: none.
  */
 void dib_endpoint_close(struct dib_endpoint *endpoint);
 
 /* Memory ----------------------------------------------------------------------------------------- */
 
 /**
- * dib_alloc() - memory that a simulated card can reach without messages.
+ * dib_alloc() - get memory that a simulated card can reach without messages.
  * @length: bytes
  * @memory: set on success: zeroed, page-aligned; freed with dib_free()
  *
- * Any memory can be registered; this is the fastest to reach. Errors: ARGUMENT, NO_MEMORY. Any thread.
+ * Any memory can be registered; this is the fastest to reach. Any thread.
+ *
+ * Errors: ARGUMENT, NO_MEMORY.
  */
 int dib_alloc(size_t length, void **memory);
 
 /**
- * dib_free() - free what dib_alloc() gave, NULL being allowed. Unregister it first. Any thread.
+ * dib_free() - free what dib_alloc() gave, NULL being allowed.
+ *
+ * Unregister it first. Any thread.
+ *
+ * Errors: none.
  */
 void dib_free(void *memory);
 
@@ -275,13 +325,20 @@ void dib_free(void *memory);
  * @rights: enum dibber_right, or'ed
  * @region: set on success
  *
- * Errors: ARGUMENT, LIMIT, COMMAND, TIMEOUT, NO_MEMORY, CLOSED, LOST. Any thread.
+ * Any thread.
+ *
+ * Errors: ARGUMENT, LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL,
+ * SYSTEM.
  */
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region);
 
 /**
- * dib_key() - the key that names a region in a walk, here and on other nodes. Never 0. Any thread.
+ * dib_key() - the key that names a region in a walk, here and on other nodes.
+ *
+ * Returns the key, never 0. Any thread.
+ *
+ * Errors: none.
  */
 uint32_t dib_key(const struct dib_region *region);
 
@@ -289,7 +346,9 @@ uint32_t dib_key(const struct dib_region *region);
  * dib_unregister() - withdraw a region, NULL being allowed.
  *
  * Nothing reaches the memory after the call. Commands that still use the key end with BAD_KEY or REMOTE_BAD_KEY.
- * Errors (the region is gone in any case): COMMAND, TIMEOUT, LOST. Any thread.
+ * The handle is gone in any case. Any thread.
+ *
+ * Errors: NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
  */
 int dib_unregister(struct dib_region *region);
 
@@ -321,17 +380,21 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be under way: a slot is
  * free again when its completion was polled.
  *
- * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, LOST. What is wrong with keys, rights or bounds is
- * found by the card and told in the completion.
+ * What is wrong with keys, rights or bounds is found by the card and told in the completion.
+ *
+ * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, LOST.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
 	    uint32_t target_key, uint64_t target_offset, uint32_t length);
 
 /**
- * dib_put_strided() - deposit from one walk to another; the two need agree on the total only.
+ * dib_put_strided() - deposit from one walk to another.
  *
- * As dib_put(); ARGUMENT too when a count or block is 0, the totals differ or pass DIBBER_MAX_LENGTH.
+ * As dib_put(). The walks need agree on the total only.
+ *
+ * Errors: ARGUMENT (a count or block is 0, the totals differ or pass DIBBER_MAX_LENGTH, unknown flag), AGAIN, CLOSED,
+ * LOST.
  */
 int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_walk *source, const struct dib_walk *target);
@@ -341,7 +404,9 @@ int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
  * @data:   may be changed as soon as the call returns; it need not be registered
  * @length: 1 … DIBBER_INLINE_BYTES
  *
- * The quickest put. Errors as dib_put().
+ * The quickest put.
+ *
+ * Errors: those of dib_put().
  */
 int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		   const void *data, uint32_t target_key, uint64_t target_offset, uint32_t length);
@@ -352,14 +417,20 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
  * @source_key: a region there with the right REMOTE_READ
  * @target_key: a region of this endpoint with the right LOCAL_WRITE
  *
- * The completion tells that the bytes are here. Errors as dib_put().
+ * The completion tells that the bytes are here.
+ *
+ * Errors: those of dib_put().
  */
 int dib_get(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
 	    uint32_t target_key, uint64_t target_offset, uint32_t length);
 
 /**
- * dib_get_strided() - fetch from a walk there to a walk here. As dib_get() and dib_put_strided().
+ * dib_get_strided() - fetch from a walk there to a walk here.
+ *
+ * As dib_get().
+ *
+ * Errors: those of dib_put_strided().
  */
 int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_walk *source, const struct dib_walk *target);
@@ -372,18 +443,24 @@ int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
  * A send meets the oldest receive of that endpoint that was posted for this one, or waits for it in its
  * slot; other commands go on meanwhile. There is no buffer on the way, so that none can overflow. The
  * completion tells that the bytes are in the receiver's memory. TRUNCATED: there are more than the receive
- * takes; it ends so too, and nothing is written. Errors as dib_put().
+ * takes; it ends so too, and nothing is written.
  *
  * Neither side waits for ever for a node that cannot be reached: when what is under way to it is given up, or
  * the link is down for 40 ms, sends and receives that wait for it end as TIMEOUT. Closing an endpoint ends
  * what waits as FLUSHED. A receive does not learn that the other card was reset while nothing was under way: close
  * the endpoint then.
+ *
+ * Errors: those of dib_put().
  */
 int dib_send(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	     uint32_t source_key, uint64_t source_offset, uint32_t length);
 
 /**
- * dib_send_strided() - send from a walk. As dib_send() and dib_put_strided().
+ * dib_send_strided() - send from a walk.
+ *
+ * As dib_send().
+ *
+ * Errors: those of dib_put_strided().
  */
 int dib_send_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		     const struct dib_walk *source);
@@ -395,13 +472,19 @@ int dib_send_strided(struct dib_endpoint *endpoint, const struct dib_delivery *d
  * @length: the most that it takes; a shorter message fills its beginning
  *
  * Eight receives of a card can wait at a node at once; later ones wait here, in order. The completion's length is
- * the message's. Errors as dib_put(), and see dib_send().
+ * the message's. What ends it otherwise is told at dib_send().
+ *
+ * Errors: those of dib_put().
  */
 int dib_receive(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		uint32_t target_key, uint64_t target_offset, uint32_t length);
 
 /**
- * dib_receive_strided() - receive into a walk. As dib_receive() and dib_put_strided().
+ * dib_receive_strided() - receive into a walk.
+ *
+ * As dib_receive().
+ *
+ * Errors: those of dib_put_strided().
  */
 int dib_receive_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 			const struct dib_walk *target);
@@ -418,11 +501,14 @@ struct dib_atomic {
 };
 
 /**
- * dib_atomic() - execute an atomic operation; `value` of the completion is what was there before.
+ * dib_atomic() - execute an atomic operation on another node's memory.
  * @delivery: flags SOLICIT and FENCE
  *
+ * `value` of the completion is what was there before.
+ *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
- * Errors as dib_put().
+ *
+ * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, LOST.
  */
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic);
@@ -457,12 +543,19 @@ struct dib_event {
  * dib_poll() - take completions.
  * @entries: room for @max
  *
- * Returns how many it took, 0 when there are none. Errors: ARGUMENT, CLOSED, LOST, PROTOCOL.
+ * Returns how many it took, 0 when there are none.
+ *
+ * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL (the other side sent what it must not; a completion of nothing is
+ * passed over), CLOCK.
  */
 int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
 
 /**
- * dib_poll_events() - take events, as dib_poll().
+ * dib_poll_events() - take events.
+ *
+ * As dib_poll().
+ *
+ * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
  */
 int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
 
@@ -470,31 +563,43 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
  * dib_wait() - sleep until a completion or an event can be polled.
  * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX waits for ever
  *
- * Returns 1 when there is something, 0 when the time is over. Errors: CLOSED, LOST, PROTOCOL, CLOCK.
+ * Returns 1 when there is something, 0 when the time is over.
+ *
+ * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
  */
 int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
 
 /**
- * dib_event_fd() - a descriptor that becomes readable (eventfd(2)) when the endpoint's interrupt was raised:
- * by a completion with SOLICIT or a notice with INTERRUPT.
+ * dib_event_fd() - a descriptor to wait for an endpoint with.
  *
- * Returns the descriptor, which stays the library's. Errors: SYSTEM, CLOSED, LOST.
+ * It becomes readable (eventfd(2)) when the endpoint's interrupt was raised: by a completion with SOLICIT or a notice
+ * with INTERRUPT. On a simulated card, leave its clock while sleeping there, and see that not all who take part are
+ * outside then: time would stand.
+ *
+ * Returns the descriptor, which stays the library's.
+ *
+ * Errors: ARGUMENT, SYSTEM, CLOSED, LOST, PROTOCOL.
  */
 int dib_event_fd(struct dib_endpoint *endpoint);
 
 /* The simulator's clock -------------------------------------------------------------------------- */
 
-/* Simulated time stands while a participant runs outside the library. Before a program blocks on something else (a pipe,
- * another process) it leaves the clock, and enters it again afterwards. On hardware these calls do nothing
- * and succeed. */
-
 /**
- * dib_clock_leave() - stop holding the clock. Errors: CLOCK, CLOSED, LOST.
+ * dib_clock_leave() - stop holding the simulator's clock.
+ *
+ * Simulated time stands while a participant runs outside the library. Before a program blocks on something else (a
+ * pipe, another process) it leaves the clock, and enters it again afterwards. On hardware both do nothing and succeed.
+ *
+ * Errors: ARGUMENT, CLOCK, CLOSED, LOST, PROTOCOL.
  */
 int dib_clock_leave(struct dib_endpoint *endpoint);
 
 /**
- * dib_clock_enter() - hold it again; returns when everybody who left is back. Errors: CLOCK, CLOSED, LOST.
+ * dib_clock_enter() - hold the simulator's clock again.
+ *
+ * Returns when everybody who left is back.
+ *
+ * Errors: those of dib_clock_leave().
  */
 int dib_clock_enter(struct dib_endpoint *endpoint);
 
@@ -506,7 +611,12 @@ struct dib_clock {
 };
 
 /**
- * dib_clock_now() - ask for the time. Costs no simulated time. Errors: CLOCK, CLOSED, LOST.
+ * dib_clock_now() - ask for the time.
+ * @clock: filled in
+ *
+ * Costs no simulated time. On hardware it is that of the system's monotonic clock.
+ *
+ * Errors: those of dib_clock_leave().
  */
 int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock);
 

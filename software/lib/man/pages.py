@@ -1,0 +1,115 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Manual pages out of dibber.h: one of section 3 for each call, and dibber(7) about all of them.
+
+    python pages.py HEADER VERSION DATE FOLDER
+
+Writes FOLDER/man3/dib_*.3 and FOLDER/man7/dibber.7 in the macros of man(7).
+"""
+
+import pathlib
+import re
+import sys
+
+from header import Header
+
+CARDS = """\
+.TP
+.BI sim: PATH
+A simulated card; \\fIPATH\\fR is its socket. The simulator may keep the time of the program, see
+.BR dib_clock_leave (3).
+.TP
+.BI vfio: ADDRESS
+A card in a PCIe slot behind an IOMMU, bound to the kernel's driver vfio-pci; \\fIADDRESS\\fR is that of
+.BR lspci (8)
+with its domain: 0000:01:00.0.
+"""
+
+
+def plain(text):
+    """Text of the header for roff: what it would take for its own is escaped, calls and constants are set off."""
+    text = text.replace("\\", "\\e").replace("`", "")
+    text = re.sub(r"\b(dib_\w+)\(\)", r"\\fB\1\\fR()", text)
+    text = re.sub(r"@(\w+)", r"\\fI\1\\fR", text)
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def code(text):
+    """Lines of C as they stand, with blanks for tabs."""
+    lines = text.expandtabs(8).replace("\\", "\\e").replace("-", "\\-").split("\n")
+    return ".nf\n" + "\n".join(re.sub(r"^([.'])", r"\\&\1", line) or ".sp" for line in lines) + "\n.fi\n"
+
+
+class Pages:
+    """The pages of a Header; `version` and `date` stand in their titles."""
+
+    def __init__(self, header, version, date):
+        self.header, self.version, self.date = header, version, date
+
+    def _title(self, name, section):
+        return f'.TH {name} {section} {self.date} "libdibber {self.version}" "Library Functions Manual"\n'
+
+    @staticmethod
+    def _paragraphs(texts):
+        return [(".PP\n" if number else "") + f"{plain(text)}\n" for number, text in enumerate(texts)]
+
+    def call(self, function):
+        """The page of a function."""
+        same    = [other.name for other in self.header.functions.values() if other.section == function.section]
+        used    = [name for name in re.findall(r"struct (dib_\w+)", function.prototype) if name in self.header.structures]
+        returns = function.returns or ("Returns 0 when all went well." if function.errors else "")
+        page    = [self._title(function.name, 3), f".SH NAME\n{function.name} \\- {plain(function.purpose)}\n",
+                   ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n", code(function.prototype)]
+        for name in dict.fromkeys(used):
+            page += [".PP\n", code(self.header.structures[name])]
+        if function.text or function.parameters:
+            page.append(".SH DESCRIPTION\n")
+        for name, text in function.parameters.items():
+            page.append(f".TP\n.I {name}\n{plain(text)}\n")
+        if function.parameters and function.text:
+            page.append(".PP\n")
+        page += self._paragraphs(function.text)
+        if returns:
+            page.append(f".SH RETURN VALUE\n{plain(returns)}\n")
+            if function.errors:
+                page.append("A negative value is an error;\n.BR dib_last_reason (3)\nthen says in words what was wrong.\n")
+        if function.errors:
+            page.append(".SH ERRORS\n")
+            page += [self._error(error, own) for error, own in function.errors.items()]
+        page.append(".SH SEE ALSO\n")
+        page += [f".BR {name} (3),\n" for name in sorted(same) if name != function.name]
+        return "".join(page) + ".BR dibber (7)\n"
+
+    def _error(self, error, own):
+        return f".TP\n.B DIB_ERR_{error}\n{plain(own or self.header.errors[error])}\n"
+
+    def overview(self):
+        """dibber(7)."""
+        page = [self._title("dibber", 7), f".SH NAME\ndibber \\- {plain(self.header.purpose)}\n",
+                ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n.nf\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs dibber)\n.fi\n",
+                ".SH DESCRIPTION\n", *self._paragraphs(text for heading, text in self.header.overview if not heading),
+                f".SS Cards\n{CARDS}"]
+        page += [f".SS {heading}\n{plain(text)}\n" for heading, text in self.header.overview if heading]
+        page.append(".SH FUNCTIONS\n")
+        section = None
+        for function in self.header.functions.values():
+            if function.section != section:
+                section = function.section
+                page.append(f".SS {section}\n")
+            page.append(f".TP\n.BR {function.name} (3)\n{plain(function.purpose)}\n")
+        page.append(".SH ERRORS\n")
+        page += [self._error(error, "") for error in self.header.errors]
+        return "".join(page)
+
+    def write(self, folder):
+        for section in ("man3", "man7"):
+            (folder/section).mkdir(parents=True, exist_ok=True)
+        for function in self.header.functions.values():
+            (folder/"man3"/f"{function.name}.3").write_text(self.call(function))
+        (folder/"man7"/"dibber.7").write_text(self.overview())
+
+
+if __name__ == "__main__":
+    path, version, date, folder = sys.argv[1:]
+    Pages(Header(pathlib.Path(path)), version, date).write(pathlib.Path(folder))

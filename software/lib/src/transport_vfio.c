@@ -1,0 +1,230 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* The way to a card in a PCIe slot: registers by mapped memory, its DMA through the IOMMU, interrupts by eventfd. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/vfio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vfio_device.h"
+
+#define GONE    0xffffffffu	/* what a read returns when no card answers; PCIe Base 3.0, 2.3.2 */
+#define NAP_NS  50000		/* between two looks at a queue: what a wait adds to a transfer */
+
+static struct vfio_device *self(struct dib_transport *transport)
+{
+	return (struct vfio_device *)transport;
+}
+
+/* Stores before it reach memory and card before those after it do. */
+static void order_stores(void)
+{
+#if defined(__x86_64__)
+	/* Mapped without write combining, stores leave in order (Intel SDM 3A, 8.2). */
+	__asm__ volatile("" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb oshst" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+static int vfio_open(const char *address, struct dib_transport **transport)
+{
+	struct vfio_device *v = calloc(1, sizeof(*v));
+	int rc;
+
+	if (!v)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
+	v->base.ops = &dib_transport_vfio;
+	rc = dib_vfio_device_open(v, address);
+	if (rc) {
+		dib_vfio_device_close(v);
+		free(v);
+		return rc;
+	}
+	pthread_mutex_init(&v->lock, NULL);
+	*transport = &v->base;
+	return 0;
+}
+
+static void vfio_close(struct dib_transport *transport)
+{
+	struct vfio_device *v = self(transport);
+
+	dib_vfio_device_close(v);
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+/* Registers -------------------------------------------------------------------------------------- */
+
+static int vfio_config_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+{
+	struct vfio_device *v = self(transport);
+
+	if (pread(v->device, data, length, (off_t)(v->config + offset)) != (ssize_t)length)
+		return dib_fail(DIB_ERR_SYSTEM, "a configuration read: %s", strerror(errno));
+	return 0;
+}
+
+static int vfio_config_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+{
+	struct vfio_device *v = self(transport);
+
+	if (pwrite(v->device, data, length, (off_t)(v->config + offset)) != (ssize_t)length)
+		return dib_fail(DIB_ERR_SYSTEM, "a configuration write: %s", strerror(errno));
+	return 0;
+}
+
+static uint32_t load(const struct vfio_device *v, uint64_t offset)
+{
+	return *(const volatile uint32_t *)(v->bar + offset);
+}
+
+/* Whether what was read is what an absent card reads, and the card absent. */
+static bool is_gone(const struct vfio_device *v, uint32_t word)
+{
+	return word == GONE && load(v, DIBBER_HOST_MAGIC) == GONE;
+}
+
+/* All that the library reads and writes is whole words; two at once where they are aligned. */
+static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+{
+	const struct vfio_device *v = self(transport);
+	uint8_t *to = data;
+	uint64_t both;
+	uint32_t word = 0;
+	size_t at = 0;
+
+	for (; offset % sizeof(both) == 0 && length - at >= sizeof(both); at += sizeof(both)) {
+		both = *(const volatile uint64_t *)(v->bar + offset + at);
+		memcpy(to + at, &both, sizeof(both));
+		word = (uint32_t)both;
+	}
+	for (; at < length; at += sizeof(word)) {
+		word = load(v, offset + at);
+		memcpy(to + at, &word, sizeof(word));
+	}
+	/* A card that went away in the middle is away at the end. */
+	if (is_gone(v, word))
+		return dib_fail(DIB_ERR_LOST, "the card answers no more: all it reads is ones");
+	return 0;
+}
+
+static int vfio_bar_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+{
+	const struct vfio_device *v = self(transport);
+	const uint8_t *from = data;
+	uint64_t both;
+	uint32_t word;
+	size_t at = 0;
+
+	order_stores();
+	for (; offset % sizeof(both) == 0 && length - at >= sizeof(both); at += sizeof(both)) {
+		memcpy(&both, from + at, sizeof(both));
+		*(volatile uint64_t *)(v->bar + offset + at) = both;
+	}
+	for (; at < length; at += sizeof(word)) {
+		memcpy(&word, from + at, sizeof(word));
+		*(volatile uint32_t *)(v->bar + offset + at) = word;
+	}
+	return 0;
+}
+
+static int vfio_submit(struct dib_transport *transport, const struct dib_submission *s)
+{
+	vfio_bar_write(transport, s->slot, s->command, DIBBER_SLOT_BYTES);
+	return vfio_bar_write(transport, s->doorbell, &s->producer, sizeof(s->producer));
+}
+
+/* Memory ----------------------------------------------------------------------------------------- */
+
+static int vfio_map(struct dib_transport *transport, const struct dib_mapping *mapping)
+{
+	struct vfio_iommu_type1_dma_map map = {
+		.argsz = sizeof(map), .vaddr = (uintptr_t)mapping->memory, .iova = mapping->iova, .size = mapping->size,
+		.flags = VFIO_DMA_MAP_FLAG_READ | (mapping->last > mapping->first ? VFIO_DMA_MAP_FLAG_WRITE : 0),
+	};
+
+	if (ioctl(self(transport)->container, VFIO_IOMMU_MAP_DMA, &map) == 0)
+		return 0;
+	if (errno == ENOMEM)
+		return dib_fail(DIB_ERR_NO_MEMORY, "the system pins no %llu bytes more: see 'ulimit -l'",
+				(unsigned long long)mapping->size);
+	return dib_fail(DIB_ERR_SYSTEM, "VFIO_IOMMU_MAP_DMA: %s", strerror(errno));
+}
+
+static int vfio_unmap(struct dib_transport *transport, const struct dib_mapping *mapping)
+{
+	struct vfio_iommu_type1_dma_unmap unmap = {
+		.argsz = sizeof(unmap), .iova = mapping->iova, .size = mapping->size,
+	};
+
+	if (ioctl(self(transport)->container, VFIO_IOMMU_UNMAP_DMA, &unmap) < 0)
+		return dib_fail(DIB_ERR_SYSTEM, "VFIO_IOMMU_UNMAP_DMA: %s", strerror(errno));
+	return 0;
+}
+
+/* Interrupts and waiting ------------------------------------------------------------------------- */
+
+static int vfio_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
+{
+	struct vfio_device *v = self(transport);
+	struct {
+		struct vfio_irq_set head;
+		int32_t fds[DIBBER_VECTORS];
+	} set = { .head = {
+		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, .index = VFIO_PCI_MSIX_IRQ_INDEX,
+	} };
+	int rc = 0;
+
+	if (vector >= DIBBER_VECTORS)
+		return dib_fail(DIB_ERR_ARGUMENT, "vector %u: the card has %u", vector, DIBBER_VECTORS);
+	pthread_mutex_lock(&v->lock);
+	/* Kernels before 6.5 give no vector to a device later that was not there when the first one was. */
+	set.head.start = v->vectors_on ? vector : 0;
+	set.head.count = v->vectors_on ? 1 : DIBBER_VECTORS;
+	for (unsigned int i = 0; i < set.head.count; i++)
+		set.fds[i] = set.head.start + i == vector ? fd : -1;
+	set.head.argsz = (uint32_t)(sizeof(set.head) + set.head.count * sizeof(set.fds[0]));
+	if (ioctl(v->device, VFIO_DEVICE_SET_IRQS, &set) < 0)
+		rc = dib_fail(DIB_ERR_SYSTEM, "VFIO_DEVICE_SET_IRQS: %s", strerror(errno));
+	else
+		v->vectors_on = true;
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+/* The card reaches memory by itself, so that there is only to wait. */
+static int vfio_serve(struct dib_transport *transport, int timeout_ms)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	(void)transport;
+	if (timeout_ms > 0)
+		nanosleep(&nap, NULL);
+	return 0;
+}
+
+const struct dib_transport_ops dib_transport_vfio = {
+	.scheme       = "vfio",
+	.open         = vfio_open,
+	.close        = vfio_close,
+	.config_read  = vfio_config_read,
+	.config_write = vfio_config_write,
+	.bar_read     = vfio_bar_read,
+	.bar_write    = vfio_bar_write,
+	.submit       = vfio_submit,
+	.map          = vfio_map,
+	.unmap        = vfio_unmap,
+	.set_vector   = vfio_set_vector,
+	.serve        = vfio_serve,
+};

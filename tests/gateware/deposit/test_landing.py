@@ -1,0 +1,78 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Which transfers give their notice: those of which no packet was refused, however often the PSNs come round."""
+
+from random import Random
+
+import pytest
+
+from dibber.deposit.landing import Landing
+from dibber.interface.description import LANE
+
+from compiled import run_simulation
+from drive import finish, sink, source
+
+SPACE = 1 << 16  # of PSNs
+
+
+def packet(psn, node=1, incarnation=0, refused=0, final=0, alone=0):
+    """Without a write of its own. A final one has a notice, whose value is the number of all that node sent."""
+    return dict(node=node, incarnation=incarnation, psn=psn % SPACE, final=final, alone=alone, notice=final, value=psn,
+        refused=refused, marked=0)
+
+
+def notices(packets, busy=1.0, seed=1):
+    """(node, value) of the arrivals; every packet has to be reported, in order."""
+    dut    = Landing(LANE.BULK)
+    random = Random(seed)
+    done, arrivals = [], []
+    def main():
+        yield from finish(lambda: len(done) == len(packets), 200 + 20*len(packets))
+        for _ in range(200):
+            yield
+    run_simulation(dut, [main(),
+        source(dut.sink, packets, random, busy),
+        sink(dut.done, ("node", "psn", "refused"), done, random, busy),
+        sink(dut.arrivals, ("node", "value"), arrivals, random, busy)])
+    assert done == [(p["node"], p["psn"], p["refused"]) for p in packets]
+    return arrivals
+
+
+@pytest.mark.parametrize("psns", [(4, 5, 6), (SPACE - 2, SPACE - 1, SPACE), (SPACE - 1, SPACE, SPACE + 1), (2*SPACE - 1, 2*SPACE, 2*SPACE + 1)])
+def test_a_transfer_that_was_refused_in_part_gives_no_notice_where_the_psns_come_round_either(psns):
+    first, middle, last = psns
+    assert notices([
+        packet(first, refused=1), packet(middle), packet(last, final=1),
+        packet(last + 1), packet(last + 2, final=1)]) == [(1, last + 2)]
+    assert notices([packet(first), packet(middle), packet(last, final=1)]) == [(1, last)]
+
+
+def test_a_new_incarnation_owes_nothing_to_the_transfer_that_the_old_one_did_not_end():
+    assert notices([
+        packet(7, incarnation=255, refused=1), packet(0, incarnation=0), packet(1, incarnation=0, final=1),
+        packet(2, incarnation=0, refused=1), packet(0, incarnation=1, refused=1), packet(1, incarnation=1, final=1)]) == [(1, 1)]
+
+
+@pytest.mark.parametrize("busy", [1.0, 0.5])
+def test_any_transfers_of_any_nodes(busy, seed):
+    """Beside a plain reading: a notice comes exactly if no packet of its transfer was refused."""
+    random, packets, expected = Random(seed), [], []
+    psn, incarnation = {node: SPACE - 20 for node in range(4)}, {node: 250 for node in range(4)}
+    under_way        = {}   # node: whether one was refused
+    for _ in range(400):
+        node = random.randrange(4)
+        if random.random() < 0.05:
+            psn[node], incarnation[node] = 0, (incarnation[node] + 1) % 256
+            under_way.pop(node, None)
+        refused = random.random() < 0.2
+        final   = random.random() < 0.4
+        alone   = final and node not in under_way
+        packets.append(packet(psn[node], node, incarnation[node], int(refused), int(final), int(alone)))
+        spoilt  = under_way.pop(node, False) or refused
+        if not final:
+            under_way[node] = spoilt
+        elif not spoilt:
+            expected.append((node, psn[node]))
+        psn[node] += 1
+    assert notices(packets, busy, seed) == expected and len(expected) > 30

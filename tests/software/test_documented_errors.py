@@ -1,0 +1,236 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Each error that dibber.h says a call knows, provoked: the list of cases is the header's own, so that an error which is
+documented and not provoked here fails.
+"""
+
+import ctypes
+import errno
+import os
+import pathlib
+import resource
+import sys
+
+import pytest
+
+from dibber.interface.description import C, COMMAND, HOST, OPCODE, STATUS
+from libdibber import binding
+from libdibber.binding import Atomic, CardInfo, CardOptions, Clock, Completion, CWalk, Delivery, Event, library
+from mock_card import encode
+from mock_vfio_user import DMA_MAP, DMA_UNMAP, ERROR, HEADER, REGION_INFO, REGION_READ, REPLY, SET_IRQS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT/"software"/"lib"/"man"))
+
+from header import Header
+
+FUNCTIONS = Header(ROOT/"software"/"lib"/"include"/"dibber"/"dibber.h").functions
+CASES     = [(name, error) for name, function in FUNCTIONS.items() for error in function.errors]
+
+SCRATCH = HOST["SCRATCH"].offset
+NOP     = encode(COMMAND, opcode=OPCODE.NOP)
+MEMORY  = ctypes.create_string_buffer(8192)     # reached by message
+
+# Calls that succeed, on a mock as `prepare` leaves it ---------------------------------------------
+
+walk, swap = CWalk(key=1, block=8), Atomic(opcode=OPCODE.SWAP, size=8, key=1)
+
+CALLS = {
+    "dib_open"           : lambda lib, m: lib.dib_open(m.uri.encode(), CardOptions(), ctypes.c_void_p()),
+    "dib_card_info"      : lambda lib, m: lib.dib_card_info(m.card, CardInfo()),
+    "dib_register_read"  : lambda lib, m: lib.dib_register_read(m.card, SCRATCH, ctypes.c_uint32()),
+    "dib_register_write" : lambda lib, m: lib.dib_register_write(m.card, SCRATCH, 1),
+    "dib_node_set"       : lambda lib, m: lib.dib_node_set(m.card, 1),
+    "dib_firmware_load"  : lambda lib, m: lib.dib_firmware_load(m.card, m.image.encode()),
+    "dib_doorbell_read"  : lambda lib, m: lib.dib_doorbell_read(m.card, 1, 0, ctypes.c_uint32()),
+    "dib_firmware_write" : lambda lib, m: lib.dib_firmware_write(m.card, 0, MEMORY, 4),
+    "dib_firmware_read"  : lambda lib, m: lib.dib_firmware_read(m.card, 0, MEMORY, 4),
+    "dib_endpoint_open"  : lambda lib, m: lib.dib_endpoint_open(m.card, 2, None, ctypes.c_void_p()),
+    "dib_alloc"          : lambda lib, m: lib.dib_alloc(m.length, ctypes.c_void_p()),
+    "dib_register"       : lambda lib, m: lib.dib_register(m.endpoint, MEMORY, 4096, 1, ctypes.c_void_p()),
+    "dib_unregister"     : lambda lib, m: lib.dib_unregister(m.region),
+    "dib_put"            : lambda lib, m: lib.dib_put(m.endpoint, Delivery(), 1, 0, 1, 0, 8),
+    "dib_put_strided"    : lambda lib, m: lib.dib_put_strided(m.endpoint, Delivery(), walk, walk),
+    "dib_put_inline"     : lambda lib, m: lib.dib_put_inline(m.endpoint, Delivery(), b"12345678", 1, 0, 8),
+    "dib_get"            : lambda lib, m: lib.dib_get(m.endpoint, Delivery(), 1, 0, 1, 0, 8),
+    "dib_get_strided"    : lambda lib, m: lib.dib_get_strided(m.endpoint, Delivery(), walk, walk),
+    "dib_send"           : lambda lib, m: lib.dib_send(m.endpoint, Delivery(), 1, 0, 8),
+    "dib_send_strided"   : lambda lib, m: lib.dib_send_strided(m.endpoint, Delivery(), walk),
+    "dib_receive"        : lambda lib, m: lib.dib_receive(m.endpoint, Delivery(), 1, 0, 8),
+    "dib_receive_strided": lambda lib, m: lib.dib_receive_strided(m.endpoint, Delivery(), walk),
+    "dib_atomic"         : lambda lib, m: lib.dib_atomic(m.endpoint, Delivery(), swap),
+    "dib_submit"         : lambda lib, m: lib.dib_submit(m.endpoint, NOP, 0),
+    "dib_poll"           : lambda lib, m: lib.dib_poll(m.endpoint, Completion(), 1),
+    "dib_poll_events"    : lambda lib, m: lib.dib_poll_events(m.endpoint, Event(), 1),
+    "dib_wait"           : lambda lib, m: lib.dib_wait(m.endpoint, 0),
+    "dib_event_fd"       : lambda lib, m: lib.dib_event_fd(m.endpoint),
+    "dib_clock_leave"    : lambda lib, m: lib.dib_clock_leave(m.endpoint),
+    "dib_clock_enter"    : lambda lib, m: lib.dib_clock_enter(m.endpoint),
+    "dib_clock_now"      : lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
+}
+
+UNLOADED = ("dib_node_set", "dib_firmware_load")     # want a card without a control program
+
+
+class Mock:
+    """Raw handles on a mock: card, endpoint (1), region; closed at the end whatever the call left."""
+
+    def __init__(self, served, image, iova_base):
+        self.lib, self.device, self.server, self.uri = library(), served.device, served.server, served.uri
+        self.new_image, self.image, self.iova_base = image, image(), iova_base
+        self.card, self.endpoint, self.region = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.opened, self.length = None, 4096
+
+    def prepare(self, name):
+        """Bring it to where the call `name` succeeds."""
+        if name == "dib_open":
+            return
+        binding.check(self.lib.dib_open(self.uri.encode(), CardOptions(self.iova_base), ctypes.byref(self.card)))
+        if name in UNLOADED:
+            return
+        binding.check(self.lib.dib_firmware_load(self.card, self.image.encode()))
+        binding.check(self.lib.dib_endpoint_open(self.card, 1, None, ctypes.byref(self.endpoint)))
+        if name == "dib_unregister":
+            binding.check(self.lib.dib_register(self.endpoint, MEMORY, 4096, 1, ctypes.byref(self.region)))
+
+    def refuse(self, *commands):
+        """Have the server answer these with an error."""
+        self.server.tamper = lambda command, m: (
+            HEADER.pack(int.from_bytes(m[:2], "little"), command, HEADER.size, REPLY | ERROR, errno.EIO)
+            if command in commands else None)
+
+    def forget(self):
+        """The call gets no handles; close() does."""
+        self.opened = self.endpoint, self.card
+        self.endpoint, self.card = ctypes.c_void_p(), ctypes.c_void_p()
+
+    def close(self):
+        self.server.tamper = None
+        endpoint, card = self.opened or (self.endpoint, self.card)
+        self.lib.dib_endpoint_close(endpoint)
+        self.lib.dib_close(card)
+
+
+# How each error is provoked -----------------------------------------------------------------------
+
+def closed(m):
+    m.lib.dib_close(m.card)
+    m.card = ctypes.c_void_p()
+
+
+def timeout(m):
+    m.device.silent = True
+
+
+def distrusted(m):
+    """The control program once did not answer."""
+    m.device.silent = True
+    assert m.lib.dib_register(m.endpoint, MEMORY, 4096, 1, ctypes.c_void_p()) == -8
+    m.device.silent = False
+
+
+def clock(m):
+    # Silent, so that an administrator's command must be waited for.
+    m.device.silent, m.device.fail_clock = True, errno.EBUSY
+
+
+def full(m):
+    m.device.silent = True
+    for _ in range(C.SLOTS):
+        binding.check(m.lib.dib_submit(m.endpoint, NOP, 0))
+
+
+def all_regions(m):
+    for _ in range(C.REGIONS):
+        binding.check(m.lib.dib_register(m.endpoint, MEMORY, 4096, 1, ctypes.c_void_p()))
+
+
+def no_descriptor(m):
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def set_device(**attributes):
+    return lambda m: [setattr(m.device, name, value) for name, value in attributes.items()]
+
+
+def set_register(name, value):
+    return lambda m: m.device.registers.update({HOST[name].offset: value})
+
+
+def set_image(**header):
+    return lambda m: setattr(m, "image", m.new_image(**header))
+
+
+EVERYWHERE = {
+    "ARGUMENT"   : Mock.forget,
+    "LOST"       : lambda m: m.server.disconnect(),
+    "PROTOCOL"   : lambda m: setattr(m.server, "tamper", lambda command, _: HEADER.pack(0, command, 3, REPLY, 0)),
+    "SYSTEM"     : lambda m: m.refuse(REGION_READ, REGION_INFO, DMA_MAP, DMA_UNMAP, SET_IRQS),
+    "CLOSED"     : closed,
+    "TIMEOUT"    : timeout,
+    "NO_FIRMWARE": distrusted,
+    "CLOCK"      : clock,
+    "COMMAND"    : set_device(_administer=lambda command: STATUS.IN_USE),
+    "AGAIN"      : full,
+    "NO_MEMORY"  : no_descriptor,
+}
+
+HERE = {
+    ("dib_open", "ARGUMENT")          : lambda m: setattr(m, "uri", "card:1"),
+    ("dib_open", "NOT_FOUND")         : lambda m: setattr(m, "uri", "vfio:0000:ff:1f.7"),
+    ("dib_open", "IDENTITY")          : set_register("MAGIC", 1),
+    ("dib_open", "VERSION")           : set_register("INTERFACE_HASH", 1),
+    ("dib_open", "LOST")              : lambda m: setattr(m.server, "tamper", lambda *_: m.server.disconnect()),
+    ("dib_firmware_load", "NOT_FOUND")     : lambda m: setattr(m, "image", m.image + ".none"),
+    ("dib_firmware_load", "FIRMWARE_FILE") : set_image(magic=1),
+    ("dib_firmware_load", "VERSION")       : set_image(hash=1),
+    ("dib_firmware_load", "FIRMWARE_CRC")  : set_device(flips=100),
+    ("dib_firmware_load", "FIRMWARE_START"): set_device(identity=0),
+    ("dib_endpoint_open", "IN_USE")   : lambda m: binding.check(m.lib.dib_endpoint_open(m.card, 2, None, ctypes.c_void_p())),
+    ("dib_register", "LIMIT")         : all_regions,
+    ("dib_alloc", "ARGUMENT")         : lambda m: setattr(m, "length", 0),
+}
+
+ELSEWHERE = {("dib_open", "IN_USE"): "tests/system/qemu/vfio_refusals.c"}     # needs VFIO
+
+# Wrong from the beginning: bus addresses begin where there is room for so many pages, and no more.
+END        = 1 << 48
+LAST_PAGES = {("dib_firmware_load", "LIMIT"): 0, ("dib_endpoint_open", "LIMIT"): 7}
+
+# Wrong is that the control program runs.
+RUNNING = {("dib_node_set", "IN_USE"), ("dib_firmware_load", "IN_USE")}
+
+
+@pytest.mark.parametrize("name, error", [case for case in CASES if case not in ELSEWHERE])
+def test_a_documented_error_comes(serve, image, name, error):
+    case   = (name, error)
+    m      = Mock(serve(), image, END - 4096*LAST_PAGES[case] if case in LAST_PAGES else 0)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    m.prepare("" if case in RUNNING else name)
+    try:
+        if case not in LAST_PAGES and case not in RUNNING:
+            (HERE.get(case) or EVERYWHERE[error])(m)
+        result = CALLS[name](m.lib, m)
+        assert result < 0 and binding.ERRORS[-result - 1] == error, m.lib.dib_last_reason()
+        assert m.lib.dib_last_reason()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        m.close()
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_what_is_provoked_elsewhere_is(case):
+    assert case in CASES and f"DIB_ERR_{case[1]}" in (ROOT/ELSEWHERE[case]).read_text()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_call_succeeds_when_nothing_is_wrong(serve, image, name):
+    m = Mock(serve(), image, 0)
+    m.prepare(name)
+    try:
+        assert CALLS[name](m.lib, m) >= 0, m.lib.dib_last_reason()
+    finally:
+        m.close()

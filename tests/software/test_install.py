@@ -1,0 +1,99 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What `make -C software/lib install` leaves: all that a program, its linker and its author need."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from libdibber import binding
+
+LIB     = pathlib.Path(__file__).resolve().parents[2]/"software"/"lib"
+EXAMPLE = LIB/"examples"/"put_strided.c"
+SOURCE  = LIB/"include"/"dibber"/"dibber.h"
+
+sys.path.insert(0, str(LIB/"man"))
+
+from header import Header
+
+HEADER = Header(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def prefix(built_library, tmp_path_factory):
+    """A prefix with the library in it."""
+    path = tmp_path_factory.mktemp("prefix")
+    subprocess.run(["make", "-s", "-C", LIB, f"PYTHON={sys.executable}", "install", f"PREFIX={path}"], check=True)
+    return path
+
+
+def pkg_config(prefix, *arguments):
+    return subprocess.run(["pkg-config", *arguments, "dibber"], check=True, capture_output=True, text=True,
+                          env={**os.environ, "PKG_CONFIG_PATH": str(prefix/"lib"/"pkgconfig")}).stdout.split()
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_an_example_is_built_with_what_pkg_config_says(prefix, tmp_path, static):
+    options = pkg_config(prefix, "--cflags", "--libs", *(["--static"] if static else []))
+    how     = ["-static"] if static else [f"-Wl,-rpath,{prefix}/lib"]
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o", tmp_path/"put", EXAMPLE,
+                    *options, *how], check=True)
+    done = subprocess.run([tmp_path/"put", "none", "sim:/a", "sim:/b"], capture_output=True, text=True)
+    assert done.returncode == 1 and "no simulator at /a" in done.stderr
+
+
+def test_its_version_is_the_librarys(prefix):
+    assert pkg_config(prefix, "--modversion") == re.findall(r"VERSION +:= (\S+)", (LIB/"Makefile").read_text())
+
+
+def test_a_destdir_stands_before_the_prefix(built_library, tmp_path):
+    subprocess.run(["make", "-s", "-C", LIB, f"PYTHON={sys.executable}", "install", f"DESTDIR={tmp_path}",
+                    "PREFIX=/opt/dibber"], check=True)
+    root = tmp_path/"opt"/"dibber"
+    assert "prefix=/opt/dibber\n" in (root/"lib"/"pkgconfig"/"dibber.pc").read_text()
+    assert (root/"lib"/"libdibber.so").resolve() == root/"lib"/"libdibber.so.0"
+
+
+def test_only_documented_functions_are_exported_each_with_a_version(prefix):
+    symbols = subprocess.run(["nm", "-D", "--defined-only", prefix/"lib"/"libdibber.so"], check=True,
+                             capture_output=True, text=True).stdout
+    declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", SOURCE.read_text(), re.MULTILINE))
+    assert set(re.findall(r" T (\w+)@@DIBBER_0.2", symbols)) == declared == set(HEADER.functions)
+
+
+# Manual -------------------------------------------------------------------------------------------
+
+def test_each_call_has_a_page_that_the_linter_of_manuals_finds_nothing_in(prefix):
+    man   = prefix/"share"/"man"
+    pages = sorted([*(man/"man3").iterdir(), *(man/"man7").iterdir()])
+    assert {page.name for page in pages} == {f"{name}.3" for name in HEADER.functions} | {"dibber.7"}
+    found = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True)
+    assert found.stdout == "" and found.returncode == 0
+
+
+def test_a_page_says_what_the_header_says(prefix):
+    text = subprocess.run(["mandoc", "-T", "ascii", prefix/"share"/"man"/"man3"/"dib_put_strided.3"], check=True,
+                          capture_output=True, text=True).stdout
+    text = re.sub(r".\x08", "", text)
+    for words in ("dib_put_strided - deposit from one walk to another", "struct dib_walk {",
+                  "int64_t stride[DIBBER_LEVELS];", "DIB_ERR_AGAIN", "dibber(7)"):
+        assert words in text, words
+    for error, meaning in HEADER.functions["dib_put_strided"].errors.items():
+        flat = " ".join(text.split())
+        assert f"DIB_ERR_{error} {meaning or HEADER.errors[error]}" in flat
+
+
+def test_the_errors_of_the_manual_are_those_of_the_binding():
+    assert tuple(HEADER.errors) == binding.ERRORS
+
+
+def test_a_call_that_does_not_say_its_errors_is_refused(tmp_path):
+    broken = tmp_path/"dibber.h"
+    broken.write_text(SOURCE.read_text().replace(" * Errors: ARGUMENT, NO_MEMORY.\n", ""))
+    with pytest.raises(ValueError, match=r"dib_alloc\(\) does not say"):
+        Header(broken)

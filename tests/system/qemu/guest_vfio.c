@@ -1,0 +1,99 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Init of a test guest with an IOMMU: gives both cards to vfio-pci and runs each program of /tests on them, as
+ * `PROGRAM FIRMWARE URI URI`. What a program says is on the console; its exit code is told by its name.
+ */
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define CARDS    2
+#define MODULES  "/modules"
+#define TESTS    "/tests"
+#define FIRMWARE "/mcp.dibfw"
+#define PROBE    "/sys/bus/pci/drivers_probe"
+
+static int is_visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Call `action` for each file of a folder, by ascending name. */
+static void for_each(const char *folder, void (*action)(const char *path, const char *name))
+{
+	struct dirent **entries;
+	int count = scandir(folder, &entries, is_visible, alphasort);
+	char path[512];
+
+	if (count < 0)
+		guest_fail(folder);
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+		action(path, entries[i]->d_name);
+	}
+}
+
+static void load_module(const char *path, const char *name)
+{
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0) < 0)
+		guest_fail(name);
+	close(fd);
+}
+
+static void write_to(int fd, const char *text, const char *what)
+{
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		guest_fail(what);
+	close(fd);
+}
+
+static void bind(const char *card)
+{
+	write_to(guest_open(card, "driver_override", O_WRONLY), "vfio-pci", "driver_override");
+	write_to(open(PROBE, O_WRONLY), card, PROBE);
+}
+
+static char uris[CARDS][ADDRESS_ROOM + sizeof("vfio:")];
+
+static void run(const char *path, const char *name)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child < 0)
+		guest_fail("fork");
+	if (child == 0) {
+		execl(path, path, FIRMWARE, uris[0], uris[1], (char *)NULL);
+		guest_fail(path);
+	}
+	waitpid(child, &status, 0);
+	guest_say(name, (unsigned int)status);
+}
+
+int main(void)
+{
+	char cards[CARDS][ADDRESS_ROOM];
+
+	guest_begin();
+	if (guest_find_cards(cards, CARDS) != CARDS)
+		guest_fail("two cards");
+	for_each(MODULES, load_module);
+	for (int i = 0; i < CARDS; i++) {
+		bind(cards[i]);
+		snprintf(uris[i], sizeof(uris[i]), "vfio:%.15s", cards[i]);
+	}
+	for_each(TESTS, run);
+	guest_end();
+}

@@ -1,0 +1,57 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The library's VFIO transport: programs that run on simulated cards run in a guest on the same cards behind an IOMMU.
+
+Two cards on vfio-user sockets, QEMU's vfio-user-pci and intel-iommu, a Debian kernel with vfio-pci.
+"""
+
+import pathlib
+
+import pytest
+
+import machine
+
+HERE  = pathlib.Path(__file__).parent
+ROOT  = HERE.parents[2]
+BUILD = ROOT / "build"
+
+EXAMPLES = ROOT / "software/lib/examples"
+TESTS    = {"put_strided": EXAMPLES / "put_strided.c", "mailbox": EXAMPLES / "mailbox.c",
+            "vfio_refusals": HERE / "vfio_refusals.c"}
+
+
+def programs(directory):
+    """Each of TESTS, built static: {name: path}."""
+    for name, source in TESTS.items():
+        machine.build(directory / name, [source, BUILD / "lib/libdibber.a"], f"-I{ROOT}/software/lib/include",
+                      f"-I{BUILD}/generated", "-pthread")
+    return {name: directory / name for name in TESTS}
+
+
+@pytest.fixture(scope="module")
+def console(request, tmp_path_factory):
+    """What the guest wrote."""
+    directory = tmp_path_factory.mktemp("vfio")
+    machine.build(directory / "init", [HERE / "guest_vfio.c", HERE / "guest_common.c"], f"-I{BUILD}/generated")
+    files = {"init": directory / "init", "mcp.dibfw": BUILD / "firmware/mcp.dibfw", "modules": None, "tests": None}
+    files.update({f"modules/{path.name}": path for path in sorted((BUILD / "qemu/modules").iterdir())})
+    files.update({f"tests/{name}": path for name, path in programs(directory).items()})
+    archive = directory / "initramfs"
+    archive.write_bytes(machine.initramfs(files))
+    with machine.simulator(directory, request.config.getoption("--seed"), cards=2) as sockets:
+        return machine.boot(BUILD / "qemu", archive, sockets, iommu=True, timeout=300)
+
+
+def test_a_column_is_put_into_the_other_cards_memory(console):
+    assert machine.said(console)["put_strided"] == 0
+    assert "notice 7: 512 bytes; the last element is 63" in console
+
+
+def test_messages_atomics_and_interrupts(console):
+    assert machine.said(console)["mailbox"] == 0
+    assert "10 bytes: message 3" in console and "counted: 4" in console
+
+
+def test_what_cannot_be_opened_is_refused_with_a_reason(console):
+    assert machine.said(console)["vfio_refusals"] == 0, console
