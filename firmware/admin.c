@@ -9,6 +9,7 @@
 #include "mcp.h"
 
 static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
+static uint32_t removing;	/* key of the region that was taken out last, until its command ends */
 uint32_t admin_closing;
 
 static bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
@@ -217,15 +218,36 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	return DIBBER_STATUS_OK;
 }
 
+static bool region_is_known(uint32_t key)
+{
+	return key && (key & 0xff) < DIBBER_REGIONS && region_keys[key & 0xff] == key;
+}
+
+/* The region is out of the table, and all has left the engines that had found it there. */
 static enum dibber_status region_remove(uint32_t tag)
 {
 	uint32_t key = ADMIN_WORD(tag, key);
-	uint32_t index = key & 0xff;
 
-	if (!key || index >= DIBBER_REGIONS || region_keys[index] != key)
+	removing = 0;
+	if (!region_is_known(key))
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	region_enter(index, 0, 0);
+	region_keys[key & 0xff] = 0;
 	return DIBBER_STATUS_OK;
+}
+
+RARE bool admin_must_wait(uint32_t tag, uint32_t first_word)
+{
+	uint32_t key = ADMIN_WORD(tag, key);
+
+	if ((first_word & 0xff) != DIBBER_OPCODE_REGION_REMOVE ||
+	    (first_word >> 8 & 0xff & ~DIBBER_FLAG_SOLICIT) || !region_is_known(key))
+		return false;
+	if (removing != key) {
+		removing = key;
+		region_enter(key & 0xff, 0, 0);
+		region_keys[key & 0xff] = key;
+	}
+	return REG_READ(REGION_BUSY);
 }
 
 RARE bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *status)

@@ -72,6 +72,8 @@ static RARE bool administrate(uint32_t tag, uint32_t first_word)
 	uint32_t cookie = ADMIN_WORD(tag, cookie);
 	enum dibber_status status = DIBBER_STATUS_OK;
 
+	if (admin_must_wait(tag, first_word))
+		return false;
 	command_take(0);
 	trace(DIBBER_TRACE_COMMAND, tag, first_word);
 	if (admin_command(tag, first_word, &status))

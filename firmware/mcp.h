@@ -180,6 +180,12 @@ void command_end(uint32_t tag, uint32_t first_word, uint32_t length, uint32_t no
 void admin_boot(void);
 
 /*
+ * Whether the command in slot `tag` of endpoint 0 must wait before it is taken: a region's removal, until nothing
+ * is under way that had found it.
+ */
+bool admin_must_wait(uint32_t tag, uint32_t first_word);
+
+/*
  * Execute the command in slot `tag` of endpoint 0. Returns false when its completion comes later; its
  * status is OK so far.
  */

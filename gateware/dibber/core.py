@@ -260,6 +260,8 @@ class DibberCore(LiteXModule):
         self.comb += [
             *[client.reads.connect(port) for client, port in zip(readers, reads.reads, strict=True)],
             *[port.connect(client.completions) for client, port in zip(readers, reads.completions, strict=True)],
+            *[client.departures.mark.eq(entry.we) for client in paged],
+            registers.region_busy.eq(Cat(*[client.departures.busy for client in paged]) != 0),
             *[client.pages.directory.strobe.eq(entry.we) for client in paged],
             *[getattr(client.pages.directory, name).eq(getattr(entry, field)) for client in paged
                 for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],

@@ -64,6 +64,21 @@ def test_an_impossible_paged_region_is_refused_and_not_entered(card, change):
     assert card.regions == []
 
 
+def test_a_removal_ends_when_nothing_is_under_way_that_had_found_the_region(card):
+    assert region(card) == STATUS.OK
+    card.regions.clear()
+    card["REGION_BUSY"] = 1
+    card.ring(0, admin(OPCODE.REGION_REMOVE, key=0x105, cookie=7))
+    for _ in range(5):
+        card.step()
+    assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)], "taken out once, and at once"
+    assert 7 not in {entry.cookie for entry in card.entries()}
+    card["REGION_BUSY"] = 0
+    card.step()
+    assert [entry.status for entry in card.entries() if entry.cookie == 7] == [STATUS.OK]
+    assert region(card, key=0x205) == STATUS.OK
+
+
 def test_a_region_entry_in_use_is_not_overwritten(card):
     assert region(card) == STATUS.OK
     card.regions.clear()

@@ -16,7 +16,7 @@ import pytest
 
 from dibber.interface.description import C, COMMAND, HOST, OPCODE, STATUS
 from libdibber import binding
-from libdibber.binding import Atomic, CardInfo, CardOptions, Clock, Completion, CWalk, Delivery, Event, library
+from libdibber.binding import Atomic, CardInfo, CardOptions, Clock, Completion, CWalk, Delivery, Event, Pages, library
 from mock_card import encode
 from mock_vfio_user import DMA_MAP, DMA_UNMAP, ERROR, HEADER, REGION_INFO, REGION_READ, REPLY, SET_IRQS
 
@@ -31,6 +31,7 @@ CASES     = [(name, error) for name, function in FUNCTIONS.items() for error in 
 SCRATCH = HOST["SCRATCH"].offset
 NOP     = encode(COMMAND, opcode=OPCODE.NOP)
 MEMORY  = ctypes.create_string_buffer(8192)     # reached by message
+PAGES   = Pages(memory=(ctypes.c_void_p*2)(None, (ctypes.addressof(MEMORY) + 4095) & ~4095), count=2, shift=12, length=8192)
 
 # Calls that succeed, on a mock as `prepare` leaves it ---------------------------------------------
 
@@ -49,6 +50,7 @@ CALLS = {
     "dib_endpoint_open"  : lambda lib, m: lib.dib_endpoint_open(m.card, 2, None, ctypes.c_void_p()),
     "dib_alloc"          : lambda lib, m: lib.dib_alloc(m.length, ctypes.c_void_p()),
     "dib_register"       : lambda lib, m: lib.dib_register(m.endpoint, MEMORY, 4096, 1, ctypes.c_void_p()),
+    "dib_register_pages" : lambda lib, m: lib.dib_register_pages(m.endpoint, PAGES, 1, ctypes.c_void_p()),
     "dib_unregister"     : lambda lib, m: lib.dib_unregister(m.region),
     "dib_put"            : lambda lib, m: lib.dib_put(m.endpoint, Delivery(), 1, 0, 1, 0, 8),
     "dib_put_strided"    : lambda lib, m: lib.dib_put_strided(m.endpoint, Delivery(), walk, walk),
@@ -191,6 +193,7 @@ HERE = {
     ("dib_firmware_load", "FIRMWARE_START"): set_device(identity=0),
     ("dib_endpoint_open", "IN_USE")   : lambda m: binding.check(m.lib.dib_endpoint_open(m.card, 2, None, ctypes.c_void_p())),
     ("dib_register", "LIMIT")         : all_regions,
+    ("dib_register_pages", "LIMIT")   : all_regions,
     ("dib_alloc", "ARGUMENT")         : lambda m: setattr(m, "length", 0),
 }
 

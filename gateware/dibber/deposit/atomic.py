@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import ATOMIC, C, COMMAND, OPCODE, RIGHT, STATUS
 from dibber.layouts import completion_layout, read_layout, write_layout
 
+from dibber.deposit.departures import Departures
 from dibber.deposit.fetch import Fetch
 from dibber.deposit.pages import PagedAddress, is_paged
 from dibber.deposit.regions import lookup_port
@@ -53,6 +54,7 @@ class AtomicUnit(LiteXModule):
     writes      : Endpoint(write_layout), out
     marked      : Signal(), in      the write was taken by the PHY
     done        : Endpoint(atomic_done_layout), out
+    departures  : Departures of operations
     pulses      : ATOMICS, and as `Gather`'s
 
     Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write.
@@ -285,6 +287,8 @@ class AtomicUnit(LiteXModule):
                 NextState("IDLE")
             )
         )
+        self.departures = Departures(sink.valid & sink.ready,
+            [fsm.ongoing("DONE") & (done.ready | forgotten)], 1)
         self.comb += [
             done.last.eq(1),
             done.status.eq(status),

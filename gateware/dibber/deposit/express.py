@@ -14,6 +14,7 @@ from dibber.interface.description import C, LANE, RIGHT, STATUS
 from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
     slot_write_port, write_layout)
 
+from dibber.deposit.departures import Departures
 from dibber.deposit.landing import Landing, landing_layout
 from dibber.deposit.pages import PagedAddress, is_paged
 from dibber.deposit.regions import lookup_port
@@ -172,6 +173,7 @@ class ExpressLander(LiteXModule):
     free        : Record, in                      `strobe`, `slot` of the inbox: it may be used again
     inbox_freed : Signal(), out                   one cycle for each slot that came free
     done        : Endpoint(deposit_done_layout), out    a message is done when its arrival is queued
+    departures  : Departures of packets
     arrivals    : Endpoint(arrival_layout), out   messages and notices, in the order of the packets
 
     Cycles: 2 from the first line at `payload` to the first at `writes`, if the deposit came 4 earlier; then
@@ -321,6 +323,8 @@ class ExpressLander(LiteXModule):
             inbox.take.eq(message),
             NextState("IDLE")
         )
+        self.departures = Departures(fsm.ongoing("IDLE") & deposit.valid & landing.sink.ready,
+            [self.done.valid & self.done.ready, fsm.ongoing("FORGET")], 32)
         self.sync += If(begin,
             lane.eq(placement.address),
             left.eq(placement.first + placement.address[:bits]),

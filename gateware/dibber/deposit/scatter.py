@@ -13,6 +13,7 @@ from dibber.interface.description import C, LANE, RIGHT, STATUS
 from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
     walk_layout, write_layout)
 
+from dibber.deposit.departures import Departures
 from dibber.deposit.expected import TAG, expected_port
 from dibber.deposit.landing import Landing, landing_layout
 from dibber.deposit.pages import PagedPieces
@@ -162,6 +163,7 @@ class ScatterEngine(LiteXModule):
                                                   core's to connect
     done        : Endpoint(deposit_done_layout), out
     arrivals    : Endpoint(arrival_layout), out
+    departures  : Departures of packets
 
     Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see `Skip`);
     then a line a cycle, also from piece to piece; at most 3 between packets.
@@ -370,6 +372,10 @@ class ScatterEngine(LiteXModule):
             self.expected.spoil.eq(report & landing.sink.ready & refused & packet.mine),
             self.expected.spoilt.eq(packet.context),
         ]
+
+        # A packet is gone when it has landed, or when it was cut short.
+        self.departures = Departures(self.lookup.valid,
+            [self.done.valid & self.done.ready, packet.valid & packet.ready & ~report], 32)
 
         # Writes.
         lines = unpacker.source

@@ -13,6 +13,7 @@ from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, S
 from dibber.layouts import (completion_layout, job_done_layout, job_layout, payload_layout, read_layout,
     send_layout)
 
+from dibber.deposit.departures import Departures
 from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch
 from dibber.deposit.gather import Gather
@@ -68,6 +69,7 @@ class SendEngine(LiteXModule):
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
+    departures    : Departures of transfers
     pages         : PagedPieces                       its `directory`, `reads` and `completions` are the core's to connect
     pulses        : dict counter name -> Signal()
 
@@ -190,6 +192,9 @@ class SendEngine(LiteXModule):
             zero.eq((inner != 0) & ((block == 0) | (count[0] == 0) |
                 ((inner > 1) & (count[1] == 0)) | ((inner > 2) & (count[2] == 0)))),
         ]
+
+        # A job that is set up, those whose walks wait, those that are cut, and one whose end waits.
+        self.departures = Departures(fetch.start, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
 
         walk = walker.sink
         self.fsm = fsm = FSM(reset_state="IDLE")

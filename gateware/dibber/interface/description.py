@@ -547,7 +547,7 @@ DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, 
 
 MCP = bank("mcp", "the control program's registers",
     Register("EVENTS", "ro", "what there is to do", (
-        Field("command", 1, "an endpoint's COMMAND_PRODUCER differs from its HEAD"),
+        Field("command", 1, "COMMAND_PENDING is not 0"),
         Field("job_done",1, "JOB_DONE is valid"),
         Field("ack",     1, "ACKED_CHANGED is not 0"),
         Field("refusal", 1, "REFUSAL is valid"),
@@ -722,6 +722,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("valid",  1, "0: the entry is empty"),
         Field("page",   5, "paged: log2 of a page's bytes, 12 to 30. REGION_BASE is then bit 63, the index in 62:57, and the first byte's place in the first page"))),
     Register("REGION_WRITE", "wo", "the value is the index: enter it"),
+    Register("REGION_BUSY",  "ro", "1: something is under way that found a region before the last REGION_WRITE"),
 )
 
 BANKS = (HOST, DOORBELL, MCP)

@@ -75,6 +75,7 @@ class ControlRegisters(LiteXModule):
     atomic_done : Endpoint(atomic_done_layout), in
     region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
                                                       that is paged
+    region_busy : Signal(), in
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
@@ -120,6 +121,7 @@ class ControlRegisters(LiteXModule):
         self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
+        self.region_busy   = Signal()
         self.state         = Signal(8)
         self.identity      = Signal(32)
 
@@ -361,6 +363,7 @@ class ControlRegisters(LiteXModule):
 
         access = bank.fields(MCP, "REGION_ACCESS")
         self.comb += [
+            status["REGION_BUSY"][0].eq(self.region_busy),
             self.region.we.eq(strobe["REGION_WRITE"][0]),
             self.region.index.eq(bank.written["REGION_WRITE"][0]),
             self.region.key.eq(storage["REGION_KEY"][0]),

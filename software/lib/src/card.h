@@ -19,6 +19,15 @@
 struct dib_map {
 	struct dib_mapping mapping;
 	struct dib_map *next;
+	struct dib_map *more;	/* of the same page table */
+};
+
+/* Where the pages of a region are, as the card reads it. */
+struct dib_page_table {
+	void *memory;
+	uint64_t *entries;	/* `memory`: the bus address of each page, bit 0 set where there is none */
+	struct dib_map *map;	/* of `memory` */
+	struct dib_map *pages;	/* what was mapped for it */
 };
 
 /* A completion or event queue in host memory. */
@@ -72,7 +81,8 @@ struct dib_endpoint {
 struct dib_region {
 	struct dib_card *card;
 	unsigned int participant;	/* who registered it */
-	struct dib_map *map;
+	struct dib_map *map;		/* of its memory, or NULL: it has … */
+	struct dib_page_table *table;
 	uint32_t key;
 };
 
@@ -116,11 +126,24 @@ int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_adm
 
 /* memory.c */
 
-/* Give memory a bus address and map it there. With the card locked. */
+/* Give memory a bus address and map it there, `aligned` at a multiple of a power of two. With the card locked. */
 int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map);
+int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
+		    struct dib_map **map);
 int dib_unmap(struct dib_card *card, struct dib_map *map);
+
+/* region.c */
+
 /* Withdraw a region from the card and forget it, leaving the handle. With the card locked. */
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
+
+/* pages.c */
+
+int dib_pages_check(const struct dib_pages *pages);
+/* Map the pages, and a table of them. With the card locked, like what undoes it. */
+int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bool writable,
+			struct dib_page_table **table);
+int dib_page_table_free(struct dib_card *card, struct dib_page_table *table);
 
 /* endpoint.c */
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-/* Memory that the card can reach: shared allocations, bus addresses, regions. */
+/* Memory that the card can reach: shared allocations, bus addresses. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -103,11 +103,16 @@ static int find_descriptor(const uint8_t *memory, size_t length, uint64_t *offse
 
 /* Bus addresses ---------------------------------------------------------------------------------- */
 
+static uint64_t aligned(uint64_t address, uint64_t alignment)
+{
+	return (address + alignment - 1) & ~(alignment - 1);
+}
+
 /* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
-static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
+static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first, uint64_t last)
 {
 	struct dib_map **link = &card->maps;
-	uint64_t at = first;
+	uint64_t at = aligned(first, alignment);
 
 	for (; *link; link = &(*link)->next) {
 		const struct dib_mapping *m = &(*link)->mapping;
@@ -115,7 +120,7 @@ static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t first,
 		if (m->iova >= at && m->iova - at >= map->mapping.size + DIB_PAGE)
 			break;
 		if (m->iova + m->size + DIB_PAGE > at)
-			at = m->iova + m->size + DIB_PAGE;
+			at = aligned(m->iova + m->size + DIB_PAGE, alignment);
 	}
 	if (at >= last || map->mapping.size > last - at)
 		return false;
@@ -126,12 +131,12 @@ static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t first,
 }
 
 /* As place_in(), among what the transport can map. */
-static bool place(struct dib_card *card, struct dib_map *map, uint64_t first, uint64_t last)
+static bool place(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first, uint64_t last)
 {
 	for (unsigned int i = 0; i < card->transport->usable_count; i++) {
 		const struct dib_range *range = &card->transport->usable[i];
 
-		if (place_in(card, map, range->first > first ? range->first : first,
+		if (place_in(card, map, alignment, range->first > first ? range->first : first,
 			     range->last < last ? range->last : last))
 			return true;
 	}
@@ -147,7 +152,8 @@ static void displace(struct dib_card *card, struct dib_map *map)
 	*link = map->next;
 }
 
-int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **out)
+int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
+		    struct dib_map **out)
 {
 	struct dib_map *map = calloc(1, sizeof(*map));
 	uint64_t before = (uintptr_t)memory & (DIB_PAGE - 1);
@@ -164,9 +170,10 @@ int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, s
 	m->last = writable ? before + length : before;
 	m->fd = find_descriptor(m->memory, m->size, &m->fd_offset);
 	if (card->iova_base)
-		placed = place(card, map, card->iova_base, HIGH_LAST);
+		placed = place(card, map, alignment, card->iova_base, HIGH_LAST);
 	else
-		placed = place(card, map, LOW_FIRST, LOW_LAST) || place(card, map, HIGH_FIRST, HIGH_LAST);
+		placed = place(card, map, alignment, LOW_FIRST, LOW_LAST) ||
+			 place(card, map, alignment, HIGH_FIRST, HIGH_LAST);
 	if (!placed) {
 		free(map);
 		return dib_fail(DIB_ERR_LIMIT, "no bus addresses left for %zu bytes", length);
@@ -183,6 +190,11 @@ int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, s
 	return 0;
 }
 
+int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map)
+{
+	return dib_map_aligned(card, memory, length, DIB_PAGE, writable, map);
+}
+
 int dib_unmap(struct dib_card *card, struct dib_map *map)
 {
 	int rc = card->transport->ops->unmap(card->transport, &map->mapping);
@@ -191,118 +203,5 @@ int dib_unmap(struct dib_card *card, struct dib_map *map)
 		card->by_message--;
 	displace(card, map);
 	free(map);
-	return rc;
-}
-
-/* Regions ---------------------------------------------------------------------------------------- */
-
-#define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		    DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
-#define WRITE_RIGHTS (DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_WRITE)
-
-/* A key is the index in bits 7:0 and above it how often the index was used, so that an old key fails. */
-static int new_key(struct dib_card *card, uint32_t *key)
-{
-	for (uint32_t i = 0; i < card->fixed.regions; i++) {
-		if (card->regions[i])
-			continue;
-		card->generation[i] = (card->generation[i] + 1) & 0xffffff;
-		if (card->generation[i] == 0)
-			card->generation[i] = 1;
-		*key = card->generation[i] << 8 | i;
-		return 0;
-	}
-	return dib_fail(DIB_ERR_LIMIT, "all %u regions are in use", card->fixed.regions);
-}
-
-static int enter_region(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
-			struct dib_region *region)
-{
-	struct dib_card *card = endpoint->card;
-	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights,
-		.endpoint = (uint8_t)endpoint->number, .length = length,
-	};
-	int rc;
-
-	rc = new_key(card, &region->key);
-	if (rc)
-		return rc;
-	rc = dib_map(card, memory, length, rights & WRITE_RIGHTS, &region->map);
-	if (rc)
-		return rc;
-	command.key = region->key;
-	command.base = region->map->mapping.iova + region->map->mapping.first;
-	rc = dib_admin(card, endpoint->participant, &command, "registering memory");
-	if (rc) {
-		dib_unmap(card, region->map);
-		return rc;
-	}
-	region->card = card;
-	region->participant = endpoint->participant;
-	card->regions[region->key & 0xff] = region;
-	card->references++;
-	return 0;
-}
-
-int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
-		 struct dib_region **out)
-{
-	struct dib_region *region;
-	int rc;
-
-	if (!endpoint || !memory || !out)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : memory ? "place for the region" : "memory");
-	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
-		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
-	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
-		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
-	region = calloc(1, sizeof(*region));
-	if (!region)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
-	rc = dib_card_enter(endpoint->card, endpoint->participant);
-	if (!rc) {
-		rc = enter_region(endpoint, memory, length, rights, region);
-		dib_card_leave(endpoint->card);
-	}
-	if (rc) {
-		free(region);
-		return rc;
-	}
-	*out = region;
-	return 0;
-}
-
-uint32_t dib_key(const struct dib_region *region)
-{
-	return region->key;
-}
-
-int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
-{
-	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key,
-	};
-	int rc = dib_admin(card, region->participant, &command, "unregistering memory");
-	int rc_unmap = dib_unmap(card, region->map);
-
-	card->regions[region->key & 0xff] = NULL;
-	return rc ? rc : rc_unmap;
-}
-
-int dib_unregister(struct dib_region *region)
-{
-	struct dib_card *card;
-	int rc = 0;
-
-	if (!region)
-		return 0;
-	card = region->card;
-	dib_card_lock(card, region->participant);
-	if (!card->closed)
-		rc = dib_region_withdraw(card, region);
-	free(region);
-	dib_card_release(card);
 	return rc;
 }

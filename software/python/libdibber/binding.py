@@ -57,6 +57,11 @@ class EndpointOptions(ctypes.Structure):
     _fields_ = [("cq_entries", c_uint32), ("eq_entries", c_uint32), ("own_clock", c_uint32)]
 
 
+class Pages(ctypes.Structure):
+    _fields_ = [("memory", POINTER(c_void_p)), ("bus", POINTER(c_uint64)), ("length", c_uint64), ("count", c_uint32),
+                ("shift", c_uint32), ("first", c_uint32)]
+
+
 class CWalk(ctypes.Structure):
     _fields_ = [("key", c_uint32), ("block", c_uint32), ("offset", c_uint64), ("levels", c_uint32),
                 ("count", c_uint32*C.LEVELS), ("stride", c_int64*C.LEVELS)]
@@ -90,7 +95,7 @@ class Clock(ctypes.Structure):
 
 
 STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
-              "dib_endpoint_options": EndpointOptions, "dib_walk": CWalk, "dib_delivery": Delivery,
+              "dib_endpoint_options": EndpointOptions, "dib_pages": Pages, "dib_walk": CWalk, "dib_delivery": Delivery,
               "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock}
 
 # Functions ----------------------------------------------------------------------------------------
@@ -114,6 +119,7 @@ _SIGNATURES = {
     "dib_alloc"          : (c_int, [c_size_t, POINTER(c_void_p)]),
     "dib_free"           : (None,  [c_void_p]),
     "dib_register"       : (c_int, [c_void_p, c_void_p, c_size_t, c_uint, POINTER(c_void_p)]),
+    "dib_register_pages" : (c_int, [c_void_p, POINTER(Pages), c_uint, POINTER(c_void_p)]),
     "dib_key"            : (c_uint32, [c_void_p]),
     "dib_unregister"     : (c_int, [c_void_p]),
     "dib_put"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from dibber.interface.description import DOORBELL, FLAG, HOST, OPCODE, RIGHT
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
-                               check, library)
+                               Pages, check, library)
 from libdibber.walk import Walk
 
 FOR_EVER = (1 << 64) - 1
@@ -117,6 +117,13 @@ class Endpoint(_Handle):
     def register(self, memory, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
         """Register a contiguous NumPy array."""
         return Region(self, memory, rights)
+
+    def register_pages(self, pages, shift, first=0, length=None, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
+        """dib_register_pages(): NumPy arrays of a page each, None where there is none; or their bus addresses.
+
+        `length` None: up to the last page's end.
+        """
+        return PagedRegion(self, pages, shift, first, length, rights)
 
     # `options` of the transfers: those of _delivery().
 
@@ -245,7 +252,40 @@ class Endpoint(_Handle):
         return Delivery(tag, node, endpoint, flags, notice or 0)
 
 
-class Region(_Handle):
+class _Registered(_Handle):
+    """A handle of registered memory, and its `key`."""
+
+    def _enter(self, endpoint):
+        self.key = library().dib_key(self._handle)
+        self._endpoint = endpoint
+
+    def close(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        if self in self._endpoint.regions:
+            self._endpoint.regions.remove(self)
+        check(library().dib_unregister(handle))
+
+
+class PagedRegion(_Registered):
+    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so that the memory stays."""
+
+    def __init__(self, endpoint, pages, shift, first, length, rights):
+        self.pages = list(pages)
+        described  = Pages(count=len(self.pages), shift=shift, first=first,
+                           length=(len(self.pages) << shift) - first if length is None else length)
+        if all(isinstance(page, int) for page in self.pages):
+            described.bus = (ctypes.c_uint64*len(self.pages))(*self.pages)
+        else:
+            if any(page is not None and (page.nbytes != 1 << shift or not page.flags.c_contiguous) for page in self.pages):
+                raise ValueError(f"an array of 2^{shift} bytes for each page")
+            described.memory = (ctypes.c_void_p*len(self.pages))(
+                *[page if page is None else page.__array_interface__["data"][0] for page in self.pages])
+        self._handle = ctypes.c_void_p()
+        check(library().dib_register_pages(endpoint._handle, described, rights, ctypes.byref(self._handle)))
+        self._enter(endpoint)
+
+
+class Region(_Registered):
     """Registered memory; made by Endpoint.register(). It holds the array, so that the memory stays."""
 
     def __init__(self, endpoint, memory, rights):
@@ -256,15 +296,8 @@ class Region(_Handle):
         self._handle = ctypes.c_void_p()
         check(library().dib_register(endpoint._handle, self.address, memory.nbytes, rights,
                                      ctypes.byref(self._handle)))
-        self.key = library().dib_key(self._handle)
-        self._endpoint = endpoint
+        self._enter(endpoint)
         endpoint.regions.append(self)
-
-    def close(self):
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        if self in self._endpoint.regions:
-            self._endpoint.regions.remove(self)
-        check(library().dib_unregister(handle))
 
     def holds(self, array):
         """Whether every byte of `array` lies in this memory."""

@@ -333,6 +333,40 @@ void dib_free(void *memory);
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region);
 
+/* Pages that make up a region, in its order: by their place in memory or by their bus addresses, the other being NULL.
+ * A region may begin in the middle of the first page and end in that of the last. */
+struct dib_pages {
+	void *const *memory;	/* of this process, each a multiple of 4096; NULL where there is no page */
+	const uint64_t *bus;	/* each a multiple of the page's size below 2⁶³; bit 0 set where there is no page */
+	uint64_t length;	/* bytes of the region */
+	uint32_t count;		/* pages */
+	uint32_t shift;		/* log2 of a page's bytes, 12 to 30 */
+	uint32_t first;		/* the region's first byte in the first page */
+};
+
+/**
+ * dib_register_pages() - let an endpoint's commands, or other nodes, reach memory that lies in pages here and there.
+ * @pages:  what the region is made of; the lists may go after the call, the pages must stay until dib_unregister()
+ * @rights: enum dibber_right, or'ed
+ * @region: set on success
+ *
+ * To commands it is one region as of dib_register(). The card looks up where a page is, ahead of its use, so that
+ * strides keep the speed of the link as long as eight pages that follow each other in the region (one read of the page
+ * table) serve a few elements.
+ *
+ * With `memory` each page is mapped for the card on its own, those that follow each other together. With `bus` nothing
+ * is: somebody has made memory reachable at these addresses, that of another device, say. Then the library cannot keep
+ * the card from them either: after dib_unregister() commands that were under way may reach the pages until they end.
+ *
+ * A transfer that comes to a place without a page, or whose page table cannot be read, ends with READ_ERROR on the
+ * side of the command, REMOTE_READ_ERROR on the other. Any thread.
+ *
+ * Errors: ARGUMENT, LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL,
+ * SYSTEM.
+ */
+int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
+		       struct dib_region **region);
+
 /**
  * dib_key() - the key that names a region in a walk, here and on other nodes.
  *

@@ -1,0 +1,154 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Regions: keys, and what the control program is told of the memory behind them. */
+
+#include <stdlib.h>
+
+#include "card.h"
+
+#define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
+		    DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define WRITE_RIGHTS (DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_WRITE)
+
+/* A key is the index in bits 7:0 and above it how often the index was used, so that an old key fails. */
+static int new_key(struct dib_card *card, uint32_t *key)
+{
+	for (uint32_t i = 0; i < card->fixed.regions; i++) {
+		if (card->regions[i])
+			continue;
+		card->generation[i] = (card->generation[i] + 1) & 0xffffff;
+		if (card->generation[i] == 0)
+			card->generation[i] = 1;
+		*key = card->generation[i] << 8 | i;
+		return 0;
+	}
+	return dib_fail(DIB_ERR_LIMIT, "all %u regions are in use", card->fixed.regions);
+}
+
+static int unmap_region(struct dib_card *card, struct dib_region *region)
+{
+	return region->table ? dib_page_table_free(card, region->table) : dib_unmap(card, region->map);
+}
+
+/* In one piece, at `memory`, or NULL: in pages. */
+static int enter_region(struct dib_endpoint *endpoint, void *memory, const struct dib_pages *pages,
+			struct dibber_admin_command *command, struct dib_region *region)
+{
+	struct dib_card *card = endpoint->card;
+	bool writable = command->rights & WRITE_RIGHTS;
+	int rc;
+
+	rc = new_key(card, &region->key);
+	if (rc)
+		return rc;
+	if (memory)
+		rc = dib_map(card, memory, command->length, writable, &region->map);
+	else
+		rc = dib_page_table_make(card, pages, writable, &region->table);
+	if (rc)
+		return rc;
+	command->key = region->key;
+	if (memory) {
+		command->base = region->map->mapping.iova + region->map->mapping.first;
+	} else {
+		command->base = region->table->map->mapping.iova;
+		command->page = (uint16_t)pages->shift;
+		command->first = pages->first;
+	}
+	rc = dib_admin(card, endpoint->participant, command, "registering memory");
+	if (rc) {
+		unmap_region(card, region);
+		return rc;
+	}
+	region->card = card;
+	region->participant = endpoint->participant;
+	card->regions[region->key & 0xff] = region;
+	card->references++;
+	return 0;
+}
+
+static int new_region(struct dib_endpoint *endpoint, void *memory, const struct dib_pages *pages, uint64_t length,
+		      unsigned int rights, struct dib_region **out)
+{
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights,
+		.endpoint = (uint8_t)endpoint->number, .length = length,
+	};
+	struct dib_region *region;
+	int rc;
+
+	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
+	rc = dib_card_enter(endpoint->card, endpoint->participant);
+	if (!rc) {
+		rc = enter_region(endpoint, memory, pages, &command, region);
+		dib_card_leave(endpoint->card);
+	}
+	if (rc) {
+		free(region);
+		return rc;
+	}
+	*out = region;
+	return 0;
+}
+
+int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
+		 struct dib_region **region)
+{
+	if (!endpoint || !memory || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				!endpoint ? "endpoint" : memory ? "place for the region" : "memory");
+	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
+		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
+	return new_region(endpoint, memory, NULL, length, rights, region);
+}
+
+int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
+		       struct dib_region **region)
+{
+	int rc;
+
+	if (!endpoint || !pages || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				!endpoint ? "endpoint" : pages ? "place for the region" : "pages");
+	rc = dib_pages_check(pages);
+	return rc ? rc : new_region(endpoint, NULL, pages, pages->length, rights, region);
+}
+
+uint32_t dib_key(const struct dib_region *region)
+{
+	return region->key;
+}
+
+int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
+{
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key,
+	};
+	int rc = dib_admin(card, region->participant, &command, "unregistering memory");
+	int rc_unmap = unmap_region(card, region);
+
+	card->regions[region->key & 0xff] = NULL;
+	return rc ? rc : rc_unmap;
+}
+
+int dib_unregister(struct dib_region *region)
+{
+	struct dib_card *card;
+	int rc = 0;
+
+	if (!region)
+		return 0;
+	card = region->card;
+	dib_card_lock(card, region->participant);
+	if (!card->closed)
+		rc = dib_region_withdraw(card, region);
+	free(region);
+	dib_card_release(card);
+	return rc;
+}
