@@ -17,6 +17,8 @@ SERIES      = {"mcp": False, "mcp-under-bulk": True}    # whether there is bulk
 CHOICE      = tuple(SERIES)
 PERCENTILES = (1, 50, 99, 99.9)
 
+QUICK = {"rounds": 200}    # of points()
+
 
 def points(series=tuple(SERIES), rounds=ROUNDS):
     return numbered(PingPong(s, rounds, SERIES[s]) for s in series)
