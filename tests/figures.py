@@ -3,166 +3,85 @@
 
 """Measure every figure that has a target, and write them to one file.
 
-    python tests/figures.py [--profile gen2x4] [--seed 1] [--out out/figures.json]
+    python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--only GROUP,…] [--list]
 
-A row is {id, value, unit, target, pass, command, profile, seed}; `command` gives the value again. The
-benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1 too; what tests
-measure (fixture `figure` of conftest.py) comes from the tests that assert it. A row that is missed says
-what limits it. Ends with 1 when a target is missed.
+The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1 too; what tests
+measure (fixture `figure` of conftest.py) comes from the tests that assert it, file by file. Each of these is a
+group. A group that fails has a row with the reason, which counts as missed, and the others go on. What each group found
+is kept in build/figure-groups, so that `--resume` goes on where a run ended, if simulator and control program are still the same.
+Rows: figure_rows.py. Ends with 1 when a target is missed.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
-import shutil
 import statistics
 import subprocess
 import sys
 import time
+import zlib
+
+from figure_rows import READERS, of_stride, row
 
 ROOT     = pathlib.Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "build" / "figures"
-RUNS     = 3    # wall times are medians of three
+RECORDED = ROOT / "build" / "figures"          # what the fixture `figure` writes
+KEPT     = ROOT / "build" / "figure-groups"    # a file for each group that was measured
+RUNS     = 3                                   # wall times are medians of three
+PATIENCE = 3600                                # seconds of one command
+NARROW   = ("gen2x1", "gen1x1")                # profiles that only `stride` is run with, and only these of its series
+OURS     = "put-dst-strided,put-src-strided,put-both-strided"
+
+# Minutes on two idle cores, until a group has been measured here once.
+MINUTES  = {"stride": 2.5, "block": 1.5, "bidir": 1, "element": 2, "latency": 1.5, "rate": 1, "link": 3, "soak": 2, "speed": 0.5}
+GUESS    = 1.0    # of any other
+
+
+class Failed(Exception):
+    """A command of a group failed; its text says how."""
 
 
 def run(command):
-    """Run in the repository's root; what it printed, or the end of this program with that."""
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    """Run in the repository's root; returns what it printed. Raises Failed with the end of that."""
+    environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE,
+                              env=environment)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(command)} did not end in {PATIENCE//60} minutes")
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error}")
     if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}")
+        raise Failed(f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout)}")
     return done.stdout
 
 
-def row(name, value, unit, sign, limit, command, profile, seed):
-    passed = value >= limit if sign == ">=" else value <= limit
-    return {"id": name, "value": value, "unit": unit, "target": f"{sign} {limit:g}", "pass": passed,
-            "command": " ".join(command), "profile": profile, "seed": seed}
+def tail(text):
+    """The end of an output, for a row."""
+    return " | ".join(line.strip() for line in text.strip().splitlines()[-5:])[-600:]
 
 
-# What is read off a report ------------------------------------------------------------------------
-
-def points(report, series):
-    return [p for p in report["points"] if p["series"] == series]
-
-
-def value_at(report, series, x):
-    return next(p for p in points(report, series) if p["x"] == x)
-
-
-def least(found):
-    return min(found, key=lambda p: p["value"])
-
-
-def share(point):
-    """Percent of its bound."""
-    return round(100*point["value"]/point["bound"], 1)
-
-
-def least_share(found):
-    return min(found, key=share)
-
-
-def strided(report, series):
-    return [p for p in points(report, series) if p["x"] > 1]
-
-
-class Rows:
-    """Rows of one report: all have its command, profile and seed."""
-
-    def __init__(self, report):
-        self.report, self.rows = report, []
-        self.stem = f"{report['test']}-{report['profile']}"
-
-    def add(self, name, value, unit, sign, limit, point=None):
-        """`point`: of the report, that gave the value; it says where it was and what limits it."""
-        made = row(f"{self.stem}-{name}", value, unit, sign, limit, [self.report["command"]], self.report["profile"],
-                   self.report["seed"])
-        if point:
-            made["at"], made["limited_by"] = point["x"], point["limited_by"]
-        self.rows.append(made)
-
-
-def of_stride(report):
-    """gen2x4: megabytes a second. Every profile: shares of the bound."""
-    rows = Rows(report)
-    destination, source, both = (strided(report, f"put-{side}-strided") for side in ("dst", "src", "both"))
-    if report["profile"] == "gen2x4":
-        contiguous = value_at(report, "put-dst-strided", 1)
-        rows.add("contiguous", contiguous["value"], "MB/s", ">=", 470, contiguous)
-        rows.add("dst-strided-least", least(destination)["value"], "MB/s", ">=", 423, least(destination))
-        rows.add("src-strided-least", least(source)["value"], "MB/s", ">=", 376, least(source))
-    else:
-        rows.add("dst-strided-of-bound", share(least_share(destination)), "%", ">=", 90, least_share(destination))
-        rows.add("src-strided-of-bound", share(least_share(source)), "%", ">=", 80, least_share(source))
-    rows.add("both-strided-of-bound", share(least_share(both)), "%", ">=", 80, least_share(both))
-    return rows.rows
-
-
-def of_block(report):
-    """N½: a series that begins above half of its peak has it below the smallest size."""
-    rows, halves = Rows(report), report["half_size_bytes"]
-    for name, limit in (("put", 256), ("put-one-at-a-time", 1024), ("put-inline", 256), ("put-inline-one-at-a-time", 1024)):
-        smallest = min(p["x"] for p in points(report, name))
-        rows.add(f"half-size-{name}", halves[name] or smallest, "bytes", "<=", limit, value_at(report, name, smallest))
-    return rows.rows
-
-
-def of_bidir(report):
-    rows, worst = Rows(report), report["worst"]
-    rows.add("contiguous-of-one-way", worst["contiguous"]["percent_of_one_way"], "%", ">=", 90)
-    rows.add("dst-strided-of-one-way", worst["put-dst-strided"]["percent_of_one_way"], "%", ">=", 85)
-    rows.add("both-strided-of-bound", worst["put-both-strided"]["percent_of_bound"], "%", ">=", 80)
-    return rows.rows
-
-
-def of_element(report):
-    rows = Rows(report)
-    rows.add("bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0)
-    return rows.rows
-
-
-def of_latency(report):
-    rows = Rows(report)
-    idle, loaded = (value_at(report, series, 50)["value"] for series in ("mcp", "mcp-under-bulk"))
-    rows.add("mcp", idle, "us, median", "<=", 2.0, value_at(report, "mcp", 50))
-    rows.add("under-bulk", round(loaded/idle, 2), "times the idle median", "<=", 2)
-    return rows.rows
-
-
-def of_rate(report):
-    rows = Rows(report)
-    best = max(points(report, "mcp"), key=lambda p: p["value"])
-    rows.add("mcp", best["value"], "million messages/s, one queue", ">=", 1.0, best)
-    return rows.rows
-
-
-READERS = {"stride": of_stride, "block": of_block, "bidir": of_bidir, "element": of_element, "latency": of_latency,
-           "rate": of_rate}
-NARROW = ("gen2x1", "gen1x1")    # profiles that only `stride` is run with, and only these of its series
-OURS   = "put-dst-strided,put-src-strided,put-both-strided"
-
-
-# Runs ---------------------------------------------------------------------------------------------
+# Groups -------------------------------------------------------------------------------------------
+# Each takes (profile, seed) and returns rows.
 
 def measured(test, profile, seed, *options):
     """A benchmark's report, from a run of its command on an up-to-date simulator."""
     run(["make", "simulator", f"PROFILE={profile}"])
-    run(["dibber", "bench", test, "--profile", profile, "--seed", str(seed), "--out", str(ROOT/"out"), *options])
-    return json.loads((ROOT/"out"/f"{test}-{profile}.json").read_text())
+    out = ROOT/"out"
+    run(["dibber", "bench", test, "--profile", profile, "--seed", str(seed), "--out", str(out), *options])
+    return json.loads((out/f"{test}-{profile}.json").read_text())
 
 
-def suite(profile, seed):
-    """Rows of every benchmark but `stride`, and of `stride` with the narrow profiles."""
-    rows = []
-    for test in (t for t in READERS if t != "stride"):
-        rows += READERS[test](measured(test, profile, seed))
-    for narrow in (p for p in NARROW if p != profile):
-        rows += of_stride(measured("stride", narrow, seed, "--series", OURS))
-    return rows
+def benchmark(test):
+    return lambda profile, seed: READERS[test](measured(test, profile, seed))
 
 
-def bench(profile, seed):
+def narrow(other):
+    return lambda profile, seed: of_stride(measured("stride", other, seed, "--series", OURS))
+
+
+def stride(profile, seed):
     """`make bench`: its rows, its wall time warm, and whether its runs agree."""
     command = ["make", "bench", f"PROFILE={profile}", f"SEED={seed}"]
     run(["make", "build", "reference", f"PROFILE={profile}"])
@@ -195,16 +114,39 @@ def speed(profile, seed):
     return rows
 
 
-def recorded(seed):
-    """What tests measure: the host model, LitePCIe's own DMA on it, and whatever else uses the fixture. A figure that
-    its test finds missed is a row like the others."""
-    shutil.rmtree(RECORDED, ignore_errors=True)
-    command = [sys.executable, "-m", "pytest", "--seed", str(seed), *tests_with_figures()]
-    done    = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        print(done.stdout[-3000:])
-    return [*(json.loads(file.read_text()) for file in sorted(RECORDED.glob("*.json"))),
-            row("tests-that-record", done.returncode, "exit code", "<=", 0, command, "", seed)]
+def recorded(file):
+    """What the tests of a file measure. A figure that its test finds missed is a row like the others; so is each other
+    failure of the file."""
+    def group(profile, seed):
+        command = [sys.executable, "-m", "pytest", "--seed", str(seed), file]
+        begin, why = time.time(), None
+        try:
+            run(command)
+        except Failed as failed:
+            why = failed
+        rows = [json.loads(found.read_text()) for found in sorted(RECORDED.glob("*.json")) if found.stat().st_mtime >= begin - 1]
+        rows = [r for r in rows if f"'{file}::" in r["command"]]
+        # A test that asserts its figure fails because that is missed, which its row says.
+        if why and all(r["pass"] for r in rows) or not rows:
+            rows.append(failure(file, why or Failed("it recorded nothing"), profile, seed, command))
+        return rows
+    return group
+
+
+def failure(name, why, profile, seed, command=()):
+    """The row of a group that could not be measured."""
+    return {"id": name, "value": None, "unit": "", "target": "that it runs", "pass": False, "reason": str(why),
+            "command": " ".join(command) or f"python tests/figures.py --only {name}", "profile": profile, "seed": seed}
+
+
+def groups(profile):
+    """{name: function}, in the order in which they are measured."""
+    found = {"stride": stride}
+    found.update({test: benchmark(test) for test in READERS if test != "stride"})
+    found.update({f"stride-{other}": narrow(other) for other in NARROW if other != profile})
+    found["speed"] = speed
+    found.update({file: recorded(file) for file in tests_with_figures()})
+    return found
 
 
 def tests_with_figures():
@@ -213,20 +155,100 @@ def tests_with_figures():
             if re.search(r"def test_\w+\([^)]*\bfigure\b", file.read_text()) and file.name != "test_pair_stride.py"]
 
 
-def main():
+# What is kept -------------------------------------------------------------------------------------
+
+def state(profile, seed):
+    """What rows depend on: profile, seed, simulator and control program as they are built."""
+    files = [*sorted((ROOT/"build"/"sim").glob("dibber-sim-*")), ROOT/"build"/"firmware"/"mcp.bin"]
+    return [profile, seed, *(zlib.crc32(file.read_bytes()) for file in files if file.is_file())]
+
+
+def kept(name):
+    """What was kept of a group: {state, seconds, rows}, or nothing."""
+    try:
+        return json.loads(kept_file(name).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def kept_file(name):
+    return KEPT/f"{name.replace('/', '-')}.json"
+
+
+def keep(name, state_, seconds, rows):
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept_file(name).write_text(json.dumps({"state": state_, "seconds": round(seconds, 1), "rows": rows}, indent=2) + "\n")
+
+
+def minutes(name):
+    """What a group will take: what it took, or a guess."""
+    return kept(name).get("seconds", 60*MINUTES.get(name, GUESS))/60
+
+
+# Command ------------------------------------------------------------------------------------------
+
+def say(text, end="\n"):
+    print(text, end=end, flush=True)
+
+
+def measure(name, function, place, args):
+    """The rows of one group, kept ones if they are as good."""
+    old = kept(name)
+    if args.resume and old.get("state") == state(args.profile, args.seed) and all(r["value"] is not None for r in old["rows"]):
+        say(f"{place} {name}: {len(old['rows'])} rows of an earlier run")
+        return old["rows"]
+    say(f"{place} {name}: about {minutes(name):.1f} minutes … ", end="")
+    begin = time.monotonic()
+    try:
+        rows = function(args.profile, args.seed)
+    except (Failed, OSError, ValueError, KeyError, StopIteration) as why:
+        rows = [failure(name, f"{type(why).__name__}: {why}" if not isinstance(why, Failed) else why, args.profile, args.seed)]
+    seconds = time.monotonic() - begin
+    # Taken afterwards: a group may have built what it needs.
+    keep(name, state(args.profile, args.seed), seconds, rows)
+    missed = sum(not r["pass"] for r in rows)
+    say(f"{seconds:.0f} s, {len(rows)} rows" + (f", {missed} missed" if missed else ""))
+    return rows
+
+
+def in_words(r):
+    """A row for people."""
+    why = f": {r['reason']}" if "reason" in r else ""
+    if "limited_by" in r and not r["pass"]:
+        why = f", at {r['at']}: {r['limited_by']}"
+    value = "–" if r["value"] is None else r["value"]
+    return f"{'met   ' if r['pass'] else 'MISSED'} {r['id']:44} {value:>12} {r['unit']} (target {r['target']}{why})"
+
+
+def main(argv=None):
     parser = argparse.ArgumentParser(description="Measure every figure that has a target.")
     parser.add_argument("--profile", default="gen2x4", help="host and link (default gen2x4)")
     parser.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "figures.json", help="file to write")
-    args = parser.parse_args()
-    rows = (bench(args.profile, args.seed) + suite(args.profile, args.seed) + speed(args.profile, args.seed) +
-            recorded(args.seed))
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(rows, indent=2) + "\n")
+    parser.add_argument("--out", type=pathlib.Path, help="file to write (default out/figures.json; figures-part.json with --only)")
+    parser.add_argument("--resume", action="store_true", help="take the rows of groups that an earlier run measured")
+    parser.add_argument("--only", default="", metavar="GROUP,…", help="these groups")
+    parser.add_argument("--list", action="store_true", help="print the groups and their minutes, and end")
+    args   = parser.parse_args(argv)
+    out    = args.out or ROOT/"out"/("figures-part.json" if args.only else "figures.json")
+    wanted = groups(args.profile)
+    if args.only:
+        if unknown := [name for name in args.only.split(",") if name not in wanted]:
+            parser.error(f"no group '{unknown[0]}'; --list shows them")
+        wanted = {name: wanted[name] for name in args.only.split(",")}
+    if args.list:
+        for name in wanted:
+            say(f"{minutes(name):6.1f}  {name}")
+        return 0
+    say(f"{len(wanted)} groups, about {sum(map(minutes, wanted)):.0f} minutes; Ctrl-C ends it, --resume goes on")
+    rows = []
+    for number, (name, function) in enumerate(wanted.items(), 1):
+        rows += measure(name, function, f"[{number}/{len(wanted)}]", args)
+        # Written each time: whoever ends it early has what was measured.
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(rows, indent=2) + "\n")
     for r in rows:
-        why = f", at {r['at']}: {r['limited_by']}" if "limited_by" in r and not r["pass"] else ""
-        print(f"{'met   ' if r['pass'] else 'MISSED'} {r['id']:44} {r['value']:>12} {r['unit']} (target {r['target']}{why})")
-    print(f"written: {args.out}")
+        say(in_words(r))
+    say(f"{sum(r['pass'] for r in rows)} of {len(rows)} met; written: {out}")
     return 0 if all(r["pass"] for r in rows) else 1
 
 

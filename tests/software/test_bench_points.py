@@ -8,8 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dibber_cli import commands
-from dibber_cli.bench import bidir, block, element, latency, matrix, stride
+from dibber_cli.bench import bidir, block, commands, element, latency, matrix, stride
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import FILL, GUARD, Point
 from dibber_cli.errors import CommandError
@@ -133,14 +132,14 @@ def test_a_get_is_issued_by_who_receives():
 
 
 def test_series_can_be_chosen():
-    chosen = commands._points(stride, "get-dst-strided,descriptors")
+    chosen = commands._points(stride, "get-dst-strided,descriptors", quick=False)
     assert {p.series for p in chosen} == {"get-dst-strided", "descriptors"} and chosen[0].operation == "get"
-    assert [p.series for p in commands._points(latency, "mcp")] == ["mcp"]
-    assert len(commands._points(element, "")) == len(element.points())
+    assert [p.series for p in commands._points(latency, "mcp", quick=False)] == ["mcp"]
+    assert len(commands._points(element, "", quick=False)) == len(element.points())
     with pytest.raises(CommandError, match="no series 'nothing'"):
-        commands._points(stride, "put-dst-strided,nothing")
+        commands._points(stride, "put-dst-strided,nothing", quick=False)
     with pytest.raises(CommandError, match="bench element: no series"):
-        commands._points(element, "direct")
+        commands._points(element, "direct", quick=False)
 
 
 def test_elements_of_odd_size_begin_at_odd_places():

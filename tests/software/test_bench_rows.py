@@ -3,21 +3,11 @@
 
 """The rows of `make figures` that are read off the benchmarks' reports."""
 
-import importlib.util
 import json
-import pathlib
 
-import pytest
+import figures
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def figures():
-    spec   = importlib.util.spec_from_file_location("figures", ROOT/"tests"/"figures.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from figure_rows import of_bidir, of_block, of_element, of_latency, of_link, of_rate, of_soak, of_stride
 
 
 def report(test, points=(), profile="gen2x4", **more):
@@ -35,8 +25,8 @@ STRIDE = [("put-dst-strided", 1, 480, 494), ("put-dst-strided", 2, 430, 494), ("
           ("put-both-strided", 1, 480, 494), ("put-both-strided", 2, 400, 494), ("put-both-strided", 64, 390, 400)]
 
 
-def test_strides_are_absolute_where_the_link_can_be_filled(figures):
-    rows = figures.of_stride(report("stride", STRIDE))
+def test_strides_are_absolute_where_the_link_can_be_filled():
+    rows = of_stride(report("stride", STRIDE))
     assert short(rows) == {
         "stride-gen2x4-contiguous":            (480,  ">= 470", True),
         "stride-gen2x4-dst-strided-least":     (420,  ">= 423", False),
@@ -46,36 +36,45 @@ def test_strides_are_absolute_where_the_link_can_be_filled(figures):
     assert (missed["at"], missed["limited_by"], missed["command"]) == (64, "link", "dibber bench stride")
 
 
-def test_strides_are_shares_of_the_bound_elsewhere(figures):
-    assert short(figures.of_stride(report("stride", STRIDE, "gen1x1"))) == {
+def test_strides_are_shares_of_the_bound_elsewhere():
+    assert short(of_stride(report("stride", STRIDE, "gen1x1"))) == {
         "stride-gen1x1-dst-strided-of-bound":  (85.0, ">= 90", False),
         "stride-gen1x1-src-strided-of-bound":  (76.9, ">= 80", False),
         "stride-gen1x1-both-strided-of-bound": (81.0, ">= 80", True)}
 
 
-def test_half_sizes_and_what_begins_above_half(figures):
+def test_half_sizes_and_what_begins_above_half():
     series = ("put", "put-one-at-a-time", "put-inline", "put-inline-one-at-a-time")
-    rows   = short(figures.of_block(report("block", [(s, 4, 1, 494) for s in series], half_size_bytes={
+    rows   = short(of_block(report("block", [(s, 4, 1, 494) for s in series], half_size_bytes={
         "put": None, "put-one-at-a-time": 1500.5, "put-inline": 256.0, "put-inline-one-at-a-time": 1024.1})))
     assert [rows[f"block-gen2x4-half-size-{s}"] for s in series] == [
         (4, "<= 256", True), (1500.5, "<= 1024", False), (256.0, "<= 256", True), (1024.1, "<= 1024", False)]
 
 
-def test_both_directions(figures):
+def test_both_directions():
     worst = {name: {"percent_of_one_way": one, "percent_of_bound": bound} for name, one, bound in (
         ("contiguous", 91, 1), ("put-dst-strided", 84, 1), ("put-both-strided", 1, 82))}
-    assert [r["pass"] for r in figures.of_bidir(report("bidir", worst=worst))] == [True, False, True]
+    assert [r["pass"] for r in of_bidir(report("bidir", worst=worst))] == [True, False, True]
 
 
-def test_latency_rate_and_wrong_bytes(figures):
-    median = [("mcp", 50, 1.9, 0.7), ("mcp-under-bulk", 50, 4.0, 0.7)]
-    assert [(r["value"], r["pass"]) for r in figures.of_latency(report("latency", median))] == [(1.9, True), (2.11, False)]
-    assert [(r["value"], r["pass"]) for r in figures.of_rate(report("rate", [("mcp", 1, 0.2, 9), ("mcp", 32, 1.1, 9)]))] == [
-        (1.1, True)]
-    assert not figures.of_element(report("element") | {"bytes_wrong": 1})[0]["pass"]
+def test_latency_rate_and_wrong_bytes():
+    median = [("fastpath", 50, 1.3, 0.7), ("fastpath-under-bulk", 50, 2.6, 0.7),
+              ("mcp", 50, 1.9, 0.7), ("mcp-under-bulk", 50, 4.0, 0.7)]
+    assert [(r["value"], r["pass"]) for r in of_latency(report("latency", median))] == [
+        (1.3, False), (2.0, True), (1.9, True), (2.11, False)]
+    rates = [("fastpath", 1, 0.5, 9), ("fastpath", 32, 8.9, 9), ("mcp", 1, 0.2, 9), ("mcp", 32, 0.9, 9)]
+    assert [(r["value"], r["pass"]) for r in of_rate(report("rate", rates))] == [(8.9, True), (0.9, False)]
+    assert not of_element(report("element") | {"bytes_wrong": 1})[0]["pass"]
 
 
-def test_the_suite_runs_every_benchmark_once_and_stride_with_the_narrow_profiles(figures, monkeypatch, tmp_path):
+def test_a_soak_is_right_or_wrong_and_a_link_has_its_least_share():
+    assert of_soak(report("soak", guard_bytes_compared=90))[0]["pass"]
+    assert not of_soak(report("soak", guard_bytes_compared=90) | {"bytes_wrong": 1})[0]["pass"]
+    rows = of_link(report("link", [("payload-share", 3, 97.03, 98.8), ("payload-share", 50, 96.9, 98.8)]))
+    assert [(r["value"], r["pass"], r.get("at")) for r in rows] == [(96.9, False, 50), (0, True, None)]
+
+
+def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles(monkeypatch, tmp_path):
     ran = []
 
     def run(command):
@@ -85,17 +84,18 @@ def test_the_suite_runs_every_benchmark_once_and_stride_with_the_narrow_profiles
             (tmp_path/"out").mkdir(exist_ok=True)
             (tmp_path/"out"/f"{test}-{profile}.json").write_text(json.dumps(report(test, profile=profile)))
 
+    groups = {name: function for name, function in figures.groups("gen2x4").items() if not name.startswith("tests/")}
     monkeypatch.setattr(figures, "ROOT", tmp_path)
     monkeypatch.setattr(figures, "run", run)
     monkeypatch.setattr(figures, "READERS", dict.fromkeys(figures.READERS, lambda r: [(r["test"], r["profile"])]))
     monkeypatch.setattr(figures, "of_stride", lambda r: [("stride", r["profile"])])
-    rows = figures.suite("gen2x4", 1)
-    assert sorted(rows) == [(t, "gen2x4") for t in ("bidir", "block", "element", "latency", "rate")] + [
+    rows = [row for name, function in groups.items() if name not in ("stride", "speed") for row in function("gen2x4", 1)]
+    assert sorted(rows) == [(t, "gen2x4") for t in ("bidir", "block", "element", "latency", "link", "rate", "soak")] + [
         ("stride", "gen1x1"), ("stride", "gen2x1")]
     assert all(any(c == ["make", "simulator", f"PROFILE={profile}"] for c in ran) for _, profile in rows)
     assert "--series" in next(c for c in ran if c[:3] == ["dibber", "bench", "stride"])
 
 
-def test_tests_that_record_figures_are_found(figures):
+def test_tests_that_record_figures_are_found():
     found = figures.tests_with_figures()
     assert "tests/system/reference/test_litepcie.py" in found and "tests/software/test_bench_rows.py" not in found

@@ -3,15 +3,9 @@
 
 """Some hundred random transfers of all kinds, in both directions at once; `make soak` runs 20,000."""
 
-import sys
-
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]/"soak"))
-
-import transfers
+from dibber_cli.soak.run import Soak
 
 COUNT = 320
 
@@ -20,7 +14,7 @@ KINDS = {"put", "get", "inline", "atomic", "put, wrong", "get, wrong", "fence", 
 
 @pytest.mark.parametrize("profile", ["gen2x4", "gen2x1"])
 def test_random_transfers_leave_what_the_model_says_and_nothing_else(profile, seed):
-    soak = transfers.Soak(COUNT, seed, profile).run()
+    soak = Soak(COUNT, seed, profile).run()
     assert soak.trouble == [] and soak.wrong_bytes == 0
     assert soak.transfers >= COUNT and soak.bytes > 250_000
     assert set(soak.operations) >= KINDS

@@ -3,18 +3,16 @@
 
 """What each command does: parsed arguments in, exit code out."""
 
-import importlib
 import json
 import sys
 
-from pathlib import Path
-
 import libdibber
 
-from dibber.interface.description import LINK_STATE, MCP_STATE
+from dibber.interface.description import MCP_STATE
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import CommandError
-from dibber_cli.fw import images
+from dibber_cli.fw import images, summary
+from dibber_cli.link import status as link_status
 
 
 def print_json(value):
@@ -25,21 +23,28 @@ def print_json(value):
 
 def info(arguments):
     with libdibber.Card(arguments.uri) as card:
-        values = card.info()
+        values  = card.info()
+        link    = link_status.read(card)
+        program = summary.read(card)
     if arguments.json:
-        print_json(values)
+        print_json({**values, "link": link, "control_program": program})
         return 0
+    major, minor = values["interface_version"] >> 16, values["interface_version"] & 0xffff
     output.table(["card", arguments.uri], [
-        ("interface",       f"{values['interface_version'] >> 16}.{values['interface_version'] & 0xffff}, "
-                            f"hash {values['interface_hash']:08x}"),
+        ("interface",       f"{major}.{minor}, hash {values['interface_hash']:08x}, features {values['features']:#x}"),
         ("gateware",        f"build {values['build']:08x}, {values['data_width']} bits at {values['clock_hz']/1e6:g} MHz"),
         ("geometry",        f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} regions, "
                             f"{values['nodes']} nodes"),
         ("node",            values["node"]),
         ("control program", f"{MCP_STATE.name_of(values['mcp_state'])}, identity {values['mcp_identity']:08x}"),
-        ("link",            LINK_STATE.name_of(values["link_state"])),
+        ("link",            link_status.sentence(link)),
+        ("other end",       "not heard" if link["peer"] is None else f"{link['peer']:04x}, this one is {link['nonce']:04x}"),
         ("PCIe",            f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes"),
-        ("clock",           f"{values['cycles']} cycles")])
+        ("up for",          f"{values['cycles']} cycles, {values['cycles']/values['clock_hz']:.3f} s"
+                            + (" of simulated time" if values["simulated_clock"] else ""))])
+    if program:
+        print()
+        output.table(["control program", "since its start"], summary.rows(program))
     counted = [(name, value) for name, value in values["counters"].items() if value]
     if counted:
         print()
@@ -124,50 +129,4 @@ def sim_speed(arguments):
         output.table([f"simulation speed, {chosen.name}", "1000 cycles a second and card"], rows)
     if failed:
         raise failed
-    return 0
-
-
-# Benchmarks ---------------------------------------------------------------------------------------
-
-def _points(test, series):
-    """The benchmark's points; with `series`, names separated by commas, those alone. Raises CommandError."""
-    if not series:
-        return test.points()
-    names, choice = series.split(","), getattr(test, "CHOICE", ())
-    if unknown := [name for name in names if name not in choice]:
-        raise CommandError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
-                           f"there are: {', '.join(choice)}" if choice else "it always measures all")
-    return test.points(series=tuple(names))
-
-
-def bench(arguments):
-    """Run the benchmark that `arguments.test` names."""
-    from dibber_cli.bench import report, session
-
-    test     = importlib.import_module(f"dibber_cli.bench.{arguments.test}")
-    chosen   = profile.load(arguments.profile)
-    points   = _points(test, arguments.series)
-    progress = output.Progress(len(points), shown=not arguments.json)
-    command  = f"dibber bench {arguments.test} --profile {arguments.profile} --seed {arguments.seed}"
-    if arguments.series:
-        command += f" --series {arguments.series}"
-    try:
-        result = session.run(test, chosen, arguments.seed, command, points, progress)
-    finally:
-        progress.clear()
-    files = report.write(result, test.panels(result), Path(arguments.out))
-    if arguments.json:
-        print_json(result)
-    else:
-        report.show(result, test.tables(result))
-        print("written: " + ", ".join(str(f) for f in files))
-    if result["bytes_wrong"]:
-        raise CommandError(f"{result['bytes_wrong']} bytes are wrong")
-    return 0
-
-
-def calibrate(arguments):
-    from dibber_cli.bench import calibrate as calibration
-
-    calibration.show(profile.load(arguments.profile))
     return 0

@@ -11,42 +11,68 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, profile
-from dibber_cli.bench import TESTS
+from dibber_cli import commands, completion, monitor, profile
+from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.link.commands import add_to as add_link
+from dibber_cli.selftest.commands import add_to as add_selftest
 
+CODES = "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense."
+URI   = "sim:PATH_OF_SOCKET"
+
+
+# Pieces of the command line -----------------------------------------------------------------------
+
+def command(group, name, function, text, examples=(), as_json=True):
+    """Add a command to a group of commands: `text` says what it does, `examples` are whole lines."""
+    lines = "".join(f"  {line}\n" for line in examples)
+    p = group.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter,
+                         epilog=f"examples:\n{lines}\n{CODES}" if lines else CODES)
+    p.set_defaults(function=function)
+    if as_json:
+        p.add_argument("--json", action="store_true", help="print JSON for programs")
+    return p
+
+
+def group(sub, name, text, metavar="COMMAND"):
+    """Add a group of commands."""
+    return sub.add_parser(name, help=text, description=text).add_subparsers(metavar=metavar, required=True)
+
+
+def add_profile(p):
+    p.add_argument("--profile", default="gen2x4", metavar="P",
+                   help=f"host and link: {', '.join(profile.names())}, or a file (default gen2x4)")
+    p.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
+
+
+# Command line -------------------------------------------------------------------------------------
 
 def parser():
-    top = argparse.ArgumentParser(prog="dibber", description="Dibber cards: look at them, load them, measure them.")
+    top = argparse.ArgumentParser(prog="dibber", description="Dibber cards: look at them, load them, measure them.", epilog=CODES)
     sub = top.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(group, name, function, text):
-        p = group.add_parser(name, help=text, description=text)
-        p.set_defaults(function=function)
-        p.add_argument("--json", action="store_true", help="print JSON for programs")
-        return p
+    p = command(sub, "info", commands.info, "Show a card: identity, state, link, control program, counters.",
+                ["dibber info sim:/run/user/1000/dibber-1000/card0.sock", "dibber info --json URI | jq .counters.packets_sent"])
+    p.add_argument("uri", metavar="URI", help=URI)
 
-    def add_profile(p):
-        p.add_argument("--profile", default="gen2x4", metavar="P",
-                       help=f"host and link: {', '.join(profile.names())}, or a file (default gen2x4)")
-        p.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
+    monitor.add_to(sub, command)
+    add_selftest(sub, command, add_profile)
 
-    p = command(sub, "info", commands.info, "Show a card: identity, state, link, counters.")
-    p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
-
-    fw = sub.add_parser("fw", help="Control programs.").add_subparsers(metavar="COMMAND", required=True)
-    p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it.")
+    fw = group(sub, "fw", "Control programs.")
+    p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it.",
+                 ["dibber fw load build/firmware/mcp.dibfw URI"])
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
-    p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+    p.add_argument("uri", metavar="URI", help=URI)
     add_fw(sub, fw, command)
 
-    p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.")
+    p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.",
+                ["dibber sim start --profile gen2x1", "dibber sim --speed", "dibber sim stop"])
     p.add_argument("--speed", action="store_true", help="measure simulated cycles a second during 'bench stride'")
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")
-    p = command(sim, "start", commands.sim_start, "Start two cards and a cable in the background.")
+    p = command(sim, "start", commands.sim_start, "Start two cards and a cable in the background.",
+                ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"])
     add_profile(p)
     p.add_argument("--participants", type=int, default=0, metavar="N",
                    help="time waits until N programs have opened a card (default 0: it does not wait)")
@@ -55,18 +81,8 @@ def parser():
     command(sim, "status", commands.sim_status, "Show the simulator in the background and its sockets.")
 
     add_link(sub, command, add_profile)
-
-    bench = sub.add_parser("bench", help="Measure, with the bound beside each value.")
-    bench = bench.add_subparsers(metavar="TEST", required=True)
-    for name, text in TESTS.items():
-        p = command(bench, name, commands.bench, text)
-        p.set_defaults(test=name)
-        add_profile(p)
-        p.add_argument("--series", default="", metavar="NAME,…", help="measure these series alone")
-        p.add_argument("--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)")
-    p = bench.add_parser("calibrate", help="Measure this machine's strided copies, beside a profile's constants.")
-    p.set_defaults(function=commands.calibrate)
-    p.add_argument("--profile", default="gen2x4", metavar="P", help="to compare with (default gen2x4)")
+    add_bench(sub, group, command, add_profile)
+    completion.add_to(sub, command, parser)
     return top
 
 

@@ -16,6 +16,8 @@ SERIES     = ("put-dst-strided", "put-both-strided")
 CHOICE     = SERIES
 DIRECTIONS = ("0to1", "1to0")
 
+QUICK = {"strides": (1, 8, 64)}    # of points()
+
 
 def points(strides=STRIDES, series=SERIES):
     def one_way(name, x):

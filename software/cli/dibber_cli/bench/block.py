@@ -29,6 +29,8 @@ SERIES = {
 }
 CHOICE = tuple(SERIES)
 
+QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}    # of points()
+
 
 def transfers(size, outstanding):
     """How many a point has: in a stream so many that `outstanding` can be under way, else two at least."""

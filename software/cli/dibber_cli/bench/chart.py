@@ -9,6 +9,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from dibber_cli.bench.units import unit_of
 from dibber_cli.bench.views import of_series
 
 # Contiguous transfer between two PCs over Myrinet: Kurmann and Stricker, EMMSEC 1998.
@@ -16,7 +17,6 @@ MYRINET_1998 = 126
 MARKERS = "os^DvPX<>p"
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b4ea3", "#b8860b", "#2a9d8f", "#8d5524", "#5c677d", "#d81b60", "#264653")
 TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine", "wire": "wire"}    # of the bound
-AXES    = {"MB/s": "payload", "us": "latency", "Mmsg/s": "messages"}                          # what a unit counts
 BEYOND  = 2    # a series that lies above so many times the highest bound is named, not drawn
 
 
@@ -26,8 +26,8 @@ def _in_words(points):
 
 
 def _bound_in_words(name, points, first):
-    terms = dict.fromkeys(TERMS[p["bound_by"]] for p in points)
-    return f"bound{'' if first else f' of {name}'}: {', '.join(terms)}"
+    terms = dict.fromkeys(TERMS[p["bound_by"]] for p in points if p.get("bound_by"))
+    return f"bound{'' if first else f' of {name}'}{': ' if terms else ''}{', '.join(terms)}"
 
 
 def _series(axes, report, panel, places, ceiling):
@@ -56,28 +56,33 @@ def _series(axes, report, panel, places, ceiling):
 def _panel(axes, report, panel):
     points  = [p for name in panel.series for p in of_series(report, name)]
     places  = list(dict.fromkeys(p["x"] for p in points))
-    ceiling = max(max(p["bound"], p["value"]) for p in points if p["bound"])
-    unit    = points[0]["unit"]
+    bounded = [p for p in points if p["bound"]]
+    ceiling = max(max(p["bound"] or 0, p["value"] or 0) for p in bounded or points)
     _series(axes, report, panel, places, ceiling)
     if panel.history:
         axes.plot([0], [MYRINET_1998], marker="*", markersize=11, linestyle="none", color="#7a7a7a",
                   label="Myrinet 1998, contiguous (126 MB/s)")
     axes.set_xticks(range(len(places)), places, rotation=45 if len(places) > 14 or isinstance(places[0], str) else 0)
-    axes.set_ylim(0, 1.1*ceiling)
+    if panel.logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.1*ceiling)
     axes.set_xlabel(panel.label)
-    axes.set_ylabel(f"{AXES[unit]} ({unit}, simulated time)")
+    axes.set_ylabel(f"{unit_of(points[0]).axis} ({points[0]['unit']}, simulated time)")
     axes.set_title(f"Dibber, {report['test']}: {panel.title}", fontsize=10)
     axes.grid(axis="y", linewidth=0.4)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
 
 
 def draw(report, panels, paths):
-    """Draw `panels` one above the other. The same report gives the same file."""
-    # A fixed salt and no date: else no two SVG files would be alike.
-    with plt.rc_context({"svg.hashsalt": "dibber", "font.size": 9}):
+    """Draw `panels` one above the other into files, or into streams that take SVG. The same report gives the same bytes."""
+    # A fixed salt and no date: else no two SVG files would be alike. What goes into a page keeps its text as text.
+    streams = any(hasattr(path, "write") for path in paths)
+    with plt.rc_context({"svg.hashsalt": "dibber", "svg.fonttype": "none" if streams else "path", "font.size": 9}):
         figure, axes = plt.subplots(len(panels), figsize=(11, 4.6*len(panels)), constrained_layout=True, squeeze=False)
         for one, panel in zip(axes[:, 0], panels):
             _panel(one, report, panel)
         for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
+            kind = "svg" if streams else path.suffix[1:]
+            figure.savefig(path, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
         plt.close(figure)

@@ -20,6 +20,8 @@ TRANSFERS = 2                                                    # under way at 
 # Which side is strided.
 SIDES = {"dst": (False, True), "src": (True, False), "both": (True, True)}
 
+QUICK = {"sizes": (1, 3, 8, 64, 256), "times": (2,)}    # of points()
+
 
 def name(way, side, times):
     """Of a series: way is "direct" or "packed"."""

@@ -18,6 +18,8 @@ SERIES      = {"fastpath": (True, False), "fastpath-under-bulk": (True, True), "
 CHOICE      = tuple(SERIES)
 PERCENTILES = (1, 50, 99, 99.9)
 
+QUICK = {"rounds": 200}    # of points()
+
 
 def points(series=tuple(SERIES), rounds=ROUNDS):
     return numbered(PingPong(s, rounds, fast=SERIES[s][0], bulk=SERIES[s][1]) for s in series)

@@ -17,6 +17,8 @@ GRID, HALO  = 96, 1            # points a side, and of the halo around them
 TRANSPOSE   = 128              # rows and columns of the block that changes hands, of a matrix twice as wide
 WAYS        = ("direct", "packed")
 
+QUICK = {}    # there is nothing to leave out: its points are few
+
 
 def column(rows=COLUMN[0], columns=COLUMN[1]):
     """A column of a row-major matrix, to the same column of the other node's."""

@@ -16,6 +16,8 @@ ENDPOINTS   = (1, 2, 4, 7)               # all but the administrator's
 FEW, MANY   = 96, 320                    # messages of a point …
 FULL        = 8                          # … few, when fewer than this are under way
 
+QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 7)}    # of points()
+
 
 def series(endpoints, fast):
     name = "fastpath" if fast else "mcp"

@@ -8,72 +8,88 @@ import json
 
 from dibber_cli import output
 from dibber_cli.bench import chart
+from dibber_cli.bench.units import UNITS, unit_of
 from dibber_cli.bench.views import of_series
+
+
+def stem(report):
+    """Of its files."""
+    return f"{report['test']}-{report['profile']}"
 
 
 def write(report, panels, folder):
     """Write out/<test>-<profile>.json, .csv, .png and .svg; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{report['test']}-{report['profile']}"
-    (folder/f"{stem}.json").write_text(json.dumps(report, indent=2) + "\n")
-    with open(folder/f"{stem}.csv", "w", newline="") as f:
+    json_, csv_, png, svg = (folder/f"{stem(report)}.{kind}" for kind in ("json", "csv", "png", "svg"))
+    json_.write_text(json.dumps(report, indent=2) + "\n")
+    with open(csv_, "w", newline="") as f:
         # Not every point has every key: why a point is not possible, what one way gave.
         rows = csv.DictWriter(f, list(dict.fromkeys(key for point in report["points"] for key in point)),
                               lineterminator="\n")
         rows.writeheader()
         rows.writerows(report["points"])
-    chart.draw(report, panels, [folder/f"{stem}.png", folder/f"{stem}.svg"])
-    return [folder/f"{stem}.{kind}" for kind in ("json", "csv", "png", "svg")]
+    chart.draw(report, panels, [png, svg])
+    return [json_, csv_, png, svg]
 
 
-DECIMALS = {"MB/s": 1, "us": 3, "Mmsg/s": 3}    # of a value, by its unit
-UNITS    = {"MB/s": "MB/s of payload", "us": "microseconds", "Mmsg/s": "million messages a second"}
-LESS     = ("us",)                              # units of which less is better
+# Tables -------------------------------------------------------------------------------------------
 
-
-def _share(point):
-    """Percent of the bound that the value comes to."""
-    value, bound = point["value"], point["bound"]
-    return f"{100*(bound/value if point['unit'] in LESS else value/bound):.0f}"
+def share(point):
+    """Percent of the bound that the value comes to, where there are both; else None."""
+    value, bound = point["value"], point.get("bound")
+    if not value or not bound:
+        return None
+    return 100*(bound/value if unit_of(point).less else value/bound)
 
 
 def _limit(point):
     if not point.get("limited_by"):
         return "–"
-    return f"{point['limit']:.{DECIMALS[point['unit']]}f} {point['limited_by']}" if point["limit"] else point["limited_by"]
+    return f"{unit_of(point).show(point['limit'])} {point['limited_by']}" if point["limit"] else point["limited_by"]
 
 
 def _cells(point, brief):
     if point is None or point["value"] is None:
         return ["–"]*(2 if brief else 5)
-    decimals = DECIMALS[point["unit"]]
-    beside   = [f"{point['bound']:.{decimals}f}", _share(point)] if point["bound"] else ["–"]*2
-    return [f"{point['value']:.{decimals}f}", *([] if brief else [*beside, _limit(point)]), f"{point['cpu_percent']:.1f}"]
+    show   = unit_of(point).show
+    beside = [] if brief else [*([show(point["bound"]), f"{share(point):.0f}"] if share(point) else ["–"]*2), _limit(point)]
+    cpu    = point.get("cpu_percent")
+    return [show(point["value"]), *beside, "–" if cpu is None else f"{cpu:.1f}"]
 
 
-def _table(report, table):
+def tabulate(report, table):
+    """(headings, rows) of a views.Table."""
     at = {(p["series"], p["x"]): p for p in report["points"]}
     xs = list(dict.fromkeys(p["x"] for s in table.series for p in of_series(report, s)))
     beside = ["CPU %"] if table.brief else ["bound", "%", "limit", "CPU %"]
-    output.table([table.heading, *(h for s in table.series for h in (s, *beside))],
-                 [[x, *(cell for s in table.series for cell in _cells(at.get((s, x)), table.brief))] for x in xs])
+    units  = {s: of_series(report, s)[0]["unit"] for s in table.series}
+    names  = {s: f"{s}, {unit}" if len(set(units.values())) > 1 else s for s, unit in units.items()}
+    return ([table.heading, *(h for s in table.series for h in (names[s], *beside))],
+            [[x, *(cell for s in table.series for cell in _cells(at.get((s, x)), table.brief))] for x in xs])
 
 
-def show(report, tables):
-    """What people see: the tables, what was found besides, and what was compared."""
-    units = ", ".join(UNITS[unit] for unit in dict.fromkeys(p["unit"] for p in report["points"]))
-    print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units} in simulated time")
-    for table in tables:
-        print()
-        _table(report, table)
-    print()
+def units(report):
+    """The units of all points, in words."""
+    return ", ".join(UNITS[unit].words for unit in dict.fromkeys(p["unit"] for p in report["points"]))
+
+
+def remarks(report):
+    """Sentences below the tables: what is not possible, what was found, how it was measured, what was compared."""
     reasons = {}
     for point in report["points"]:
         if point["value"] is None:
             reasons.setdefault((point["series"], point["not_possible"]), []).append(str(point["x"]))
-    for (series, reason), xs in reasons.items():
-        print(f"{series} at {', '.join(xs)}: not possible: {reason}")
-    for line in (*report.get("findings", ()), *report.get("notes", ())):
-        print(line)
-    print(f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes compared, "
-          f"{report['bytes_wrong']} wrong; {report['wall_seconds']} s")
+    return [*(f"{series} at {', '.join(xs)}: not possible: {reason}" for (series, reason), xs in reasons.items()),
+            *report.get("findings", ()), *report.get("notes", ()),
+            f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes compared, "
+            f"{report['bytes_wrong']} wrong; {report['wall_seconds']} s"]
+
+
+def show(report, tables):
+    """What people see: the tables, what was found besides, and what was compared."""
+    print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} in simulated time")
+    for table in tables:
+        print()
+        output.table(*tabulate(report, table))
+    print()
+    print("\n".join(remarks(report)))

@@ -3,6 +3,7 @@
 
 """Points measured on a pair of simulated cards, and the report that they make."""
 
+import dataclasses
 import multiprocessing
 import multiprocessing.connection
 import time
@@ -97,8 +98,7 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker):
         with Workers(pair, kind, seed, points) as workers:
             opened   = workers.receive()
             keys     = [answer["keys"] for answer in opened]
-            versions = {"gateware": f"{opened[0]['build']:08x}", "firmware": f"{opened[0]['identity']:08x}",
-                        "library": f"{opened[0]['interface'] >> 16}.{opened[0]['interface'] & 0xffff}-{opened[0]['hash']:08x}"}
+            versions = versions_of(opened[0]["build"], opened[0]["identity"], opened[0]["interface"], opened[0]["hash"])
             before   = workers.count()
             for point in points:
                 if progress:
@@ -116,6 +116,12 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker):
         pair.stop()
         stats = pair.stats.read_text() if pair.stats.exists() else "{}"
     return results, versions, stats
+
+
+def versions_of(build, identity, interface, hash_):
+    """What was measured: words of the gateware, the control program and the library."""
+    return {"gateware": f"{build:08x}", "firmware": f"{identity:08x}",
+            "library": f"{interface >> 16}.{interface & 0xffff}-{hash_:08x}"}
 
 
 # Report -------------------------------------------------------------------------------------------
@@ -167,16 +173,31 @@ def run(test, profile, seed, command, points=None, progress=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of the report that
-           are its own, "points" among them; PROGRAM, when it is not a Worker
+           are its own, "points" among them; PROGRAM, when it is not a Worker; measure(profile, seed, points, progress) →
+           (results, versions, counts), when it needs pairs of its own
     """
     begin  = time.monotonic()
     points = test.points() if points is None else points
-    results, versions, _ = measure(profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker))
-    answers = [answer for result in results for answer in result["answers"] if "bytes_wrong" in answer]
-    parts   = test.evaluate(profile, seed, results)
-    return {"test": test.NAME, "profile": profile.name, "seed": seed, "command": command, "versions": versions,
-            "time_base": "simulated",
-            "bytes_compared": sum(len(r["point"].senders)*r["point"].payload for r in results),
-            "guard_bytes_compared": sum(a["guards"] for a in answers),
-            "bytes_wrong": sum(a["bytes_wrong"] for a in answers),
+    if hasattr(test, "measure"):
+        results, versions, counts = test.measure(profile, seed, points, progress)
+    else:
+        results, versions, _ = measure(profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker))
+        counts = compared(results)
+    parts = test.evaluate(profile, seed, results)
+    return {"test": test.NAME, "profile": profile.name, "machine": machine(profile), "seed": seed, "command": command,
+            "versions": versions, "time_base": "simulated", **counts,
             "wall_seconds": round(time.monotonic() - begin, 1), **parts}
+
+
+def machine(profile):
+    """The values of a profile that figures depend on."""
+    values = dataclasses.asdict(profile)
+    return {name: values[name] for name in values if name not in ("name", "path")}
+
+
+def compared(results):
+    """How many bytes were compared, and how many were wrong."""
+    answers = [answer for result in results for answer in result["answers"] if "bytes_wrong" in answer]
+    return {"bytes_compared": sum(len(r["point"].senders)*r["point"].payload for r in results),
+            "guard_bytes_compared": sum(a["guards"] for a in answers),
+            "bytes_wrong": sum(a["bytes_wrong"] for a in answers)}

@@ -25,6 +25,8 @@ PEERS = ("put-contiguous-unpack", "descriptors", "litepcie-dma", "litepcie-descr
 
 CHOICE = (*OURS, *GETS, "put-contiguous-unpack", "descriptors")    # series that points() knows
 
+QUICK = {"strides": (1, 2, 8, 64)}    # of points()
+
 
 def side(strided, stride):
     """One side's Pattern, `stride` in elements."""

@@ -26,11 +26,13 @@ class Panel:
     title, label : of the panel, of its x axis
     series       : names, in order
     history      : mark what is known of Myrinet in 1998 at the first x
+    logarithmic  : scale of the values
     """
-    title   : str
-    series  : list
-    label   : str
-    history : bool = False
+    title       : str
+    series      : list
+    label       : str
+    history     : bool = False
+    logarithmic : bool = False
 
 
 def of_series(report, name):

@@ -5,7 +5,6 @@
 
 import json
 import sys
-import time
 
 from pathlib import Path
 
@@ -15,16 +14,7 @@ from dibber.interface.description import C
 from dibber_cli import output, paths
 from dibber_cli.fw import coredump, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
-
-
-def pause(card, info, seconds):
-    """Let so much of the wall's time go by. A simulated clock stands while its program sleeps: there, keep asking for it."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if info["simulated_clock"]:
-            card.read_register("CYCLES_LOW")
-        else:
-            time.sleep(left)
+from dibber_cli.monitor import pause
 
 # Trace --------------------------------------------------------------------------------------------
 

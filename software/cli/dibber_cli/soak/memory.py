@@ -12,7 +12,7 @@ import numpy as np
 
 from dibber.interface.description import OPCODE
 
-from layout import ARENA, TARGET, fill, fill_source
+from dibber_cli.soak.layout import ARENA, TARGET, fill, fill_source
 
 
 def internet_checksum(data):

@@ -12,13 +12,13 @@ import random
 
 from dibber.interface.description import C, OPCODE
 
-import layout
+from dibber_cli.soak import layout
 
-from commands import Command, Notice
-from layout import ENDPOINTS, Shape
-from memory import digest, internet_checksum
-from mistakes import ATOMICS, Mistakes
-from shapes import random_length, random_shape
+from dibber_cli.soak.commands import Command, Notice
+from dibber_cli.soak.layout import ENDPOINTS, Shape
+from dibber_cli.soak.memory import digest, internet_checksum
+from dibber_cli.soak.mistakes import ATOMICS, Mistakes
+from dibber_cli.soak.shapes import random_length, random_shape
 
 COUNTER = layout.TARGET + layout.COUNTERS
 

@@ -5,11 +5,11 @@
 
 from dibber.interface.description import C, OPCODE, STATUS
 
-import layout
+from dibber_cli.soak import layout
 
-from commands import Command
-from layout import ENDPOINTS, Shape
-from shapes import random_length
+from dibber_cli.soak.commands import Command
+from dibber_cli.soak.layout import ENDPOINTS, Shape
+from dibber_cli.soak.shapes import random_length
 
 ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWAP)
 

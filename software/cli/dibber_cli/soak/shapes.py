@@ -7,7 +7,7 @@ import math
 
 from dibber.interface.description import C
 
-from layout import Shape
+from dibber_cli.soak.layout import Shape
 
 
 def factors(number):

@@ -12,24 +12,23 @@ import libdibber
 from dibber.interface.description import C, COMMAND, FLAG, OPCODE
 from libdibber import Walk
 
-import layout
+from dibber_cli.soak import layout
 
-from layout import ARENA, ENDPOINTS, TARGET
-from memory import digest
+from dibber_cli.soak.layout import ARENA, ENDPOINTS, TARGET
+from dibber_cli.soak.memory import digest
 
 PATIENCE_PS = 60_000_000_000    # of simulated time without any progress
 LOOK_NS     = 2_000             # at one endpoint, before the next one: so long at first, doubled at each
 LOOKS       = 8                 # time up to this power of two while nothing happens
 
 
-def prepare(side, seed, node):
-    """Memory, endpoints and regions; returns the keys by name."""
+def prepare(side, seed):
+    """Memory, endpoints and regions of a bench.program.Program; returns the keys by name."""
     side.arena = libdibber.alloc(ARENA)
-    side.arena[:TARGET] = layout.fill_source(seed, node)
-    side.endpoints = {1: side.endpoint, **{n: side.card.endpoint(n) for n in ENDPOINTS[1:]}}
+    side.arena[:TARGET] = layout.fill_source(seed, side.node)
     gone = side.endpoint.register(side.arena)
     for region in layout.regions():
-        side.regions[region.name] = side.endpoints[region.owner].register(
+        side.regions[region.name] = side.open(region.owner).register(
             side.arena[region.start:region.end], region.rights)
     keys = {name: region.key for name, region in side.regions.items()} | {"gone": gone.key}
     gone.close()
@@ -59,7 +58,7 @@ class Play:
         self.commands  = commands
         self.notices   = dict(notices)
         self.depth     = depth
-        self.node      = 1 - side.card.info()["node"]
+        self.node      = 1 - side.node
         self.waiting   = {e: deque(n for n, c in enumerate(commands) if c.endpoint == e) for e in ENDPOINTS}
         self.under_way = {e: [] for e in ENDPOINTS}
         self.ended     = {}

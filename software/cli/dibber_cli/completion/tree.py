@@ -1,0 +1,77 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What can stand where on the command line, read off an argparse parser."""
+
+import argparse
+
+from dataclasses import dataclass, field
+
+from dibber_cli import profile
+
+# What a value is, by the metavar that all commands use for it.
+FILES, URIS = "files", "uris"
+KINDS = {"FILE": FILES, "FOLDER": FILES, "DIR": FILES, "A": FILES, "B": FILES, "URI": URIS}
+
+
+@dataclass(frozen=True)
+class Value:
+    """Of an option or a positional: one of `words`, or something of a `kind` (FILES, URIS, "" for anything)."""
+    words : tuple = ()
+    kind  : str   = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """names : ("--seed",); value : None when it takes none"""
+    names : tuple
+    text  : str
+    value : Value | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A command, or a group of commands, and what can follow it.
+
+    path     : "dibber bench stride"
+    commands : ((name, text), …) of a group
+    many     : the last of the positionals may be repeated
+    """
+    path        : str
+    commands    : tuple
+    options     : tuple
+    positionals : tuple = field(default=())
+    many        : bool  = False
+
+
+def _value(action):
+    if action.choices:
+        return Value(tuple(map(str, action.choices)))
+    if action.metavar == "P":
+        return Value(tuple(profile.names()), FILES)
+    return Value((), KINDS.get(action.metavar, ""))
+
+
+def _text(help_):
+    """The part of a help text before a parenthesis, on one line."""
+    return (help_ or "").partition(" (")[0].replace("\n", " ")
+
+
+def leaves(parser, path=None):
+    """Every Place of a parser, groups before what is in them."""
+    path  = path or parser.prog
+    found = []
+    commands, options, positionals, many = [], [], [], False
+    for action in parser._actions:    # argparse has no public way to its tree
+        if isinstance(action, argparse._SubParsersAction):
+            texts = {choice.dest: choice.help for choice in action._choices_actions}
+            for name, inner in action.choices.items():
+                commands.append((name, _text(texts.get(name))))
+                found += leaves(inner, f"{path} {name}")
+        elif action.option_strings:
+            takes = action.nargs != 0
+            options.append(Option(tuple(action.option_strings), _text(action.help), _value(action) if takes else None))
+        else:
+            positionals.append(_value(action))
+            many = action.nargs in ("*", "+")
+    return [Place(path, tuple(commands), tuple(options), tuple(positionals), many), *found]

@@ -1,0 +1,127 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber monitor`: a card's counters and rates while it works."""
+
+import json
+import sys
+import time
+
+import libdibber
+
+from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
+from dibber_cli import output
+
+MODULO = 1 << 32    # of a counter
+
+# Counters of which any change is an error.
+ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
+               or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_WRONG_NODE", "LINK_LOST", "COMPLETION_UNEXPECTED"))
+
+
+# Samples ------------------------------------------------------------------------------------------
+
+def sample(card):
+    """State and counters of a card at one time, as a dictionary."""
+    info = card.info()
+    return {"cycles": info["cycles"], "link": LINK_STATE.name_of(info["link_state"]),
+            "control_program": MCP_STATE.name_of(info["mcp_state"]), "counters": info["counters"]}
+
+
+def between(before, after, clock_hz):
+    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes."""
+    seconds = max(after["cycles"] - before["cycles"], 1)/clock_hz
+    change  = {name: (value - before["counters"][name]) % MODULO for name, value in after["counters"].items()}
+    cycles  = seconds*clock_hz
+    return {"seconds": seconds, "link": after["link"], "control_program": after["control_program"],
+            "sent_mb_per_s":      change["bytes_sent"]*4/seconds/1e6,
+            "received_mb_per_s":  change["bytes_received"]*4/seconds/1e6,
+            "packets_sent_per_s": change["packets_sent"]/seconds,
+            "packets_received_per_s": change["packets_received"]/seconds,
+            "doorbells_per_s":    change["doorbells"]/seconds,
+            "link_busy_percent":  100*change["busy_link"]/cycles,
+            "stopped_percent":    100*change["stopped_cycles"]/cycles,
+            "errors":             sum(change[name] for name in ERRORS),
+            "changes":            change, "counters": after["counters"]}
+
+
+def pause(card, info, seconds):
+    """Let so much of the wall's time go by. A simulated clock stands while its program sleeps: there, keep asking for it."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if info["simulated_clock"]:
+            card.read_register("CYCLES_LOW")
+        else:
+            time.sleep(left)
+
+
+# Views --------------------------------------------------------------------------------------------
+
+COLUMNS = ("link", "sent MB/s", "got MB/s", "sent pkt/s", "got pkt/s", "doorbells/s", "link %", "stopped %", "errors", "over ms")
+
+
+def line(rates):
+    """Cells below COLUMNS."""
+    return [rates["link"], *(f"{rates[name]:.1f}" for name in ("sent_mb_per_s", "received_mb_per_s")),
+            *(f"{rates[name]:.0f}" for name in ("packets_sent_per_s", "packets_received_per_s", "doorbells_per_s")),
+            *(f"{rates[name]:.1f}" for name in ("link_busy_percent", "stopped_percent")), str(rates["errors"]),
+            f"{1e3*rates['seconds']:.3g}"]
+
+
+def _print_line(cells):
+    print("  ".join(cell.rjust(max(len(column), 8)) for cell, column in zip(cells, COLUMNS)), flush=True)
+
+
+def _screen(uri, rates):
+    """All counters that ever moved, on a cleared terminal."""
+    if sys.stdout.isatty():
+        print("\x1b[H\x1b[2J", end="")
+    output.table(COLUMNS, [line(rates)])
+    print()
+    output.table([uri, "value", "a second"],
+                 [(name, value, f"{rates['changes'][name]/rates['seconds']:.0f}")
+                  for name, value in rates["counters"].items() if value])
+    sys.stdout.flush()
+
+
+def _show(arguments, rates, number):
+    if arguments.json:
+        print(json.dumps(rates), flush=True)
+    elif arguments.all:
+        _screen(arguments.uri, rates)
+    else:
+        if number % 20 == 0:
+            _print_line(COLUMNS)
+        _print_line(line(rates))
+
+
+# Command ------------------------------------------------------------------------------------------
+
+def monitor(arguments):
+    """Ends with 1 when an error was counted; Ctrl-C is the way to end it, and no error."""
+    wanted, errors, number = 1 if arguments.once else arguments.count, 0, 0
+    with libdibber.Card(arguments.uri) as card:
+        info, before = card.info(), sample(card)
+        try:
+            while not wanted or number < wanted:
+                pause(card, info, arguments.interval)
+                after   = sample(card)
+                rates   = between(before, after, info["clock_hz"])
+                errors += rates["errors"]
+                _show(arguments, rates, number)
+                before, number = after, number + 1
+        except KeyboardInterrupt:
+            print()
+    return 1 if errors else 0
+
+
+def add_to(sub, command):
+    """Add `monitor` to the command line; `command` is that of dibber_cli.main."""
+    p = command(sub, "monitor", monitor, "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
+                ["dibber monitor URI", "dibber monitor --all --interval 0.2 URI",
+                 "dibber monitor --once --json URI | jq .sent_mb_per_s"])
+    p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+    p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
+    p.add_argument("--count", type=int, default=0, metavar="N", help="lines (default: until Ctrl-C)")
+    p.add_argument("--once", action="store_true", help="one line")
+    p.add_argument("--all", action="store_true", help="all counters that ever moved, in place of a line")

@@ -1,0 +1,119 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber selftest`: all items of one card or of two, and their verdict."""
+
+import contextlib
+import json
+import sys
+import threading
+
+from dibber_cli import output, paths, profile
+from dibber_cli.errors import CommandError
+from dibber_cli.selftest import cable, deposits, program, registers
+from dibber_cli.selftest.examinee import PASS, Examinee, Meeting
+from dibber_cli.simulator import Pair
+
+ITEMS = (
+    ("identity",          registers.identity),
+    ("PCIe",              registers.pcie),
+    ("scratch register",  registers.scratch),
+    ("SRAM",              registers.sram),
+    ("control program",   program.start),
+    ("clock",             program.clock),
+    ("queues",            program.queues),
+    ("interrupts",        program.interrupts),
+    ("near-end loopback", cable.near_end),
+    ("transceiver",       cable.transceiver),
+    ("link",              cable.link),
+    ("DMA patterns",      deposits.deposits),
+    ("PCIe errors",       registers.pcie_errors),
+)
+
+
+def examine(examinee, items):
+    """All items of one card; a card that cannot be opened has the first one alone."""
+    try:
+        for name, test in items:
+            examinee.examine(name, test)
+            if examinee.card is None:
+                return
+    finally:
+        examinee.close()
+
+
+def run(uris, seed, say=lambda text: None, items=ITEMS):
+    """Examine one card or both, each in a thread, as the simulator's clock asks for; returns the Examinees."""
+    meeting   = Meeting() if len(uris) == 2 else None
+    examinees = [Examinee(uri, node, seed, meeting, say) for node, uri in enumerate(uris)]
+    threads   = [threading.Thread(target=examine, args=(one, items), daemon=True) for one in examinees]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return examinees
+
+
+# Command ------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def _cards(arguments):
+    """The URIs that were given, or those of a simulated pair with the cable that the options describe."""
+    if arguments.uris:
+        yield arguments.uris
+        return
+    options = [word for fault in arguments.fault for word in ("--fault", fault)]
+    with Pair(profile.load(arguments.profile), seed=arguments.seed, options=options) as pair:
+        yield pair.uris
+
+
+def selftest(arguments):
+    if len(arguments.uris) > 2:
+        raise CommandError("give one card or two", "or none, for a simulated pair")
+    if not paths.FIRMWARE.exists():
+        raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
+    shown = sys.stderr.isatty() and not arguments.json
+
+    def say(text):
+        if shown:
+            print(f"\r\x1b[K{text}", end=" …" if text else "", file=sys.stderr, flush=True)
+
+    with _cards(arguments) as uris:
+        cards = run(uris, arguments.seed, say)
+    say("")
+    failed = [card for card in cards if card.failed]
+    if arguments.json:
+        print(json.dumps({"pass": not failed, "seed": arguments.seed, "cards": [card.result() for card in cards]}, indent=2))
+    else:
+        for card in cards:
+            output.table([f"card {card.node}", "", card.uri], [(i.item, i.verdict, i.detail) for i in card.items])
+            print()
+        print(verdict(cards))
+    return 1 if failed else 0
+
+
+CABLES = {"none": "no cable", "direct": "direct cable", "loopback": "loopback to itself", "wrong": "wrong cable",
+          "": "cable not tested"}
+
+
+def verdict(cards):
+    """A sentence for each card."""
+    said = []
+    for card in cards:
+        passed = sum(item.verdict == PASS for item in card.items)
+        left   = [item.item for item in card.items if item.verdict != PASS and item.item not in card.failed]
+        text   = f"fails: {', '.join(card.failed)}" if card.failed else f"passes {passed} items"
+        said.append(f"Card {card.node} {text}; {CABLES[card.cable]}" + (f"; not tested: {', '.join(left)}" if left else "") + ".")
+    return "\n".join(said)
+
+
+def add_to(sub, command, add_profile):
+    """Add `selftest` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
+    p = command(sub, "selftest", selftest,
+                "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. Nobody else may use it.",
+                ["dibber selftest sim:/run/user/1000/dibber-1000/card0.sock", "dibber selftest URI0 URI1",
+                 "dibber selftest --fault loopback", "dibber selftest --json | jq .cards[0].failed"])
+    add_profile(p)
+    p.add_argument("uris", nargs="*", metavar="URI", help="one card, or both for DMA between them; without, a simulated pair")
+    p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
+                   help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")

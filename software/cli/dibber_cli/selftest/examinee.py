@@ -1,0 +1,138 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card under test: what its items use, and what they found."""
+
+import random
+import threading
+
+from dataclasses import asdict, dataclass
+
+from libdibber import DibberError
+
+from dibber_cli.errors import CommandError
+
+PASS, FAIL, SKIPPED = "pass", "FAIL", "not tested"
+
+MEET_SECONDS = 300
+
+
+class Wrong(Exception):
+    """An item found what must not be; the text says what."""
+
+
+class Impossible(Exception):
+    """An item cannot be tested here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the result."""
+    item    : str
+    verdict : str
+    detail  : str
+
+
+class Meeting:
+    """Where both cards' threads wait for each other and exchange what the other must know.
+
+    A thread that cannot go on says so by leave(); then meet() raises Impossible in the other one.
+    """
+
+    def __init__(self):
+        self.barrier = threading.Barrier(2)
+        self.values  = [None, None]
+
+    def meet(self, node, value):
+        """The other's value."""
+        try:
+            self.values[node] = value
+            self.barrier.wait(MEET_SECONDS)
+            other = self.values[1 - node]
+            self.barrier.wait(MEET_SECONDS)    # only then may the next value replace this one
+        except threading.BrokenBarrierError:
+            raise Impossible("the other card does not get so far")
+        return other
+
+    def leave(self):
+        self.barrier.abort()
+
+
+class Examinee:
+    """One card.
+
+    Attributes
+    ----------
+    card, endpoint : libdibber's; None before they are open
+    node           : 0 or 1
+    clock_hz       : of the card, once it is open
+    random         : seeded by the run's seed and the node
+    meeting        : Meeting with the other card, None when it is not tested too
+    cable          : "none", "direct", "loopback", "wrong"; "" when not known
+    items          : list of Item
+    say            : told the name of each item
+    """
+
+    def __init__(self, uri, node, seed, meeting=None, say=lambda text: None):
+        self.uri, self.node, self.seed = uri, node, seed
+        self.meeting, self.say = meeting, say
+        self.random = random.Random(f"{seed}/{node}/{uri if meeting is None else ''}")
+        self.card = self.endpoint = None
+        self.clock_hz, self.cable, self.items = 0, "", []
+
+    def examine(self, name, test):
+        """Run one item: test(self) returns its detail, or raises Wrong or Impossible."""
+        self.say(f"card {self.node}: {name}")
+        try:
+            found = Item(name, PASS, test(self))
+        except (Wrong, DibberError, OSError, CommandError) as error:
+            text  = f"{error.name}: {error}" if isinstance(error, DibberError) else str(error)
+            found = Item(name, FAIL, text)
+        except Impossible as reason:
+            found = Item(name, SKIPPED, str(reason))
+        self.items.append(found)
+
+    def result(self):
+        """For JSON."""
+        return {"uri": self.uri, "node": self.node, "cable": self.cable, "pass": not self.failed,
+                "failed": self.failed, "items": [asdict(item) for item in self.items]}
+
+    @property
+    def failed(self):
+        """Names of the items that failed."""
+        return [item.item for item in self.items if item.verdict == FAIL]
+
+    # For items ------------------------------------------------------------------------------------
+
+    def needs_program(self):
+        if self.endpoint is None:
+            raise Impossible("the control program does not run")
+
+    def now(self):
+        """Nanoseconds, simulated where the simulator keeps the time."""
+        return self.endpoint.clock().now_ps//1000
+
+    def sleep(self, nanoseconds):
+        """Let time go by, whatever completions come."""
+        end = self.now() + nanoseconds
+        while (left := end - self.now()) > 0:
+            self.endpoint.wait(left)
+            self.endpoint.poll()
+            self.endpoint.poll_events()
+
+    def meet(self, value=None):
+        """Meet the other card's thread, outside the clock; returns its value. Raises Impossible."""
+        if self.meeting is None:
+            raise Impossible("give the other card too, whose program must answer")
+        with self.endpoint.outside_clock():
+            return self.meeting.meet(self.node, value)
+
+    def close(self):
+        """Close what is open; the other card's thread waits no longer."""
+        if self.meeting:
+            self.meeting.leave()
+        if self.endpoint:
+            self.endpoint.close()
+        if self.card:
+            self.card.close()
+        self.card = self.endpoint = None

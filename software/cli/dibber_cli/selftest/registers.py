@@ -1,0 +1,135 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Items that need no control program: identity, PCIe, scratch register, the control program's memory."""
+
+import os
+import struct
+import tempfile
+import zlib
+
+import numpy as np
+
+import libdibber
+
+from libdibber import DibberError
+
+from dibber.interface.description import C, FIRMWARE_HEADER, INTERFACE, MCP
+from dibber_cli.link.status import fields
+from dibber_cli.selftest.examinee import Wrong
+
+ERRORS = ("tlp_malformed", "completion_unexpected", "completion_error", "completion_timeout")    # counters that stay 0
+
+# Identity and PCIe --------------------------------------------------------------------------------
+
+def identity(self):
+    """Open the card; libdibber checks magic and interface. The rest must be what this interface can be."""
+    self.card = libdibber.Card(self.uri)
+    info      = self.card.info()
+    self.clock_hz = info["clock_hz"]
+    geometry  = fields("GEOMETRY", self.card.read_register("GEOMETRY"))
+    wanted    = {"endpoints": C.ENDPOINTS, "slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
+    if geometry != wanted:
+        raise Wrong(f"geometry is {geometry}, of this interface {wanted}")
+    if info["data_width"] not in (64, 128):
+        raise Wrong(f"data path of {info['data_width']} bits: there are 64 and 128")
+    if not 10e6 <= self.clock_hz <= 1e9:
+        raise Wrong(f"a clock of {self.clock_hz} Hz cannot be")
+    return (f"interface {INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}, gateware {info['build']:08x}, "
+            f"{info['data_width']} bits at {self.clock_hz/1e6:g} MHz")
+
+
+def pcie(self):
+    """What the PHY negotiated must be legal: PCIe Base 3.0, 7.8.4, table 7-13."""
+    status = fields("PCIE_STATUS", self.card.read_register("PCIE_STATUS"))
+    for name, value in status.items():
+        if value not in (128, 256, 512, 1024, 2048, 4096):
+            raise Wrong(f"{name} of {value} bytes: PCIe knows 128 to 4096, powers of two")
+    return f"maximum payload {status['max_payload']}, read request {status['max_request']} bytes"
+
+
+def pcie_errors(self):
+    """At the end: no TLP of the host was malformed, no read unanswered or answered without a question."""
+    counted = self.card.info()["counters"]
+    if wrong := [f"{name} {counted[name]}" for name in ERRORS if counted[name]]:
+        raise Wrong(", ".join(wrong))
+    return f"{', '.join(ERRORS)}: 0"
+
+# Scratch ------------------------------------------------------------------------------------------
+
+def words():
+    """Walking ones, walking zeros, checkerboards."""
+    ones = [1 << n for n in range(32)]
+    return [*ones, *(~one & 0xffffffff for one in ones), 0x55555555, 0xaaaaaaaa, 0xffffffff, 0]
+
+
+def scratch(self):
+    """Every bit of a register by itself, with another register written in between that shares the bus."""
+    before, nonce = self.card.read_register("SCRATCH"), self.card.read_register("LINK_NONCE")
+    for word in words():
+        self.card.write_register("SCRATCH", word)
+        self.card.write_register("LINK_NONCE", ~word & 0xffff)
+        found = self.card.read_register("SCRATCH")
+        if found != word:
+            raise Wrong(f"wrote {word:08x}, read {found:08x}: bits {found ^ word:08x} differ")
+    self.card.write_register("SCRATCH", before)
+    self.card.write_register("LINK_NONCE", nonce)
+    return f"{len(words())} words: walking ones and zeros, checkerboards"
+
+# SRAM ---------------------------------------------------------------------------------------------
+
+READY = 0x7e570001    # what the program of the test image publishes
+
+def _idle_program():
+    """RISC-V words that publish READY and then stay where they are: the control program's memory is left alone."""
+    t0, t1 = 5, 6
+    offset = MCP["IDENTITY"].offset
+    return [C.MCP_REGISTER_BASE & 0xfffff000 | t0 << 7 | 0x37,                           # lui  t0, bank mcp
+            READY & 0xfffff000 | t1 << 7 | 0x37,                                         # lui  t1, READY
+            (READY & 0xfff) << 20 | t1 << 15 | t1 << 7 | 0x13,                           # addi t1, t1, READY
+            offset >> 5 << 25 | t1 << 20 | t0 << 15 | 2 << 12 | (offset & 31) << 7 | 0x23,  # sw t1, IDENTITY(t0)
+            0x6f]                                                                        # j    .
+
+
+def patterns():
+    """Two contents of the whole SRAM: each word is of its own, each bit is once 0 and once 1."""
+    place = np.arange(C.SRAM_SIZE//4, dtype=np.uint32)
+    for mask in (0, 0xffffffff):
+        content = place*np.uint32(2654435761) ^ np.uint32(mask)
+        content[:len(_idle_program())] = _idle_program()
+        yield content
+
+
+def image(content):
+    """A control program image, as firmware/image.py makes them."""
+    body   = content.astype("<u4").tobytes()
+    header = bytearray(FIRMWARE_HEADER.size)
+    for name, value in (("magic", C.FIRMWARE_MAGIC), ("version", INTERFACE.version_word), ("hash", INTERFACE.hash),
+                        ("bytes", len(body)), ("crc", zlib.crc32(body)), ("identity", READY)):
+        struct.pack_into("<I", header, FIRMWARE_HEADER[name].offset, value)
+    return bytes(header) + body
+
+
+def sram(self):
+    """Fill the SRAM through the firmware window while no control program runs, and read all of it back."""
+    for content in patterns():
+        with tempfile.NamedTemporaryFile(prefix="dibber-sram-", delete=False) as file:
+            file.write(image(content))
+        try:
+            # It writes with the processor in reset, and compares by CRC.
+            self.card.load_firmware(file.name)
+            failed = None
+        except DibberError as error:
+            failed = error
+        finally:
+            os.unlink(file.name)
+        found = np.frombuffer(self.card.read_firmware(0, C.SRAM_SIZE), dtype="<u4")
+        wrong = np.flatnonzero(found != content)
+        if len(wrong):
+            first = int(wrong[0])
+            raise Wrong(f"{len(wrong)} of {len(content)} words wrong, the first at {4*first:#06x}: "
+                        f"wrote {content[first]:08x}, read {found[first]:08x}; "
+                        f"bits {int(np.bitwise_or.reduce(found[wrong] ^ content[wrong])):08x} differ")
+        if failed:
+            raise failed
+    return f"{C.SRAM_SIZE >> 10} KiB, every bit 0 and 1, all addresses apart"

@@ -1,0 +1,63 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The two programs of the soak: each plays its commands of a round, then shows its memory."""
+
+from dataclasses import dataclass
+
+from dibber_cli.bench.program import Program
+from dibber_cli.soak import player
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A round as both programs are told it: of each side its commands, and the events that it must see."""
+    number   : int
+    commands : list
+    notices  : list
+    depth    : int
+
+
+@dataclass(frozen=True)
+class Show:
+    """The order to show memory: only when both have played nobody writes it any more."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The order to tell the card's counters."""
+
+
+class Soldier(Program):
+    """A card with three endpoints, and one arena under nine regions."""
+
+    def __init__(self, uri, node, firmware, seed, points):
+        super().__init__(uri, node, firmware, seed)
+        self.regions = {}
+        self.names   = player.prepare(self, seed)
+
+    @property
+    def keys(self):
+        return self.names
+
+    def prepare(self, order):
+        if isinstance(order, Turn):
+            player.begin(self, self.seed, order.number, self.node)
+
+    def run(self, order, keys):
+        if isinstance(order, Show):
+            return {"memory": player.collect(self), "free": False}
+        if isinstance(order, Counters):
+            return {"counters": self.card.info()["counters"], "free": False}
+        begin = self.endpoint.clock()
+        ended, trouble = player.play(self, order.commands[self.node], order.notices[self.node], order.depth)
+        end   = self.endpoint.clock()
+        return {"ended": ended, "trouble": trouble, "begin_ps": begin.now_ps, "end_ps": end.now_ps,
+                "cpu_ps": end.cpu_ps - begin.cpu_ps, "free": end.free}
+
+    def close(self):
+        for region in self.regions.values():
+            region.close()
+        for endpoint in self.endpoints.values():
+            endpoint.close()
+        self.card.close()

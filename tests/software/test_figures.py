@@ -1,0 +1,123 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`make figures`: a group that fails is a missed row and the others go on; a run that was ended goes on where it was."""
+
+import json
+import sys
+
+import pytest
+
+import figure_rows
+import figures
+
+
+def met(name="a", value=3, **changes):
+    return {**figure_rows.row(name, value, "MB/s", ">=", 2, ["true"], "gen2x4", 1), **changes}
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """run(groups, *words) → (exit code, rows, output)."""
+    monkeypatch.setattr(figures, "KEPT", tmp_path/"kept")
+    monkeypatch.setattr(figures, "state", lambda profile, seed: [profile, seed, run.built])
+
+    def call(groups, *words):
+        monkeypatch.setattr(figures, "groups", lambda profile: groups)
+        code = figures.main([*words, "--out", str(tmp_path/"figures.json")])
+        return code, json.loads((tmp_path/"figures.json").read_text()), capsys.readouterr().out
+    run.built = 1
+    call.rebuild = lambda: setattr(run, "built", run.built + 1)
+    return call
+
+
+def fails(profile, seed):
+    figures.run([sys.executable, "-c", "print('the reason'); raise SystemExit(3)"])
+
+
+def test_a_group_that_fails_is_a_missed_row_with_its_reason_and_the_others_go_on(run):
+    code, rows, out = run({"bad": fails, "good": lambda *_: [met()]})
+    assert code == 1 and [r["pass"] for r in rows] == [False, True]
+    assert "ended with 3" in rows[0]["reason"] and "the reason" in rows[0]["reason"] and rows[0]["id"] == "bad"
+    assert "1 of 2 met" in out and "MISSED bad" in out
+
+
+@pytest.mark.parametrize("error", [KeyError("no such series"), ValueError("no JSON"), StopIteration(), OSError("no file")])
+def test_a_report_that_makes_no_sense_is_a_missed_row_too(run, error):
+    def raises(*_):
+        raise error
+    code, rows, _ = run({"odd": raises})
+    assert code == 1 and type(error).__name__ in rows[0]["reason"]
+
+
+def test_progress_says_which_group_of_how_many_and_how_long(run):
+    _, _, out = run({"block": lambda *_: [met()], "new": lambda *_: [met(value=1), met()]})
+    assert "2 groups, about 2 minutes" in out or "2 groups, about 3 minutes" in out
+    assert "[1/2] block: about 1.5 minutes" in out and "2 rows, 1 missed" in out
+
+
+def test_a_run_goes_on_where_one_ended(run):
+    def ended(*_):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run({"first": lambda *_: [met("first")], "second": ended})
+    code, rows, out = run({"first": fails, "second": lambda *_: [met("second")]}, "--resume")
+    assert code == 0 and [r["id"] for r in rows] == ["first", "second"] and "1 rows of an earlier run" in out
+
+
+@pytest.mark.parametrize("words", [("--resume", "--seed", "2"), ("--resume", "--profile", "gen2x1"), ()])
+def test_rows_of_another_run_are_not_taken(run, words):
+    run({"one": lambda *_: [met(value=3)]})
+    assert run({"one": lambda *_: [met(value=5)]}, *words)[1][0]["value"] == 5
+
+
+def test_rows_of_another_simulator_and_groups_that_failed_are_measured_again(run):
+    run({"one": lambda *_: [met(value=3)], "two": fails})
+    rows = run({"one": fails, "two": lambda *_: [met(value=4)]}, "--resume")[1]
+    assert [r["value"] for r in rows] == [3, 4]
+    run.rebuild()
+    assert run({"one": lambda *_: [met(value=5)], "two": fails}, "--resume")[1][0]["value"] == 5
+
+
+def test_only_some_and_names_that_are_none(run, capsys):
+    groups = {"one": lambda *_: [met("one")], "two": fails}
+    assert run(groups, "--only", "one")[1][0]["id"] == "one"
+    with pytest.raises(SystemExit) as ended:
+        run(groups, "--only", "three")
+    assert ended.value.code == 2 and "no group 'three'" in capsys.readouterr().err
+
+
+def test_each_reader_has_its_benchmark_and_each_file_of_tests_is_a_group():
+    from dibber_cli.bench import TESTS
+    assert set(figure_rows.READERS) <= set(TESTS)
+    names = figures.groups("gen2x4")
+    assert {"stride", "soak", "link", "stride-gen2x1", "speed", "tests/system/test_link_figures.py"} <= set(names)
+    assert "tests/system/test_pair_stride.py" not in names
+
+
+def test_a_test_file_gives_the_rows_that_it_recorded(tmp_path, monkeypatch):
+    """Rows of other files, and of runs before, lie in the same folder."""
+    monkeypatch.setattr(figures, "RECORDED", tmp_path)
+    nodes = {"mine": "tests/x/test_x.py::test_a", "others": "tests/y/test_y.py::test_b"}
+
+    def record(command):
+        for name, node in nodes.items():
+            (tmp_path/f"{name}.json").write_text(json.dumps(met(name, command=f"pytest '{node}'")))
+
+    monkeypatch.setattr(figures, "run", record)
+    assert [r["id"] for r in figures.recorded("tests/x/test_x.py")("gen2x4", 1)] == ["mine"]
+    row, = figures.recorded("tests/z/test_z.py")("gen2x4", 1)
+    assert not row["pass"] and "recorded nothing" in row["reason"]
+
+
+@pytest.mark.parametrize("passed, rows", [(True, 2), (False, 1)])
+def test_a_file_that_fails_for_something_else_than_its_figure_has_a_row_for_that(tmp_path, monkeypatch, passed, rows):
+    monkeypatch.setattr(figures, "RECORDED", tmp_path)
+
+    def record(command):
+        (tmp_path/"mine.json").write_text(json.dumps(met("mine", command="pytest 'tests/x/test_x.py::test_a'", **{"pass": passed})))
+        raise figures.Failed("1 failed")
+
+    monkeypatch.setattr(figures, "run", record)
+    found = figures.recorded("tests/x/test_x.py")("gen2x4", 1)
+    assert len(found) == rows and not found[-1]["pass"]
