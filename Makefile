@@ -7,6 +7,8 @@
 PROFILE ?= gen2x4
 SEED    ?= 1
 BENCH   ?= stride
+BOARD   ?= ecpix5
+DESIGN  ?= card
 
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
@@ -27,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system soak \
-        synthesis docs figures clean
+        bitstream test-bitstream synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -37,6 +39,8 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 14 threads for'
 	@echo '                  5 minutes, 100,000 runs of the fuzzer, long runs with bit errors: hours'
+	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link'
+	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
@@ -108,6 +112,13 @@ docs: install
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
+
+bitstream: install
+	@$(PYTHON) boards/$(BOARD).py --build --design $(DESIGN) --seed $(SEED)
+
+# The link of a board is what fits into a test. The whole card takes far longer.
+test-bitstream: install
+	@$(PYTHON) boards/ecpix5.py --build --gate --design link
 
 # Each says at its end which goals were missed; all are run.
 synthesis: install

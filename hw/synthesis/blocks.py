@@ -24,6 +24,7 @@ from litex.gen.fhdl.verilog import convert
 
 from boards.sim import SimPCIePHY, SourceList
 
+from dibber.bridge.root import RootComplex
 from dibber.core import GATHER
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express import ExpressLander
@@ -74,6 +75,7 @@ BLOCKS = {
     "registers":   registers,
     "identity":    identity,
     "processor":   Processor,
+    "bridge":      lambda platform, dw: RootComplex(dw, 64*1024),
 }
 
 # Outputs that the core uses, of parts that a block shows as they are.

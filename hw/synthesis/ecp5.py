@@ -21,7 +21,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 
 import flow
 
@@ -48,28 +47,13 @@ def generate(data_width):
 
 # Measure ------------------------------------------------------------------------------------------
 
-def progress():
-    """A watcher of nextpnr's output that shows where it is."""
-    start = time.monotonic()
-    stage = ["after placement", "after routing"]
-    def watch(line):
-        found = re.search(r"Max frequency for clock\s+'.*sys_clk.*?: ([\d.]+) MHz", line)
-        if found and stage:
-            print(f"synthesis: {time.monotonic() - start:4.0f} s  {found[1]} MHz {stage.pop(0)}",
-                file=sys.stderr, flush=True)
-        elif re.search(r"HeAP Placer Time|Router[12] time|Running router|iter=\d+ wires", line):
-            print(f"synthesis: {time.monotonic() - start:4.0f} s  {line.removeprefix('Info:').strip()}",
-                file=sys.stderr, flush=True)
-    return watch
-
-
 def measure(data_width, seed, route, yosys, nextpnr):
     verilog, sources, data = generate(data_width)
     folder = flow.workspace(f"core-{data_width}" + re.sub(r"\W+", "-", yosys), verilog, [*sources, *data, "harness.v"])
     print("synthesis: Yosys, some minutes", file=sys.stderr, flush=True)
     count = flow.kept(folder, "cells-ecp5", lambda: flow.synthesize_ecp5(folder, TOP, sources, yosys))
     def placed():
-        report = flow.place_ecp5(folder, AIM_MHZ, seed, route, shlex.split(nextpnr), progress())
+        report = flow.place_ecp5(folder, AIM_MHZ, seed, route, shlex.split(nextpnr), flow.progress())
         return {"fmax_mhz": round(flow.fmax(report), 1), "critical_path": flow.critical_path(report),
                 "slowest_registers": flow.slowest_registers(report, 25),
                 "utilization": {cell: v["used"] for cell, v in report["utilization"].items() if v["used"]}}

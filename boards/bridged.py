@@ -1,0 +1,52 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card without PCIe: the core on a host bridge, for any board that has a serial port and a transceiver."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.cores.uart import RS232PHY, Stream2Wishbone
+
+from dibber.bridge.root import RootComplex
+from dibber.core import DibberCore
+
+# Geometry -----------------------------------------------------------------------------------------
+
+DATA_WIDTH   = 64
+MEMORY_BYTES = 64*1024  # what a program on the bridge and the card share
+BAUDRATE     = 1_000_000
+
+# Bridged Card -------------------------------------------------------------------------------------
+
+class BridgedCard(LiteXModule):
+    """Core, root complex and LiteX's UART bridge (`litex_server --uart`). Clocks are the board's.
+
+    Parameters
+    ----------
+    platform     : gets the processor's Verilog
+    uart         : the UART's PHY: `sink` and `source` of bytes
+    serial       : serial PHY, see DibberCore
+    sys_clk_freq : Hz
+
+    Attributes
+    ----------
+    root, core : RootComplex, DibberCore
+    link_up    : Signal, out
+    """
+    def __init__(self, platform, uart, serial, sys_clk_freq):
+        self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
+        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq)
+        self.uart    = Stream2Wishbone(uart, sys_clk_freq)
+        self.link_up = core.link.up
+
+        # # #
+
+        self.comb += self.uart.wishbone.connect(root.bus)
+
+
+class UARTPHY(RS232PHY):
+    """A UART at the pads `rx`, `tx`, 8N1."""
+    def __init__(self, pads, sys_clk_freq):
+        RS232PHY.__init__(self, pads, sys_clk_freq, BAUDRATE)

@@ -1,0 +1,66 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What all ECP5 boards share: clocks, a transceiver with its reference, a UART, and a design between them."""
+
+from migen import *
+from migen.genlib.resetsync import AsyncResetSynchronizer
+
+from litex.gen import *
+
+from litex.soc.cores.clock import ECP5PLL
+
+from boards.bridged import UARTPHY
+
+from dibber.phy.ecp5 import ECP5SerialPHY
+
+# CRG ----------------------------------------------------------------------------------------------
+
+class CRG(LiteXModule):
+    """`sys` from an oscillator of 100 MHz. Those of LiteX's boards have DRAM clocks that do not route without DRAM."""
+    def __init__(self, clk100, rst_n, sys_clk_freq):
+        self.cd_sys = ClockDomain()
+
+        # # #
+
+        # Timing is judged by this name: it has to outlive Yosys.
+        self.cd_sys.clk.attr.add("keep")
+        self.pll = pll = ECP5PLL()
+        pll.register_clkin(clk100, 100e6)
+        pll.create_clkout(self.cd_sys, sys_clk_freq, with_reset=False)
+        self.specials += AsyncResetSynchronizer(self.cd_sys, ~pll.locked | ~rst_n)
+
+# ECP5 Board ---------------------------------------------------------------------------------------
+
+class ECP5Board(LiteXModule):
+    """A design of boards/ on an ECP5 with an external reference for its transceiver.
+
+    Parameters
+    ----------
+    platform     : LiteX platform; `clk100`, `rst_n` and `serial` are taken from it
+    design       : BridgedCard or LinkTester
+    sys_clk_freq : Hz
+    link, refclk : pads: see ECP5SerialPHY, and `p`, `n`
+    refclk_freq, linerate, dual, channel : see ECP5SerialPHY
+    terminated   : whether the board terminates the reference itself
+
+    Attributes
+    ----------
+    clocks : dict of the name of each clock -> Hz that it must meet
+    lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
+    """
+    def __init__(self, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
+        self.crg = CRG(platform.request("clk100"), platform.request("rst_n"), sys_clk_freq)
+        self.reference = Signal()
+        self.extref    = Instance("EXTREFB",
+            p_REFCK_PWDNB = "0b1",
+            p_REFCK_RTERM = "0b0" if terminated else "0b1",
+            i_REFCLKP     = refclk.p,
+            i_REFCLKN     = refclk.n,
+            o_REFCLKO     = self.reference)
+        self.extref.attr.add(("LOC", f"EXTREF{dual}"))
+        self.serial = ECP5SerialPHY(platform, link, self.reference, refclk_freq, linerate, sys_clk_freq, dual, channel)
+        self.uart   = UARTPHY(platform.request("serial"), sys_clk_freq)
+        self.design = design(platform, self.uart, self.serial, sys_clk_freq)
+        self.clocks = {"sys_clk": sys_clk_freq, "tx_clk": linerate/20, "rx_clk": linerate/20}
+        self.lit    = [self.design.link_up, self.serial.signal, self.crg.pll.locked]

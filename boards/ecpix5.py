@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""LambdaConcept ECPIX-5 with an 85F: the link on the SATA connector, the host on the USB serial port.
+
+    python boards/ecpix5.py --build [--design link] [--load | --flash]
+
+The transceiver's reference is the board's 100 MHz clock for SATA; 2.5 Gb/s. LED 0 is green while the link is up,
+LED 1 while a signal is there, LED 2 when the clock is locked.
+"""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
+
+from litex.build.generic_platform import Pins, Subsignal
+
+from litex_boards.platforms import lambdaconcept_ecpix5
+
+from boards.ecp5 import ECP5Board
+from boards.target import main
+
+# IOs ----------------------------------------------------------------------------------------------
+
+# The transceiver's pads have no I/O standard, which the platform's `sata` gives them.
+_io = [
+    ("link_refclk", 0, Subsignal("p", Pins("AF12")), Subsignal("n", Pins("AF13"))),
+    ("link", 0,
+        Subsignal("rx_p", Pins("AF15")), Subsignal("rx_n", Pins("AF16")),
+        Subsignal("tx_p", Pins("AD16")), Subsignal("tx_n", Pins("AD17"))),
+]
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board(ECP5Board):
+    def __init__(self, platform, design, sys_clk_freq):
+        ECP5Board.__init__(self, platform, design, sys_clk_freq,
+            link        = platform.request("link"),
+            refclk      = platform.request("link_refclk"),
+            refclk_freq = 100e6,
+            linerate    = 2.5e9,
+            dual        = 1,
+            channel     = 0,
+            terminated  = True)
+
+        # # #
+
+        for n, lit in enumerate(self.lit):
+            led = platform.request("rgb_led", n)
+            self.comb += [led.r.eq(1), led.g.eq(~lit), led.b.eq(1)]
+
+# Build --------------------------------------------------------------------------------------------
+
+def platform():
+    board = lambdaconcept_ecpix5.Platform(device="85F", toolchain="trellis")
+    board.add_extension(_io)
+    return board
+
+if __name__ == "__main__":
+    main("ecpix5", platform, Board, sys_clk_freq=64e6)

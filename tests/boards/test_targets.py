@@ -1,0 +1,58 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Each board's command line, with a building program and programmers that do nothing."""
+
+import subprocess
+
+import pytest
+
+import bitstream
+
+from boards import ecpix5, target, versa_ecp5
+
+BOARDS = {"ecpix5": ecpix5, "versa_ecp5": versa_ecp5}
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What was built, as (name, seed, gate), and which commands were run."""
+    found = []
+    monkeypatch.setattr(bitstream, "build", lambda name, platform, made, seed, gate: found.append((name, seed, gate)))
+    monkeypatch.setattr(subprocess, "run", lambda command, check: found.append([str(word) for word in command]))
+    return found
+
+
+def run(board, monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["board", *arguments])
+    target.main(board, lambda: "platform", lambda platform, design, freq: design, 65e6)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_build_load_flash_in_that_order(board, calls, monkeypatch):
+    run(board, monkeypatch, "--build", "--load", "--flash", "--seed", "3")
+    build, load, flash = calls
+    assert build == (board, 3, False)
+    assert load[0] == "openocd" and load[-1].endswith(f"dibber_{board}.svf; exit")
+    assert flash[0] == "openFPGALoader" and flash[-1].endswith(f"dibber_{board}.bit")
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_link_tester_is_a_bitstream_of_its_own(board, calls, monkeypatch):
+    run(board, monkeypatch, "--build", "--gate", "--design", "link")
+    assert calls == [(f"{board}_link", 1, True)]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_design_has_the_pins_and_constraints_of_every_clock(board, tmp_path):
+    platform = BOARDS[board].platform()
+    made     = BOARDS[board].Board(platform, target.DESIGNS["link"], 65e6)
+    sources, _ = bitstream.generate(tmp_path/"generated", "top", platform, made)
+    constraints = (tmp_path/"generated"/"top.lpf").read_text()
+    assert "top.v" in sources
+    # nextpnr derives what a PLL makes; what a transceiver makes it has to be told.
+    for clock in set(made.clocks) - {"sys_clk"}:
+        assert f'FREQUENCY PORT "{clock}" {made.clocks[clock]/1e6} MHz;' in constraints
+    verilog = (tmp_path/"generated"/"top.v").read_text()
+    for clock in made.clocks:
+        assert f'(* keep = "true" *)\nwire          {clock};' in verilog

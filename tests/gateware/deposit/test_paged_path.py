@@ -1,0 +1,267 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From pages of one host's memory to pages of the other's: send and scatter engine with page tables of their own."""
+
+from random import Random
+
+import pytest
+
+from dibber.interface.description import RIGHT, STATUS
+
+from command import command
+from hostread import HostRead
+from test_deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
+from test_pages import Tables, paged
+from walk import Walk, touched
+
+FIRST   = 0x5d3     # the regions' first byte in their first page
+TIMEOUT = 6250      # of the translators: no table is read before
+ABSENT  = 1
+PAGE    = 4096
+
+# Path ---------------------------------------------------------------------------------------------
+
+class PagedPath(Path):
+    """A Path whose source, key 1, or target, key 2, or both lie in scattered pages of 4 KiB.
+
+    Parameters
+    ----------
+    tables        : Tables of two regions, the source's and the target's
+    sides         : "source", "target", "both"
+    table_latency : cycles to read a line of a table
+    table_fault   : as `fault` of HostRead, for tables
+    cut           : {PSN: lines}: what comes of these packets before they are cut short
+    """
+    def __init__(self, jobs, data_width, tables, sides="both", table_latency=(20, 60), table_fault=None, cut={}, **how):
+        super().__init__(jobs, data_width, **how)
+        self.tables, self.cut = tables, dict(cut)
+        self.bases = dict(zip((1, 2), (SOURCE, TARGET)))
+        for key, name, index in zip((1, 2), ("source", "target"), tables.shift):
+            if sides in (name, "both"):
+                self.bases[key] = paged(index, FIRST)
+        self.regions = ((1, self.bases[1], RIGHT.LOCAL_READ), (2, self.bases[2], RIGHT.REMOTE_WRITE))
+        self.pages   = [self.dut.send.pages, self.dut.scatter.pages]
+        self.tables_read = [HostRead(pages.reads, pages.completions, tables.memory, self.random, table_latency, split=False,
+            fault=table_fault) for pages in self.pages]
+
+    def set_up(self):
+        for pages in self.pages:
+            yield pages.extended_tags.eq(1)
+            yield pages.directory.strobe.eq(1)
+        for index, shift in self.tables.shift.items():
+            for pages in self.pages:
+                yield pages.directory.index.eq(index)
+                yield pages.directory.table.eq(self.tables.table[index])
+                yield pages.directory.shift.eq(shift)
+            yield
+        for pages in self.pages:
+            yield pages.directory.strobe.eq(0)
+        for _ in range(TIMEOUT + 20):
+            yield
+
+    def beside(self):
+        return [host.run() for host in self.tables_read]
+
+    def hand_over(self, values):
+        start = len(self.payload)
+        super().hand_over(values)
+        lines = self.cut.pop(self.deposits[-1]["psn"], None)
+        if lines is not None:
+            del self.payload[start + lines + 1:]
+            self.payload[-1] |= dict(last=1, error=1)
+
+    def bus(self, walk, length):
+        """Bus address of each byte of a walk (key, offset, block, strides, counts), None where there is no page."""
+        key, offset, block, strides, counts = walk
+        base = self.bases[key]
+        return [self.tables.where(a)[0] for a in touched(
+            Walk(base + offset, base, base + LENGTH, block, strides, counts, length))]
+
+    def expected(self, puts):
+        """Bytes at the target after puts of (source, target, length), in order."""
+        result = {}
+        for source, target, length in puts:
+            result.update(zip(self.bus(target, length), map(memory, self.bus(source, length))))
+        return result
+
+
+def tables_of(seed, absent=()):
+    """Tables of two regions; `absent` has (which of them, page)."""
+    tables = Tables(Random(seed), 2, pages=LENGTH//PAGE + 1, shifts=(12,))
+    for n, page in absent:
+        tables.pages[list(tables.shift)[n]][page] |= ABSENT
+    return tables
+
+
+def place(page, byte=0):
+    """Offset in a region of a byte of one of its pages."""
+    return page*PAGE + byte - FIRST
+
+
+# Bytes --------------------------------------------------------------------------------------------
+
+FAR = [  # an element in each page, or in every second; a run over page ends
+    ((1, 16, 8, (8192,), (100,)),   (2, 77, 0, (), ()),             800),
+    ((1, 40_000, 0, (), ()),        (2, 3, 8, (8192,), (100,)),     800),
+    ((1, 500_000, 8, (-4096,), (90,)), (2, 900_000, 4, (-4100,), (180,)), 720),
+    ((1, 3, 3000, (5000,), (4,)),   (2, 4090, 12_000, (), ()),      12_000),
+]
+
+
+@pytest.mark.parametrize("sides", ["both", "source", "target"])
+@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (64, 0.7), (128, 1.0), (128, 0.7)])
+def test_puts_are_byte_exact(data_width, busy, sides, seed):
+    puts = PUTS + FAR
+    path = PagedPath([(command(*put), {}) for put in puts], data_width, tables_of(seed), sides, seed=seed, busy=busy).run(
+        lambda p: len(p.ended) == len(puts) and len(p.done) == len(p.packets), 40_000)
+    assert path.writes.memory == path.expected(puts)
+    assert {status for _, status, _ in path.ended} == {STATUS.OK}
+    assert all(done[2] == 0 for done in path.done)
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+HOLE   = 9                                            # the page that is not there
+GOOD   = ((1, 8, 8, (4096,), (8,)), (2, 60_000, 8, (4104,), (8,)), 64)
+BEFORE = (0, 1, 40, 99)                               # elements before the one in HOLE
+
+
+def coming_to_the_hole(key, before):
+    """A walk of 100 elements of 8 bytes: as many as `before`, then one in the hole. More than a few are near each other."""
+    stride = 64 if before > HOLE//2 else 8192
+    return (key, place(HOLE, 16) - before*stride, 8, (stride,), (100,))
+
+
+@pytest.mark.parametrize("data_width, busy", [(64, 0.8), (128, 1.0)])
+def test_a_source_page_that_is_not_there(data_width, busy, seed):
+    """At the start, in the middle and at the end of a transfer: READ_ERROR, and the transfer behind it is whole."""
+    jobs = []
+    for before in BEFORE:
+        jobs += [(command(coming_to_the_hole(1, before), (2, 0, 0, (), ()), 800), {}), (command(*GOOD), {})]
+    path = PagedPath(jobs, data_width, tables_of(seed, [(0, HOLE)]), seed=seed, busy=busy).run(
+        lambda p: len(p.ended) == len(jobs) and len(p.done) == len(BEFORE), 20_000)
+    assert [status for _, status, _ in path.ended] == [STATUS.READ_ERROR, STATUS.OK]*len(BEFORE)
+    assert path.writes.memory == path.expected([GOOD]) and path.lines == []
+
+
+@pytest.mark.parametrize("data_width, busy", [(64, 0.8), (128, 1.0)])
+def test_a_target_page_that_is_not_there(data_width, busy, seed):
+    """The packet is refused with REMOTE_READ_ERROR, nothing behind the hole is written, and the next packet is whole."""
+    jobs, bad = [], []
+    for before in BEFORE:
+        bad.append(((1, 5000, 0, (), ()), coming_to_the_hole(2, before), 800))
+        jobs += [(command(*bad[-1]), {}), (command(*GOOD), {})]
+    path = PagedPath(jobs, data_width, tables_of(seed, [(1, HOLE)]), seed=seed, busy=busy).run(
+        lambda p: len(p.done) == len(jobs), 20_000)
+    assert [done[2:] for done in path.done] == [(1, STATUS.REMOTE_READ_ERROR), (0, STATUS.OK)]*len(BEFORE)
+    expected = path.expected([GOOD])
+    for source, target, length in bad:
+        where = path.bus(target, length)
+        upto  = where.index(None)
+        expected |= path.expected([(source, target, upto)])
+    assert path.writes.memory == expected | path.expected([GOOD])
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_a_table_that_cannot_be_read(data_width, seed):
+    """The same, and when it can be read again the same transfers are whole."""
+    tables = tables_of(seed)
+    state  = {"fault": "error"}
+    put    = ((1, 16, 8, (8192,), (100,)), (2, 3, 8, (8192,), (100,)), 800)
+    for sides, status in (("source", [STATUS.READ_ERROR]), ("target", [STATUS.OK])):
+        state["fault"] = "error"
+        path = PagedPath([(command(*put), {}), (command(*put), {})], data_width, tables, sides, seed=seed,
+            table_fault=lambda address: state["fault"])
+
+        def finished(p):
+            over = len(p.ended) if sides == "source" else len(p.done)
+            if over:
+                state["fault"] = None
+            return over == 2
+
+        # The second is queued when the first is over, so that it reads the table again.
+        first, second = path.jobs
+        path.jobs = one_after_the_other(path, first, second, sides)
+        path.run(finished, 20_000)
+        assert [s for _, s, _ in path.ended] == status + [STATUS.OK]
+        assert [done[2:] for done in path.done] == ([] if sides == "source" else [(1, STATUS.REMOTE_READ_ERROR)]) + [(0, 0)]
+        assert path.writes.memory == path.expected([put])
+
+
+def one_after_the_other(path, first, second, sides):
+    yield first
+    while not (path.ended if sides == "source" else path.done):
+        yield None
+    yield second
+
+
+# Aborts -------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("table_latency", [(20, 20), (300, 400)])
+def test_a_read_error_while_pieces_wait_for_their_page(data_width, table_latency, seed):
+    """The walk is ended when it is in the walker yet and when its last piece waits in the translator."""
+    counts, jobs, bad, tables = (3, 12, 30, 200), [], set(), tables_of(seed)
+    for n, count in enumerate(counts):
+        walk  = (1, place(n, 32), 8, (12288 if count < 60 else 4096,), (count,))
+        jobs += [(command(walk, (2, 0, 0, (), ()), 8*count), {}), (command(*GOOD), {})]
+        bad.add(tables.pages[list(tables.shift)[0]][n] | 32)
+    path = PagedPath(jobs, data_width, tables, seed=seed, table_latency=table_latency,
+        fault=lambda a: "error" if a in bad else None).run(
+        lambda p: len(p.ended) == len(jobs) and len(p.done) == len(counts), 30_000)
+    assert [status for _, status, _ in path.ended] == [STATUS.READ_ERROR, STATUS.OK]*len(counts)
+    assert path.writes.memory == path.expected([GOOD]) and path.lines == []
+
+
+@pytest.mark.parametrize("after", [0, 5, 30, 120, 500])
+def test_a_rewind_while_pieces_wait_for_their_page(after, seed):
+    """The job gives way whatever of it is in the translator; what follows in the new epoch is whole."""
+    long = ((1, 16, 8, (4096,), (250,)), (2, 0, 0, (), ()), 2000)
+    path = PagedPath([(command(*long), {}), (command(*GOOD), dict(epoch=1))], 64, tables_of(seed), seed=seed, table_latency=(200, 300))
+    first, second = path.jobs
+
+    def jobs():
+        yield first
+        while not path.tables_read[0].issued:
+            yield None
+        for _ in range(after):
+            yield None
+        path.jobs_done = True
+        while not path.rewound:
+            yield None
+        yield second
+
+    def rewind():
+        while not getattr(path, "jobs_done", False):
+            yield
+        epochs = path.dut.send.epochs
+        yield epochs.epoch.eq(1)
+        yield epochs.rewind.eq(1)
+        yield
+        yield epochs.rewind.eq(0)
+        path.rewound = True
+
+    path.rewound = False
+    path.jobs    = jobs()
+    hosts        = path.beside()
+    path.beside  = lambda: [*hosts, rewind()]
+    path.run(lambda p: len(p.ended) == 2 and p.done, 20_000)
+    assert [status for _, status, _ in path.ended] == [STATUS.REWOUND, STATUS.OK]
+    assert path.writes.memory == path.expected([GOOD])
+
+
+@pytest.mark.parametrize("data_width, table_latency", [(64, (20, 20)), (128, (20, 20)), (64, (300, 400)), (128, (300, 400))])
+def test_a_packet_that_is_cut_short_while_pieces_wait_for_their_page(data_width, table_latency, seed):
+    """It reports nothing, writes nothing of what did not come, and the next one is whole."""
+    jobs, cut, bad = [], {}, []
+    for n, count in enumerate((4, 30, 100)):
+        bad.append(((1, 9000*n, 0, (), ()), (2, place(3*n, 40), 8, (8192,), (count,)), 8*count))
+        cut[10*len(jobs)] = count//2*8//(data_width//8)
+        jobs += [(command(*bad[-1]), {}), (command(*GOOD), {})]
+    path = PagedPath(jobs, data_width, tables_of(seed), seed=seed, table_latency=table_latency, cut=cut).run(
+        lambda p: len(p.done) == len(jobs)//2, 20_000)
+    assert [done[1:] for done in path.done] == [(10*n, 0, 0) for n in range(1, len(jobs), 2)]
+    allowed = path.expected([(source, target, length//2) for source, target, length in bad])
+    assert path.writes.memory.items() <= (allowed | path.expected([GOOD])).items()
+    assert path.expected([GOOD]).items() <= path.writes.memory.items()

@@ -1,0 +1,135 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A bitstream is packed when every clock met its time, and not otherwise. The tools answer at once here."""
+
+import json
+
+import pytest
+
+import bitstream
+import flow
+
+WANTED = {"sys_clk": 80e6, "tx_clk": 125e6}
+NETS   = {"sys_clk": 2, "crg_clkout0": 2, "tx_clk": 3, "serdes_txoutclk": 3, "clk100": 4}
+
+
+def fmax(**clocks):
+    """A report of clock net -> (achieved, constraint), in MHz."""
+    return {"fmax": {name: {"achieved": achieved, "constraint": constraint}
+                     for name, (achieved, constraint) in clocks.items()}}
+
+
+def met(report):
+    return {row["clock"]: row["met"] for row in bitstream.clocks(report, NETS, WANTED)}
+
+
+def test_a_clock_is_known_by_any_name_of_its_net():
+    rows = bitstream.clocks(fmax(**{"$glbnet$crg_clkout0": (85.04, 80), "serdes_txoutclk": (160, 125)}), NETS, WANTED)
+    assert rows == [{"clock": "sys_clk", "mhz": 85.0, "needed_mhz": 80.0, "met": True},
+                    {"clock": "tx_clk", "mhz": 160, "needed_mhz": 125.0, "met": True}]
+
+
+def test_a_clock_that_is_too_slow_is_missed():
+    assert met(fmax(sys_clk=(79.9, 80), tx_clk=(160, 125))) == {"sys_clk": False, "tx_clk": True}
+
+
+def test_a_clock_that_nextpnr_was_not_told_of_is_missed_however_fast():
+    assert met(fmax(sys_clk=(85, 80), tx_clk=(160, 12))) == {"sys_clk": True, "tx_clk": False}
+
+
+def test_a_clock_that_is_not_in_the_report_and_one_that_nobody_wanted_are_missed():
+    assert met(fmax(sys_clk=(85, 80))) == {"sys_clk": True, "tx_clk": False}
+    assert met(fmax(sys_clk=(85, 80), tx_clk=(160, 125), clk100=(500, 12))) == {
+        "sys_clk": True, "tx_clk": True, "clk100": False}
+
+# Build --------------------------------------------------------------------------------------------
+
+class Board:
+    device, clocks = "a part", WANTED
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Tools whose report the test sets; `runs` is what was started."""
+    class Tools:
+        runs   = []
+        report = fmax(sys_clk=(85, 80), tx_clk=(160, 125))
+
+        def synthesize(self, folder, top, sources):
+            self.runs.append("yosys")
+            return {"cells": {"lut4": 10}, "took": {"minutes": 2}}
+
+        def place(self, folder, top, platform, wanted, seed):
+            self.runs.append("nextpnr")
+            return {"clocks": bitstream.clocks(self.report, NETS, wanted), "resources": {"ff": {"used": 4, "available": 8}},
+                    "critical_path": {"from": "a", "to": "b", "ns": 1, "stages": 1}, "took": {"minutes": 9, "peak_mb": 1}}
+
+        def pack(self, folder, top, seed):
+            self.runs.append("ecppack")
+            for suffix in ("bit", "svf"):
+                (folder/f"{top}-{seed}.{suffix}").write_text(suffix)
+            return {"took": {"minutes": 1}}
+
+    def generate(folder, top, platform, card):
+        flow.fresh(folder)
+        for name in (f"{top}.v", f"{top}.lpf"):
+            (folder/name).write_text("")
+        return [f"{top}.v"], []
+
+    tools = Tools()
+    tools.runs = []
+    monkeypatch.setattr(flow, "ROOT", tmp_path)
+    monkeypatch.setattr(flow, "BUILD", tmp_path/"build")
+    monkeypatch.setattr(flow, "versions", lambda: ["tools 1"])
+    monkeypatch.setattr(flow, "recipes", lambda: [])
+    monkeypatch.setattr(bitstream, "OUT", tmp_path/"out")
+    monkeypatch.setattr(bitstream, "generate", generate)
+    for name in ("synthesize", "place", "pack"):
+        monkeypatch.setattr(bitstream, name, getattr(tools, name))
+    return tools
+
+
+def test_a_bitstream_has_its_manifest_and_interface_files_and_is_not_made_again(tools, tmp_path):
+    for _ in range(2):
+        bitstream.build("board", Board, Board, seed=3)
+    assert tools.runs == ["yosys", "nextpnr", "ecppack"]
+    out      = tmp_path/"out"/"board"
+    manifest = json.loads((out/"manifest.json").read_text())
+    assert {path.name for path in out.iterdir()} == {
+        "dibber_board.bit", "dibber_board.svf", "manifest.json", "dibber_interface.h", "interface.md"}
+    assert manifest["seed"] == 3 and manifest["took"]["yosys"] == {"minutes": 2}
+    assert set(manifest["files"]) == {"dibber_board.bit", "dibber_board.svf"}
+
+
+def test_a_design_that_missed_a_clock_is_not_packed_and_an_older_bitstream_does_not_stay(tools, tmp_path):
+    bitstream.build("board", Board, Board, seed=1)
+    tools.report = fmax(sys_clk=(79, 80), tx_clk=(160, 125))
+    with pytest.raises(SystemExit, match="sys_clk"):
+        bitstream.build("board", Board, Board, seed=2)
+    assert tools.runs.count("ecppack") == 1
+    assert list((tmp_path/"out"/"board").iterdir()) == []
+
+# Gate ---------------------------------------------------------------------------------------------
+
+def test_figures_may_move_within_the_margins_and_no_further():
+    kept   = {"mhz": {"sys_clk": 100.0, "tx_clk": 200.0}, "used": {"ff": 1000, "lut4": 2000}}
+    placed = lambda sys, tx, ff, lut: {
+        "clocks": [{"clock": "sys_clk", "mhz": sys}, {"clock": "tx_clk", "mhz": tx}],
+        "resources": {"ff": {"used": ff}, "lut4": {"used": lut}, "dcu": {"used": 1}}}
+    slow, large = 1 - bitstream.SLOWER, 1 + bitstream.LARGER
+    assert bitstream.behind(placed(100*slow, 200*slow, 1000*large, 2000*large), kept) == []
+    assert bitstream.behind(placed(100*slow - 0.1, 300, 1000, 2001*large), kept) == [
+        "sys_clk 84.9 MHz, was 100.0", "lut4 2101.05, was 2000"]
+
+
+def test_a_bitstream_behind_the_kept_figures_is_not_published(tools, tmp_path, monkeypatch):
+    kept = tmp_path/"kept.json"
+    kept.write_text(json.dumps({"board": {"mhz": {"sys_clk": 110, "tx_clk": 160}, "used": {"ff": 4}}}))
+    monkeypatch.setattr(bitstream, "KEPT", kept)
+    with pytest.raises(SystemExit, match="sys_clk 85 MHz, was 110"):
+        bitstream.build("board", Board, Board, seed=1, gate=True)
+    assert list((tmp_path/"out"/"board").iterdir()) == []
+    kept.write_text(json.dumps({"board": {"mhz": {"sys_clk": 90, "tx_clk": 160}, "used": {"ff": 4}}}))
+    bitstream.build("board", Board, Board, seed=1, gate=True)
+    assert (tmp_path/"out"/"board"/"dibber_board.bit").exists()
