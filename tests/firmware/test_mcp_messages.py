@@ -102,6 +102,7 @@ def test_a_malformed_get_asks_nobody(card, name, change):
     ("BAD_KEY", "REMOTE_BAD_KEY"), ("NOT_PERMITTED", "REMOTE_NOT_PERMITTED"), ("BOUNDS", "REMOTE_BOUNDS"),
     ("READ_ERROR", "REMOTE_READ_ERROR"), ("READ_TIMEOUT", "REMOTE_READ_ERROR"),
     ("REMOTE_BAD_KEY", "BAD_KEY"), ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED"), ("REMOTE_BOUNDS", "BOUNDS"),
+    ("REMOTE_READ_ERROR", "READ_ERROR"),
     ("TIMEOUT", "TIMEOUT"), ("OK", "REMOTE_BAD_HEADER"), (200, "REMOTE_BAD_HEADER")])
 def test_a_get_that_failed_there_is_told_as_it_is_seen_from_here(card, there, here):
     card.ring(1, get(cookie=7))

@@ -63,6 +63,9 @@ static bool good(const char *call, int rc, int error)
 static void live(const char *uri, const char *firmware)
 {
 	static char heap[100];
+	static _Alignas(4096) char page[4096];
+	void *const list[] = { page, NULL, page };
+	const struct dib_pages pages = { .memory = list, .count = 3, .shift = 12, .length = 3 * 4096 };
 	struct dib_endpoint *endpoint;
 	struct dib_region *region;
 	struct dib_card *card;
@@ -75,6 +78,9 @@ static void live(const char *uri, const char *firmware)
 		if (good("register", dib_register(endpoint, heap, sizeof(heap), DIBBER_RIGHT_LOCAL_READ, &region),
 			 DIB_ERR_NO_MEMORY))
 			good("unregister", dib_unregister(region), DIB_ERR_NO_MEMORY);
+		if (good("register pages", dib_register_pages(endpoint, &pages, DIBBER_RIGHT_LOCAL_READ, &region),
+			 DIB_ERR_NO_MEMORY))
+			good("unregister pages", dib_unregister(region), DIB_ERR_NO_MEMORY);
 		if (good("alloc", dib_alloc(8192, &memory), DIB_ERR_NO_MEMORY))
 			dib_free(memory);
 		good("event fd", dib_event_fd(endpoint), DIB_ERR_SYSTEM);

@@ -148,8 +148,8 @@ def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
 # Messages -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("changes, length, rate, term", [
-    ({},                                     8,  500e6/56,  "link"),
-    ({},                                     64, 500e6/112, "link"),
+    ({},                                     8,  500e6/48,  "link"),
+    ({},                                     64, 500e6/104, "link"),
     ({"lanes": 1, "pcie_rate": 2.5e9},       64, 250e6/84,  "pcie_down")])
 def test_messages_are_a_packet_and_a_write_each(changes, length, rate, term):
     found, by = messages(bare("gen2x4", **changes), length)
@@ -157,6 +157,6 @@ def test_messages_are_a_packet_and_a_write_each(changes, length, rate, term):
 
 
 def test_a_message_takes_the_wires_and_its_bytes():
-    # 28 bytes at 2 GB/s on each host, 56 at 500 MB/s between; 200 + 155 + 200 ns.
-    assert 1e9*message_seconds(bare("gen2x4"), 8) == pytest.approx(2*14 + 112 + 555)
+    # 28 bytes at 2 GB/s on each host, 48 at 500 MB/s between; 200 + 155 + 200 ns.
+    assert 1e9*message_seconds(bare("gen2x4"), 8) == pytest.approx(2*14 + 96 + 555)
     assert message_seconds(bare("gen1x1"), 8) > message_seconds(bare("gen2x4"), 8)

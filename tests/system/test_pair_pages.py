@@ -68,10 +68,9 @@ def register(side, name, region, seed, absent=(), heap=False):
     if shift:
         pages = [None if n in absent else memory[at*size:(at + 1)*size] for n, at in enumerate(order)]
         entry = side.endpoint.register_pages(pages, shift, first, count*size - first - tail, ALL)
-        entry.memory = memory
     else:
         entry = side.endpoint.register(memory[:count*size], ALL)
-        entry.memory = memory
+    entry.memory = memory
     side.regions[region] = entry
     return Space(name, entry.key, order)
 
@@ -86,9 +85,14 @@ def ended(endpoint, count=1):
     return sorted(done)
 
 
-def call(side, name, *arguments, **how):
-    """One command to the other card: (status, value)."""
-    getattr(side.endpoint, name)(*arguments, node=1 - side.card.info()["node"], **how)
+def call(side, name, *arguments):
+    """One command of card 0: (status, value)."""
+    getattr(side.endpoint, name)(*arguments, node=1)
+    return ended(side.endpoint)[0][1:]
+
+
+def fetch_add(side, key, offset, operand, size):
+    side.endpoint.fetch_add(key, offset, operand, node=1, size=size)
     return ended(side.endpoint)[0][1:]
 
 
@@ -221,7 +225,7 @@ def test_atomics_find_their_word(pair, there):
         offset = space.ends[end] + (-size if n % 2 else 0)
         places = space.places(space.walk(size, offset))
         before = int.from_bytes(memories.expected[1][places].tobytes(), "little")
-        assert pair.first(call, "atomic", OPCODE.FETCH_ADD, space.key, offset, 1000 + n, size=size) == ("OK", before)
+        assert pair.first(fetch_add, space.key, offset, 1000 + n, size) == ("OK", before)
         after  = (before + 1000 + n) % 256**size
         memories.expected[1][places] = np.frombuffer(after.to_bytes(size, "little"), np.uint8)
     memories.check()
@@ -307,12 +311,23 @@ def test_a_page_that_is_not_there_has_its_status(pair, gaps, what):
             assert np.array_equal(found[n << 12:(n + 1) << 12], memories.expected[node][n << 12:(n + 1) << 12])
     memories = Memories(pair, "gap", "gap")
     for _ in range(2):
-        walks = gaps[0].walk(8, 5, ((100, 40),)), gaps[1].walk(8, gaps[1].ends[GAP] - 4, ((100, 512),))
+        walks = gaps[0].walk(8, 5, ((100, 40),)), gaps[1].walk(8, gaps[1].ends[GAP + 1] - 4, ((100, 512),))
         assert pair.first(call, "put_strided", *walks) == ("OK", 0)
         memories.move(0, walks[0], 1, walks[1])
-        assert pair.first(call, "get_strided", gaps[1].walk(800, 9000), gaps[0].walk(8, gaps[0].ends[GAP], ((100, 800),)))[0] == "OK"
-        memories.move(1, gaps[1].walk(800, 9000), 0, gaps[0].walk(8, gaps[0].ends[GAP], ((100, 800),)))
+        walks = gaps[1].walk(800, 9000), gaps[0].walk(8, gaps[0].ends[GAP], ((100, 800),))
+        assert pair.first(call, "get_strided", *walks)[0] == "OK"
+        memories.move(1, walks[0], 0, walks[1])
     memories.check()
+
+
+def test_a_message_into_a_page_that_is_not_there(pair, gaps):
+    """Each end hears on which side it was, and the next message is whole."""
+    memories = Memories(pair, "gap", "gap")
+    source   = gaps[0].walk(160, 0)
+    for target, there, here in [(across(gaps[1]), "REMOTE_READ_ERROR", "READ_ERROR"), (gaps[1].walk(160, 9), "OK", "OK")]:
+        assert pair.together((message, "send_strided", source, 1), (message, "receive_strided", target, 0)) == [there, here]
+    found = memories.read()[1]
+    assert np.array_equal(found[gaps[1].places(gaps[1].walk(160, 9))], memories.expected[0][gaps[0].places(source)])
 
 
 def test_a_region_entered_anew_has_its_new_pages(pair):
@@ -332,3 +347,36 @@ def test_a_region_entered_anew_has_its_new_pages(pair):
         pair.second(Side.unregister, "anew")
         assert pair.first(call, "put_strided", *walks)[0] == "REMOTE_BAD_KEY"
     assert len({key & 0xff for key in keys}) == 1 and len(set(keys)) == 4
+
+
+def put_again(side, source, target, times):
+    """Statuses of puts that are under way together."""
+    for _ in range(times):
+        side.endpoint.put_strided(source, target, node=1)
+    return {status for _, status, _ in ended(side.endpoint, times)}
+
+
+def unregister_meanwhile(side, name, after_us):
+    """Once something of it has come, and some time later."""
+    memory = side.regions[name].memory
+    while not memory.any():
+        assert not side.endpoint.wait(5000)
+    assert not side.endpoint.wait(1000*after_us + 1)
+    side.unregister(name)
+
+
+def test_a_region_that_is_taken_out_while_puts_go_into_it(pair):
+    """What is under way ends in its own pages, not in those of the region whose table was told last."""
+    pair.first(Side.fill, "flat", 7)
+    for turn in range(3):
+        target = pair.second(register, "4k", "leaving", 70 + turn)
+        other  = pair.second(register, "4k", "other", 90 + turn)
+        pair.second(Side.fill, "other", 8)
+        before = pair.second(Side.read, "other")
+        length = 150_000
+        walks  = pair.spaces[0]["flat"].walk(length, 0), target.walk(8, 0, ((length//8, 8),))
+        statuses, _ = pair.together((put_again, *walks, 4), (unregister_meanwhile, "leaving", 50*turn))
+        assert "REMOTE_BAD_KEY" in statuses and statuses <= {"OK", "REMOTE_BAD_KEY"}
+        assert pair.second(Side.read, "other") == before
+        assert pair.first(inline_puts, other.key, [(other.ends[3] - 3, b"abcdefgh")])
+        pair.second(Side.unregister, "other")

@@ -63,7 +63,8 @@ class Translator(LiteXModule):
     sink, source : Endpoint(layout)
     fault        : Signal(), out     of what `source` shows: its address could not be found
     ending       : Signal(), out     something with `last` is in here
-    directory    : Record(directory_layout), in    also empties the cache
+    directory    : Record(directory_layout), in    also empties the cache; without a shift it does no more, so that what
+                                                   is under way in a region that is taken out finds its own pages yet
     reads        : Endpoint(read_layout), out
     completions  : Endpoint(completion_layout), in   always ready
     extended_tags: Signal(), in
@@ -124,7 +125,7 @@ class Translator(LiteXModule):
         self.comb += [
             enter.adr.eq(directory.index),
             enter.dat_w.eq(Cat(directory.table, directory.shift)),
-            enter.we.eq(directory.strobe),
+            enter.we.eq(directory.strobe & (directory.shift != 0)),
         ]
 
         # Where in the table: two registers in front of the cache, one for the directory, one for the shift.

@@ -10,9 +10,9 @@ import pytest
 from dibber.interface.description import RIGHT, STATUS
 
 from command import command
+from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
 from hostread import HostRead
-from test_deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
-from test_pages import Tables, paged
+from page_tables import Tables, paged
 from walk import Walk, touched
 
 FIRST   = 0x5d3     # the regions' first byte in their first page
@@ -109,8 +109,8 @@ FAR = [  # an element in each page, or in every second; a run over page ends
 ]
 
 
-@pytest.mark.parametrize("sides", ["both", "source", "target"])
-@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (64, 0.7), (128, 1.0), (128, 0.7)])
+@pytest.mark.parametrize("data_width, busy, sides", [
+    (64, 0.7, "both"), (128, 1.0, "both"), (128, 0.7, "source"), (64, 1.0, "target")])
 def test_puts_are_byte_exact(data_width, busy, sides, seed):
     puts = PUTS + FAR
     path = PagedPath([(command(*put), {}) for put in puts], data_width, tables_of(seed), sides, seed=seed, busy=busy).run(
@@ -178,7 +178,7 @@ def test_a_table_that_cannot_be_read(data_width, seed):
             over = len(p.ended) if sides == "source" else len(p.done)
             if over:
                 state["fault"] = None
-            return over == 2
+            return over == 2 and p.done and p.done[-1][2] == 0
 
         # The second is queued when the first is over, so that it reads the table again.
         first, second = path.jobs
@@ -198,15 +198,14 @@ def one_after_the_other(path, first, second, sides):
 
 # Aborts -------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("data_width", [64, 128])
-@pytest.mark.parametrize("table_latency", [(20, 20), (300, 400)])
+@pytest.mark.parametrize("data_width, table_latency", [(64, (300, 400)), (128, (20, 20))])
 def test_a_read_error_while_pieces_wait_for_their_page(data_width, table_latency, seed):
     """The walk is ended when it is in the walker yet and when its last piece waits in the translator."""
     counts, jobs, bad, tables = (3, 12, 30, 200), [], set(), tables_of(seed)
     for n, count in enumerate(counts):
-        walk  = (1, place(n, 32), 8, (12288 if count < 60 else 4096,), (count,))
+        walk  = (1, place(n + 1, 32), 8, (12288 if count < 60 else 4096,), (count,))
         jobs += [(command(walk, (2, 0, 0, (), ()), 8*count), {}), (command(*GOOD), {})]
-        bad.add(tables.pages[list(tables.shift)[0]][n] | 32)
+        bad.add(tables.pages[list(tables.shift)[0]][n + 1] | 32)
     path = PagedPath(jobs, data_width, tables, seed=seed, table_latency=table_latency,
         fault=lambda a: "error" if a in bad else None).run(
         lambda p: len(p.ended) == len(jobs) and len(p.done) == len(counts), 30_000)
@@ -214,44 +213,42 @@ def test_a_read_error_while_pieces_wait_for_their_page(data_width, table_latency
     assert path.writes.memory == path.expected([GOOD]) and path.lines == []
 
 
-@pytest.mark.parametrize("after", [0, 5, 30, 120, 500])
+@pytest.mark.parametrize("after", [0, 30, 500])
 def test_a_rewind_while_pieces_wait_for_their_page(after, seed):
     """The job gives way whatever of it is in the translator; what follows in the new epoch is whole."""
     long = ((1, 16, 8, (4096,), (250,)), (2, 0, 0, (), ()), 2000)
-    path = PagedPath([(command(*long), {}), (command(*GOOD), dict(epoch=1))], 64, tables_of(seed), seed=seed, table_latency=(200, 300))
+    path = PagedPath([(command(*long), {}), (command(*GOOD), dict(epoch=1))], 64, tables_of(seed), seed=seed,
+        table_latency=(200, 300))
     first, second = path.jobs
+    rewound       = []
 
     def jobs():
         yield first
-        while not path.tables_read[0].issued:
-            yield None
-        for _ in range(after):
-            yield None
-        path.jobs_done = True
-        while not path.rewound:
+        while not rewound:
             yield None
         yield second
 
     def rewind():
-        while not getattr(path, "jobs_done", False):
+        while not path.tables_read[0].issued:
+            yield
+        for _ in range(after):
             yield
         epochs = path.dut.send.epochs
         yield epochs.epoch.eq(1)
         yield epochs.rewind.eq(1)
         yield
         yield epochs.rewind.eq(0)
-        path.rewound = True
+        rewound.append(True)
 
-    path.rewound = False
-    path.jobs    = jobs()
-    hosts        = path.beside()
-    path.beside  = lambda: [*hosts, rewind()]
+    path.jobs   = jobs()
+    hosts       = path.beside()
+    path.beside = lambda: [*hosts, rewind()]
     path.run(lambda p: len(p.ended) == 2 and p.done, 20_000)
     assert [status for _, status, _ in path.ended] == [STATUS.REWOUND, STATUS.OK]
     assert path.writes.memory == path.expected([GOOD])
 
 
-@pytest.mark.parametrize("data_width, table_latency", [(64, (20, 20)), (128, (20, 20)), (64, (300, 400)), (128, (300, 400))])
+@pytest.mark.parametrize("data_width, table_latency", [(64, (20, 20)), (128, (300, 400))])
 def test_a_packet_that_is_cut_short_while_pieces_wait_for_their_page(data_width, table_latency, seed):
     """It reports nothing, writes nothing of what did not come, and the next one is whole."""
     jobs, cut, bad = [], {}, []

@@ -8,59 +8,14 @@ from random import Random
 import pytest
 
 from dibber.deposit.pages import Translator
-from dibber.interface.description import C
 from dibber.layouts import piece_layout, write_layout
 
 from compiled import run_simulation
 from drive import finish, growing, sink, source
 from hostread import HostRead
+from page_tables import Tables, paged
 
 LINE = 64
-
-
-def paged(region, offset):
-    return 1 << 63 | region << 57 | offset
-
-
-class Tables:
-    """Page tables of a few regions at random places; what they say, byte by byte and by address.
-
-    missing : share of the pages that are not there
-    shifts  : log2 of the pages' bytes, one chosen for each region
-    """
-    def __init__(self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30)):
-        self.shift, self.table, self.pages = {}, {}, {}
-        for n, region in enumerate(random.sample(range(C.REGIONS), regions)):
-            shift = random.choice(shifts)
-            self.shift[region] = shift
-            self.table[region] = random.getrandbits(24) << 20 | n << 16
-            self.pages[region] = [random.getrandbits(40 - shift + 10) << shift | (random.random() < missing)
-                                  for _ in range(pages)]
-        self.extent = pages
-
-    def memory(self, address):
-        for region, start in self.table.items():
-            number, byte = divmod(address - start, 8)
-            if 0 <= number < len(self.pages[region]) + 8:
-                value = self.pages[region][number] if number < len(self.pages[region]) else 0
-                return value >> 8*byte & 0xff
-        raise AssertionError(f"a read of {address:x}, where no table is")
-
-    def where(self, address):
-        """(bus address, fault) of an address, paged or not."""
-        if not address >> 63:
-            return address, 0
-        region, offset = address >> 57 & 63, address & (1 << 57) - 1
-        page = self.pages[region][offset >> self.shift[region]]
-        return (None, 1) if page & 1 else (page | offset & (1 << self.shift[region]) - 1, 0)
-
-    def random_address(self, random, near=None):
-        """One that lies near the last, as of a walk, or anywhere; some are no paged ones."""
-        if random.random() < 0.15:
-            return random.getrandbits(60) & ~0xfff
-        region = random.choice(list(self.shift))
-        size   = self.extent << self.shift[region]
-        return paged(region, (near if near is not None else random.randrange(size)) % size)
 
 
 class Bench:
@@ -209,3 +164,29 @@ def test_a_new_entry_of_the_directory_empties_the_cache():
 
     run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
     assert [(a, 0) for a, *_ in bench.seen] == places and places[0] != places[1]
+
+
+def test_what_is_under_way_in_a_region_that_is_taken_out_finds_its_own_pages():
+    """The entry that takes it out has no shift, and whatever table was entered last."""
+    random = Random(4)
+    tables = Tables(random, 2)
+    region, other = tables.shift
+    bench  = Bench(piece_layout(), 64, random, tables)
+    items  = [dict(address=paged(region, n << tables.shift[region]), length=8, last=1) for n in range(60)]
+
+    def play():
+        for _ in range(800):
+            yield
+        bench.items.extend(items)
+        yield from finish(lambda: len(bench.seen) == 3, 500)
+        directory = bench.dut.directory
+        yield directory.index.eq(region)
+        yield directory.table.eq(tables.table[other])
+        yield directory.shift.eq(0)
+        yield directory.strobe.eq(1)
+        yield
+        yield directory.strobe.eq(0)
+        yield from finish(lambda: len(bench.seen) == len(items), 2000)
+
+    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    bench.check()

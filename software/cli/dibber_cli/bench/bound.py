@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 PACKET_PAYLOAD  = 4096    # bytes …
 PACKET_OVERHEAD = 48      # … and what the bound grants a packet for framing, header and check
+MESSAGE_OVERHEAD = 40     # the same of a short one: what ours takes, for that is less
 PAGE            = 4096    # no TLP crosses it: PCIe Base 3.0, 2.2.7
 COMPLETION_HEADER = 12    # PCIe Base 3.0, 2.2.9: always 3 DW
 DW              = 4
@@ -205,7 +206,7 @@ def bound_of_writes(profile, target):
 
 def _message_bytes(profile, length):
     """What one message costs: bytes of PCIe on either host, bytes of the cable, each message being a packet."""
-    return Side(length).header + length + profile.framing, length + PACKET_OVERHEAD
+    return Side(length).header + length + profile.framing, length + MESSAGE_OVERHEAD
 
 
 def messages(profile, length):

@@ -350,13 +350,11 @@ struct dib_pages {
  * @rights: enum dibber_right, or'ed
  * @region: set on success
  *
- * To commands it is one region as of dib_register(). The card looks up where a page is, ahead of its use, so that
- * strides keep the speed of the link as long as eight pages that follow each other in the region (one read of the page
- * table) serve a few elements.
+ * To commands it is one region as of dib_register(). The card looks up where pages are, ahead of their use, in reads of
+ * eight entries of the page table; a strided source shares PCIe with these reads, a strided target does not.
  *
  * With `memory` each page is mapped for the card on its own, those that follow each other together. With `bus` nothing
- * is: somebody has made memory reachable at these addresses, that of another device, say. Then the library cannot keep
- * the card from them either: after dib_unregister() commands that were under way may reach the pages until they end.
+ * is: somebody has made memory reachable at these addresses, that of another device, say.
  *
  * A transfer that comes to a place without a page, or whose page table cannot be read, ends with READ_ERROR on the
  * side of the command, REMOTE_READ_ERROR on the other. Any thread.
