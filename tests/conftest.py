@@ -28,6 +28,14 @@ def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)")
 
 
+@pytest.fixture(autouse=True)
+def forgotten_designs():
+    """Migen's tracer keeps every module that ever was, to number those of a class: gigabytes, by the last test."""
+    yield
+    if tracer := sys.modules.get("migen.fhdl.tracer"):
+        tracer.classname_to_objs.clear()
+
+
 @pytest.fixture
 def seed(request):
     """Seed of the run, for `random.Random(seed)` and the simulator's `--seed`."""
