@@ -195,6 +195,7 @@ static uint32_t read_register(struct server *s, uint64_t offset)
 	case DIBBER_HOST_INTERFACE_HASH:    return DIBBER_INTERFACE_HASH;
 	case DIBBER_HOST_CLOCK_HZ:          return CLOCK_HZ;
 	case DIBBER_HOST_GEOMETRY:          return DIBBER_ENDPOINTS | DIBBER_SLOTS << 8 | DIBBER_REGIONS << 16 | DIBBER_NODES << 26;
+	case DIBBER_HOST_MCP_STATE:         return s->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
 	case DIBBER_HOST_MCP_IDENTITY:      return s->control ? IDENTITY : 0;
 	case DIBBER_HOST_CYCLES_LOW:        return s->cycles += CYCLES_STEP;
 	}
