@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.cores.uart import Stream2Wishbone
 
 from dibber.interface.description import COUNTERS
-from dibber.link.equipment import LinkEquipment
+from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.link.port import LinkPort
 from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import RegisterBridge
@@ -44,29 +44,11 @@ class LinkTester(LiteXModule):
         # # #
 
         port, registers = bridge.port, identity.port
-        control, command, shown = identity.link_control, identity.link_command, identity.link
         self.comb += [
             self.uart.wishbone.connect(bridge.bus),
             *[getattr(registers, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
             port.dat_r.eq(registers.dat_r),
 
             *[source.ready.eq(1) for source in link.sources],
-            link.serial_tx.connect(equipment.port_tx),
-            equipment.port_rx.connect(link.serial_rx),
-            equipment.phy_tx.connect(serial.sink),
-            serial.source.connect(equipment.phy_rx),
-            link.signal.eq(serial.signal),
-
-            *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
-            equipment.error.eq(command.error),
-            link.test.eq(identity.link_test),
-            link.retrain.eq(command.retrain),
-            link.ping.eq(command.ping),
-            link.nonce.eq(identity.link_nonce),
-            *[getattr(shown, name).eq(getattr(link, name))
-                for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
-            shown.slack_high.eq(Cat(*link.slack_high)),
-            shown.prbs.eq(equipment.locked),
-            shown.prbs_words.eq(equipment.words),
-            shown.prbs_errors.eq(equipment.wrong),
+            *attach_equipment(link, equipment, serial, identity),
         ]

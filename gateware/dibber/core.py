@@ -18,7 +18,7 @@ from dibber.deposit.tags import UNEXTENDED
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL
-from dibber.link.equipment import LinkEquipment
+from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
 from dibber.mcp.arrivals import Arrivals
@@ -314,32 +314,8 @@ class DibberCore(LiteXModule):
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
-            link.serial_tx.connect(equipment.port_tx),
-            equipment.port_rx.connect(link.serial_rx),
-            equipment.phy_tx.connect(serial.sink),
-            serial.source.connect(equipment.phy_rx),
-            link.signal.eq(serial.signal),
+            *attach_equipment(link, equipment, serial, identity),
         ]
-
-        # Link Tests -------------------------------------------------------------------------------
-
-        control, command, shown = identity.link_control, identity.link_command, identity.link
-        self.comb += [
-            *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
-            equipment.error.eq(command.error),
-            link.test.eq(identity.link_test),
-            link.retrain.eq(command.retrain),
-            link.ping.eq(command.ping),
-            link.nonce.eq(identity.link_nonce),
-            *[getattr(shown, name).eq(getattr(link, name))
-                for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
-            shown.slack_high.eq(Cat(*link.slack_high)),
-            shown.prbs.eq(equipment.locked),
-            shown.prbs_words.eq(equipment.words),
-            shown.prbs_errors.eq(equipment.wrong),
-        ]
-        if hasattr(serial, "loopback"):
-            self.comb += serial.loopback.eq(control.phy)
 
         # Halt -------------------------------------------------------------------------------------
 

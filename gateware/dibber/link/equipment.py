@@ -109,3 +109,41 @@ class LinkEquipment(LiteXModule):
             checker.word.eq(port_rx.data),
             checker.errors.eq(port_rx.code_error | port_rx.k),
         ]
+
+# Wiring -------------------------------------------------------------------------------------------
+
+def attach_equipment(link, equipment, serial, identity):
+    """Put the equipment between a link and its serial PHY, and both under the host registers LINK_*.
+
+    Parameters
+    ----------
+    link     : LinkPort
+    serial   : serial PHY, as DibberCore takes it
+    identity : HostRegisters
+
+    Returns a list of statements.
+    """
+    control, command, shown = identity.link_control, identity.link_command, identity.link
+    statements = [
+        link.serial_tx.connect(equipment.port_tx),
+        equipment.port_rx.connect(link.serial_rx),
+        equipment.phy_tx.connect(serial.sink),
+        serial.source.connect(equipment.phy_rx),
+        link.signal.eq(serial.signal),
+
+        *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
+        equipment.error.eq(command.error),
+        link.test.eq(identity.link_test),
+        link.retrain.eq(command.retrain),
+        link.ping.eq(command.ping),
+        link.nonce.eq(identity.link_nonce),
+        *[getattr(shown, name).eq(getattr(link, name))
+            for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+        shown.slack_high.eq(Cat(*link.slack_high)),
+        shown.prbs.eq(equipment.locked),
+        shown.prbs_words.eq(equipment.words),
+        shown.prbs_errors.eq(equipment.wrong),
+    ]
+    if hasattr(serial, "loopback"):
+        statements.append(serial.loopback.eq(control.phy))
+    return statements
