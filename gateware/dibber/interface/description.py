@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 3)
+VERSION = (0, 4)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -41,6 +41,10 @@ CONSTANTS = (
     ("VECTORS",                   8, "MSI-X vectors"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                    16, "nodes that a card can talk to, itself included"),
+    ("ROUTES",                    4, "routes that the control program keeps to a node"),
+    ("ROUTE_HOPS",                7, "switches on a route at most. A route is a word: their number in bits 3:0, then 4 bits for each, first one lowest: what is added to the port by which a packet came in, modulo the switch's ports, to have the one by which it leaves"),
+    ("SCOUTS",                    4, "scouts and answers to scouts that can wait for the control program"),
+    ("ANYBODY",              0xffff, "target of a scout"),
     ("LEVELS",                    3, "stride levels of a walk"),
     ("SRAM_SIZE",           0x10000, "bytes of the control program's SRAM"),
     ("SHARED_OFFSET",       0x0e000, "where struct mcp_shared lies in that SRAM"),
@@ -85,6 +89,8 @@ OPCODE = enum("opcode", 8, "what a command asks for",
     ("ENDPOINT_CLOSE",  0x81, "administrator: take them away"),
     ("REGION_ADD",      0x82, "administrator: enter a region in the table"),
     ("REGION_REMOVE",   0x83, "administrator: take a region out of the table"),
+    ("SCOUT",           0x84, "administrator: ask who is at the end of a route"),
+    ("ROUTE_SET",       0x85, "administrator: enter a route to a node, or take it out"),
 )
 
 FLAG = enum("flag", 8, "bits of command.flags",
@@ -134,6 +140,8 @@ PACKET = enum("packet", 8, "packet types",
     ("DEPOSIT", 1, "payload and where it belongs"),
     ("ACK",     2, "cumulative acknowledgement, with a refusal where there is one"),
     ("MESSAGE", 3, "a slot for the control program of the target; `key` is the message word. EXPRESS lane only"),
+    ("SCOUT",   4, "whoever gets it answers by the route in `offset_low`; `key` is its number. Channel CONTROL, target ANYBODY, outside all flows"),
+    ("SCOUT_REPLY", 5, "the answer; `key` is the scout's number. Channel CONTROL"),
 )
 
 PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
@@ -183,6 +191,7 @@ MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host regist
     ("ARRIVAL",   "handling an arrival"),
     ("TIMER",     "handling the timer"),
     ("TRAP",      "stopped by an exception: see mcp_shared.trap"),
+    ("SCOUT",     "handling a scout or its answer"),
     ("WATCHDOG",  "stopped by the watchdog, for it did not even come to its trap handler"),
 )
 
@@ -324,6 +333,20 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
     Member("reserved1","u32", "0", count=17),
 )
 
+ROUTE_COMMAND = struct("route_command", 128, "SCOUT and ROUTE_SET, in a slot of endpoint 0. A scout's completion has in `node` who answered, in `key` 1 when it came round itself; TIMEOUT: nobody did",
+    Member("opcode",   "u8",  "enum opcode"),
+    Member("flags",    "u8",  "0 or SOLICIT"),
+    Member("place",    "u8",  "ROUTE_SET: which of the node's ROUTES; 0 is used first"),
+    Member("valid",    "u8",  "ROUTE_SET: 0 takes it out"),
+    Member("node",     "u16", "ROUTE_SET: whose"),
+    Member("reserved0","u16", "0"),
+    Member("timeout",  "u32", "SCOUT: cycles to wait for an answer, at most 2^20"),
+    Member("cookie",   "u32", "returned in the completion"),
+    Member("route",    "u32", "as constant ROUTE_HOPS says"),
+    Member("back",     "u32", "SCOUT: the way the answer is to go"),
+    Member("reserved1","u32", "0", count=26),
+)
+
 QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory",
     Member("cookie",   "u32", "completion: the command's cookie; notice: its value"),
     Member("length",   "u32", "bytes of the transfer"),
@@ -386,6 +409,16 @@ HANDLER = struct("mcp_handler", 16, "work of one handler since boot",
     Member("longest",      "u32", "cycles of the longest call"),
 )
 
+ROUTES = struct("mcp_routes", 32, "the control program's routes to a node",
+    Member("route",    "u32", "as constant ROUTE_HOPS says", count=4),
+    Member("heard",    "u32", "card's clock, low word, when a packet by the current one was acknowledged last"),
+    Member("changes",  "u32", "times the current one was given up for another"),
+    Member("valid",    "u8",  "a bit for each place that has a route"),
+    Member("current",  "u8",  "place of the one in use"),
+    Member("reserved", "u16", "0"),
+    Member("reserved1","u32", "0"),
+)
+
 SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM; the identity stands last so that a shifted layout shows",
     Member("trace",      "trace_entry", "ring", count=256),
     Member("handler",    "mcp_handler", "indexed by enum mcp_state", count=16),
@@ -397,10 +430,12 @@ SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM
     Member("strays",     "u32", "messages dropped: nothing here answers to them"),
     Member("turns",      "u32", "turns of the event loop, modulo 2³²"),
     Member("claims",     "u32", "flows taken back from the fast path"),
-    Member("reserved",   "u32", "0", count=911),
+    Member("routes",     "mcp_routes", "indexed by node", count=16),
+    Member("scouts",     "u32", "scouts answered"),
+    Member("reserved",   "u32", "0", count=782),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
-    known=(TRACE_ENTRY, HANDLER, TRAP))
+    known=(TRACE_ENTRY, HANDLER, TRAP, ROUTES))
 
 CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the library",
     Member("op",       "u32", "enum clock_op"),
@@ -470,6 +505,8 @@ COUNTERS = (
     ("PACKETS_WITHDRAWN",      "packets dropped before the link, because their flow was reset or rewound"),
     ("MESSAGE_NO_ROOM",        "messages not taken because the inbox was full; they are sent again"),
     ("ATOMICS",                "atomic operations executed"),
+    ("PACKET_MISROUTED",       "packets dropped: their route did not end here"),
+    ("SCOUT_NO_ROOM",          "scouts and answers dropped because SCOUTS of them waited for the control program"),
     ("BUSY_REQUEST",           "cycles in which a read request was there for the PCIe transmitter"),
     ("BUSY_PACKET",            "cycles in which payload was there for the packet layer"),
     ("BUSY_LINK",              "cycles in which a word of BULK was there for the link"),
@@ -556,7 +593,8 @@ MCP = bank("mcp", "the control program's registers",
         Field("nak",     1, "NAKED is not 0"),
         Field("link",    1, "LINK_CHANGED is not 0"),
         Field("atomic",  1, "ATOMIC_STATUS is valid"),
-        Field("given",   1, "GIVEN is not 0"))),
+        Field("given",   1, "GIVEN is not 0"),
+        Field("scout",   1, "SCOUT is valid"))),
     Register("CYCLES_LOW",   "ro", "card's clock"),
     Register("CYCLES_HIGH",  "ro", "its high word, held from the last read of CYCLES_LOW"),
     Register("TIMER",        "rw", "next timer event; writing it clears the event"),
@@ -708,6 +746,22 @@ MCP = bank("mcp", "the control program's registers",
         Field("interrupt", 1, "raise it"),
         Field("free",      1, "the slot of this endpoint is free again, as by SLOT_FREE"))),
     Register("POST_SPACE",   "ro", "posts that can be queued now"),
+
+    Register("ROUTE", "rw", "next entry of the route table; as constant ROUTE_HOPS says"),
+    Register("ROUTE_WRITE", "wo", "the value is a node: packets to it that start from now on go this way. After reset all routes are 0: a cable without switches"),
+    Register("SCOUT_ROUTE",  "rw", "next scout or answer: the way it goes"),
+    Register("SCOUT_BACK",   "rw", "next scout: the way its answer is to go"),
+    Register("SCOUT_NUMBER", "rw", "next scout or answer: its number"),
+    Register("SCOUT_START", "wo", "queue it", (
+        Field("target", 16, "node, or ANYBODY"),
+        Field("reply",   1, "it is an answer"))),
+    Register("SCOUT_SPACE",  "ro", "scouts and answers that can be queued now"),
+    Register("SCOUT", "ro", "oldest scout or answer that came", (
+        Field("source", 16, "who sent it: this node itself when a scout came round"),
+        Field("reply",   1, "it is an answer"))),
+    Register("SCOUT_CAME_NUMBER", "ro", "its number"),
+    Register("SCOUT_CAME_BACK",   "ro", "a scout's: the way the answer is to go"),
+    Register("SCOUT_POP",    "wo", "drop that entry"),
 
     Register("REGION_KEY",         "rw", "next region entry"),
     Register("REGION_BASE_LOW",    "rw", ""),
