@@ -216,6 +216,9 @@ class DibberCore(LiteXModule):
         self.comb += [
             packet.flow_reset.eq(registers.flow_reset),
             packet.flow_rewind.eq(registers.flow_rewind),
+            packet.route.eq(registers.route),
+            registers.scouts.connect(packet.scouts),
+            packet.scouts_came.connect(registers.scouts_came),
             registers.changed.eq(contexts.changed_out),
             registers.naked.eq(packet.naked),
             *[register.eq(acked) for register, acked in zip(registers.acked, packet.acked)],

@@ -220,8 +220,15 @@ def arrival_layout():
 # Link ---------------------------------------------------------------------------------------------
 
 def word_layout():
-    """A packet as 32-bit words, byte 0 of the wire in bits 7:0. `bad` on `last`: drop it (receive only)."""
-    return EndpointDescription([("data", 32), ("bad", 1)], [("channel", 2)])
+    """A packet as 32-bit words, byte 0 of the wire in bits 7:0. `bad` on `last`: drop it.
+
+    `prefix`: how many of its words are prefix, of use where it starts.
+    """
+    return EndpointDescription([("data", 32), ("bad", 1)], [("channel", 2), ("prefix", 3)])
+
+def scout_layout():
+    """A scout or the answer to one. Sent: `node` is the target and `route` the way; received: `node` sent it."""
+    return EndpointDescription([("node", 16), ("reply", 1), ("number", 32), ("back", 32), ("route", 32)])
 
 def serial_tx_layout():
     """To the transceiver: four symbols a word, `k` flags; `ready` paces it."""

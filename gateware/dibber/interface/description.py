@@ -457,8 +457,8 @@ CLOCK_REPLY = struct("clock_reply", 32, "its answer",
     Member("reserved", "u32", "0"),
 )
 
-STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER, TRACE_ENTRY, TRAP,
-           HANDLER, SHARED, CLOCK_REQUEST, CLOCK_REPLY)
+STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER,
+           TRACE_ENTRY, TRAP, HANDLER, ROUTES, SHARED, CLOCK_REQUEST, CLOCK_REPLY)
 
 # Counters -----------------------------------------------------------------------------------------
 
@@ -748,7 +748,7 @@ MCP = bank("mcp", "the control program's registers",
     Register("POST_SPACE",   "ro", "posts that can be queued now"),
 
     Register("ROUTE", "rw", "next entry of the route table; as constant ROUTE_HOPS says"),
-    Register("ROUTE_WRITE", "wo", "the value is a node: packets to it that start from now on go this way. After reset all routes are 0: a cable without switches"),
+    Register("ROUTE_WRITE", "wo", "the value is a node: packets to it that start from now on go this way. 0 when the card is configured: a cable without switches. Stays when this program is reset, for acknowledgements go on"),
     Register("SCOUT_ROUTE",  "rw", "next scout or answer: the way it goes"),
     Register("SCOUT_BACK",   "rw", "next scout: the way its answer is to go"),
     Register("SCOUT_NUMBER", "rw", "next scout or answer: its number"),

@@ -56,7 +56,7 @@ class LinkPort(LiteXModule):
     slack_high: list of Signal(8), out  highest levels since the state became UP, in units of 4 words
     counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, while not DOWN),
                 SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
-                LINK_TRAINED, LINK_LOST, WORDS_RECEIVED
+                LINK_TRAINED, LINK_LOST, WORDS_RECEIVED, PACKET_MISROUTED
 
     Cycles: 1 from `sinks` to `serial_tx`; 4 from a word's successor on `serial_rx` to `sources`.
     """
@@ -181,4 +181,5 @@ class LinkPort(LiteXModule):
             "LINK_TRAINED":     training.trained,
             "LINK_LOST":        training.lost,
             "WORDS_RECEIVED":   words.valid & heeded,
+            "PACKET_MISROUTED": receiver.misrouted,
         }

@@ -3,9 +3,6 @@
 
 """Symbols to words, and words to packets of channels."""
 
-from functools import reduce
-from operator import or_
-
 from migen import *
 
 from litex.gen import *
@@ -13,8 +10,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import serial_rx_layout, word_layout
+from dibber.packet.crc import crc8
 from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_FILL_INVERTED, K_COMMA, K_END, K_END_BAD,
-    K_NONCE, K_PING, K_PONG, K_RESUME, K_START, nonce_crc, start_word)
+    K_NONCE, K_PING, K_PONG, K_RESUME, K_START, nonce_crc)
 
 # Words --------------------------------------------------------------------------------------------
 
@@ -33,6 +31,7 @@ class WordDecoder(LiteXModule):
     valid : Signal(), out   there is one, and then it is exactly one of the next ten:
     is_data, is_start, is_resume, is_end, is_end_bad, is_flow, is_nonce, is_ping, is_pong, is_wrong : Signal(), out
     channel  : Signal(channels), out  one bit: the channel of START or RESUME
+    routed   : Signal(), out  START says that there is a prefix: the packet's route does not end here
     inverted : Signal(), out  a flow word whose bits are all inverted
     code_error, disparity_error : Signal(), out  one cycle an input word with such errors
 
@@ -44,6 +43,7 @@ class WordDecoder(LiteXModule):
         self.data     = Signal(32)
         self.valid    = Signal()
         self.channel  = Signal(channels)
+        self.routed   = Signal()
         self.inverted = Signal()
         self.code_error      = Signal()
         self.disparity_error = Signal()
@@ -80,7 +80,8 @@ class WordDecoder(LiteXModule):
         control = Signal()
         empty   = Signal()
         twin    = Signal()  # the second symbol is the first one's complement
-        named   = Signal()
+        named   = Signal()  # a channel, with its CRC
+        plain   = Signal()  # no prefix words
         greets  = Signal()
         nonce   = Signal(16)
         self.comb += [
@@ -88,14 +89,15 @@ class WordDecoder(LiteXModule):
             control.eq(clean & (k == FIRST_IS_K)),
             empty.eq((s[1] == 0) & (s[2] == 0) & (s[3] == 0)),
             twin.eq((s[1] ^ s[2]) == 0xff),
-            named.eq(reduce(or_, [Cat(*s[1:]) == start_word(n) >> 8 for n in range(channels)])),
+            named.eq((s[1][:4] < channels) & ~s[1][7] & (s[2] == crc8(s[1])) & (s[3] == 0)),
+            plain.eq(s[1][4:7] == 0),
             nonce.eq(Cat(s[1], s[2])),
             greets.eq(s[3] == nonce_crc(nonce)),
         ]
         kinds = {
             "data":    clean & (k == 0),
             "start":   control & (s[0] == K_START) & named,
-            "resume":  control & (s[0] == K_RESUME) & named,
+            "resume":  control & (s[0] == K_RESUME) & named & plain,
             "end":     control & (s[0] == K_END) & empty,
             "end_bad": control & (s[0] == K_END_BAD) & empty,
             "flow":    control & (s[0] == K_COMMA) & twin & (s[3] == FLOW_FILL),
@@ -112,6 +114,7 @@ class WordDecoder(LiteXModule):
             # The other two symbols of an inverted flow word may be in error, for it is no pair of ours.
             self.inverted.eq(sink.valid & (word[0] == (K_COMMA | 0x100)) & (word[3] == FLOW_FILL_INVERTED)),
             self.data.eq(Cat(*s)),
+            self.routed.eq(~plain),
             *[self.channel[n].eq(s[1][:2] == n) for n in range(channels)],
         ]
         for n, name in enumerate(kinds):
@@ -128,7 +131,7 @@ class LinkReceiver(LiteXModule):
     its END comes. Whatever cannot stand where it does ends every begun packet as bad, all in the same
     cycle: an erroneous symbol, an unknown control word, a START inside a packet of its own channel, a word
     of a packet after an END, the loss of the link. What follows belongs to nobody until the next
-    START or RESUME. RESUME of a channel without a begun packet is no contradiction: its packet was
+    START or RESUME. A packet with a prefix, whose route does not end here, is never begun. RESUME of a channel without a begun packet is no contradiction: its packet was
     ended here, and the sender cannot know.
 
     Parameters
@@ -140,6 +143,7 @@ class LinkReceiver(LiteXModule):
     sink    : Endpoint(serial_rx_layout), in
     sources : list of Endpoint(word_layout), out   without back-pressure
     up      : Signal(), in       packets are believed
+    misrouted : Signal(), out    one cycle for each packet with a prefix
     decoder : WordDecoder        the words; flow, nonce, ping and pong are for others
 
     Cycles: 1 from a word's successor to `sources`; a word more when the lanes are not aligned.
@@ -149,6 +153,7 @@ class LinkReceiver(LiteXModule):
         self.sink    = decoder.sink
         self.sources = sources = [stream.Endpoint(word_layout()) for _ in range(channels)]
         self.up      = Signal()
+        self.misrouted = Signal()
 
         # # #
 
@@ -190,12 +195,13 @@ class LinkReceiver(LiteXModule):
                     begun[n].eq(0),
                     holds[n].eq(0)
                 ),
-                If(self.up & decoder.is_start & decoder.channel[n],
+                If(self.up & decoder.is_start & decoder.channel[n] & ~decoder.routed,
                     begun[n].eq(1),
                     fresh[n].eq(1)
                 ),
             ]
         self.sync += [
+            self.misrouted.eq(self.up & decoder.is_start & decoder.routed),
             If(ends, on.eq(0)),
             If(decoder.is_start | decoder.is_resume, on.eq(decoder.channel)),
         ]

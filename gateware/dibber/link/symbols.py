@@ -52,6 +52,11 @@ def start_word(channel):
     """A start word without prefix, as a number."""
     return K_START | channel << 8 | crc8_byte(channel) << 16
 
+def prefixed_start_word(channel, prefix):
+    """Expression of a start word; `prefix` has 3 bits. The CRC is linear, so each of them contributes a constant."""
+    crc = reduce(xor, [Mux(prefix[i], Constant(crc8_byte(0x10 << i), 8), 0) for i in range(3)], Constant(crc8_byte(channel), 8))
+    return Cat(Constant(K_START, 8), Constant(channel, 4), prefix, Constant(0, 1), crc, Constant(0, 8))
+
 def resume_word(channel):
     return K_RESUME | channel << 8 | crc8_byte(channel) << 16
 

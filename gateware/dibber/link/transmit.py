@@ -15,7 +15,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import serial_tx_layout, word_layout
 from dibber.link.flow import FlowSchedule
 from dibber.link.symbols import (FIRST_IS_K, K_END, K_END_BAD, NONCE_PERIOD_WORDS, NONCE_TRAIN_WORDS,
-    PONG_REST_WORDS, flow_word, nonce_word, ping_word, pong_word, resume_word, start_word)
+    PONG_REST_WORDS, flow_word, nonce_word, ping_word, pong_word, prefixed_start_word, resume_word)
 
 # Words that the channels behind have after a whole packet, if they want them.
 TURN_WORDS = 32
@@ -212,7 +212,8 @@ class LinkTransmitter(LiteXModule):
         early_k = Signal()
         late    = Signal(32)
         is_late = Signal()
-        begin   = reduce(or_, [Mux(choice[n], Mux(begun[n], resume_word(n), start_word(n)), 0) for n in every])
+        begin   = reduce(or_, [Mux(choice[n], Mux(begun[n], resume_word(n), prefixed_start_word(n, sink.prefix)), 0)
+            for n, sink in enumerate(sinks)])
         data    = Signal(32)
         self.comb += [
             fixed.eq(1),

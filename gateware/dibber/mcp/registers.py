@@ -13,9 +13,10 @@ from dibber.deposit.atomic import atomic_done_layout
 from dibber.interface.description import C, MCP
 from dibber.interface.registers import RegisterBank
 from dibber.layouts import (arrival_layout, claimed_layout, entry_layout, express_layout, job_done_layout, job_layout,
-    slot_free_layout)
+    scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
+from dibber.packet.route import route_write_layout
 
 # Queues -------------------------------------------------------------------------------------------
 
@@ -76,6 +77,9 @@ class ControlRegisters(LiteXModule):
     region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
                                                       that is paged
     region_busy : Signal(), in
+    route      : Record(route_write_layout), out      an entry of the route table
+    scouts     : Endpoint(scout_layout), out
+    scouts_came : Endpoint(scout_layout), in
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
@@ -122,6 +126,9 @@ class ControlRegisters(LiteXModule):
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
         self.region_busy   = Signal()
+        self.route         = Record(route_write_layout())
+        self.scouts        = stream.Endpoint(scout_layout())
+        self.scouts_came   = stream.Endpoint(scout_layout())
         self.state         = Signal(8)
         self.identity      = Signal(32)
 
@@ -357,6 +364,34 @@ class ControlRegisters(LiteXModule):
             entry_queue.sink.key.eq(storage["POST_KEY"][0]),
             entry_queue.source.connect(self.entries),
             status["POST_SPACE"][0].eq(POSTS - entry_queue.level),
+        ]
+
+        # Routes and Scouts ------------------------------------------------------------------------
+
+        scout = bank.fields(MCP, "SCOUT_START")
+        came  = bank.fields(MCP, "SCOUT")
+        self.scout_queue = scout_queue = stream.SyncFIFO(scout_layout(), C.SCOUTS)
+        self.comb += [
+            self.route.strobe.eq(strobe["ROUTE_WRITE"][0]),
+            self.route.node.eq(bank.written["ROUTE_WRITE"][0]),
+            self.route.route.eq(storage["ROUTE"][0]),
+
+            scout_queue.sink.valid.eq(strobe["SCOUT_START"][0]),
+            scout_queue.sink.last.eq(1),
+            scout_queue.sink.node.eq(scout["target"]),
+            scout_queue.sink.reply.eq(scout["reply"]),
+            scout_queue.sink.number.eq(storage["SCOUT_NUMBER"][0]),
+            scout_queue.sink.back.eq(storage["SCOUT_BACK"][0]),
+            scout_queue.sink.route.eq(storage["SCOUT_ROUTE"][0]),
+            scout_queue.source.connect(self.scouts),
+            status["SCOUT_SPACE"][0].eq(C.SCOUTS - scout_queue.level),
+
+            events["scout"].eq(self.scouts_came.valid),
+            came["source"].eq(self.scouts_came.node),
+            came["reply"].eq(self.scouts_came.reply),
+            status["SCOUT_CAME_NUMBER"][0].eq(self.scouts_came.number),
+            status["SCOUT_CAME_BACK"][0].eq(self.scouts_came.back),
+            self.scouts_came.ready.eq(strobe["SCOUT_POP"][0]),
         ]
 
         # Regions ----------------------------------------------------------------------------------

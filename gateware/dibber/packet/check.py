@@ -147,6 +147,7 @@ class HeaderChecker(LiteXModule):
     Attributes
     ----------
     node_id   : Signal(16), in
+    anybody   : Signal(), in   the receiver's opinion of `fields`: the packet may be for ANYBODY
     malformed : Signal(), in   the receiver's opinion of `fields`: they contradict themselves
     fields    : dict of header fields, valid with `at_crc` and until the next packet
     extension : dict position -> Signal(32), likewise; positions as in header.py
@@ -160,6 +161,7 @@ class HeaderChecker(LiteXModule):
     """
     def __init__(self, word, extended):
         self.node_id    = Signal(16)
+        self.anybody    = Signal()
         self.malformed  = Signal()
         self.at_length  = Signal()
         self.at_crc     = Signal()
@@ -191,11 +193,13 @@ class HeaderChecker(LiteXModule):
 
         # Verdict. What takes long to see is seen before the CRC comes.
         not_for_us = Signal()
+        ours       = Signal()
         empty      = Signal()
         judge      = Signal()
         cut        = Signal()
+        self.comb += ours.eq((fields["target"] == self.node_id) | (self.anybody & (fields["target"] == C.ANYBODY)))
         self.sync += [
-            not_for_us.eq((fields["target"] != self.node_id) | (fields["source"] >= C.NODES)),
+            not_for_us.eq(~ours | (fields["source"] >= C.NODES)),
             If(self.at_length, empty.eq(coming["length"] == 0)),
         ]
         self.comb += [

@@ -33,6 +33,9 @@ class PacketLayer(LiteXModule):
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
+    scouts           : Endpoint(scout_layout), in     scouts and answers to send
+    scouts_came      : Endpoint(scout_layout), out    those that came
+    route            : Record(route_write_layout), in an entry of the route table
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Signal(16), out    last PSN acknowledged, by flow number
@@ -65,6 +68,9 @@ class PacketLayer(LiteXModule):
         self.inbox_freed      = receiver.inbox_freed
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
+        self.scouts           = transmitter.scouts
+        self.scouts_came      = receiver.scouts
+        self.route            = transmitter.route
         self.flow_reset       = transmitter.flows.reset
         self.flow_rewind      = transmitter.flows.rewind
         self.acked            = transmitter.flows.acked

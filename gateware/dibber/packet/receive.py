@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
-from dibber.layouts import ack_layout, deposit_layout, payload_layout, word_layout
+from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout, word_layout
 from dibber.packet.check import BLOCK_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.packet.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP, flag
@@ -22,15 +22,17 @@ DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACK
 MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST
 ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS
 
-# Acknowledgements ---------------------------------------------------------------------------------
+# Acknowledgements and Scouts ----------------------------------------------------------------------
 
-class AckReceiver(LiteXModule):
-    """Acknowledgements from the CONTROL channel. Never holds it up.
+class ControlReceiver(LiteXModule):
+    """Acknowledgements, scouts and their answers from the CONTROL channel. Never holds it up.
 
     Attributes
     ----------
     sink    : Endpoint(word_layout), in   always ready
     source  : Endpoint(ack_layout), out   one cycle; must be taken at once. `node` is who sent it
+    scouts  : Endpoint(scout_layout), out
+    no_room : Signal(), out               one cycle: SCOUTS wait, this one is dropped
     checker : HeaderChecker
 
     Cycles: 2 from the last word to `source`.
@@ -40,12 +42,18 @@ class AckReceiver(LiteXModule):
         self.checker   = checker   = HeaderChecker(inspector.source, extended=False)
         self.sink      = inspector.sink
         self.source    = source    = stream.Endpoint(ack_layout())
+        self.waiting   = waiting   = stream.SyncFIFO(scout_layout(), C.SCOUTS)
+        self.scouts    = waiting.source
+        self.no_room   = Signal()
 
         # # #
 
         fields = checker.fields
         wrong  = Signal()
         long   = Signal()
+        ack    = Signal()
+        scout  = Signal()
+        reply  = Signal()
         self.comb += [
             inspector.source.ready.eq(1),
             checker.malformed.eq(wrong | long),
@@ -56,12 +64,23 @@ class AckReceiver(LiteXModule):
             source.flags.eq(fields["flags"]),
             source.reason.eq(fields["key"]),
             source.refusals.eq(fields["offset_low"]),
+            ack.eq(fields["kind"] == PACKET.ACK),
+            scout.eq(fields["kind"] == PACKET.SCOUT),
+            reply.eq(fields["kind"] == PACKET.SCOUT_REPLY),
+            checker.anybody.eq(scout),
+            waiting.sink.last.eq(1),
+            waiting.sink.node.eq(fields["source"]),
+            waiting.sink.reply.eq(reply),
+            waiting.sink.number.eq(fields["key"]),
+            waiting.sink.back.eq(fields["offset_low"]),
+            self.no_room.eq(waiting.sink.valid & ~waiting.sink.ready),
         ]
         self.sync += [
-            wrong.eq((fields["kind"] != PACKET.ACK) | (fields["levels"] != 0)
-                | ((fields["flags"] & (0xff & ~ACK_FLAGS)) != 0)),
+            wrong.eq(~(ack | scout | reply) | (fields["levels"] != 0)
+                | ((fields["flags"] & Mux(ack, 0xff & ~ACK_FLAGS, 0xff)) != 0)),
             If(checker.at_length, long.eq(checker.coming["length"] != 0)),
-            source.valid.eq(checker.good),
+            source.valid.eq(checker.good & ack),
+            waiting.sink.valid.eq(checker.good & ~ack),
         ]
 
 # Deposits and Messages ----------------------------------------------------------------------------
@@ -324,25 +343,27 @@ class PacketReceiver(LiteXModule):
     sinks    : one Endpoint(word_layout) for each of CONTROL, EXPRESS and BULK, indexed by enum channel
     node_id  : Signal(16), in
     acks     : Endpoint(ack_layout), out   one cycle; must be taken at once
+    scouts   : Endpoint(scout_layout), out
     lanes    : DepositReceivers, indexed by enum lane
     deposits, payload                 : of lane BULK
     express_deposits, express_payload : of lane EXPRESS
     inbox_freed : Signal(), in   a slot of the inbox is free again
     counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR, PAYLOAD_CRC_ERROR,
                PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE, PACKET_STALE,
-               PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, NAKS_RECEIVED
+               PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM, NAKS_RECEIVED
     """
     def __init__(self, data_width):
         self.node_id = Signal(16)
 
         # # #
 
-        self.ack     = ack     = AckReceiver()
+        self.ack     = ack     = ControlReceiver()
         self.express = express = DepositReceiver(data_width, LANE.EXPRESS)
         self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK)
         self.lanes   = [express, bulk]
         self.sinks   = [ack.sink, express.sink, bulk.sink]
         self.acks    = ack.source
+        self.scouts  = ack.scouts
         self.deposits         = bulk.deposits
         self.payload          = bulk.payload
         self.express_deposits = express.deposits
@@ -370,5 +391,6 @@ class PacketReceiver(LiteXModule):
         self.counters = {
             **{name: counter.pulse for name, counter in pulses.items()},
             "MESSAGE_NO_ROOM": express.no_room,
+            "SCOUT_NO_ROOM":   ack.no_room,
             "NAKS_RECEIVED":   ack.source.valid & flag(ack.source.flags, "NAK"),
         }

@@ -16,6 +16,8 @@ from dibber.packet.express import ExpressTransmitter
 from dibber.packet.flow import FlowTable
 from dibber.packet.header import header_words
 from dibber.packet.pulses import Pulses
+from dibber.packet.route import Router, route_write_layout
+from dibber.packet.scout import ControlTurns, ScoutTransmitter
 from dibber.packet.seal import PacketSealer
 
 # Acknowledgements ---------------------------------------------------------------------------------
@@ -73,6 +75,8 @@ class PacketTransmitter(LiteXModule):
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
     acks          : Endpoint(ack_layout), in
+    scouts        : Endpoint(scout_layout), in
+    route         : Record(route_write_layout), in  an entry of the route table
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
@@ -92,16 +96,32 @@ class PacketTransmitter(LiteXModule):
         self.express = express = ExpressTransmitter(data_width)
         self.bulk    = bulk    = BulkTransmitter(data_width)
         self.ack     = ack     = AckTransmitter()
-        self.sending = [flows, express, bulk]
+        self.scout   = scout   = ScoutTransmitter()
+        self.control = control = ControlTurns()
+        self.route   = Record(route_write_layout())
+        self.scouts  = scout.sink
+        # The routers of what is reset must not be in the middle of a packet then. Routes are kept.
+        routers = [Router() for _ in range(3)]
+        self.sending = [flows, express, bulk, routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
         self.packets       = bulk.packets
         self.payload       = bulk.payload
         self.slot          = bulk.slot
         self.expresses     = express.sink
         self.express_slot  = express.slot
-        self.sources       = [None]*3
-        for channel, part in (CHANNEL.CONTROL, ack), (CHANNEL.EXPRESS, express), (CHANNEL.BULK, bulk):
-            self.sources[channel] = part.source
-            self.comb += part.node_id.eq(self.node_id)
+        self.sources       = [router.source for router in routers]
+        for channel, source in (CHANNEL.CONTROL, control.source), (CHANNEL.EXPRESS, express.source), (CHANNEL.BULK, bulk.source):
+            self.add_module(f"router{channel}", routers[channel])
+            self.comb += [
+                source.connect(routers[channel].sink),
+                routers[channel].write.eq(self.route),
+            ]
+        self.comb += [
+            *[part.node_id.eq(self.node_id) for part in (ack, scout, express, bulk)],
+            ack.source.connect(control.acks),
+            scout.source.connect(control.scouts),
+            routers[CHANNEL.CONTROL].given.eq(control.scout),
+            routers[CHANNEL.CONTROL].route.eq(scout.route),
+        ]
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):
             self.comb += [
                 part.flow.connect(flows.sinks[lane]),
@@ -111,7 +131,7 @@ class PacketTransmitter(LiteXModule):
         self.comb += self.acks.connect(ack.sink)
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.
-        self.packets_sent = packets_sent = Pulses(ack.sent, express.sent, bulk.sent)
+        self.packets_sent = packets_sent = Pulses(ack.sent, scout.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {

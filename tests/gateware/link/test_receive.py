@@ -29,6 +29,7 @@ class Listener:
         self.dut     = LinkReceiver(CHANNELS)
         self.packets = [[] for _ in range(CHANNELS)]
         self.errors  = [0, 0]
+        self.misrouted = 0
         self.words   = self._rotated([(*word, 0, 0)[:4] for word in [IDLE]*5 + words + [IDLE]*3], rotate)
         self.up      = up
         run_simulation(self.dut, [play(self.dut.sink, self.words), self._watch()])
@@ -49,6 +50,7 @@ class Listener:
                 yield source.ready.eq(1)
             self.errors[0] += yield decoder.code_error
             self.errors[1] += yield decoder.disparity_error
+            self.misrouted += yield self.dut.misrouted
             for source, packets in zip(self.dut.sources, self.packets):
                 yield from collect(source, packets)
             yield
@@ -120,6 +122,18 @@ def test_every_word_of_interleaved_packets_in_error_ends_all_that_are_begun(seed
         for model in models:
             good, sent = [words for words, good in model.packets[n] if good], iter(packets[n])
             assert all(any(words == other and not bad for other, bad in sent) for words in good)
+
+
+def test_a_packet_whose_route_does_not_end_here_is_dropped_and_counted(seed):
+    random  = Random(seed)
+    symbols = []
+    for _ in range(40):
+        channel, prefix = random.randrange(CHANNELS), random.randrange(8)
+        words = random_words(random, 8)
+        symbols += [start_word(channel, prefix), *[(word, 0) for word in words], END_WORD]
+    heard, model = Listener(symbols), receive(symbols)
+    assert heard.packets == model.packets and sum(map(len, model.packets)) >= 1
+    assert heard.misrouted == model.misrouted >= 20
 
 
 def test_several_packets_end_in_one_cycle():

@@ -28,8 +28,14 @@ def flow_word(flow):
     """Bit n of `flow`: STOP channel n; bit 7: "I hear you"."""
     return control(K_COMMA, flow, flow ^ 0xff, FLOW_FILL)
 
-def start_word(channel):
-    return control(K_START, channel, crc8([channel]), 0)
+def start_word(channel, prefix=0):
+    """`prefix`: how many prefix words follow."""
+    byte = channel | prefix << 4
+    return control(K_START, byte, crc8([byte]), 0)
+
+def prefix_word(turn, behind):
+    """What a switch takes off: its turn, and how many hops come after it."""
+    return int.from_bytes(bytes([turn, behind, 0, crc8([turn, behind, 0])]), "little")
 
 def resume_word(channel):
     return control(K_RESUME, channel, crc8([channel]), 0)
@@ -46,14 +52,17 @@ def pong_word(number):
 END_WORD, END_BAD_WORD = control(K_END, 0, 0, 0), control(K_END_BAD, 0, 0, 0)
 
 def meaning(word, channels=4):
-    """What a word is: (kind, value), where kind is "wrong" for what is none of ours."""
+    """What a word is: (kind, value), where kind is "wrong" for what is none of ours. The value of a START has its
+    prefix words in bits 6:4."""
     (data, k), second, both = word[:2], word[0] >> 8 & 0xff, word[0] >> 8 & 0xffff
     if len(word) > 2 and word[2]:
         return "wrong", None
     if k == 0:
         return "data", data
+    if second & 15 < channels and second < 128 and (data, k) == start_word(second & 15, second >> 4):
+        return "start", second
     for kind, make, value, limit in (
-            ("flow", flow_word, second, 256), ("start", start_word, second, channels),
+            ("flow", flow_word, second, 256),
             ("resume", resume_word, second, channels), ("nonce", nonce_word, both, 65536),
             ("ping", ping_word, second, 256), ("pong", pong_word, second, 256)):
         if value < limit and (data, k) == make(value):
@@ -99,6 +108,7 @@ class Receiver:
         self.begun   = {}    # channel -> words
         self.on      = None
         self.wrongs  = 0     # words that ended what was begun
+        self.misrouted = 0   # packets whose route did not end here
 
     def _end(self, channel, good):
         words = self.begun.pop(channel)
@@ -118,10 +128,14 @@ class Receiver:
         if kind == "wrong" or (kind in ("data", "end") and self.on is None and self.begun):
             self.fail()
         elif kind == "start":
-            if value in self.begun:
+            channel, prefix = value & 15, value >> 4
+            if channel in self.begun:
                 self.fail()
-            self.begun[value] = []
-            self.on = value
+            if prefix:
+                self.misrouted += 1
+            else:
+                self.begun[channel] = []
+            self.on = channel
         elif kind == "resume":
             self.on = value
         elif kind == "data" and inside:
