@@ -60,7 +60,7 @@ class Framed(Harness):
             shut.eq(Mux(odd, open_, Mux(ends, open_ & owner, 0))),
         ]
         self.sync += [
-            open_.eq((open_ & ~shut) | Mux(decoder.is_start & block.up, decoder.channel, 0)),
+            open_.eq((open_ & ~shut) | Mux(decoder.is_start & block.up & ~decoder.routed, decoder.channel, 0)),
             If(decoder.is_start | decoder.is_resume, owner.eq(decoder.channel)).Elif(ends, owner.eq(0)),
         ]
 
@@ -76,7 +76,7 @@ class Framed(Harness):
             start  = Signal()
             adds   = Signal()
             self.comb += [
-                start.eq(decoder.is_start & decoder.channel[n] & block.up),
+                start.eq(decoder.is_start & decoder.channel[n] & block.up & ~decoder.routed),
                 adds.eq(decoder.is_data & owner[n] & open_[n] & ~odd),
             ]
             self.sync += [
@@ -127,8 +127,9 @@ class Soon(Harness):
         is_word = lambda k: (source.k == FIRST_IS_K) & (source.data[0:8] == k)
         self.comb += [
             offered.eq(sink.valid & sink.first & ~sink.ready & tx.go[CONTROL] & tx.up),
+            # START says in its second symbol how many prefix words come, and then its CRC is another.
             turn.eq(made & (source.k == FIRST_IS_K)
-                & ((source.data == start_word(CONTROL)) | (source.data == resume_word(CONTROL)))),
+                & ((source.data[:12] == start_word(CONTROL) & 0xfff) | (source.data == resume_word(CONTROL)))),
         ]
         self.sync += [
             waits.eq(offered),
