@@ -239,6 +239,8 @@ RARE bool admin_must_wait(uint32_t tag, uint32_t first_word)
 {
 	uint32_t key = ADMIN_WORD(tag, key);
 
+	if ((first_word & 0xff) == DIBBER_OPCODE_SCOUT)
+		return scout_waiting;
 	if ((first_word & 0xff) != DIBBER_OPCODE_REGION_REMOVE ||
 	    (first_word >> 8 & 0xff & ~DIBBER_FLAG_SOLICIT) || !region_is_known(key))
 		return false;
@@ -272,6 +274,12 @@ RARE bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *s
 		return true;
 	case DIBBER_OPCODE_REGION_REMOVE:
 		*status = region_remove(tag);
+		return true;
+	case DIBBER_OPCODE_SCOUT:
+		*status = scout_ask(tag, flags);
+		return *status != DIBBER_STATUS_OK;
+	case DIBBER_OPCODE_ROUTE_SET:
+		*status = routes_set(tag);
 		return true;
 	default:
 		*status = DIBBER_STATUS_BAD_OPCODE;

@@ -57,6 +57,8 @@ static APART void step_others(uint32_t events)
 		run(DIBBER_MCP_STATE_ACK, replay_handler);
 	if (events & EVENT(ATOMIC))
 		run(DIBBER_MCP_STATE_ARRIVAL, atomic_handler);
+	if ((events & EVENT(SCOUT)) && queue_flush())
+		run(DIBBER_MCP_STATE_SCOUT, scout_handler);
 	if ((events & EVENT(TIMER)) && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, replay_timer_handler);
 }
@@ -70,6 +72,8 @@ static RARE void step_waiting(void)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
 	if (send_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
+	if (scout_waiting && queue_flush())
+		run(DIBBER_MCP_STATE_SCOUT, scout_step);
 	if (admin_closing && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
 	queue_flush();
@@ -86,7 +90,7 @@ static ALWAYS void step(void)
 		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 		step_others(events);
-	if (message_work | receive_work | send_lost | admin_closing | queue_waiting)
+	if (message_work | receive_work | send_lost | scout_waiting | admin_closing | queue_waiting)
 		step_waiting();
 }
 
@@ -103,6 +107,8 @@ RARE void mcp_boot(void)
 	get_boot();
 	receive_boot();
 	send_boot();
+	routes_boot();
+	scout_boot();
 	admin_boot();
 	trace(DIBBER_TRACE_BOOT, MCP_IDENTITY, cpu_cycles());
 	trace_state(DIBBER_MCP_STATE_IDLE);

@@ -195,6 +195,32 @@ bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *status
 extern uint32_t admin_closing;
 uint32_t admin_close_step(void);
 
+/* routes.c ------------------------------------------------------------------------------------- */
+
+void routes_boot(void);
+
+/* ROUTE_SET in slot `tag` of endpoint 0. */
+enum dibber_status routes_set(uint32_t tag);
+
+/* The current route to a node is of no avail: take the next one, if there is one. */
+void routes_turn(uint32_t node);
+
+/* scout.c -------------------------------------------------------------------------------------- */
+
+void scout_boot(void);
+
+/* A word as DIBBER_ROUTE_HOPS says, of so many hops at most. */
+bool route_is_possible(uint32_t route);
+
+/* SCOUT in slot `tag` of endpoint 0; with OK its completion comes later. One at a time. */
+enum dibber_status scout_ask(uint32_t tag, bool solicit);
+
+/* Whether one is under way; and its end in time. */
+extern uint32_t scout_waiting;
+uint32_t scout_step(void);
+
+uint32_t scout_handler(void);
+
 /* transfer.c ----------------------------------------------------------------------------------- */
 
 enum transfer_kind {

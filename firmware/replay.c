@@ -92,6 +92,8 @@ static void tick(uint32_t number, bool link, bool moved)
 	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
+	if (flow->seen != flow->acked)
+		mcp_shared.routes[number % DIBBER_NODES].heard = REG_READ(CYCLES_LOW);
 	if (empty || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;
@@ -124,6 +126,9 @@ static void tick(uint32_t number, bool link, bool moved)
 		/* It is being queued again. */
 		flow->waited = 0;
 	} else if (++flow->waited > flow->patience && link) {
+		/* The second time that a replay was of no avail, and each time after that. */
+		if (flow->patience >= 4 * MCP_PATIENCE)
+			routes_turn(number % DIBBER_NODES);
 		if (flow->patience < MCP_PATIENCE_MAX)
 			flow->patience *= 2;
 		rewind(number);

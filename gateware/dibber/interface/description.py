@@ -214,6 +214,7 @@ TRACE = enum("trace", 24, "event numbers of the trace ring; arguments in parenth
     ("STRAY",       17, "a message that nothing here answers to (ARRIVAL, message word)"),
     ("ARM",         18, "a flow was given to the fast path (flow, extended PSN)"),
     ("CLAIM",       19, "a flow was taken back from the fast path (flow, puts under way)"),
+    ("ROUTE",       20, "packets to a node go another way (node, place of the route)"),
 )
 
 LINK_STATE = enum("link_state", 4, "host register LINK_STATUS",

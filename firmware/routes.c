@@ -1,0 +1,60 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Routing table management: up to DIBBER_ROUTES ways to each node. The host enters them, hardware puts the current
+ * one in front of whatever leaves for the node, and it gives way to the next when replays are of no avail. They stand
+ * in mcp_shared, where the host reads them.
+ */
+
+#include "mcp.h"
+
+/* Hardware's table keeps what the last program wrote: acknowledgements go on without any. */
+static void use(uint32_t node, uint32_t place)
+{
+	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
+
+	routes->current = place;
+	REG_WRITE(ROUTE, routes->valid ? routes->route[place] : 0);
+	REG_WRITE(ROUTE_WRITE, node);
+}
+
+RARE void routes_boot(void)
+{
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		use(node, 0);
+}
+
+RARE enum dibber_status routes_set(uint32_t tag)
+{
+	uint32_t word = slot_word(tag, 0);
+	uint32_t place = word >> 16 & 0xff;
+	uint32_t valid = word >> 24;
+	uint32_t node = slot_word(tag, offsetof(struct dibber_route_command, node)) & 0xffff;
+	uint32_t route = slot_word(tag, offsetof(struct dibber_route_command, route));
+	struct dibber_mcp_routes *routes;
+
+	if (node >= DIBBER_NODES || node == command_node || place >= DIBBER_ROUTES || valid > 1 ||
+	    !route_is_possible(route))
+		return DIBBER_STATUS_BAD_ARGUMENT;
+	routes = &mcp_shared.routes[node];
+	routes->route[place] = route;
+	routes->valid = (routes->valid & ~(1u << place)) | valid << place;
+	use(node, routes->valid ? lowest_bit(routes->valid) : 0);
+	return DIBBER_STATUS_OK;
+}
+
+RARE void routes_turn(uint32_t node)
+{
+	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
+	uint32_t place;
+
+	if (!routes->valid)
+		return;
+	place = next_turn(routes->valid, routes->current + 1u);
+	if (place == routes->current)
+		return;
+	routes->changes++;
+	use(node, place);
+	trace(DIBBER_TRACE_ROUTE, node, place);
+}

@@ -1,0 +1,97 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Scouts: headers outside all flows that find out who is at the end of a route. Those of others are answered by the way
+ * that they name; the host's go out one at a time, and each ends with its answer, by coming round, or in time.
+ */
+
+#include "mcp.h"
+
+/* A route's hops are in its lowest four bits. */
+#define HOPS(route)	((route) & 0xf)
+#define TIMEOUT_MAX	(1u << 20)
+
+static struct {
+	uint32_t tag;		/* of its command */
+	uint32_t cookie;
+	uint32_t number;	/* nobody else's answers are taken for its own */
+	uint32_t started;
+	uint32_t timeout;
+	bool solicit;
+} asked;
+uint32_t scout_waiting;
+
+RARE bool route_is_possible(uint32_t route)
+{
+	return HOPS(route) <= DIBBER_ROUTE_HOPS;
+}
+
+RARE void scout_boot(void)
+{
+	/* An answer to the last program's scout may still come. */
+	asked.number = cpu_cycles();
+}
+
+static RARE void end(uint32_t node, enum dibber_status status)
+{
+	scout_waiting = 0;
+	command_complete(asked.tag, asked.cookie, 0, node, status, node == command_node, asked.solicit);
+}
+
+RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
+{
+	uint32_t timeout = slot_word(tag, offsetof(struct dibber_route_command, timeout));
+	uint32_t route = slot_word(tag, offsetof(struct dibber_route_command, route));
+	uint32_t back = slot_word(tag, offsetof(struct dibber_route_command, back));
+
+	if (!timeout || timeout > TIMEOUT_MAX || !route_is_possible(route) || !route_is_possible(back))
+		return DIBBER_STATUS_BAD_ARGUMENT;
+	asked.tag = tag;
+	asked.cookie = slot_word(tag, offsetof(struct dibber_route_command, cookie));
+	asked.solicit = solicit;
+	asked.number++;
+	asked.timeout = timeout;
+	asked.started = REG_READ(CYCLES_LOW);
+	scout_waiting = 1;
+	/* Without space it is as lost as on a cable that is not there. */
+	if (REG_READ(SCOUT_SPACE)) {
+		REG_WRITE(SCOUT_ROUTE, route);
+		REG_WRITE(SCOUT_BACK, back);
+		REG_WRITE(SCOUT_NUMBER, asked.number);
+		REG_WRITE(SCOUT_START, FIELD_PUT(SCOUT_START, TARGET, DIBBER_ANYBODY));
+	}
+	return DIBBER_STATUS_OK;
+}
+
+RARE uint32_t scout_step(void)
+{
+	if (REG_READ(CYCLES_LOW) - asked.started < asked.timeout)
+		return 0;
+	end(0, DIBBER_STATUS_TIMEOUT);
+	return 1;
+}
+
+RARE uint32_t scout_handler(void)
+{
+	uint32_t came = REG_READ(SCOUT);
+	uint32_t number = REG_READ(SCOUT_CAME_NUMBER);
+	uint32_t back = REG_READ(SCOUT_CAME_BACK);
+	uint32_t source = FIELD_GET(SCOUT, SOURCE, came);
+
+	REG_WRITE(SCOUT_POP, 0);
+	if (FIELD_GET(SCOUT, REPLY, came) || source == command_node) {
+		if (scout_waiting && number == asked.number)
+			end(source, DIBBER_STATUS_OK);
+		else
+			mcp_shared.strays++;
+	} else if (route_is_possible(back) && REG_READ(SCOUT_SPACE)) {
+		REG_WRITE(SCOUT_ROUTE, back);
+		REG_WRITE(SCOUT_BACK, 0);
+		REG_WRITE(SCOUT_NUMBER, number);
+		REG_WRITE(SCOUT_START, FIELD_PUT(SCOUT_START, TARGET, source) |
+					       FIELD_PUT(SCOUT_START, REPLY, 1));
+		mcp_shared.scouts++;
+	}
+	return 1;
+}
