@@ -205,6 +205,9 @@ enum dibber_status routes_set(uint32_t tag);
 /* The current route to a node is of no avail: take the next one, if there is one. */
 void routes_turn(uint32_t node);
 
+/* See by their acknowledgements which nodes with routes are there. */
+void routes_tick(uint32_t now);
+
 /* scout.c -------------------------------------------------------------------------------------- */
 
 void scout_boot(void);

@@ -92,8 +92,6 @@ static void tick(uint32_t number, bool link, bool moved)
 	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
-	if (flow->seen != flow->acked)
-		mcp_shared.routes[number % DIBBER_NODES].heard = REG_READ(CYCLES_LOW);
 	if (empty || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;
@@ -154,6 +152,7 @@ RARE uint32_t replay_timer_handler(void)
 	if (receive_waiting | send_waiting)
 		send_tick(REG_READ(LINK));
 	fast_tick();
+	routes_tick(now);
 	active = flow_active | express_active();
 	if (!active)
 		return done;

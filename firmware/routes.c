@@ -9,6 +9,9 @@
 
 #include "mcp.h"
 
+static uint32_t known;	/* a bit for each node that has routes */
+static uint32_t seen[DIBBER_NODES];	/* what it acknowledged last, on both lanes */
+
 /* Hardware's table keeps what the last program wrote: acknowledgements go on without any. */
 static void use(uint32_t node, uint32_t place)
 {
@@ -40,8 +43,22 @@ RARE enum dibber_status routes_set(uint32_t tag)
 	routes = &mcp_shared.routes[node];
 	routes->route[place] = route;
 	routes->valid = (routes->valid & ~(1u << place)) | valid << place;
+	known = routes->valid ? known | 1u << node : known & ~(1u << node);
 	use(node, routes->valid ? lowest_bit(routes->valid) : 0);
 	return DIBBER_STATUS_OK;
+}
+
+RARE void routes_tick(uint32_t now)
+{
+	for (uint32_t mask = known; mask; mask &= mask - 1) {
+		uint32_t node = lowest_bit(mask);
+		uint32_t acked = REG_READ_AT(ACKED, MCP_EXPRESS + node) |
+				 REG_READ_AT(ACKED, MCP_BULK + node) << 16;
+
+		if (seen[node] != acked)
+			mcp_shared.routes[node].heard = now;
+		seen[node] = acked;
+	}
 }
 
 RARE void routes_turn(uint32_t node)

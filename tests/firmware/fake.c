@@ -49,6 +49,7 @@ void fake_reset(void)
 	REG(JOB_SPACE) = 16;
 	REG(POST_SPACE) = 16;
 	REG(EXPRESS_SPACE) = 16;
+	REG(SCOUT_SPACE) = DIBBER_SCOUTS;
 	REG(LINK) = 1;
 }
 
@@ -121,6 +122,7 @@ static uint32_t events(void)
 	value |= (uint32_t)(REG(LINK_CHANGED) != 0) << DIBBER_MCP_EVENTS_LINK_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
 	value |= (uint32_t)(REG(GIVEN) != 0) << DIBBER_MCP_EVENTS_GIVEN_SHIFT;
+	value |= (uint32_t)fake_waiting(FIFO_SCOUT) << DIBBER_MCP_EVENTS_SCOUT_SHIFT;
 	return value;
 }
 
@@ -179,6 +181,12 @@ uint32_t fake_read(uint32_t address)
 		return front(FIFO_ATOMIC, 1);
 	case DIBBER_MCP_ATOMIC_HIGH:
 		return front(FIFO_ATOMIC, 2);
+	case DIBBER_MCP_SCOUT:
+		return front(FIFO_SCOUT, 0);
+	case DIBBER_MCP_SCOUT_CAME_NUMBER:
+		return front(FIFO_SCOUT, 1);
+	case DIBBER_MCP_SCOUT_CAME_BACK:
+		return front(FIFO_SCOUT, 2);
 	case DIBBER_MCP_REFUSAL:
 		return front(FIFO_REFUSAL, 0);
 	case DIBBER_MCP_ARRIVAL:
@@ -268,6 +276,18 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_EXPECT_WRITE:
 		fake_log_write(offset, value, &REG(EXPECT_KEY), 1);
+		break;
+	case DIBBER_MCP_ROUTE_WRITE:
+		fake_log_write(offset, value, &REG(ROUTE), 1);
+		break;
+	case DIBBER_MCP_SCOUT_START:
+		if (!REG(SCOUT_SPACE))
+			abort();
+		REG(SCOUT_SPACE)--;
+		fake_log_write(offset, value, &REG(SCOUT_ROUTE), 3);
+		break;
+	case DIBBER_MCP_SCOUT_POP:
+		pop(FIFO_SCOUT);
 		break;
 	case DIBBER_MCP_ATOMIC_POP:
 		pop(FIFO_ATOMIC);

@@ -11,7 +11,7 @@
 
 #include "dibber_interface.h"
 
-enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFO_ATOMIC, FIFOS };
+enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFO_ATOMIC, FIFO_SCOUT, FIFOS };
 
 struct fake_log {
 	uint32_t offset;	/* of the register that started it */

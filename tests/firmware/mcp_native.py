@@ -13,7 +13,8 @@ import subprocess
 from collections import namedtuple
 
 from dibber.interface.description import (
-    ADMIN, ATOMIC, C, COMMAND, HANDLER, INLINE, LANE, MCP, MCP_STATE, OPCODE, QUEUE_ENTRY, SHARED, WALK)
+    ADMIN, ATOMIC, C, COMMAND, HANDLER, INLINE, LANE, MCP, MCP_STATE, OPCODE, QUEUE_ENTRY, ROUTE_COMMAND, ROUTES, SHARED,
+    WALK)
 from dibber.interface.generate import c_header, write_if_changed
 
 ROOT     = pathlib.Path(__file__).resolve().parents[2]
@@ -22,13 +23,14 @@ OUT      = ROOT/"build"/"tests"/"firmware"
 IDENTITY = 0x1d1d1d1d
 SCALARS  = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
-REFUSAL, ARRIVAL, ATOMIC_DONE = range(1, 4)  # FIFOs of the fake
+REFUSAL, ARRIVAL, ATOMIC_DONE, SCOUT = range(1, 5)  # FIFOs of the fake
 
 BULK = LANE.BULK*C.NODES  # number of the BULK flow to node 0
 FAST = 1 << 31            # in the log: the fast path did it, not the program
 
 Job     = namedtuple("Job", "tag endpoint slot epoch response indirect levels target psn incarnation node message length skip fast")
 Express = namedtuple("Express", "endpoint slot length epoch message psn incarnation node word")
+Scout = namedtuple("Scout", "target reply route back number")
 Entry = namedtuple("Entry", [m.name for m in QUEUE_ENTRY.members] + ["address", "vector", "interrupt"])
 
 # Structures ---------------------------------------------------------------------------------------
@@ -106,6 +108,11 @@ def admin(opcode, **values):
     """The bytes of an administrator's command."""
     return pack_struct(ADMIN, dict(opcode=opcode, **values))
 
+
+def route(opcode, **values):
+    """The bytes of a SCOUT or ROUTE_SET."""
+    return pack_struct(ROUTE_COMMAND, dict(opcode=opcode, **values))
+
 # Build --------------------------------------------------------------------------------------------
 
 @functools.cache
@@ -152,7 +159,8 @@ class Fake:
     def reset(self):
         self.library.fake_reset()
         self.jobs, self.express, self.resets, self.rewinds, self.regions, self.posted = [], [], [], [], [], []
-        self.expected, self.freed, self.atomics = [], [], []
+        self.expected, self.freed, self.atomics, self.scouts = [], [], [], []
+        self.routes = {}   # the gateware's table, of what was written
         self["NODE_ID"] = 0
 
     def __getitem__(self, name):
@@ -193,6 +201,11 @@ class Fake:
                     self.freed.append(value)
                 case "ATOMIC_START":
                     self.atomics.append(value)
+                case "ROUTE_WRITE":
+                    self.routes[value] = words[0]
+                case "SCOUT_START":
+                    self.scouts.append(Scout(value & 0xffff, value >> 16, words[0], words[1], words[2]))
+                    self["SCOUT_SPACE"] += 1
                 case "REGION_WRITE":
                     self.regions.append((value, *words[:8]))
                 case "POST_START":
@@ -228,6 +241,10 @@ class Fake:
 
     def atomic_done(self, status, value):
         self.library.fake_push(ATOMIC_DONE, status, value & 0xffffffff, value >> 32, 0)
+
+    def scout(self, source, number, back=0, reply=False):
+        """A scout came, or an answer to one."""
+        self.library.fake_push(SCOUT, source | reply << 16, number, back, 0)
 
     def ack(self, flow, psn):
         self.library.fake_ack(flow, psn & 0xffff)
@@ -278,6 +295,12 @@ class Card(Fake):
     def shared(self, name):
         """A word of struct mcp_shared."""
         return int.from_bytes(bytes(self.shared_bytes)[SHARED[name].offset:][:4], "little")
+
+    def routes_to(self, node):
+        """The program's routes to a node, as a dict."""
+        offset = SHARED["routes"].offset + ROUTES.size*node
+        words  = struct.unpack_from("<6I2B", bytes(self.shared_bytes), offset)
+        return dict(route=words[:4], heard=words[4], changes=words[5], valid=words[6], current=words[7])
 
     def handler(self, state):
         """The account of a handler, as a dict."""

@@ -412,7 +412,7 @@ HANDLER = struct("mcp_handler", 16, "work of one handler since boot",
 
 ROUTES = struct("mcp_routes", 32, "the control program's routes to a node",
     Member("route",    "u32", "as constant ROUTE_HOPS says", count=4),
-    Member("heard",    "u32", "card's clock, low word, when a packet by the current one was acknowledged last"),
+    Member("heard",    "u32", "card's clock, low word, when it was seen last that the node had acknowledged something"),
     Member("changes",  "u32", "times the current one was given up for another"),
     Member("valid",    "u8",  "a bit for each place that has a route"),
     Member("current",  "u8",  "place of the one in use"),
