@@ -117,12 +117,15 @@ static int wait_for_completion(struct dib_card *card, unsigned int participant, 
 	return 0;
 }
 
-int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
-	      const char *what)
+_Static_assert(offsetof(struct dibber_admin_command, cookie) == offsetof(struct dibber_route_command, cookie) &&
+	       sizeof(struct dibber_admin_command) == sizeof(struct dibber_route_command), "any command of the administrator");
+
+int dib_admin_run(struct dib_card *card, unsigned int participant, void *any, const char *what,
+		  struct dibber_queue_entry *answer)
 {
+	struct dibber_admin_command *command = any;
 	const struct dibber_queue_entry *entry;
 	struct dib_queue *q = &card->admin_queue;
-	uint8_t status;
 	int rc;
 
 	if (!card->firmware)
@@ -148,14 +151,24 @@ int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_adm
 		card->firmware = false;
 		return rc;
 	}
-	status = entry->status;
+	*answer = *entry;
 	if (entry->cookie != command->cookie)
 		rc = dib_fail(DIB_ERR_PROTOCOL, "%s: the control program completed command %u instead of %u", what,
 			      entry->cookie, command->cookie);
 	q->taken++;
 	if (!rc)
 		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), q->taken);
-	if (!rc && status != DIBBER_STATUS_OK)
-		rc = dib_fail(DIB_ERR_COMMAND, "%s: %s (%s)", what, dib_status_name(status), dib_status_string(status));
+	return rc;
+}
+
+int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
+	      const char *what)
+{
+	struct dibber_queue_entry entry;
+	int rc = dib_admin_run(card, participant, command, what, &entry);
+
+	if (!rc && entry.status != DIBBER_STATUS_OK)
+		rc = dib_fail(DIB_ERR_COMMAND, "%s: %s (%s)", what, dib_status_name(entry.status),
+			      dib_status_string(entry.status));
 	return rc;
 }

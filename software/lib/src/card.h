@@ -121,6 +121,9 @@ static inline uint32_t dib_slot(unsigned int endpoint, uint32_t slot)
 int dib_admin_open(struct dib_card *card);
 void dib_admin_close(struct dib_card *card);
 /* Run an administrator command, waited for by a participant; `what` is for the reason. */
+/* As below, of any command with its cookie at the same place; OK or not, `entry` is its completion. */
+int dib_admin_run(struct dib_card *card, unsigned int participant, void *command, const char *what,
+		  struct dibber_queue_entry *entry);
 int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 	      const char *what);
 

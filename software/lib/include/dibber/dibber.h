@@ -57,7 +57,7 @@ struct dib_region;
 /* What went wrong. dib_strerror() has a sentence for each. */
 enum dib_error {
 	DIB_ERR_ARGUMENT       = -1,	/* an argument makes no sense; nothing was done */
-	DIB_ERR_NOT_FOUND      = -2,	/* no such card, socket or file */
+	DIB_ERR_NOT_FOUND      = -2,	/* no such card, socket or file; nobody at the end of a route */
 	DIB_ERR_IDENTITY       = -3,	/* the device is not a Dibber card */
 	DIB_ERR_VERSION        = -4,	/* the other side has another interface version */
 	DIB_ERR_PROTOCOL       = -5,	/* the other side sent what it must not; a simulated card is lost then */
@@ -613,6 +613,113 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
  * Errors: ARGUMENT, SYSTEM, CLOSED, LOST, PROTOCOL.
  */
 int dib_event_fd(struct dib_endpoint *endpoint);
+
+/* Network ---------------------------------------------------------------------------------------- */
+
+#define DIB_NETWORK_SWITCHES 16u	/* that a map holds */
+#define DIB_NETWORK_PORTS    16u	/* of a switch at most */
+#define DIB_NETWORK_ROUTES   DIBBER_ROUTES
+
+enum dib_peer_kind {
+	DIB_PEER_NONE,
+	DIB_PEER_HOST,			/* `number` is the node */
+	DIB_PEER_SWITCH,		/* `number` is its index in the map, `port` the one there */
+};
+
+/* What is at the other end of a cable. */
+struct dib_peer {
+	uint8_t kind;			/* enum dib_peer_kind */
+	uint8_t port;
+	uint16_t number;
+};
+
+struct dib_switch {
+	uint8_t ports;			/* 4, 8 or 16 */
+	uint8_t level;			/* links from switch 0 */
+	uint8_t reserved[2];
+	struct dib_peer peer[DIB_NETWORK_PORTS];
+};
+
+/* What a card can reach. Switches and ports are numbered by a rule that depends on the network alone, so that all hosts see the same
+ * map: switch 0 has the lowest host at its port 0; the others follow breadth first, each entered by its port 0. */
+struct dib_network {
+	uint16_t own;			/* this card's node */
+	uint16_t truncated;		/* 1: there may be more, too far away or too much to be mapped */
+	struct dib_peer uplink;		/* at the end of this card's cable */
+	uint32_t hosts;			/* a bit for each node that was found, this one included */
+	uint32_t conflicts;		/* of these, those that were found in two places */
+	uint32_t scouts;		/* sent for it */
+	uint32_t switches;
+	struct dib_switch sw[DIB_NETWORK_SWITCHES];
+};
+
+/* What the control program knows of the ways to a node. */
+struct dib_routes {
+	uint32_t route[DIB_NETWORK_ROUTES];
+	uint32_t valid;			/* a bit for each of them */
+	uint32_t current;
+	uint32_t heard;			/* card's clock, low word, when an acknowledgement of the node was seen last */
+	uint32_t changes;		/* how often the current one was given up */
+};
+
+/**
+ * dib_scout() - ask who is at the end of a route.
+ * @route:   the way there, as constant DIBBER_ROUTE_HOPS says; 0 for the other end of the cable
+ * @back:    the way from there to here
+ * @timeout: card's clock cycles to wait for an answer, 1 … 2^20
+ * @node:    who answered; this card's own number when the scout came round to it
+ *
+ * Nothing is executed at the other end but the answer. Any thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT (of the route, way back or timeout), NOT_FOUND (nobody answered in time), COMMAND, TIMEOUT, CLOCK,
+ * LOST, PROTOCOL, SYSTEM.
+ */
+int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node);
+
+/**
+ * dib_network_map() - find out which hosts and switches a card can reach.
+ * @attempts: scouts that are sent where nobody answers, 1 … 16; more than 1 where the cable has errors
+ * @network:  filled in
+ *
+ * With nothing but scouts, some microseconds each: a direct cable takes one, a network of four switches of 16 ports about two thousand. Transfers go on meanwhile. Any
+ * thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT (attempts), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_network *network);
+
+/**
+ * dib_network_routes() - ways to a node that cannot deadlock, whatever those of other hosts of this map are.
+ * @network: as dib_network_map() gave it
+ * @node:    the target
+ * @routes:  filled in, the best one first: up and down routing over the shortest paths with the fewest common links
+ *
+ * Returns how many there are, 0 for a node that is not in the map, in conflict, or this card itself. Needs no card. Any
+ * thread.
+ *
+ * Errors: ARGUMENT (no map, or no place for the routes).
+ */
+int dib_network_routes(const struct dib_network *network, unsigned int node, uint32_t routes[DIB_NETWORK_ROUTES]);
+
+/**
+ * dib_route_set() - enter a way to a node in the control program's table, or take it out.
+ * @place: below DIB_NETWORK_ROUTES; the lowest that is valid is used until its packets are lost
+ * @valid: 0: take it out
+ *
+ * Packets that have started go the way that they began. Nothing is lost when routes change under transfers. Any thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, uint32_t route, int valid);
+
+/**
+ * dib_routes_get() - the ways to a node that the control program knows, and which it uses.
+ *
+ * Any thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT (no such node), LOST, PROTOCOL, SYSTEM.
+ */
+int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *routes);
 
 /* The simulator's clock -------------------------------------------------------------------------- */
 

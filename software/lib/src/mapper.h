@@ -1,0 +1,27 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Discovery and routing, apart from any card. */
+
+#ifndef DIB_MAPPER_H
+#define DIB_MAPPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dibber/dibber.h"
+
+enum dib_heard {
+	DIB_HEARD_NOBODY,	/* in time */
+	DIB_HEARD_HOST,		/* `node` answered */
+	DIB_HEARD_SELF,		/* the scout came round */
+};
+
+/* Sends a scout by `route`, to be answered by `back`; an enum dib_heard, or a negative error, which ends the mapping. */
+typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, unsigned int *node);
+
+/* Map what can be reached, asking as often as `attempts` where nobody is heard. 0, or the error of `ask`. */
+int dib_discover(dib_ask ask, void *context, unsigned int own, unsigned int attempts, struct dib_network *network);
+
+#endif

@@ -1,0 +1,139 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Scouts and routes of a card. */
+
+#include <string.h>
+
+#include "card.h"
+#include "mapper.h"
+
+/* Of a scout: 20 us at 125 MHz. The other end answers within a turn of its event loop. */
+#define TIMEOUT 2500u
+#define ATTEMPTS 16u
+#define CYCLES_MOST (1u << 20)
+#define HOPS(route) ((route) & 15u)
+
+static bool is_possible(uint32_t route)
+{
+	return HOPS(route) <= DIBBER_ROUTE_HOPS;
+}
+
+/* Whether anybody was heard: an enum dib_heard, or an error. */
+static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node)
+{
+	struct dibber_route_command command = {
+		.opcode = DIBBER_OPCODE_SCOUT, .timeout = timeout, .route = route, .back = back,
+	};
+	struct dibber_queue_entry entry;
+	int rc = dib_admin_run(card, DIB_CARD, &command, "sending a scout", &entry);
+
+	if (rc)
+		return rc;
+	if (entry.status == DIBBER_STATUS_TIMEOUT)
+		return DIB_HEARD_NOBODY;
+	if (entry.status != DIBBER_STATUS_OK)
+		return dib_fail(DIB_ERR_COMMAND, "sending a scout: %s (%s)", dib_status_name(entry.status),
+				dib_status_string(entry.status));
+	if (entry.node >= card->fixed.nodes)
+		return dib_fail(DIB_ERR_PROTOCOL, "a scout was answered by node %u of %u", entry.node, card->fixed.nodes);
+	*node = entry.node;
+	return entry.key ? DIB_HEARD_SELF : DIB_HEARD_HOST;
+}
+
+int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node)
+{
+	int rc;
+
+	if (!card || !node)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the node" : "card");
+	if (!is_possible(route) || !is_possible(back))
+		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches", DIBBER_ROUTE_HOPS);
+	if (!timeout || timeout > CYCLES_MOST)
+		return dib_fail(DIB_ERR_ARGUMENT, "a scout can wait for 1 to %u cycles, not %u", CYCLES_MOST, timeout);
+	rc = dib_card_enter(card, DIB_CARD);
+	if (rc)
+		return rc;
+	rc = scout(card, route, back, timeout, node);
+	dib_card_leave(card);
+	if (rc == DIB_HEARD_NOBODY)
+		return dib_fail(DIB_ERR_NOT_FOUND, "nobody answered at the end of route 0x%08x in %u cycles", route, timeout);
+	return rc < 0 ? rc : 0;
+}
+
+static int ask(void *card, uint32_t route, uint32_t back, unsigned int *node)
+{
+	return scout(card, route, back, TIMEOUT, node);
+}
+
+int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_network *network)
+{
+	uint32_t own;
+	int rc;
+
+	if (!card || !network)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the map" : "card");
+	if (!attempts || attempts > ATTEMPTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "1 to %u attempts, not %u", ATTEMPTS, attempts);
+	rc = dib_card_enter(card, DIB_CARD);
+	if (rc)
+		return rc;
+	rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &own);
+	if (!rc && own >= card->fixed.nodes)
+		rc = dib_fail(DIB_ERR_PROTOCOL, "the card says that it is node %u of %u", own, card->fixed.nodes);
+	if (!rc)
+		rc = dib_discover(ask, card, own, attempts, network);
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, uint32_t route, int valid)
+{
+	struct dibber_route_command command = {
+		.opcode = DIBBER_OPCODE_ROUTE_SET, .place = (uint8_t)place, .valid = valid != 0, .node = (uint16_t)node,
+		.route = route,
+	};
+	struct dibber_queue_entry entry;
+	int rc;
+
+	if (!card)
+		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
+	if (node >= card->fixed.nodes || place >= DIB_NETWORK_ROUTES || !is_possible(route))
+		return dib_fail(DIB_ERR_ARGUMENT, "node %u, place %u, route 0x%08x: below %u, below %u, up to %u switches", node,
+				place, route, card->fixed.nodes, DIB_NETWORK_ROUTES, DIBBER_ROUTE_HOPS);
+	rc = dib_card_enter(card, DIB_CARD);
+	if (rc)
+		return rc;
+	rc = dib_admin_run(card, DIB_CARD, &command, "entering a route", &entry);
+	if (!rc && entry.status == DIBBER_STATUS_BAD_ARGUMENT)
+		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u is this card itself", node);
+	else if (!rc && entry.status != DIBBER_STATUS_OK)
+		rc = dib_fail(DIB_ERR_COMMAND, "entering a route: %s (%s)", dib_status_name(entry.status),
+			      dib_status_string(entry.status));
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *routes)
+{
+	struct dibber_mcp_routes known;
+	int rc;
+
+	if (!card || !routes)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the routes" : "card");
+	if (node >= card->fixed.nodes)
+		return dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
+	if (!card->firmware)
+		return dib_fail(DIB_ERR_NO_FIRMWARE, "routes: load a control program first");
+	rc = dib_firmware_read(card, DIBBER_SHARED_OFFSET + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
+			       node * (uint32_t)sizeof(known), &known, sizeof(known));
+	if (rc)
+		return rc;
+	memcpy(routes->route, known.route, sizeof(routes->route));
+	routes->valid = known.valid;
+	routes->current = known.current;
+	routes->heard = known.heard;
+	routes->changes = known.changes;
+	return 0;
+}

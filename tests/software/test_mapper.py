@@ -1,0 +1,260 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The mapper in random networks: hosts and switches found, links removed, routes that arrive and cannot deadlock."""
+
+import ctypes
+import pathlib
+import subprocess
+from random import Random
+
+import pytest
+
+from dibber.interface.description import C
+from dibber.interface.generate import c_header, write_if_changed
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUT  = ROOT/"build"/"tests"/"mapper"
+SWITCHES, PORTS = 16, 16
+NONE, HOST, SWITCH = range(3)
+
+
+class Peer(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint8), ("port", ctypes.c_uint8), ("number", ctypes.c_uint16)]
+
+
+class Switch(ctypes.Structure):
+    _fields_ = [("ports", ctypes.c_uint8), ("level", ctypes.c_uint8), ("reserved", ctypes.c_uint8*2), ("peer", Peer*PORTS)]
+
+
+class Network(ctypes.Structure):
+    _fields_ = [("own", ctypes.c_uint16), ("truncated", ctypes.c_uint16), ("uplink", Peer), ("hosts", ctypes.c_uint32),
+                ("conflicts", ctypes.c_uint32), ("scouts", ctypes.c_uint32), ("switches", ctypes.c_uint32), ("sw", Switch*SWITCHES)]
+
+
+@pytest.fixture(scope="module")
+def mapper():
+    OUT.mkdir(parents=True, exist_ok=True)
+    write_if_changed(OUT/"dibber_interface.h", c_header())
+    source = ROOT/"software"/"lib"
+    subprocess.run(["gcc", "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+        "-shared", "-fPIC", f"-I{OUT}", f"-I{source/'include'}", f"-I{source/'src'}", "-o", str(OUT/"mapper.so"),
+        str(ROOT/"tests"/"software"/"mapper_fabric.c"), str(source/"src"/"mapper.c"), str(source/"src"/"updown.c"), str(source/"src"/"error.c")], check=True)
+    return ctypes.CDLL(str(OUT/"mapper.so"))
+
+
+class Fabric:
+    """A network; ports are numbered through as in mapper_fabric.c."""
+    def __init__(self, library, sizes, hosts, cables, loss=0):
+        """`sizes`: ports of each switch. `hosts`: {node: port}, `cables`: pairs of ports."""
+        self.library, self.sizes, self.cables = library, sizes, list(cables)
+        library.fabric_clear(loss)
+        self.first = [sum(sizes[:n]) for n in range(len(sizes) + 1)]
+        for n, size in enumerate(sizes):
+            library.fabric_switch(n, self.first[n], size)
+        self.hosts = {}
+        for i, (node, port) in enumerate(hosts.items()):
+            self.hosts[node] = self.first[-1] + i
+            library.fabric_host(node, self.hosts[node])
+            self.plug(self.hosts[node], port)
+        for one, other in cables:
+            self.plug(one, other)
+        self.at = dict(hosts)
+
+    def plug(self, one, other):
+        self.library.fabric_plug(one, other)
+
+    def unplug(self, cable):
+        self.library.fabric_unplug(cable[0])
+        self.cables.remove(cable)
+
+    def switch_of(self, port):
+        return max(n for n in range(len(self.sizes)) if self.first[n] <= port)
+
+    def reachable(self, node):
+        """Nodes in the same part of the network."""
+        group, todo = set(), {self.switch_of(self.at[node])}
+        while todo:
+            n = todo.pop()
+            group.add(n)
+            for one, other in self.cables:
+                for a, b in ((one, other), (other, one)):
+                    if self.switch_of(a) == n and self.switch_of(b) not in group:
+                        todo.add(self.switch_of(b))
+        return {node for node, port in self.at.items() if self.switch_of(port) in group}, group
+
+    def farthest(self, node):
+        """Links between switches from the node's own switch to the farthest one."""
+        seen, now, steps = set(), {self.switch_of(self.at[node])}, -1
+        while now:
+            seen |= now
+            ends  = [(self.switch_of(a), self.switch_of(b)) for a, b in self.cables]
+            now   = {m for a, b in ends for n, m in ((a, b), (b, a)) if n in now} - seen
+            steps += 1
+        return steps
+
+    def map(self, node, attempts=1):
+        network = Network()
+        assert self.library.fabric_map(node, attempts, ctypes.byref(network)) == 0
+        return network
+
+    def routes(self, network, node):
+        routes = (ctypes.c_uint32*C.ROUTES)()
+        return list(routes[:self.library.dib_network_routes(ctypes.byref(network), node, routes)])
+
+    def walk(self, node, route):
+        """(the port where it ends or -1, ports by which it left)."""
+        left = (ctypes.c_int*16)(*[-1]*16)
+        end  = self.library.fabric_walk(self.hosts[node], route, left)
+        return end, [port for port in left if port >= 0]
+
+
+def random_fabric(library, random, loss=0):
+    """Up to 4 switches and 16 hosts, connected, with some more cables than a tree; loops and parallel ones too."""
+    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, 5))]
+    first = [sum(sizes[:n]) for n in range(len(sizes))]
+    free  = [list(range(f, f + s)) for f, s in zip(first, sizes)]
+    for ports in free:
+        random.shuffle(ports)
+    cables = []
+    for n in range(1, len(sizes)):
+        to = random.choice([m for m in range(n) if len(free[m]) > 1])
+        cables.append((free[n].pop(), free[to].pop()))
+    for _ in range(random.randrange(4)):
+        ports = [n for n in range(len(sizes)) for _ in free[n]]
+        if len(ports) < 6:
+            break
+        a, b = random.sample(ports, 2)
+        cables.append((free[a].pop(), free[b].pop()))
+    places = [port for ports in free for port in ports]
+    nodes  = random.sample(range(C.NODES), min(len(places), random.randrange(2, C.NODES + 1)))
+    return Fabric(library, sizes, dict(zip(nodes, random.sample(places, len(nodes)))), cables, loss)
+
+
+def plain(network):
+    """A map as plain data, without what depends on who looks."""
+    return [(sw.ports, sw.level, [(p.kind, p.number, p.port if p.kind == SWITCH else 0) for p in sw.peer[:sw.ports]])
+            for sw in network.sw[:network.switches]]
+
+
+def check(fabric):
+    """Everybody's map is the same and complete, every route arrives, and no circle of cables waits for itself."""
+    maps, waits, routed = {}, {}, 0
+    for node in fabric.hosts:
+        nodes, switches = fabric.reachable(node)
+        network = fabric.map(node)
+        assert network.hosts == sum(1 << n for n in nodes) and network.conflicts == 0
+        # From a switch at the end of a chain of four nobody can look for a fifth.
+        assert not network.truncated or fabric.farthest(node) == 3
+        assert network.switches == len(switches)
+        maps.setdefault(min(nodes), plain(network))
+        assert plain(network) == maps[min(nodes)]
+        for target in set(fabric.hosts):
+            routes = fabric.routes(network, target)
+            assert len(set(routes)) == len(routes) and (not routes) == (target == node or target not in nodes)
+            lengths = [route & 15 for route in routes]
+            assert lengths[:1] == sorted(lengths)[:1]
+            for route in routes:
+                end, left = fabric.walk(node, route)
+                assert end == fabric.hosts[target], (node, target, hex(route))
+                routed += 1
+                for held, wanted in zip(left, left[1:]):
+                    waits.setdefault(held, set()).add(wanted)
+    assert_no_circle(waits)
+    return routed
+
+
+def assert_no_circle(waits):
+    """Dally and Seitz 1987: no deadlock without a circle in the channel dependency graph."""
+    done, path = set(), []
+    def visit(port):
+        assert port not in path, f"ports that wait for each other: {path[path.index(port):]}"
+        if port in done:
+            return
+        path.append(port)
+        for after in waits.get(port, ()):
+            visit(after)
+        path.pop()
+        done.add(port)
+    for port in list(waits):
+        visit(port)
+
+
+def test_random_networks_are_mapped_and_routed_and_again_when_links_are_removed(mapper, seed):
+    random, routed, removed = Random(seed), 0, 0
+    for _ in range(60):
+        fabric = random_fabric(mapper, random)
+        routed += check(fabric)
+        for _ in range(random.randrange(3)):
+            if fabric.cables:
+                fabric.unplug(random.choice(fabric.cables))
+                removed += 1
+                routed += check(fabric)
+    assert routed > 5000 and removed > 30
+
+
+def test_a_check_that_finds_no_circle_would_find_one():
+    with pytest.raises(AssertionError, match="wait for each other"):
+        assert_no_circle({1: {2}, 2: {3}, 3: {1}})
+
+
+def test_a_square_of_switches_has_a_route_that_is_not_taken(mapper):
+    """Four switches in a circle: shortest paths alone would wait for each other."""
+    sizes  = [4]*4
+    cables = [(4*n + 1, 4*((n + 1) % 4)) for n in range(4)]
+    fabric = Fabric(mapper, sizes, {n: 4*n + 2 for n in range(4)}, cables)
+    assert check(fabric) >= 12
+
+
+def test_alternatives_share_as_few_links_as_can_be(mapper):
+    """Two switches with two cables: the second route takes the other one."""
+    fabric  = Fabric(mapper, [8, 8], {0: 0, 1: 15}, [(3, 9), (5, 12)])
+    network = fabric.map(0)
+    routes  = fabric.routes(network, 1)
+    assert len(routes) == 2
+    assert {fabric.walk(0, route)[1][1] for route in routes} == {3, 5}
+
+
+def test_lost_scouts_are_asked_again(mapper, seed):
+    fabric  = Fabric(mapper, [8, 8], {0: 0, 1: 15, 4: 10}, [(3, 9), (5, 12)], loss=5)
+    network = fabric.map(0, attempts=4)
+    assert network.hosts == 0b10011 and network.switches == 2
+
+
+def test_a_direct_cable_and_none(mapper):
+    mapper.fabric_clear(0)
+    for node, port in ((2, 0), (5, 1)):
+        mapper.fabric_host(node, port)
+    network = Network()
+    assert mapper.fabric_map(2, 1, ctypes.byref(network)) == 0
+    assert (network.uplink.kind, network.hosts, network.switches) == (NONE, 1 << 2, 0)
+    mapper.fabric_plug(0, 1)
+    assert mapper.fabric_map(2, 1, ctypes.byref(network)) == 0
+    assert (network.uplink.kind, network.uplink.number, network.hosts) == (HOST, 5, 1 << 2 | 1 << 5)
+    routes = (ctypes.c_uint32*C.ROUTES)()
+    assert mapper.dib_network_routes(ctypes.byref(network), 5, routes) == 1 and routes[0] == 0
+
+
+def test_a_number_that_two_hosts_have_is_in_conflict_and_not_routed(mapper):
+    fabric = Fabric(mapper, [8], {0: 0, 3: 4}, [])
+    mapper.fabric_switch(0, 0, 8)
+    twin = 60
+    mapper.fabric_host(9, twin)
+    fabric.plug(twin, 6)
+    # Another host that says it is node 3.
+    mapper.fabric_host(3, twin)
+    network = fabric.map(0)
+    assert network.conflicts == 1 << 3 and fabric.routes(network, 3) == []
+
+
+def test_a_chain_that_is_too_long_is_told(mapper):
+    cables = [(4*n + 1, 4*(n + 1)) for n in range(5)]
+    fabric = Fabric(mapper, [4]*6, {0: 2, 1: 4*5 + 2}, cables)
+    network = fabric.map(0)
+    assert network.truncated and not network.hosts & 2
+
+
+@pytest.mark.parametrize("after", range(12))
+def test_an_error_ends_the_mapping(mapper, after):
+    network = Network()
+    assert mapper.fabric_fail(after, ctypes.byref(network)) == -6
