@@ -13,7 +13,7 @@ import zlib
 
 from dibber.interface.description import (C, CLOCK_OP, ADMIN, ATOMIC, COMMAND, CLOCK_REPLY, CLOCK_REQUEST, DOORBELL,
                                           ENTRY, FIRMWARE_HEADER, FLAG, HOST, INLINE, INTERFACE, MCP_STATE, OPCODE,
-                                          QUEUE_ENTRY, RIGHT, STATUS, WALK)
+                                          QUEUE_ENTRY, RIGHT, ROUTE_COMMAND, STATUS, WALK)
 
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
@@ -61,7 +61,8 @@ class Queue:
 class Card:
     """Attributes for tests: `registers` (by offset), `sram`, `doorbells` and `writes` (all BAR writes as (offset,
     length)), `commands` (slots taken), `silent` (takes no commands), `on_ring` (called at each COMMAND_PRODUCER), `identity` (what a started program
-    publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests)."""
+    publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests), `neighbour` (node
+    at the other end of the cable)."""
 
     def __init__(self, identity=0xd1bb0001):
         self.registers = {}
@@ -77,6 +78,7 @@ class Card:
         self.queues, self.regions, self.written, self.waiting = {}, {}, [], []
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
         self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
+        self.neighbour = 1
 
     def reset(self):
         """The client is gone, and with it all who took part in the clock."""
@@ -136,7 +138,8 @@ class Card:
             self.commands.append((endpoint, slot))
             if endpoint == 0:
                 command = decode(ADMIN, slot)
-                self.post(0, command["cookie"], status=self._administer(command))
+                more = self._scout(decode(ROUTE_COMMAND, slot)) if command["opcode"] == OPCODE.SCOUT else {}
+                self.post(0, command["cookie"], **{"status": self._administer(command), **more})
             else:
                 command = decode(COMMAND, slot)
                 if command["opcode"] in (OPCODE.SEND, OPCODE.RECEIVE):
@@ -174,9 +177,15 @@ class Card:
             self.regions[command["key"]] = command
         elif command["opcode"] == OPCODE.REGION_REMOVE:
             del self.regions[command["key"]]
-        else:
+        elif command["opcode"] not in (OPCODE.SCOUT, OPCODE.ROUTE_SET):
             return STATUS.BAD_OPCODE
         return STATUS.OK
+
+    def _scout(self, command):
+        """Who answers: `neighbour` is at the other end of the cable, there are no switches."""
+        if command["route"] or self.neighbour is None:
+            return {"status": STATUS.TIMEOUT} if self._administer(command) == STATUS.OK else {}
+        return {"node": self.neighbour}
 
     @staticmethod
     def _offsets(walk, levels):

@@ -67,6 +67,11 @@ CALLS = {
     "dib_poll_events"    : lambda lib, m: lib.dib_poll_events(m.endpoint, Event(), 1),
     "dib_wait"           : lambda lib, m: lib.dib_wait(m.endpoint, 0),
     "dib_event_fd"       : lambda lib, m: lib.dib_event_fd(m.endpoint),
+    "dib_scout"          : lambda lib, m: lib.dib_scout(m.card, 0, 0, 100, ctypes.c_uint()),
+    "dib_network_map"    : lambda lib, m: lib.dib_network_map(m.card, 1, m.network),
+    "dib_network_routes" : lambda lib, m: lib.dib_network_routes(m.network, 1, (ctypes.c_uint32*C.ROUTES)()),
+    "dib_route_set"      : lambda lib, m: lib.dib_route_set(m.card, 2, 0, 0, 1),
+    "dib_routes_get"     : lambda lib, m: lib.dib_routes_get(m.card, 2, binding.Routes()),
     "dib_clock_leave"    : lambda lib, m: lib.dib_clock_leave(m.endpoint),
     "dib_clock_enter"    : lambda lib, m: lib.dib_clock_enter(m.endpoint),
     "dib_clock_now"      : lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
@@ -82,7 +87,7 @@ class Mock:
         self.lib, self.device, self.server, self.uri = library(), served.device, served.server, served.uri
         self.new_image, self.image, self.iova_base = image, image(), iova_base
         self.card, self.endpoint, self.region = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        self.opened, self.length = None, 4096
+        self.opened, self.length, self.network = None, 4096, binding.Network()
 
     def prepare(self, name):
         """Bring it to where the call `name` succeeds."""
@@ -105,7 +110,7 @@ class Mock:
     def forget(self):
         """The call gets no handles; close() does."""
         self.opened = self.endpoint, self.card
-        self.endpoint, self.card = ctypes.c_void_p(), ctypes.c_void_p()
+        self.endpoint, self.card, self.network = ctypes.c_void_p(), ctypes.c_void_p(), None
 
     def close(self):
         self.server.tamper = None
@@ -194,6 +199,7 @@ HERE = {
     ("dib_endpoint_open", "IN_USE")   : lambda m: binding.check(m.lib.dib_endpoint_open(m.card, 2, None, ctypes.c_void_p())),
     ("dib_register", "LIMIT")         : all_regions,
     ("dib_register_pages", "LIMIT")   : all_regions,
+    ("dib_scout", "NOT_FOUND")        : set_device(neighbour=None),
     ("dib_alloc", "ARGUMENT")         : lambda m: setattr(m, "length", 0),
 }
 

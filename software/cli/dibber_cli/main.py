@@ -11,7 +11,7 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, monitor, profile
+from dibber_cli import commands, completion, map as network, monitor, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.fw.commands import add_to as add_fw
@@ -58,6 +58,7 @@ def parser():
 
     monitor.add_to(sub, command)
     add_selftest(sub, command, add_profile)
+    network.add_to(sub, command, add_profile)
 
     fw = group(sub, "fw", "Control programs.")
     p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it.",

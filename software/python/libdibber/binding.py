@@ -94,9 +94,34 @@ class Clock(ctypes.Structure):
     _fields_ = [("now_ps", c_uint64), ("cpu_ps", c_uint64), ("simulated", c_uint32), ("free", c_uint32)]
 
 
+class Peer(ctypes.Structure):
+    """What is at the other end of a cable; `kind` is one of PEERS."""
+    _fields_ = [("kind", c_uint8), ("port", c_uint8), ("number", c_uint16)]
+
+
+PEERS = ("none", "host", "switch")
+
+
+class Switch(ctypes.Structure):
+    _fields_ = [("ports", c_uint8), ("level", c_uint8), ("reserved", c_uint8*2), ("peer", Peer*16)]
+
+
+class Network(ctypes.Structure):
+    """own, truncated, uplink, hosts and conflicts (a bit for each node), scouts, switches, sw."""
+    _fields_ = [("own", c_uint16), ("truncated", c_uint16), ("uplink", Peer), ("hosts", c_uint32), ("conflicts", c_uint32),
+                ("scouts", c_uint32), ("switches", c_uint32), ("sw", Switch*16)]
+
+
+class Routes(ctypes.Structure):
+    """route, valid (a bit for each of them), current, heard (card's clock, low word), changes."""
+    _fields_ = [("route", c_uint32*C.ROUTES), ("valid", c_uint32), ("current", c_uint32), ("heard", c_uint32),
+                ("changes", c_uint32)]
+
+
 STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
               "dib_endpoint_options": EndpointOptions, "dib_pages": Pages, "dib_walk": CWalk, "dib_delivery": Delivery,
-              "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock}
+              "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock,
+              "dib_peer": Peer, "dib_switch": Switch, "dib_network": Network, "dib_routes": Routes}
 
 # Functions ----------------------------------------------------------------------------------------
 
@@ -136,6 +161,11 @@ _SIGNATURES = {
     "dib_poll"           : (c_int, [c_void_p, POINTER(Completion), c_int]),
     "dib_poll_events"    : (c_int, [c_void_p, POINTER(Event), c_int]),
     "dib_wait"           : (c_int, [c_void_p, c_uint64]),
+    "dib_scout"          : (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint)]),
+    "dib_network_map"    : (c_int, [c_void_p, c_uint, POINTER(Network)]),
+    "dib_network_routes" : (c_int, [POINTER(Network), c_uint, POINTER(c_uint32)]),
+    "dib_route_set"      : (c_int, [c_void_p, c_uint, c_uint, c_uint32, c_int]),
+    "dib_routes_get"     : (c_int, [c_void_p, c_uint, POINTER(Routes)]),
     "dib_clock_leave"    : (c_int, [c_void_p]),
     "dib_clock_enter"    : (c_int, [c_void_p]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),

@@ -10,9 +10,9 @@ import weakref
 
 import numpy as np
 
-from dibber.interface.description import DOORBELL, FLAG, HOST, OPCODE, RIGHT
+from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
-                               Pages, check, library)
+                               Network, Pages, Routes, check, library)
 from libdibber.walk import Walk
 
 FOR_EVER = (1 << 64) - 1
@@ -28,6 +28,12 @@ def alloc(length):
     memory = (ctypes.c_uint8*length).from_address(address.value)
     weakref.finalize(memory, library().dib_free, address.value)
     return np.frombuffer(memory, dtype=np.uint8)
+
+
+def routes_to(network, node):
+    """Ways to a node of a map that cannot deadlock, the best first; () where there is none."""
+    routes = (ctypes.c_uint32*C.ROUTES)()
+    return tuple(routes[:check(library().dib_network_routes(network, node, routes))])
 
 
 class _Handle:
@@ -92,6 +98,34 @@ class Card(_Handle):
         value = ctypes.c_uint32()
         check(library().dib_doorbell_read(self._handle, endpoint, DOORBELL[name].offset, value))
         return value.value
+
+    # Network --------------------------------------------------------------------------------------
+
+    def scout(self, route=0, back=0, timeout=2500):
+        """Number of the node at the end of a route; `timeout` in the card's cycles."""
+        node = ctypes.c_uint()
+        check(library().dib_scout(self._handle, route, back, timeout, node))
+        return node.value
+
+    def map(self, attempts=1):
+        """What the card can reach, as a libdibber.binding.Network."""
+        network = Network()
+        check(library().dib_network_map(self._handle, attempts, network))
+        return network
+
+    def set_route(self, node, place, route):
+        """Enter a route to a node, None for taking it out."""
+        check(library().dib_route_set(self._handle, node, place, route or 0, route is not None))
+
+    def routes(self, node):
+        """What the control program knows: (routes by place, None where there is none; current place, age in cycles, changes)."""
+        known = Routes()
+        check(library().dib_routes_get(self._handle, node, known))
+        age = (self.read_register("CYCLES_LOW") - known.heard) & 0xffffffff
+        return ([route if known.valid >> n & 1 else None for n, route in enumerate(known.route)], known.current, age,
+                known.changes)
+
+    # Endpoints ------------------------------------------------------------------------------------
 
     def endpoint(self, number, cq_entries=0, eq_entries=0, own_clock=False):
         """Open endpoint `number`; `own_clock` when another thread than the card's drives it."""

@@ -1,0 +1,128 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber map`: which hosts and switches a card can reach, and the routes to them."""
+
+import contextlib
+import json
+
+import libdibber
+
+from dibber.interface.description import C
+from dibber_cli import output, profile
+from dibber_cli.link.side import Ends
+from dibber_cli.simulator import Pair
+from libdibber.binding import PEERS
+
+
+# Map ----------------------------------------------------------------------------------------------
+
+def turns_of(route):
+    """A route as the turns at its switches, -7 … 8."""
+    return [turn if turn <= 8 else turn - 16 for n in range(route & 15) for turn in [route >> 4*(n + 1) & 15]]
+
+
+def peer_of(peer):
+    """What is at the end of a cable, in words."""
+    kind = PEERS[peer.kind]
+    return {"none": "nobody", "host": f"node {peer.number}", "switch": f"switch {peer.number} port {peer.port}"}[kind]
+
+
+def plain(network):
+    """A map as plain data."""
+    described = lambda peer: {"kind": PEERS[peer.kind], "number": peer.number,
+                              **({"port": peer.port} if PEERS[peer.kind] == "switch" else {})}
+    nodes = lambda mask: [n for n in range(C.NODES) if mask >> n & 1]
+    return {"own": network.own, "hosts": nodes(network.hosts), "conflicts": nodes(network.conflicts), "scouts": network.scouts,
+            "truncated": bool(network.truncated), "uplink": described(network.uplink),
+            "switches": [{"ports": sw.ports, "level": sw.level, "peers": [described(peer) for peer in sw.peer[:sw.ports]]}
+                         for sw in network.sw[:network.switches]]}
+
+
+def survey(card, attempts, enter):
+    """Map the network of a card; with `enter` its control program gets the routes. As plain data."""
+    network = card.map(attempts)
+    found   = plain(network)
+    if enter:
+        for node in found["hosts"]:
+            ways = libdibber.routes_to(network, node)
+            for place in range(C.ROUTES if node != network.own else 0):
+                card.set_route(node, place, ways[place] if place < len(ways) else None)
+    found["routes"] = [route for node in range(C.NODES) for route in [known(card, node)] if route]
+    return found
+
+
+def known(card, node):
+    """The routes to a node in the control program's table; None where it has none."""
+    routes, current, age, changes = card.routes(node)
+    if all(route is None for route in routes):
+        return None
+    return {"node": node, "routes": [None if route is None else turns_of(route) for route in routes], "current": current,
+            "changes": changes, "heard_cycles_ago": age}
+
+
+# Command ------------------------------------------------------------------------------------------
+
+def sentence(found):
+    """What was found, in one."""
+    others = [node for node in found["hosts"] if node != found["own"]]
+    if not others and not found["switches"]:
+        return f"node {found['own']}: nobody answers at the other end of the cable"
+    at = {"host": "a direct cable", "switch": f"{len(found['switches'])} switches"}[found["uplink"]["kind"]]
+    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scouts"
+    if found["conflicts"]:
+        text += f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places and gets no routes"
+    return text + ("; there may be more, too far away" if found["truncated"] else "")
+
+
+def show(uri, found):
+    print(f"{uri}: {sentence(found)}")
+    if found["switches"]:
+        name = {"none": lambda p: "–", "host": lambda p: f"node {p['number']}", "switch": lambda p: f"{p['number']}:{p['port']}"}
+        widest = max(sw["ports"] for sw in found["switches"])
+        output.table(["switch", "level", *[f"port {n}" for n in range(widest)]],
+            [(n, sw["level"], *[name[p["kind"]](p) for p in sw["peers"]], *[""]*(widest - sw["ports"]))
+             for n, sw in enumerate(found["switches"])])
+    if found["routes"]:
+        way = lambda turns: "direct" if turns == [] else " ".join(f"{turn:+d}" for turn in turns)
+        output.table(["node", "current", "others", "changes"], [
+            (r["node"], way(r["routes"][r["current"]]),
+             ", ".join(way(t) for n, t in enumerate(r["routes"]) if t is not None and n != r["current"]) or "–", r["changes"])
+            for r in found["routes"]])
+
+
+@contextlib.contextmanager
+def _found(arguments):
+    """(URI, what was found) of each card: those that were given, or a simulated pair."""
+    if arguments.uris:
+        def each():
+            for uri in arguments.uris:
+                with libdibber.Card(uri) as card:
+                    yield uri, survey(card, arguments.attempts, not arguments.look)
+        yield each()
+        return
+    with Pair(profile.load(arguments.profile), seed=arguments.seed) as pair, Ends(pair.uris) as ends:
+        yield zip(pair.uris, ends.both(lambda side: survey(side.card, arguments.attempts, not arguments.look)))
+
+
+def network_map(arguments):
+    with _found(arguments) as cards:
+        results = [{"uri": uri, **found} for uri, found in cards]
+    if arguments.json:
+        print(json.dumps(results, indent=2))
+    else:
+        for result in results:
+            show(result["uri"], result)
+    return 0 if all(len(result["hosts"]) > 1 and not result["conflicts"] for result in results) else 1
+
+
+def add_to(sub, command, add_profile):
+    """Add `map` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
+    p = command(sub, "map", network_map,
+                "Find out which hosts and switches a card can reach, and enter routes to them that cannot deadlock. "
+                "Ends with 1 when there is no other host.",
+                ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"])
+    add_profile(p)
+    p.add_argument("uris", nargs="*", metavar="URI", help="cards with a control program; without, a simulated pair")
+    p.add_argument("--look", action="store_true", help="enter nothing: show what there is and which routes are known")
+    p.add_argument("--attempts", type=int, default=2, metavar="N", help="scouts where nobody answers (default 2)")
