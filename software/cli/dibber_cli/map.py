@@ -68,8 +68,8 @@ def sentence(found):
     others = [node for node in found["hosts"] if node != found["own"]]
     if not others and not found["switches"]:
         return f"node {found['own']}: nobody answers at the other end of the cable"
-    at = {"host": "a direct cable", "switch": f"{len(found['switches'])} switches"}[found["uplink"]["kind"]]
-    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scouts"
+    at = {"host": "a direct cable", "switch": f"{len(found['switches'])} switch{'es'*(len(found['switches']) != 1)}"}[found["uplink"]["kind"]]
+    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scout{'s'*(found['scouts'] != 1)}"
     if found["conflicts"]:
         text += f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places and gets no routes"
     return text + ("; there may be more, too far away" if found["truncated"] else "")
