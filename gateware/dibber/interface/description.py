@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 3)
+VERSION = (0, 4)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -517,7 +517,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("signal",  1, "the transceiver sees a signal"),
         Field("stopped", 4, "channels that the other end stopped"),
         Field("reason",  4, "enum link_reason"),
-        Field("prbs",    1, "the checker has found the sequence"))),
+        Field("prbs",    1, "the checker has found the sequence"),
+        Field("absent",  1, "this build has no transceiver for the link: PHY loopback only"))),
     Register("LINK_CONTROL", "rw", "tests of the link; with any of them it carries no packets", (
         Field("transmit", 3, "enum prbs: sent in place of words"),
         Field("check",    3, "enum prbs: expected; a change clears LINK_PRBS_*"),
