@@ -7,8 +7,9 @@
     python boards/acorn.py --build [--variant cle-101] [--design link] [--load | --flash]
 
 The M.2 connector has all four transceivers. `card` gives them to PCIe x4: that build has no link, and `dibber info` says so.
-`link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's Acorn base board mini. LEDs 0 to 2 are lit while the
-link is up, a signal is there, PCIe is up.
+`link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's Acorn base board mini. `open` is one on PCIe Gen1 x1 without a
+link, for the CLE-101 and by openXC7 in place of Vivado: see openxc7.py. LEDs 0 to 2 are lit while the link is up, a signal is there,
+PCIe is up.
 """
 
 import pathlib
@@ -21,6 +22,7 @@ from litex.build.generic_platform import IOStandard, Misc, Pins, Subsignal
 
 from litex_boards.platforms import sqrl_acorn
 
+from boards import openxc7
 from boards.description import Description
 from boards.vivado import main
 from boards.xilinx import PCIeBoard
@@ -35,18 +37,24 @@ BOARD = Description(
     part     = "XC7A100T-2, XC7A200T-3",
     designs  = {
         "card" : "PCIe Gen2 x4, 128 bits; no link",
-        "link" : "PCIe Gen2 x1, 64 bits; SFP of the base board, 2.5 Gb/s"},
-    verified = {"card": "Vivado project; lint", "link": "Vivado project; lint"})
+        "link" : "PCIe Gen2 x1, 64 bits; SFP of the base board, 2.5 Gb/s",
+        "open" : "PCIe Gen1 x1, 64 bits, by openXC7 (CLE-101); no link"},
+    verified = {"card": "Vivado project; lint", "link": "Vivado project; lint", "open": "project alone; unconfirmed"})
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# LiteX's base board mini: which lanes of the M.2 connector it takes where.
+# `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's base board mini takes where.
 _io = [
     ("pcie_x1", 0,
         Subsignal("rst_n", Pins("J1"), IOStandard("LVCMOS33"), Misc("PULLUP=TRUE")),
         Subsignal("clk_p", Pins("F6")), Subsignal("clk_n", Pins("E6")),
         Subsignal("rx_p",  Pins("D9")), Subsignal("rx_n",  Pins("C9")),
         Subsignal("tx_p",  Pins("D7")), Subsignal("tx_n",  Pins("C7"))),
+    ("pcie_lane0", 0,
+        Subsignal("rst_n", Pins("J1"), IOStandard("LVCMOS33"), Misc("PULLUP=TRUE")),
+        Subsignal("clk_p", Pins("F6")),  Subsignal("clk_n", Pins("E6")),
+        Subsignal("rx_p",  Pins("B10")), Subsignal("rx_n",  Pins("A10")),
+        Subsignal("tx_p",  Pins("B6")),  Subsignal("tx_n",  Pins("A6"))),
     ("link", 0,
         Subsignal("rx_p", Pins("D11")), Subsignal("rx_n", Pins("C11")),
         Subsignal("tx_p", Pins("D5")),  Subsignal("tx_n", Pins("C5"))),
@@ -86,6 +94,18 @@ class Link(PCIeBoard):
         # The reference comes through the fabric: see SharedQuad.
         platform.add_platform_command("set_property SEVERITY {{Warning}} [get_drc_checks REQP-49]")
 
+class Open(PCIeBoard):
+    """PCIe x1 without Vivado's block."""
+    def __init__(self, platform, sys_clk_freq, core=DibberCore):
+        PCIeBoard.__init__(self, platform, "pcie_lane0", 64, sys_clk_freq, pcie_phy=openxc7.OpenPCIePHY)
+        self.absent = AbsentSerialPHY()
+        self.add_core(self.absent, core)
+
+        # # #
+
+        self.comb += platform.request("pcie_clkreq_n").eq(0)
+        self.comb += [platform.request("user_led", n).eq(lit) for n, lit in enumerate(self.lit)]
+
 # Build --------------------------------------------------------------------------------------------
 
 def platform(variant="cle-215+"):
@@ -94,4 +114,5 @@ def platform(variant="cle-215+"):
     return board
 
 if __name__ == "__main__":
-    main(BOARD, platform, {"card": Card, "link": Link}, sys_clk_freq=100e6, variants=["cle-215+", "cle-215", "cle-101"])
+    main(BOARD, platform, {"card": Card, "link": Link, "open": Open}, sys_clk_freq=100e6,
+        variants=["cle-215+", "cle-215", "cle-101"], builders={"open": openxc7.build})

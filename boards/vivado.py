@@ -93,8 +93,11 @@ def flash(board, variant, name):
     subprocess.run(["openFPGALoader", *LOADER[board][variant], "--write-flash", "--verify", files(name, "bit")], check=True)
 
 
-def main(board, platform, designs, sys_clk_freq, variants=()):
-    """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)` what goes on it."""
+def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
+    """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)` what goes on it.
+
+    `builders` has the designs that Vivado does not build, and what does: see `build`.
+    """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado.")
     parser.add_argument("--design", choices=designs, default="card",
         help="; ".join(f"{name}: {what}" for name, what in board.designs.items()))
@@ -112,7 +115,7 @@ def main(board, platform, designs, sys_clk_freq, variants=()):
                                      None if args.design == "card" else args.design]))
     if args.build:
         made = platform(variant) if variants else platform()
-        build(name, made, designs[args.design](made, args.sys_clk_freq))
+        builders.get(args.design, build)(name, made, designs[args.design](made, args.sys_clk_freq))
     if args.load:
         load(board.name, variant, name)
     if args.flash:

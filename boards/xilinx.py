@@ -48,18 +48,18 @@ class PCIeBoard(LiteXModule):
     data_width     : 64 or 128
     sys_clk_freq   : Hz
     reference_freq : Hz of a clock for the transceiver, or None
+    pcie_phy       : S7PCIePHY or what takes its place
 
     Attributes
     ----------
-    clocks : set of names of clocks that the XDC constrains, or that follow from one
-    lit    : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
+    lit : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
     """
-    def __init__(self, platform, pcie, data_width, sys_clk_freq, reference_freq=None):
+    def __init__(self, platform, pcie, data_width, sys_clk_freq, reference_freq=None, pcie_phy=S7PCIePHY):
         self.platform     = platform
         self.data_width   = data_width
         self.sys_clk_freq = sys_clk_freq
         self.crg          = CRG(platform, sys_clk_freq, reference_freq)
-        self.pcie         = S7PCIePHY(platform, platform.request(pcie), data_width)
+        self.pcie         = pcie_phy(platform, platform.request(pcie), data_width)
 
         # # #
 

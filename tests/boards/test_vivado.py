@@ -14,7 +14,7 @@ from litex.gen import LiteXModule
 import crossings
 import xilinx
 
-from boards import acorn, kc705, stlv7325, vc707, vivado
+from boards import acorn, kc705, openxc7, stlv7325, vc707, vivado
 
 from dibber.interface.description import C
 
@@ -167,3 +167,72 @@ def test_what_was_not_built_is_not_loaded(calls, monkeypatch):
 def test_a_flash_that_cannot_be_written_is_said(calls, monkeypatch):
     with pytest.raises(SystemExit, match="vc707: openFPGALoader does not write this board's flash"):
         run(vc707, monkeypatch, "--flash")
+
+# openXC7 ------------------------------------------------------------------------------------------
+
+PCIE_7X = """
+module pcie_7x #(
+    parameter EXTERNAL_MMCM = "FALSE", parameter CFG_VEND_ID = 16'h10EE, parameter CFG_DEV_ID = 16'h7011,
+    parameter CFG_SUBSYS_VEND_ID = 16'h10EE, parameter CFG_SUBSYS_ID = 16'habcd, parameter [31:0] BAR0 = 0,
+    parameter CLASS_CODE = 24'h0, parameter DEV_CAP_EXT_TAG_SUPPORTED = "FALSE", parameter [3:0] LINK_CAP_MAX_LINK_SPEED = 4'h1,
+    parameter MSI_CAP_ON = "TRUE", parameter [7:0] PM_CAP_NEXTPTR = 0, parameter [7:0] PCIE_CAP_NEXTPTR = 0,
+    parameter MSIX_CAP_ON = "FALSE", parameter [10:0] MSIX_CAP_TABLE_SIZE = 0, parameter [28:0] MSIX_CAP_TABLE_OFFSET = 0,
+    parameter [28:0] MSIX_CAP_PBA_OFFSET = 0, parameter USER_CLK_FREQ = 1
+) (
+    output         user_clk_out,
+    output         user_reset_out,  // for the user
+    input   [63:0] s_axis_tx_tdata,
+    output  [63:0] m_axis_rx_tdata,
+    output  [15:0] cfg_dcommand,
+    output         cfg_interrupt_msixenable
+);
+endmodule
+"""
+
+@pytest.fixture
+def pcie_7x(tmp_path, monkeypatch):
+    """A checkout of pcie_7x, as far as it is looked at."""
+    folder = tmp_path/"pcie_7x"/"src"
+    folder.mkdir(parents=True)
+    for name in openxc7.SOURCES:
+        (folder/f"{name}.v").write_text(PCIE_7X if name == "pcie_7x" else "")
+    monkeypatch.setenv("PCIE_7X_DIR", str(folder.parent))
+    return folder
+
+
+def open_project(folder):
+    platform = acorn.platform("cle-101")
+    openxc7.generate(folder, "top", platform, acorn.Open(platform, 50e6, NoCore))
+    return folder
+
+
+def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_path):
+    folder  = open_project(tmp_path/"project")
+    verilog = text(folder, "v")
+    assert "pcie_s7" not in verilog.replace("openpciephy", "") and "\npcie_7x #(" in verilog
+    for line in (".MSIX_CAP_TABLE_OFFSET     (10'd512)", ".CFG_VEND_ID               (16'd4617)", ".BAR0                      (32'd4293918720)"):
+        assert line in verilog
+    assert ".s_axis_tx_tdata" in verilog and ".pl_ltssm_state" not in verilog
+    command = (folder/"run.sh").read_text()
+    assert all((folder/f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES)
+    assert "synth_xilinx -flatten -abc9 -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
+    assert [line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS] == list(openxc7.TOOLS)
+    pins = text(folder, "xdc")
+    assert "set_property LOC B10 [get_ports {pcie_lane0_rx_p}]" in pins and "create_clock" in pins
+    assert "set_clock_groups" not in pins and "get_nets" not in pins
+    assert subprocess.run(["sh", folder/"run.sh"], env={"PATH": "/bin:/usr/bin"}, capture_output=True, text=True).stderr.count("CHIPDB") == 1
+
+
+def test_without_the_wrapper_the_program_says_where_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("PCIE_7X_DIR", raising=False)
+    with pytest.raises(SystemExit, match="PCIE_7X_DIR is not set: check out github.com/regymm/pcie_7x"):
+        open_project(tmp_path/"project")
+
+
+def test_a_wrapper_that_lacks_a_file_or_a_parameter_is_refused(pcie_7x, tmp_path):
+    (pcie_7x/"pcie_7x.v").write_text(PCIE_7X.replace("MSIX_CAP_ON", "OTHER"))
+    with pytest.raises(SystemExit, match="this pcie_7x has no MSIX_CAP_ON"):
+        open_project(tmp_path/"project")
+    (pcie_7x/"pcie_block.v").unlink()
+    with pytest.raises(SystemExit, match="PCIE_7X_DIR has no .*pcie_block.v"):
+        open_project(tmp_path/"project")
