@@ -37,6 +37,7 @@ GRAY = r"graycounter\d+_q(\[\d+\])?$"
 # MultiRegs of several bits that are no Gray count: where they come from -> why.
 STATIC = {
     r"^pcie_s7\.cfg_(dcommand|command|\w+_number)$": "the host writes them before it lets the card do anything",
+    r"^pcie_s7\.pipe_pclk_sel_out$": "one bit a lane, and the clock changes only when all agree",
     r"^pcie_s7\.pl_": "only shown",
 }
 

@@ -7,16 +7,14 @@ import subprocess
 
 import pytest
 
-from migen import Signal
-
-from litex.gen import LiteXModule
-
 import crossings
 import xilinx
 
 from boards import acorn, kc705, openxc7, stlv7325, vc707, vivado
 
 from dibber.interface.description import C
+
+from nocore import NoCore
 
 # name of the design: board file, design, arguments of the platform, clocks that the XDC gives a period
 DESIGNS = {
@@ -26,22 +24,6 @@ DESIGNS = {
     "stlv7325":          (stlv7325, "Card", {}, {"clk200_p", "pcie_x4_clk_p", "link_refclk_p", "tx_clk", "rx_clk"}),
     "vc707":             (vc707,    "Card", {}, {"clk200_p", "pcie_x4_clk_p", "sgmii_clock_p", "tx_clk", "rx_clk"}),
 }
-
-
-class NoCore(LiteXModule):
-    """In place of the core: what comes from the host goes back, what comes from the link too."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz):
-        self.link    = LiteXModule()
-        self.link.up = Signal()
-
-        # # #
-
-        assert phy.data_width == data_width
-        self.comb += [
-            phy.source.connect(phy.sink),
-            serial.source.connect(serial.sink, keep={"valid", "data", "k"}),
-            self.link.up.eq(phy.msix_enable & phy.extended_tags),
-        ]
 
 
 @pytest.fixture(scope="module")
