@@ -26,7 +26,7 @@ class CRG(LiteXModule):
 
         # # #
 
-        pads  = platform.request("clk200")
+        pads   = platform.request("clk200")
         clk200 = Signal()
         self.specials += DifferentialInput(pads.p, pads.n, clk200)
         self.pll = pll = S7PLL(speedgrade=-2)

@@ -15,7 +15,7 @@ another takes, register to register. It has to be one of these:
     AsyncFIFO              out of a LUT memory that the taking clock addresses, with MultiRegs of Gray counts both ways
     WAIVED                 what is none of these and is known
 
-and a line of the XDC has to keep the tools from timing it. Each clock that times a register has to have a period, by
+and a line of the XDC has to keep the tools from timing it. Each clock that times a register or a hard block has to have a period, by
 `create_clock` on its net or on one that it is made of. Clocks of one origin are timed against each other, and are no crossing.
 """
 
@@ -46,6 +46,9 @@ WAIVED = {
     r"rx_reset_deglitched$": "LiteICLink: the receiver's reset; what it holds goes through an AsyncResetSynchronizer, "
                              "and a wrong cycle of it is a longer reset",
 }
+
+# References of the vendor's blocks: what they make of them is timed by them.
+REFERENCES = {"pcie_s7": ["sys_clk"], "GTXE2_CHANNEL": ["GTREFCLK0"], "GTPE2_COMMON": ["GTREFCLK0", "GTREFCLK1", "GTGREFCLK0", "GTGREFCLK1"]}
 
 # Clocks that the vendor's IP constrains by an XDC of its own.
 OWN_CONSTRAINT = ("pcie_s7.pipe_txoutclk_out",)
@@ -89,24 +92,28 @@ class Check:
         return "asynchronous" if domain is None else self.clock_nets.get(domain, self.netlist.name(domain))
 
     def grouped(self, one, other):
-        """Is there a set_clock_groups line for two domains, or clocks that they are made of?"""
+        """Is there a set_clock_groups line for two domains, or for clocks that they are made of?"""
+        netlist = self.netlist
         def above(domain):
-            return {domain} | {self.netlist.domain(bit) for path in self.netlist.ancestors(domain) for bit in path}
-        nets = self.netlist.bits
-        return any({one, other} != {None} and ((a in above(one) and b in above(other)) or (b in above(one) and a in above(other)))
-                   for a, b in [[self.netlist.domain(nets[name][0]) for name in pair]
-                                for pair in self.constraints.groups if all(name in nets for name in pair)])
+            return {netlist.domain(bit) for path in netlist.ancestors(domain) for bit in path}
+        for pair in self.constraints.groups:
+            if all(name in netlist.bits for name in pair):
+                a, b = (netlist.domain(netlist.bits[name][0]) for name in pair)
+                if (a in above(one) and b in above(other)) or (b in above(one) and a in above(other)):
+                    return True
+        return False
 
     # Clocks ---------------------------------------------------------------------------------------
 
     def clocks(self):
-        """{domain: whether it has a period} of all that time a register."""
+        """{domain: whether it has a period} of all that time a register, and of the references of hard blocks."""
         netlist, found = self.netlist, {}
         for cell in netlist.cells:
-            for pin in ("C", "WCLK", "CLK", "CLKARDCLK", "CLKBWRCLK"):
-                bit = netlist.pin(cell, pin) if pin in netlist.cells[cell]["connections"] else None
-                if bit is None or netlist.kind(cell) not in (*FLIPFLOPS, *LUT_MEMORIES, "RAMB18E1", "RAMB36E1", "DSP48E1"):
-                    continue
+            kind = netlist.kind(cell)
+            pins = REFERENCES.get(kind, ())
+            if kind in (*FLIPFLOPS, *LUT_MEMORIES, "RAMB18E1", "RAMB36E1", "DSP48E1"):
+                pins = ("C", "WCLK", "CLK", "CLKARDCLK", "CLKBWRCLK")
+            for bit in filter(None, (netlist.pin(cell, pin) for pin in pins)):
                 domain = netlist.domain(bit)
                 if domain not in found:
                     names = [name for name in netlist.names[bit] + netlist.names[domain] if re.search("clk", name)]

@@ -56,6 +56,7 @@ def test_every_crossing_has_a_synchroniser_and_a_constraint(design):
 @pytest.mark.parametrize("line, complaint", [
     ("create_clock -name tx_clk", "clock tx_clk has no period"),
     ("create_clock -name clk200_p", "clock sys_clk has no period"),
+    ("create_clock -name pcie_x[14]_clk_p", "clk_p has no period"),
     ("set_clock_groups .*sys_clk.*pcie_clk", "no set_clock_groups for its clocks"),
 ])
 def test_without_a_line_of_the_xdc_it_fails(design, line, complaint):

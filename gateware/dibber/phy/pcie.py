@@ -55,7 +55,7 @@ class S7PCIePHY(S7PCIEPHY):
             "MSIx_Table_Offset"               : f"{C.MSIX_TABLE_BASE//QWORD:x}",
             "MSIx_PBA_Offset"                 : f"{C.MSIX_PBA_BASE//QWORD:x}",
         })
-        platform.toolchain.pre_optimize_commands += check({
+        platform.toolchain.pre_placement_commands += check({
             "MSIX_CAP_TABLE_SIZE"   : C.VECTORS - 1,
             "MSIX_CAP_TABLE_OFFSET" : C.MSIX_TABLE_BASE//QWORD,
             "MSIX_CAP_PBA_OFFSET"   : C.MSIX_PBA_BASE//QWORD,
