@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system soak \
-        bitstream test-bitstream synthesis docs figures clean
+        bitstream test-bitstream test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -39,8 +39,10 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 14 threads for'
 	@echo '                  5 minutes, 100,000 runs of the fuzzer, long runs with bit errors: hours'
-	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link'
+	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link;'
+	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
+	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings: 5 minutes of CPU each'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
@@ -113,12 +115,16 @@ docs: install
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
 
+# Vivado has no seed.
 bitstream: install
-	@$(PYTHON) boards/$(BOARD).py --build --design $(DESIGN) --seed $(SEED)
+	@$(PYTHON) boards/$(BOARD).py --build --design $(DESIGN) $(if $(filter ecpix5 versa_ecp5,$(BOARD)),--seed $(SEED))
 
 # The link of a board is what fits into a test. The whole card takes far longer.
 test-bitstream: install
 	@$(PYTHON) boards/ecpix5.py --build --gate --design link
+
+test-boards: install
+	@$(PYTHON) hw/synthesis/xilinx.py
 
 # Each says at its end which goals were missed; all are run.
 synthesis: install

@@ -20,8 +20,16 @@ from litex.build.generic_platform import Pins, Subsignal
 
 from litex_boards.platforms import lambdaconcept_ecpix5
 
+from boards.description import Description
 from boards.ecp5 import ECP5Board
 from boards.target import main
+
+BOARD = Description(
+    name     = "ecpix5",
+    title    = "LambdaConcept ECPIX-5",
+    part     = "LFE5UM5G-85F-8",
+    designs  = {"card": "card on a UART, 64 bits; SATA connector, 2.5 Gb/s", "link": "link alone"},
+    verified = {"card": "in simulation; Yosys alone, fits; not yet routed", "link": "bitstream, timing met; in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

@@ -20,8 +20,16 @@ from litex.build.generic_platform import Pins, Subsignal
 
 from litex_boards.platforms import lattice_versa_ecp5
 
+from boards.description import Description
 from boards.ecp5 import ECP5Board
 from boards.target import main
+
+BOARD = Description(
+    name     = "versa_ecp5",
+    title    = "Lattice ECP5-5G Versa",
+    part     = "LFE5UM5G-45F-8",
+    designs  = {"link": "link alone on a UART; SMA connectors, 2.5 Gb/s"},
+    verified = {"link": "bitstream, timing met; in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

@@ -16,11 +16,12 @@ import sys
 import ecp5
 import flow
 
-# Xilinx DS180. Acorn CLE-101, CLE-215+, STLV7325.
+# Xilinx DS180. Acorn CLE-101, CLE-215+, STLV7325 and KC705, VC707.
 PARTS = {
     "XC7A100T": {"lut6":  63_400, "ff": 126_800, "ramb36": 135, "dsp48": 240},
     "XC7A200T": {"lut6": 134_600, "ff": 269_200, "ramb36": 365, "dsp48": 740},
     "XC7K325T": {"lut6": 203_800, "ff": 407_600, "ramb36": 445, "dsp48": 840},
+    "XC7VX485T": {"lut6": 303_600, "ff": 607_200, "ramb36": 1_030, "dsp48": 2_800},
 }
 GOAL = "XC7A100T"
 

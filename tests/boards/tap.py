@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The JTAG port of an ECP5 behind OpenOCD's `remote_bitbang`: takes a bitstream and says that it is done."""
+"""JTAG ports of FPGAs behind OpenOCD's `remote_bitbang`: they take a bitstream and say that it is done."""
 
 import socket
 import threading
@@ -22,13 +22,18 @@ NEXT = {
 READ_ID, READ_STATUS, BITSTREAM_BURST, DISABLE = 0xe0, 0x3c, 0x7a, 0x26
 DONE = 1 << 8  # of the status
 
+# The same of Xilinx' 7 series (UG470, table 6-3).
+XC7_READ_ID, XC7_CFG_IN = 0x09, 0x05
+
 
 class ECP5TAP:
     """`step` is a rising edge of TCK. `bits` are those that came by LSC_BITSTREAM_BURST, as the bytes b"0" and b"1"."""
+    ir_bits, read_id, burst = 8, READ_ID, BITSTREAM_BURST
+
     def __init__(self, idcode):
         self.idcode      = idcode
         self.state       = RESET
-        self.instruction = READ_ID
+        self.instruction = self.read_id
         self.register    = self.length = 0
         self.bits        = bytearray()
         self.instructions = []
@@ -43,11 +48,11 @@ class ECP5TAP:
 
     def step(self, tms, tdi):
         if self.state == CAPTURE_IR:
-            self.register, self.length = 0b01, 8
+            self.register, self.length = 0b01, self.ir_bits
         elif self.state == CAPTURE_DR:
             self.register, self.length = self.captured()
         elif self.state in (SHIFT_IR, SHIFT_DR):
-            if self.state == SHIFT_DR and self.instruction == BITSTREAM_BURST:
+            if self.state == SHIFT_DR and self.instruction == self.burst:
                 self.bits.append(48 + tdi)
             self.register = self.register >> 1 | tdi << self.length - 1
         elif self.state == UPDATE_IR:
@@ -55,11 +60,19 @@ class ECP5TAP:
             self.instructions.append(self.register)
         self.state = NEXT[self.state][tms]
         if self.state == RESET:
-            self.instruction = READ_ID
+            self.instruction = self.read_id
 
     def shift(self, bits):
         """Many bits of a bitstream, TMS 0, at once."""
         self.bits += bits
+
+
+class XC7TAP(ECP5TAP):
+    """A 7-series part; `bits` are those that came by CFG_IN."""
+    ir_bits, read_id, burst = 6, XC7_READ_ID, XC7_CFG_IN
+
+    def captured(self):
+        return (self.idcode, 32) if self.instruction == XC7_READ_ID else (0, 1)
 
 
 class Bitbang(threading.Thread):
@@ -84,7 +97,7 @@ class Bitbang(threading.Thread):
         tap, answer, at = self.tap, bytearray(), 0
         while at < len(data):
             # A long piece of the bitstream: no read, no TMS.
-            if tap.state == SHIFT_DR and tap.instruction == BITSTREAM_BURST:
+            if tap.state == SHIFT_DR and tap.instruction == tap.burst:
                 piece = data[at:at + 4096]
                 calm  = len(piece) - len(piece.lstrip(b"0145"))
                 if calm:

@@ -11,8 +11,9 @@ from litex.soc.interconnect import stream
 
 from compiled import run_simulation
 
-from dibber.interface.description import C, HOST, LINK_STATE
+from dibber.interface.description import C, HOST, LINK_REASON, LINK_STATE
 from dibber.layouts import serial_rx_layout, serial_tx_layout
+from dibber.phy.absent import AbsentSerialPHY
 from dibber.phy.pairs import PairsToWords, WordsToPairs
 
 from boards.linktest import LinkTester
@@ -60,6 +61,14 @@ class End(LiteXModule):
         yield from self.exchange([1, 1, *(HOST[name].offset//4).to_bytes(4, "big"), *value.to_bytes(4, "big")], 0)
 
 
+class Alone(End):
+    """A tester in a build that has no transceiver."""
+    def __init__(self):
+        self.bytes  = Bytes()
+        self.phy    = AbsentSerialPHY()
+        self.tester = LinkTester(None, self.bytes, self.phy, 65e6)
+
+
 def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
     top   = LiteXModule()
     top.a = a = End()
@@ -94,3 +103,39 @@ def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
             errors = yield from a.read("LINK_PRBS_ERRORS")
         assert errors == 1
     run_simulation(top, scenario())
+
+
+def test_without_a_transceiver_there_is_no_signal_and_a_loopback_that_prbs_goes_through():
+    alone  = Alone()
+    status = {field.name: field for field in HOST["LINK_STATUS"].fields}
+
+    def field(name):
+        value = yield from alone.read("LINK_STATUS")
+        return value >> status[name].lsb & (1 << status[name].bits) - 1
+
+    def scenario():
+        assert (yield from field("absent")) == 1
+        assert (yield from field("signal")) == 0
+        assert (yield from field("state")) == LINK_STATE.DOWN
+        assert (yield from field("reason")) == LINK_REASON.NO_SIGNAL
+        control = {f.name: f.lsb for f in HOST["LINK_CONTROL"].fields}
+        yield from alone.write("LINK_CONTROL", 1 << control["transmit"] | 1 << control["check"])
+        assert (yield from alone.read("LINK_PRBS_WORDS")) == 0
+        yield from alone.write("LINK_CONTROL", 1 << control["transmit"] | 1 << control["check"] | 1 << control["phy"])
+        for _ in range(10):
+            words = yield from alone.read("LINK_PRBS_WORDS")
+        assert words > 0 and (yield from alone.read("LINK_PRBS_ERRORS")) == 0
+        yield from alone.write("LINK_COMMAND", 1)  # error
+        for _ in range(4):
+            errors = yield from alone.read("LINK_PRBS_ERRORS")
+        assert errors == 1 and (yield from field("signal")) == 0
+    run_simulation(alone, scenario())
+
+
+def test_a_build_with_a_transceiver_says_so():
+    end = End()
+    def scenario():
+        status = yield from end.read("LINK_STATUS")
+        assert not status >> HOST["LINK_STATUS"].fields[-1].lsb & 1
+    assert HOST["LINK_STATUS"].fields[-1].name == "absent"
+    run_simulation(end, scenario())

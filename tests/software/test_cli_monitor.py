@@ -114,3 +114,14 @@ def test_info_of_a_card_in_reset_says_why_the_link_is_down(serve, capsys):
     assert found["link"]["reason"] == "NO_SIGNAL" and found["control_program"] is None
     assert main(["info", mock.uri]) == 0
     assert "is the cable plugged in" in capsys.readouterr().out
+
+
+def test_info_of_a_build_without_a_transceiver_says_that_there_is_no_link(serve, capsys):
+    mock   = serve()
+    status = HOST["LINK_STATUS"]
+    absent = next(field for field in status.fields if field.name == "absent")
+    mock.device.registers[status.offset] = LINK_STATE.DOWN | 1 << 9 | 1 << absent.lsb
+    assert main(["info", mock.uri]) == 0
+    assert "no link: this build has PHY loopback only" in capsys.readouterr().out
+    assert main(["link", "status", mock.uri]) == 1
+    assert "no link: this build has PHY loopback only" in capsys.readouterr().out

@@ -118,7 +118,7 @@ def attach_equipment(link, equipment, serial, identity):
     Parameters
     ----------
     link     : LinkPort
-    serial   : serial PHY, as DibberCore takes it
+    serial   : serial PHY, as DibberCore takes it; `absent` if there is none (phy/absent.py)
     identity : HostRegisters
 
     Returns a list of statements.
@@ -144,6 +144,8 @@ def attach_equipment(link, equipment, serial, identity):
         shown.prbs_words.eq(equipment.words),
         shown.prbs_errors.eq(equipment.wrong),
     ]
+    if getattr(serial, "absent", False):
+        statements.append(shown.absent.eq(1))
     if hasattr(serial, "loopback"):
         statements.append(serial.loopback.eq(control.phy))
     return statements

@@ -69,8 +69,8 @@ class HostRegisters(LiteXModule):
     mcp_state    : Signal(8), in
     mcp_identity : Signal(32), in
     max_payload, max_request : Signal(16), in   bytes
-    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`, `prbs` (found), `peer`,
-                                     `peer_known`, `round_trip`, `prbs_words`, `prbs_errors`, `slack_high`
+    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`, `prbs` (found), `absent`,
+                                     `peer`, `peer_known`, `round_trip`, `prbs_words`, `prbs_errors`, `slack_high`
     link_control : Record, out       the fields of LINK_CONTROL
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
@@ -87,8 +87,8 @@ class HostRegisters(LiteXModule):
         self.max_payload  = Signal(16)
         self.max_request  = Signal(16)
         self.link         = Record([
-            ("state", 4), ("reason", 4), ("signal", 1), ("stopped", 4), ("prbs", 1), ("peer", 16), ("peer_known", 1),
-            ("round_trip", 32), ("prbs_words", 32), ("prbs_errors", 32), ("slack_high", 32)])
+            ("state", 4), ("reason", 4), ("signal", 1), ("stopped", 4), ("prbs", 1), ("absent", 1),
+            ("peer", 16), ("peer_known", 1), ("round_trip", 32), ("prbs_words", 32), ("prbs_errors", 32), ("slack_high", 32)])
         self.link_control = Record([(f.name, f.bits) for f in HOST["LINK_CONTROL"].fields])
         self.link_test    = Signal()
         self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])

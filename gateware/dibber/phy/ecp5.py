@@ -7,21 +7,14 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
-
 from liteiclink.serdes.serdes_ecp5 import SerDesECP5, SerDesECP5PLL
 
-from dibber.layouts import serial_rx_layout, serial_tx_layout
-from dibber.phy.pairs import PairsToWords, WordsToPairs
+from dibber.phy.words import Pads, SerialWords
 
 # ECP5 Serial PHY ----------------------------------------------------------------------------------
 
 class ECP5SerialPHY(LiteXModule):
     """A serial PHY of the core on one channel of a DCU, 20 bits a cycle, 8b/10b in fabric.
-
-    The receiver's clock is recovered, the transmitter's comes from the reference. Both are slower than `sys`
-    in words, so words cross in small FIFOs that never fill: no word is ever dropped or invented to make two
-    clocks agree.
 
     LiteICLink's reset sequence releases both directions when the receiver has locked. It has no loopback that
     is known to work, so this PHY offers none.
@@ -44,41 +37,13 @@ class ECP5SerialPHY(LiteXModule):
     signal : Signal, out                       the receiver sees a signal and has locked to it
     """
     def __init__(self, platform, pads, refclk, refclk_freq, linerate, sys_clk_freq, dual, channel):
-        if sys_clk_freq < 1.01*linerate/40:
-            raise ValueError(f"sys of {sys_clk_freq/1e6:g} MHz is too slow for {linerate/1e9:g} Gb/s")
         self.pll    = pll    = SerDesECP5PLL(refclk, refclk_freq, linerate)
         self.serdes = serdes = SerDesECP5(pll, *[Pads(pads, side) for side in ["tx", "rx"]], dual, channel)
+        self.words  = words  = SerialWords(platform, serdes, linerate, sys_clk_freq)
+        self.sink   = words.sink
+        self.source = words.source
         self.signal = Signal()
 
         # # #
 
-        serdes.add_stream_endpoints()
-        for domain, freq in [(serdes.cd_tx, serdes.tx_clk_freq), (serdes.cd_rx, serdes.rx_clk_freq)]:
-            domain.clk.attr.add("keep")
-            platform.add_period_constraint(domain.clk, 1e9/freq)
-
-        # Both sides of a FIFO are reset together: the transceiver may be reset alone, when its signal is lost.
-        self.tx_cdc   = tx_cdc   = stream.ClockDomainCrossing(serial_tx_layout(), "sys", "tx", 8, with_common_rst=True)
-        self.rx_cdc   = rx_cdc   = stream.ClockDomainCrossing(serial_rx_layout(), "rx", "sys", 8, with_common_rst=True)
-        self.tx_pairs = tx_pairs = ClockDomainsRenamer("tx")(WordsToPairs())
-        self.rx_words = rx_words = ClockDomainsRenamer("rx")(PairsToWords())
-        self.sink     = tx_cdc.sink
-        self.source   = rx_cdc.source
-        self.comb += [
-            tx_cdc.source.connect(tx_pairs.sink),
-            serdes.sink.data.eq(tx_pairs.pair.data),
-            serdes.sink.ctrl.eq(tx_pairs.pair.k),
-            rx_words.pair.data.eq(serdes.source.data),
-            rx_words.pair.k.eq(serdes.source.ctrl),
-            rx_words.pair.error.eq(Cat(*[decoder.invalid for decoder in serdes.decoders])),
-            rx_words.source.connect(rx_cdc.sink),
-            self.source.ready.eq(1),
-            self.signal.eq(serdes.rx_ready & ~serdes.rx_idle),
-        ]
-
-
-class Pads:
-    """One direction of a connector, as LiteICLink wants it."""
-    def __init__(self, pads, side):
-        self.p = getattr(pads, f"{side}_p")
-        self.n = getattr(pads, f"{side}_n")
+        self.comb += self.signal.eq(serdes.rx_ready & ~serdes.rx_idle)

@@ -17,6 +17,9 @@ ADVICE = {
     "TEST":       "a test is on: LINK_CONTROL",
 }
 
+# A build whose transceivers are all PCIe's.
+ABSENT = "no link: this build has PHY loopback only"
+
 LINK_COUNTERS = [name for name, _ in COUNTERS if name.startswith(("CODE", "DISPARITY", "SLACK", "STOP", "LINK", "WORDS"))
                  or name.endswith("CRC_ERROR") or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_DUPLICATE")]
 
@@ -39,6 +42,7 @@ def read_state(card):
         "signal":  bool(status["signal"]),
         "stopped": [n for n in range(4) if status["stopped"] >> n & 1],
         "prbs":    bool(status["prbs"]),
+        "absent":  bool(status["absent"]),
     }
 
 
@@ -57,6 +61,8 @@ def read(card):
 
 def sentence(link):
     """The state of a link in a sentence."""
+    if link["absent"]:
+        return ABSENT
     if link["state"] == "UP":
         return "up" + (f", the other end stops channels {', '.join(map(str, link['stopped']))}" if link["stopped"] else "")
     return f"{link['state'].lower()}: {ADVICE.get(link['reason'], link['reason'].lower())}"

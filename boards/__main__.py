@@ -1,0 +1,54 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The table of boards, as the README has it, from what each board file says.
+
+    python -m boards             print it
+    python -m boards --write     and put it into README.md
+"""
+
+import argparse
+import importlib
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
+
+README     = ROOT/"README.md"
+BEGIN, END = "<!-- boards -->\n", "<!-- end of boards -->\n"
+
+
+def boards():
+    """The description of each board, in the order of their files' names."""
+    names = sorted(path.stem for path in (ROOT/"boards").glob("*.py") if "\nBOARD = Description(" in path.read_text())
+    return [importlib.import_module(f"boards.{name}").BOARD for name in names]
+
+
+def table(descriptions):
+    """Markdown: a row for each design of each board."""
+    rows = ["| `BOARD` | board | part | `DESIGN` | what it is | verified without the board |", "|---|---|---|---|---|---|"]
+    for board in descriptions:
+        for design, what in board.designs.items():
+            rows.append(f"| `{board.name}` | {board.title} | {board.part} | `{design}` | {what} | {board.verified[design]} |")
+    return "\n".join(rows) + "\n"
+
+
+def replaced(text, new):
+    """`text` with `new` between the two marks."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + new + END + rest.split(END)[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="put it into README.md")
+    args = parser.parse_args()
+    text = table(boards())
+    print(text, end="")
+    if args.write:
+        README.write_text(replaced(README.read_text(), text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a board file says of its board, for the table in the README."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """
+    name     : of the file, and what BOARD= takes
+    title    : of the board
+    part     : the FPGA, with its speed grade
+    designs  : dict of the name of each design -> what it is: host, width, link
+    verified : dict of the name of each design -> what was checked without the board
+    """
+    name:     str
+    title:    str
+    part:     str
+    designs:  dict
+    verified: dict

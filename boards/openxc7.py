@@ -1,0 +1,112 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card on an Artix-7 by openXC7's tools alone, at PCIe Gen1 x1. Unconfirmed: nobody has seen a bitstream of it run.
+
+Vivado's PCIe block comes with logic around the hard block that only Vivado has. The project pcie_7x (github.com/regymm/pcie_7x, CERN-OHL-P) has
+another: check it out, and let PCIE_7X_DIR name the folder. It is not part of this project.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from migen import *
+
+import bitstream
+import flow
+
+from dibber.interface.description import C
+from dibber.phy.pcie import QWORD, S7PCIePHY
+
+OUT  = flow.ROOT/"out"/"openxc7"
+PART = "xc7a100tfgg484-2"
+
+# Files of pcie_7x that an endpoint with clocks of its own is made of.
+SOURCES = ("pcie_7x", "pcie_axi_rx", "pcie_axi_tx", "pcie_block", "pcie_brams", "pcie_tx_thrtl_ctl", "pipe_wrapper", "xilinx_pcie_mmcm")
+
+# Lines of an XDC that nextpnr-xilinx reads.
+READABLE = r"set_property (LOC|IOSTANDARD|PULLUP|SLEW|DRIVE)\b.*get_ports|create_clock .*get_ports"
+
+TOOLS = ("yosys", "nextpnr-xilinx", "fasm2frames", "xc7frames2bit")
+RUN   = """#!/bin/sh
+# From this project to a bitstream, with the tools of openXC7 on the PATH.
+set -eu
+cd "$(dirname "$0")"
+: "${{CHIPDB:?is the folder of nextpnr-xilinx' databases, with {part}.bin}}"
+: "${{PRJXRAY_DB_DIR:?is the folder of prjxray-db}}"
+yosys -q -l yosys.log -p '{synthesis}'
+nextpnr-xilinx --chipdb "$CHIPDB/{part}.bin" --xdc {top}.xdc --json {top}.json --fasm {top}.fasm
+fasm2frames --part {part} --db-root "$PRJXRAY_DB_DIR/artix7" {top}.fasm >{top}.frames
+xc7frames2bit --part_file "$PRJXRAY_DB_DIR/artix7/{part}/part.yaml" --part_name {part} --frm_file {top}.frames --output_file {top}.bit
+"""
+
+# Wrapper ------------------------------------------------------------------------------------------
+
+def wrapper():
+    """The Verilog files of pcie_7x; the program ends when they are not there."""
+    folder = os.environ.get("PCIE_7X_DIR")
+    if not folder:
+        sys.exit("openxc7: PCIE_7X_DIR is not set: check out github.com/regymm/pcie_7x and let it name that folder")
+    files   = [pathlib.Path(folder)/"src"/f"{name}.v" for name in SOURCES]
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        sys.exit(f"openxc7: PCIE_7X_DIR has no {', '.join(missing)}")
+    return files
+
+
+class OpenPCIePHY(S7PCIePHY):
+    """S7PCIePHY with pcie_7x in place of Vivado's block; 64 bits, x1, Gen1. Parameters and attributes are those of S7PCIePHY."""
+    def do_finalize(self):
+        text = wrapper()[0].read_text()
+        # Of what LitePCIe connects pcie_7x has a part; all that has to do with data and configuration is in it.
+        ports      = set(re.findall(r"^\s*(?:input|output)\b[^/\n]*?(\w+)\s*,?\s*(?://.*)?$", text, re.M))
+        parameters = {
+            "EXTERNAL_MMCM": "TRUE", "USER_CLK_FREQ": 2, "LINK_CAP_MAX_LINK_SPEED": 1,
+            "CFG_VEND_ID": Constant(C.PCI_VENDOR, 16), "CFG_DEV_ID": Constant(C.PCI_DEVICE, 16),
+            "CFG_SUBSYS_VEND_ID": Constant(C.PCI_VENDOR, 16), "CFG_SUBSYS_ID": Constant(C.PCI_DEVICE, 16),
+            "CLASS_CODE": Constant(C.PCI_CLASS, 24), "BAR0": 2**32 - C.BAR0_SIZE, "DEV_CAP_EXT_TAG_SUPPORTED": "TRUE",
+            # Capabilities: power management, PCI Express, MSI-X; no MSI.
+            "MSI_CAP_ON": "FALSE", "PM_CAP_NEXTPTR": 0x60, "PCIE_CAP_NEXTPTR": 0x9c, "MSIX_CAP_ON": "TRUE",
+            "MSIX_CAP_TABLE_SIZE": C.VECTORS - 1, "MSIX_CAP_TABLE_OFFSET": C.MSIX_TABLE_BASE//QWORD,
+            "MSIX_CAP_PBA_OFFSET": C.MSIX_PBA_BASE//QWORD,
+        }
+        needed = {"s_axis_tx_tdata", "m_axis_rx_tdata", "user_clk_out", "cfg_dcommand", "cfg_interrupt_msixenable"}
+        absent = sorted(needed - ports) + [name for name in parameters if not re.search(rf"parameter\b[^,]*\b{name}\b", text)]
+        if absent:
+            sys.exit(f"openxc7: this pcie_7x has no {', '.join(absent)}")
+        self.specials += Instance("pcie_7x",
+            **{f"p_{name}": value for name, value in parameters.items()},
+            **{name: signal for name, signal in self.pcie_phy_params.items() if name[2:] in ports})
+
+# Project ------------------------------------------------------------------------------------------
+
+def generate(folder, top, platform, design):
+    """Verilog, pins and `run.sh` of `design` in `folder`."""
+    files      = wrapper()
+    sources, _ = bitstream.generate(folder, top, platform, design)
+    for file in files:
+        (folder/file.name).write_bytes(file.read_bytes())
+    for name in (f"{top}.tcl", f"build_{top}.sh"):
+        (folder/name).unlink()
+    pins = folder/f"{top}.xdc"
+    pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line)))
+    synthesis = (f"{flow.read([*sources, *(file.name for file in files)])} {flow.attributes(top)}"
+                 f" synth_xilinx -flatten -abc9 -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
+    run = folder/"run.sh"
+    run.write_text(RUN.format(top=top, part=PART, synthesis=synthesis))
+    run.chmod(0o755)
+
+
+def build(name, platform, design):
+    """The project in out/openxc7/name, and the bitstream where openXC7 is installed; else the program ends."""
+    folder = OUT/name
+    generate(folder, f"dibber_{name}", platform, design)
+    shown   = folder.relative_to(flow.ROOT)
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        sys.exit(f"{name}: the project is in {shown}; not on the PATH: {', '.join(missing)}. Where they are: {shown}/run.sh")
+    subprocess.run([folder/"run.sh"], check=True)

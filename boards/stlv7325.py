@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""STLV7325, version 2: PCIe x4, and the link on SFP A.
+
+    python boards/stlv7325.py --build [--load | --flash]
+
+The link has 2.5 Gb/s by the board's 156.25 MHz, from the quad beside its own. LEDs 0 to 2 are lit while the link is up, a signal
+is there, PCIe is up.
+"""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
+
+from litex.build.generic_platform import Pins, Subsignal
+
+from litex_boards.platforms import sitlinv_stlv7325_v2
+
+from boards.description import Description
+from boards.vivado import main
+from boards.xilinx import PCIeBoard
+
+from dibber.core import DibberCore
+from dibber.phy.gtx import GTXSerialPHY
+
+BOARD = Description(
+    name     = "stlv7325",
+    title    = "STLV7325 v2",
+    part     = "XC7K325T-2",
+    designs  = {"card": "PCIe Gen2 x4, 128 bits; SFP A, 2.5 Gb/s"},
+    verified = {"card": "Vivado project; lint; clock crossings, without the core"})
+
+# IOs ----------------------------------------------------------------------------------------------
+
+# Pads of transceivers have no I/O standard, which the platform's `clk156` gives them.
+_io = [
+    ("link_refclk", 0, Subsignal("p", Pins("D6")), Subsignal("n", Pins("D5"))),
+    ("link", 0,
+        Subsignal("rx_p", Pins("J4")), Subsignal("rx_n", Pins("J3")),
+        Subsignal("tx_p", Pins("H2")), Subsignal("tx_n", Pins("H1"))),
+]
+
+# Board --------------------------------------------------------------------------------------------
+
+class Card(PCIeBoard):
+    def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
+        PCIeBoard.__init__(self, platform, "pcie_x4", 128, sys_clk_freq)
+        self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("link_refclk"), 156.25e6, linerate,
+            sys_clk_freq)
+        self.add_core(self.phy, core)
+
+        # # #
+
+        self.comb += [platform.request("user_led_n", n).eq(~lit) for n, lit in enumerate(self.lit)]
+
+# Build --------------------------------------------------------------------------------------------
+
+def platform():
+    board = sitlinv_stlv7325_v2.Platform()
+    board.add_extension(_io)
+    return board
+
+if __name__ == "__main__":
+    main(BOARD, platform, {"card": Card}, sys_clk_freq=100e6)

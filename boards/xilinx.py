@@ -1,0 +1,81 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What all 7-series boards with PCIe share: clock, PCIe PHY and core; the board adds the PHY of its link."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.build.io import DifferentialInput
+
+from litex.soc.cores.clock import S7PLL
+
+from dibber.core import DibberCore
+from dibber.phy.pcie import S7PCIePHY
+
+# CRG ----------------------------------------------------------------------------------------------
+
+class CRG(LiteXModule):
+    """`sys` from a differential oscillator of 200 MHz; with `reference_freq` also `reference`, for a transceiver.
+
+    PCIe has clocks of its own: `sys` runs whether a host is there or not.
+    """
+    def __init__(self, platform, sys_clk_freq, reference_freq=None):
+        self.cd_sys = ClockDomain()
+
+        # # #
+
+        pads   = platform.request("clk200")
+        clk200 = Signal()
+        self.specials += DifferentialInput(pads.p, pads.n, clk200)
+        self.pll = pll = S7PLL(speedgrade=-2)
+        pll.register_clkin(clk200, 200e6)
+        pll.create_clkout(self.cd_sys, sys_clk_freq)
+        if reference_freq:
+            self.cd_reference = ClockDomain(reset_less=True)
+            pll.create_clkout(self.cd_reference, reference_freq, with_reset=False, margin=0)
+
+# PCIe Board ---------------------------------------------------------------------------------------
+
+class PCIeBoard(LiteXModule):
+    """The card on a 7-series part. A board sets up its link between `__init__` and `add_core`.
+
+    Parameters
+    ----------
+    platform       : LiteX platform; `clk200` is taken from it
+    pcie           : name of the connector's pads
+    data_width     : 64 or 128
+    sys_clk_freq   : Hz
+    reference_freq : Hz of a clock for the transceiver, or None
+    pcie_phy       : S7PCIePHY or what takes its place
+
+    Attributes
+    ----------
+    lit : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
+    """
+    def __init__(self, platform, pcie, data_width, sys_clk_freq, reference_freq=None, pcie_phy=S7PCIePHY):
+        self.platform     = platform
+        self.data_width   = data_width
+        self.sys_clk_freq = sys_clk_freq
+        self.crg          = CRG(platform, sys_clk_freq, reference_freq)
+        self.pcie         = pcie_phy(platform, platform.request(pcie), data_width)
+
+        # # #
+
+        self.asynchronous(self.pcie.cd_pcie.clk)
+
+    def asynchronous(self, clock, to=None):
+        """Tell that paths between `clock` and `sys`, or `to`, all end in synchronisers."""
+        self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
+
+    def add_core(self, serial, core=DibberCore):
+        """The core between PCIe and `serial`."""
+        self.serial = serial
+        if not getattr(serial, "absent", False):
+            tx, rx = serial.serdes.cd_tx.clk, serial.serdes.cd_rx.clk
+            self.asynchronous(tx)
+            self.asynchronous(rx)
+            self.asynchronous(rx, to=tx)
+        self.core = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq)
+        self.lit  = [self.core.link.up, serial.signal, self.pcie._link_status.fields.status]

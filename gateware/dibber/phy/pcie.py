@@ -1,0 +1,73 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""PCIe on a Xilinx 7-series part: LitePCIe's PHY around the vendor's hard block, as this card wants it."""
+
+from migen import *
+from migen.genlib.cdc import MultiReg
+
+from litepcie.phy.s7pciephy import S7PCIEPHY
+
+from dibber.interface.description import C
+
+QWORD = 8  # The IP takes the offsets of the MSI-X table in these; `check` below holds it to that.
+
+# 7-Series PCIe PHY --------------------------------------------------------------------------------
+
+class S7PCIePHY(S7PCIEPHY):
+    """LitePCIe's PHY with this card's identity, BAR and MSI-X table, and the two bits that it keeps to itself.
+
+    `sys` may be any clock: TLPs cross in LitePCIe's FIFOs.
+
+    Parameters
+    ----------
+    platform   : gets the Tcl that makes the vendor's IP and looks at what it made, and constraints
+    pads       : of the connector; their number is the width of the link
+    data_width : 64 or 128 bits of the core; x1 has 64
+
+    Attributes
+    ----------
+    extended_tags : Signal, out   more than 32 reads may be under way
+    msix_enable   : Signal, out
+    all else      : see S7PCIEPHY
+    """
+    def __init__(self, platform, pads, data_width):
+        S7PCIEPHY.__init__(self, platform, pads, data_width=data_width, bar0_size=C.BAR0_SIZE, msi_type="msi-x")
+        self.extended_tags = Signal()
+        self.msix_enable   = self._msix_enable.status
+
+        # # #
+
+        # The device control register as the hard block gives it; bit 8 is Extended Tag Field Enable.
+        control = self.pcie_phy_params["o_cfg_dcommand"]
+        self.specials += MultiReg(control[8], self.extended_tags)
+        self.update_config({
+            "Vendor_ID"                       : f"{C.PCI_VENDOR:04x}",
+            "Device_ID"                       : f"{C.PCI_DEVICE:04x}",
+            "Subsystem_Vendor_ID"             : f"{C.PCI_VENDOR:04x}",
+            "Subsystem_ID"                    : f"{C.PCI_DEVICE:04x}",
+            "Use_Class_Code_Lookup_Assistant" : False,
+            "Class_Code_Base"                 : f"{C.PCI_CLASS >> 16:02x}",
+            "Class_Code_Sub"                  : f"{C.PCI_CLASS >> 8 & 0xff:02x}",
+            "Class_Code_Interface"            : f"{C.PCI_CLASS & 0xff:02x}",
+            "Extended_Tag_Field"              : True,
+            "MSIx_Table_Size"                 : f"{C.VECTORS:x}",
+            "MSIx_Table_Offset"               : f"{C.MSIX_TABLE_BASE//QWORD:x}",
+            "MSIx_PBA_Offset"                 : f"{C.MSIX_PBA_BASE//QWORD:x}",
+        })
+        platform.toolchain.pre_placement_commands += check({
+            "MSIX_CAP_TABLE_SIZE"   : C.VECTORS - 1,
+            "MSIX_CAP_TABLE_OFFSET" : C.MSIX_TABLE_BASE//QWORD,
+            "MSIX_CAP_PBA_OFFSET"   : C.MSIX_PBA_BASE//QWORD,
+        })
+
+
+def check(wanted):
+    """Tcl that ends the build unless the hard block in the netlist has these parameters.
+
+    In what unit the IP takes its options differs between those who used it; what counts is what reaches the block.
+    """
+    return ["set block [get_cells -hierarchical -filter {{REF_NAME == PCIE_2_1}}]"] + [
+        f"if {{{{[scan [lindex [split [get_property {name} $block] h] end] %x found] != 1 || $found != {value}}}}} "
+        f"{{{{error \"{name} of the PCIe block is [get_property {name} $block], not {value:x}\"}}}}"
+        for name, value in wanted.items()]

@@ -1,0 +1,24 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""In place of the core, where a board's PHYs and constraints are looked at: the core knows no clock but `sys`."""
+
+from migen import Signal
+
+from litex.gen import LiteXModule
+
+
+class NoCore(LiteXModule):
+    """In place of the core: what comes from the host goes back, what comes from the link too."""
+    def __init__(self, platform, phy, serial, data_width, clock_hz):
+        self.link    = LiteXModule()
+        self.link.up = Signal()
+
+        # # #
+
+        assert phy.data_width == data_width
+        self.comb += [
+            phy.source.connect(phy.sink),
+            serial.source.connect(serial.sink, keep={"valid", "data", "k"}),
+            self.link.up.eq(phy.msix_enable & phy.extended_tags),
+        ]

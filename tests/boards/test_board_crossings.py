@@ -1,0 +1,67 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Every clock crossing of the PCIe boards, in the netlist of Yosys. The core is left out: it has one clock, and takes minutes."""
+
+import json
+import re
+
+import pytest
+
+import crossings
+import flow
+import netlist
+import xilinx
+
+from boards import acorn, kc705, vivado
+
+from nocore import NoCore
+
+# name: board file, design, arguments of the platform, lanes, bits, hard blocks
+DESIGNS = {
+    "acorn_link": (acorn, "Link", {"variant": "cle-101"}, 1, 64,  {"pcie_s7": 1, "GTPE2_CHANNEL": 1, "GTPE2_COMMON": 1}),
+    "kc705":      (kc705, "Card", {},                     4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 1}),
+}
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def design(request):
+    """Folder, cells, what is expected of them; netlist and constraints."""
+    board, name, arguments, lanes, bits, hard = DESIGNS[request.param]
+    folder     = flow.BUILD/"tests"/f"shell-{request.param}"
+    platform   = board.platform(**arguments)
+    sources, _ = vivado.generate(folder, "top", platform, getattr(board, name)(platform, 100e6, NoCore))
+    (folder/"pcie_s7.v").write_bytes((xilinx.HERE/"pcie_s7.v").read_bytes())
+    count = xilinx.synthesize(folder, "top", sources, f"read_verilog -lib {xilinx.macros(lanes, bits)} pcie_s7.v;")
+    return (folder, count, hard, netlist.Netlist(json.loads((folder/"netlist.json").read_text()), "top"),
+            (folder/"top.xdc").read_text())
+
+
+def test_there_are_no_cells_but_fabric_and_the_vendor_s_blocks_no_latch_and_no_second_driver(design):
+    folder, count, hard, _, _ = design
+    assert {cell: number for cell, number in count.items() if cell in xilinx.HARD} == hard
+    assert xilinx.unknown_cells(count) + xilinx.latches(folder, count) + xilinx.drivers(folder) == []
+
+
+def test_every_crossing_has_a_synchroniser_and_a_constraint(design):
+    *_, nets, text = design
+    lines, wrong = crossings.report(nets, crossings.Constraints(text))
+    assert wrong == []
+    for start in ("AsyncFIFO              pcie_clk to sys_clk", "AsyncFIFO              sys_clk to pcie_clk",
+                  "AsyncFIFO              rx_clk to sys_clk", "AsyncFIFO              sys_clk to tx_clk"):
+        assert sum(line.startswith(start) for line in lines) == 1
+    assert sum(line.startswith("WAIVED") for line in lines) == 1
+
+
+@pytest.mark.parametrize("line, complaint", [
+    ("create_clock -name tx_clk", "clock tx_clk has no period"),
+    ("create_clock -name clk200_p", "clock sys_clk has no period"),
+    ("create_clock -name pcie_x[14]_clk_p", "clk_p has no period"),
+    ("set_clock_groups .*sys_clk.*pcie_clk", "no set_clock_groups for its clocks"),
+])
+def test_without_a_line_of_the_xdc_it_fails(design, line, complaint):
+    *_, nets, text = design
+    without = re.sub(f"^{line}.*$", "", text, flags=re.M)
+    assert without != text
+    _, wrong = crossings.report(nets, crossings.Constraints(without))
+    assert any(complaint in problem for problem in wrong)

@@ -1,0 +1,220 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The PCIe boards' projects and command lines. The core is left out: whole designs are for `make test-boards`."""
+
+import subprocess
+
+import pytest
+
+import crossings
+import xilinx
+
+from boards import acorn, kc705, openxc7, stlv7325, vc707, vivado
+
+from dibber.interface.description import C
+
+from nocore import NoCore
+
+# name of the design: board file, design, arguments of the platform, clocks that the XDC gives a period
+DESIGNS = {
+    "acorn_cle101":      (acorn,    "Card", {"variant": "cle-101"}, {"clk200_p", "pcie_x4_clk_p"}),
+    "acorn_cle215p_link": (acorn,   "Link", {},                     {"clk200_p", "pcie_x1_clk_p", "tx_clk", "rx_clk"}),
+    "kc705":             (kc705,    "Card", {}, {"clk200_p", "pcie_x4_clk_p", "sgmii_clock_p", "tx_clk", "rx_clk"}),
+    "stlv7325":          (stlv7325, "Card", {}, {"clk200_p", "pcie_x4_clk_p", "link_refclk_p", "tx_clk", "rx_clk"}),
+    "vc707":             (vc707,    "Card", {}, {"clk200_p", "pcie_x4_clk_p", "sgmii_clock_p", "tx_clk", "rx_clk"}),
+}
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory):
+    """{name: folder}"""
+    found = {}
+    for name, (board, design, arguments, _) in DESIGNS.items():
+        platform    = board.platform(**arguments)
+        found[name] = tmp_path_factory.mktemp(name)/"project"
+        vivado.generate(found[name], "top", platform, getattr(board, design)(platform, 100e6, NoCore))
+    return found
+
+
+def text(folder, suffix):
+    return (folder/f"top.{suffix}").read_text()
+
+# Projects -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_each_clock_has_a_period_and_crossings_have_theirs(name, projects):
+    constraints = crossings.Constraints(text(projects[name], "xdc"))
+    assert constraints.clocks == DESIGNS[name][3]
+    assert constraints.multireg and constraints.reset
+    groups = {frozenset(pair) for pair in constraints.groups}
+    clocks = {"pcie_clk"} | DESIGNS[name][3] & {"tx_clk", "rx_clk"}
+    assert {frozenset({"sys_clk", clock}) for clock in clocks} <= groups
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_block_is_told_who_the_card_is_and_is_asked_what_it_made_of_it(name, projects):
+    tcl = text(projects[name], "tcl")
+    for line in (f"CONFIG.Vendor_ID {{{C.PCI_VENDOR:04x}}}", f"CONFIG.Device_ID {{{C.PCI_DEVICE:04x}}}", "CONFIG.Bar0_Size {1}",
+                 "CONFIG.MSIx_Table_Size {8}", "CONFIG.Extended_Tag_Field {True}"):
+        assert line in tcl
+    asked = [line for line in tcl.splitlines() if line.startswith("if") and "MSIX" in line]
+    assert [line.split("!= ")[-1].split("}")[0] for line in asked] == [str(n) for n in
+        (C.VECTORS - 1, C.MSIX_TABLE_BASE//8, C.MSIX_PBA_BASE//8)]
+    # What is too slow is not written.
+    assert tcl.index("a path misses its time") < tcl.index("write_bitstream")
+    assert tcl.index("route_design") < tcl.index("a path misses its time")
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_project_has_all_that_it_needs_in_its_folder(name, projects):
+    for line in text(projects[name], "tcl").splitlines():
+        if line.startswith("read_verilog"):
+            assert (projects[name]/line.split("{")[1].rstrip("}")).is_file()
+    assert (projects[name]/"run.sh").stat().st_mode & 0o111
+    assert "vivado -mode batch -notrace -source top.tcl" in (projects[name]/"run.sh").read_text()
+
+
+def test_x4_has_no_transceiver_left_and_x1_shares_its_quad(projects):
+    x4, x1 = (text(projects[name], "v") for name in ("acorn_cle101", "acorn_cle215p_link"))
+    assert "GTPE2" not in x4 and "qpll" not in x4
+    assert x1.count("\nGTPE2_COMMON") == 1 and ".qpll_qplllock" in x1
+    assert "CONFIG.en_ext_gt_common {True}" in text(projects["acorn_cle215p_link"], "tcl")
+    # The IP would put its lane elsewhere.
+    assert "set_property LOC GTPE2_CHANNEL_X0Y7" in text(projects["acorn_cle215p_link"], "tcl")
+
+
+def test_a_linter_that_knows_the_vendor_s_cells_has_nothing_to_say_and_finds_a_wrong_pin(projects):
+    folder = projects["acorn_cle215p_link"]
+    (folder/"pcie_s7.v").write_bytes((xilinx.HERE/"pcie_s7.v").read_bytes())
+    design = text(folder, "v").replace("module top ", "module dibber_top ")
+    for name, verilog in [("good.v", design), ("bad.v", design.replace(".PLL1LOCKEN ", ".PLL1LOKCEN "))]:
+        (folder/name).write_text(verilog)
+    assert xilinx.lint(folder, "top", ["good.v"], 1, 64) == []
+    assert any("PLL1LOKCEN" in line for line in xilinx.lint(folder, "top", ["bad.v"], 1, 64))
+
+
+def test_a_link_that_is_faster_than_sys_is_refused():
+    with pytest.raises(ValueError, match="too slow for 5 Gb/s"):
+        kc705.Card(kc705.platform(), 100e6, NoCore, linerate=5e9)
+
+# Command Line -------------------------------------------------------------------------------------
+
+@pytest.fixture
+def calls(monkeypatch, tmp_path):
+    """Commands that were run; `generate` makes an empty folder."""
+    found = []
+    monkeypatch.setattr(vivado, "OUT", tmp_path)
+    monkeypatch.setattr(vivado.flow, "ROOT", tmp_path)
+    monkeypatch.setattr(vivado, "generate", lambda folder, top, platform, design: found.append(f"{folder.name} {platform} {design}"))
+    monkeypatch.setattr(subprocess, "run", lambda command, check: found.append([str(word) for word in command]))
+    return found
+
+
+def run(board, monkeypatch, *arguments, variants=()):
+    monkeypatch.setattr("sys.argv", ["board", *arguments])
+    designs = {name: lambda platform, freq, name=name: f"{name} {freq:g}" for name in board.BOARD.designs}
+    vivado.main(board.BOARD, lambda *variant: "-".join(["platform", *variant]), designs, 100e6, variants)
+
+
+def test_without_vivado_the_project_is_made_and_that_is_said(calls, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SystemExit, match="kc705: the Vivado project is in kc705; Vivado is not on the PATH"):
+        run(kc705, monkeypatch, "--build")
+    assert calls == ["kc705 platform card 1e+08"]
+
+
+def test_with_vivado_the_project_is_run(calls, monkeypatch):
+    monkeypatch.setattr(vivado.shutil, "which", lambda name: f"/opt/{name}")
+    run(acorn, monkeypatch, "--build", "--design", "link", "--variant", "cle-101", variants=["cle-215+", "cle-101"])
+    assert calls[0] == "acorn_cle101_link platform-cle-101 link 1e+08" and calls[1][0].endswith("acorn_cle101_link/run.sh")
+
+
+def test_load_and_flash_reach_the_part_of_the_variant(calls, monkeypatch, tmp_path):
+    (tmp_path/"acorn_cle215p").mkdir()
+    (tmp_path/"acorn_cle215p"/"dibber_acorn_cle215p.bit").touch()
+    run(acorn, monkeypatch, "--load", "--flash", variants=["cle-215+", "cle-101"])
+    load, flash = calls
+    assert load[2].endswith("hw/openocd/acorn_cle-215.cfg") and load[-1].endswith("dibber_acorn_cle215p.bit; exit")
+    assert load[-1].startswith("init; check_part; pld load 0 ")
+    assert flash[0] == "openFPGALoader" and "xc7a200tfbg484" in flash and flash[-1].endswith("dibber_acorn_cle215p.bit")
+
+
+def test_what_was_not_built_is_not_loaded(calls, monkeypatch):
+    with pytest.raises(SystemExit, match="dibber_kc705.bit is not there"):
+        run(kc705, monkeypatch, "--load")
+    assert calls == []
+
+
+def test_a_flash_that_cannot_be_written_is_said(calls, monkeypatch):
+    with pytest.raises(SystemExit, match="vc707: openFPGALoader does not write this board's flash"):
+        run(vc707, monkeypatch, "--flash")
+
+# openXC7 ------------------------------------------------------------------------------------------
+
+PCIE_7X = """
+module pcie_7x #(
+    parameter EXTERNAL_MMCM = "FALSE", parameter CFG_VEND_ID = 16'h10EE, parameter CFG_DEV_ID = 16'h7011,
+    parameter CFG_SUBSYS_VEND_ID = 16'h10EE, parameter CFG_SUBSYS_ID = 16'habcd, parameter [31:0] BAR0 = 0,
+    parameter CLASS_CODE = 24'h0, parameter DEV_CAP_EXT_TAG_SUPPORTED = "FALSE", parameter [3:0] LINK_CAP_MAX_LINK_SPEED = 4'h1,
+    parameter MSI_CAP_ON = "TRUE", parameter [7:0] PM_CAP_NEXTPTR = 0, parameter [7:0] PCIE_CAP_NEXTPTR = 0,
+    parameter MSIX_CAP_ON = "FALSE", parameter [10:0] MSIX_CAP_TABLE_SIZE = 0, parameter [28:0] MSIX_CAP_TABLE_OFFSET = 0,
+    parameter [28:0] MSIX_CAP_PBA_OFFSET = 0, parameter USER_CLK_FREQ = 1
+) (
+    output         user_clk_out,
+    output         user_reset_out,  // for the user
+    input   [63:0] s_axis_tx_tdata,
+    output  [63:0] m_axis_rx_tdata,
+    output  [15:0] cfg_dcommand,
+    output         cfg_interrupt_msixenable
+);
+endmodule
+"""
+
+@pytest.fixture
+def pcie_7x(tmp_path, monkeypatch):
+    """A checkout of pcie_7x, as far as it is looked at."""
+    folder = tmp_path/"pcie_7x"/"src"
+    folder.mkdir(parents=True)
+    for name in openxc7.SOURCES:
+        (folder/f"{name}.v").write_text(PCIE_7X if name == "pcie_7x" else "")
+    monkeypatch.setenv("PCIE_7X_DIR", str(folder.parent))
+    return folder
+
+
+def open_project(folder):
+    platform = acorn.platform("cle-101")
+    openxc7.generate(folder, "top", platform, acorn.Open(platform, 50e6, NoCore))
+    return folder
+
+
+def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_path):
+    folder  = open_project(tmp_path/"project")
+    verilog = text(folder, "v")
+    assert "pcie_s7" not in verilog.replace("openpciephy", "") and "\npcie_7x #(" in verilog
+    for line in (".MSIX_CAP_TABLE_OFFSET     (10'd512)", ".CFG_VEND_ID               (16'd4617)", ".BAR0                      (32'd4293918720)"):
+        assert line in verilog
+    assert ".s_axis_tx_tdata" in verilog and ".pl_ltssm_state" not in verilog
+    command = (folder/"run.sh").read_text()
+    assert all((folder/f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES)
+    assert "synth_xilinx -flatten -abc9 -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
+    assert [line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS] == list(openxc7.TOOLS)
+    pins = text(folder, "xdc")
+    assert "set_property LOC B10 [get_ports {pcie_lane0_rx_p}]" in pins and "create_clock" in pins
+    assert "set_clock_groups" not in pins and "get_nets" not in pins
+    assert subprocess.run(["sh", folder/"run.sh"], env={"PATH": "/bin:/usr/bin"}, capture_output=True, text=True).stderr.count("CHIPDB") == 1
+
+
+def test_without_the_wrapper_the_program_says_where_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("PCIE_7X_DIR", raising=False)
+    with pytest.raises(SystemExit, match="PCIE_7X_DIR is not set: check out github.com/regymm/pcie_7x"):
+        open_project(tmp_path/"project")
+
+
+def test_a_wrapper_that_lacks_a_file_or_a_parameter_is_refused(pcie_7x, tmp_path):
+    (pcie_7x/"pcie_7x.v").write_text(PCIE_7X.replace("MSIX_CAP_ON", "OTHER"))
+    with pytest.raises(SystemExit, match="this pcie_7x has no MSIX_CAP_ON"):
+        open_project(tmp_path/"project")
+    (pcie_7x/"pcie_block.v").unlink()
+    with pytest.raises(SystemExit, match="PCIE_7X_DIR has no .*pcie_block.v"):
+        open_project(tmp_path/"project")

@@ -1,0 +1,91 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The program that checks the PCIe boards: what it keeps, writes and ends with. The tools answer at once here."""
+
+import json
+
+import pytest
+
+import flow
+import xilinx
+
+CLOCKED = {"modules": {"dibber_kc705": {"netnames": {
+    "sys_clk": {"bits": [2], "attributes": {}}, "d": {"bits": [3], "attributes": {}}, "q": {"bits": [4], "attributes": {}}},
+    "cells": {"ff": {"type": "FDRE", "attributes": {}, "parameters": {},
+        "port_directions": {"C": "input", "D": "input", "Q": "output"}, "connections": {"C": [2], "D": [4], "Q": [4]}}}}}}
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Tools whose answers the test sets; `runs` is what was started."""
+    class Tools:
+        runs  = []
+        count = {"FDRE": 1, "LUT6": 30_000, "pcie_s7": 1}
+        said  = []
+
+        def generate(self, name):
+            folder = tmp_path/"generated"
+            folder.mkdir(exist_ok=True)
+            for file in ("dibber_kc705.v", "pcie_s7.v"):
+                (folder/file).write_text("module")
+            (folder/"dibber_kc705.xdc").write_text("create_clock -name sys_clk -period 10 [get_nets sys_clk]\n")
+            return folder, ["dibber_kc705.v"], []
+
+        def lint(self, folder, name, sources, lanes, bits):
+            self.runs.append("verilator")
+            return self.said
+
+        def synthesize(self, folder, name, sources, stub):
+            self.runs.append("yosys")
+            assert stub == "read_verilog -lib -DLANES=4 -DWIDTH=128 pcie_s7.v;"
+            (folder/"netlist.json").write_text(json.dumps(CLOCKED))
+            (folder/"drivers.log").write_text("")
+            (folder/"latches.log").write_text("")
+            return self.count
+
+    tools = Tools()
+    tools.runs = []
+    monkeypatch.setattr(flow, "BUILD", tmp_path/"build")
+    monkeypatch.setattr(flow, "versions", lambda: ["tools 1"])
+    monkeypatch.setattr(xilinx, "ROOT", tmp_path)
+    monkeypatch.setattr(xilinx, "generate", tools.generate)
+    # What is done is read from the source, which these stand-ins have as well.
+    monkeypatch.setattr(xilinx, "lint", tools.lint)
+    monkeypatch.setattr(xilinx, "synthesize", tools.synthesize)
+    monkeypatch.setattr(xilinx.os, "nice", lambda by: None)
+    return tools
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["xilinx.py", *arguments])
+    xilinx.main()
+
+
+def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkeypatch, tmp_path, capsys):
+    for _ in range(2):
+        run(monkeypatch, "kc705")
+    assert tools.runs == ["verilator", "yosys"]
+    found = json.loads((tmp_path/"out"/"synthesis-boards.json").read_text())["kc705"]
+    assert found["percent"]["XC7K325T"]["lut6"] == 14.7 and found["crossings"] == ["clock sys_clk"] and found["problems"] == []
+    assert found["hard_blocks"] == {"pcie_s7": 1}
+    assert "XC7K325T  lut6 14.7 %" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change, complaint", [
+    ({"count": {"FDRE": 1, "LUT6": 203_801}}, "kc705: 203801 lut6 on an XC7K325T, which has 203800"),
+    ({"count": {"FDRE": 1, "LDCE": 1}}, "kc705: latch LDCE"),
+    ({"count": {"FDRE": 1, "odd": 1}}, "kc705: black box odd"),
+    ({"said": ["%Warning-LATCH: x"]}, "kc705: %Warning-LATCH: x"),
+])
+def test_what_is_wrong_ends_it_with_1(tools, change, complaint, monkeypatch):
+    for name, value in change.items():
+        setattr(tools, name, value)
+    with pytest.raises(SystemExit, match=complaint):
+        run(monkeypatch, "kc705")
+
+
+def test_a_design_that_there_is_not_is_refused(tools, monkeypatch):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "kc706")
+    assert tools.runs == []
