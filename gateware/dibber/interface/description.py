@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 3)
+VERSION = (0, 4)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -42,6 +42,9 @@ CONSTANTS = (
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                    16, "nodes that a card can talk to, itself included"),
     ("LEVELS",                    3, "stride levels of a walk"),
+    ("LIST",                      4, "in a levels field: an index list is the outermost level, over LIST_LEVELS strides at most: 4 + strides"),
+    ("LIST_LEVELS",               2, "stride levels under an index list"),
+    ("LIST_ENTRY_BYTES",          8, "bytes of an entry of an index list: an offset, signed, from the walk's `offset`"),
     ("SRAM_SIZE",           0x10000, "bytes of the control program's SRAM"),
     ("SHARED_OFFSET",       0x0e000, "where struct mcp_shared lies in that SRAM"),
     ("MAX_LENGTH",       0xffffffff, "bytes of the longest transfer"),
@@ -99,7 +102,7 @@ STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
     ("OK",                   "done: every byte was handed to the target's host"),
     ("BAD_OPCODE",           "no such operation, or not for this endpoint"),
     ("BAD_FLAGS",            "a flag that the operation does not know"),
-    ("BAD_LEVELS",           "more than three stride levels"),
+    ("BAD_LEVELS",           "more than three stride levels, or more than two under an index list"),
     ("BAD_COUNT",            "a count or block of zero in a transfer that has bytes"),
     ("BAD_LENGTH",           "the walk's counts times its block is not the length"),
     ("BAD_NODE",             "no such node, or this node itself"),
@@ -120,6 +123,8 @@ STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
     ("REMOTE_ALIGNMENT",     "destination: an atomic's operand is not naturally aligned, or not 4 or 8 bytes"),
     ("REMOTE_READ_ERROR",    "the other node's host answered a read with an error, or not in time"),
     ("TRUNCATED",            "the message is longer than the receive that it met; nothing was written"),
+    ("BAD_LIST",             "source: no region has the list's key, it belongs to another endpoint or may not be read, or the list leaves it"),
+    ("REMOTE_BAD_LIST",      "destination: the same"),
     ("REWOUND",              "never in a completion: a send job gave way to the replay of its flow"),
 )
 
@@ -255,18 +260,18 @@ ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY,
 
 # Structures ---------------------------------------------------------------------------------------
 
-WALK = struct("walk", 52, "one side of a transfer: up to three strides over a block",
+WALK = struct("walk", 52, "one side of a transfer: up to three strides over a block, or an index list over up to two",
     Member("key",    "u32", "region key"),
     Member("block",  "u32", "bytes of the innermost, contiguous block"),
     Member("offset", "u64", "bytes from the region's start to the first block"),
-    Member("stride", "u32", "bytes from one block to the next, signed 64 bits as (low, high), level 0 innermost", count=6),
-    Member("count",  "u32", "blocks of each level; levels above command.levels are ignored", count=3),
+    Member("stride", "u32", "bytes from one block to the next, signed 64 bits as (low, high), level 0 innermost; with LIST, level 2 is the list's offset in its region, a multiple of 8", count=6),
+    Member("count",  "u32", "blocks of each level; levels above command.levels are ignored; with LIST, level 2 is the key of the list's region", count=3),
 )
 
 COMMAND = struct("command", 128, "one command slot",
     Member("opcode",   "u8",  "enum opcode"),
     Member("flags",    "u8",  "enum flag"),
-    Member("levels",   "u8",  "stride levels: source in bits 3:0, target in bits 7:4"),
+    Member("levels",   "u8",  "source in bits 3:0, target in bits 7:4: stride levels, or LIST + stride levels"),
     Member("endpoint", "u8",  "target endpoint of a notice; SEND, RECEIVE: the other endpoint"),
     Member("node",     "u16", "the other node"),
     Member("reserved0","u16", "0"),
@@ -342,7 +347,7 @@ PACKET_HEADER = struct("packet_header", 24, "what follows the start of a packet,
     Member("kind",        "u8",  "enum packet"),
     Member("flags",       "u8",  "enum packet_flag"),
     Member("incarnation", "u8",  "of the flow from source to target"),
-    Member("levels",      "u8",  "stride levels in the extension, 0…3"),
+    Member("levels",      "u8",  "of the extension: 0…3 stride levels, or LIST + 0…2"),
     Member("psn",         "u16", "packet sequence number of this flow"),
     Member("ack",         "u16", "ACK: last PSN that arrived in order and is in memory; RESPONSE: context of the get or receive"),
     Member("key",         "u32", "region key; ACK with REFUSED: enum status; MESSAGE: message word"),
@@ -612,12 +617,12 @@ MCP = bank("mcp", "the control program's registers",
     Register("LINK_CHANGED", "w1c", "1: it has changed since this was cleared"),
 
     Register("JOB_SLOT", "rw", "next send job, lane BULK: the command", (
-        Field("slot",     8, "slot number"),
+        Field("slot",     7, "slot number"),
         Field("endpoint", 8, "endpoint number, or INBOX"),
         Field("epoch",    4, "of the flow, see FLOW_REWIND"),
         Field("response", 1, "it answers a get or receive: packets are flagged, the last one is a notice. A get's source is read by the right REMOTE_READ, whoever owns it"),
         Field("indirect", 1, "with response, it answers a receive: the source is that of a put, the target's walk lies in another slot"),
-        Field("target_levels", 2, "indirect: stride levels of that walk"),
+        Field("target_levels", 3, "indirect: levels of that walk, as in a command"),
         Field("target",   8, "indirect: slot of the INBOX with that walk"))),
     Register("JOB_FLOW", "rw", "next send job: its place in the flow", (
         Field("psn",        16, "PSN of the first packet"),
