@@ -5,52 +5,56 @@
 
     python examples/objects.py [--profile gen2x1]
 
-As in a simulation of particles that moves those which left its part of space. Where they lie has no stride, so that
-it takes a list of places, and the card does not know such lists yet: direct is a chain of commands, one for each object. The
-chart shows what that costs, and so what lists would have to save: `puts` by the node that has the objects, `inline` the
-same with the bytes in the command, `gets` by the one that wants them.
+As in a simulation of particles that moves those which left its part of space. Where they lie has no stride: each node
+writes a list of its own places, where objects leave or land, and one indexed put or get moves all of them. Beside that: a command
+for each object (`puts` by the node that has them, `inline` the same with the bytes in the command, `gets` by the one that
+wants them), and packing.
 """
 
 import sys
 
+import libdibber
 import numpy as np
 
 import harness
 
 from harness import PACKED, Case, Node
 
-from dibber.interface.description import C
+from dibber.interface.description import C, RIGHT
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
+from libdibber import List, Walk
 
 SIZES   = (8, 16, 32, 64, 256)    # bytes of an object
-SLOTS   = 1024                    # places for objects on each node
-MOVED   = 64                      # objects that move
+SLOTS   = 2048                    # places for objects on each node
+MOVED   = 256                     # objects that move
 FILL    = 0xee                    # of what is free
 NOTICE  = 1
-WAYS    = ("puts", "inline", "gets", PACKED)
-
-
-class Places:
-    """Objects anywhere, as the CPU's model of copies sees them: what Pattern is for strides."""
-    transfers = 1
-
-    def __init__(self, size, slots):
-        self.block, self.offsets = size, np.asarray(slots)*size
-        self.extent = int(self.offsets.max()) + size
-
-    def blocks(self):
-        return self.offsets
+LISTED  = ("put-indexed", "get-indexed")
+WAYS    = (*LISTED, "puts", "inline", "gets", PACKED)
 
 
 class Mover(Node):
-    """Node 0 has the objects, node 1 has room for them. Both know which move where."""
+    """Node 0 has the objects, node 1 has room for them. Both know which move where; of that each writes its own list."""
     SOURCE = TARGET = (SLOTS + MOVED)*max(SIZES)
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.places = self.endpoint.register(libdibber.alloc(MOVED*C.LIST_ENTRY_BYTES), RIGHT.LOCAL_READ)
+
+    @property
+    def keys(self):
+        return super().keys | {"places": self.places.key}
+
+    def close(self):
+        self.places.close()
+        super().close()
 
     def prepare(self, case):
         random = case.random(self.seed, 0)
         self.objects = random.integers(0, 256, (SLOTS, case.size), dtype=np.uint8)
         self.leave, self.land = (random.permutation(SLOTS)[:MOVED] for _ in range(2))
+        self.places.memory.view(np.int64)[...] = (self.leave, self.land)[self.node]*case.size
         # The objects' slots, and behind them room to pack.
         used = (SLOTS + MOVED)*case.size
         (self.pool, self.out), (self.room, self.came) = (
@@ -59,7 +63,7 @@ class Mover(Node):
         self.room[...] = FILL
 
     def exchange(self, case, keys):
-        getting = case.way == "gets"
+        getting = case.way in ("gets", "get-indexed")
         if self.node == (1 if getting else 0):
             self._issue(case, keys)
             if getting:
@@ -69,13 +73,20 @@ class Mover(Node):
             self.finish(commands=0, notices=1)
         if case.way == PACKED and self.node == 1:
             self.room[self.land] = self.came
-            self.charge(False, Pattern.contiguous(MOVED*case.size), Places(case.size, self.land))
+            self.charge(False, Pattern.contiguous(MOVED*case.size), self._pattern(case, self.land))
+
+    @staticmethod
+    def _pattern(case, places):
+        return Pattern.indexed(case.size, places, SLOTS*case.size)
 
     def _issue(self, case, keys):
         """All commands, as many under way as there are slots."""
+        if case.way in LISTED:
+            self._move_all(case, keys)
+            return self.finish(commands=1, notices=0)
         if case.way == PACKED:
             self.out[...] = self.pool[self.leave]
-            self.charge(True, Places(case.size, self.leave), Pattern.contiguous(MOVED*case.size))
+            self.charge(True, self._pattern(case, self.leave), Pattern.contiguous(MOVED*case.size))
             begin = SLOTS*case.size
             self.endpoint.put(self.source.key, begin, keys["target"], begin, MOVED*case.size, node=1, notice=NOTICE, endpoint=1)
             return self.finish(commands=1, notices=0)
@@ -88,6 +99,16 @@ class Mover(Node):
             self._move(case, keys, n, n == MOVED - 1)
             under_way += 1
         self.finish(commands=under_way, notices=0)
+
+    def _move_all(self, case, keys):
+        """One command; each list lies on the node whose places it has."""
+        sides = (self.keys, keys) if self.node == 0 else (keys, self.keys)
+        source, target = (Walk(side[name], case.size, list=List(side["places"], MOVED))
+                          for side, name in zip(sides, ("source", "target")))
+        if case.way == "get-indexed":
+            self.endpoint.get_indexed(source, target, node=0)
+        else:
+            self.endpoint.put_indexed(source, target, node=1, notice=NOTICE, endpoint=1)
 
     def _move(self, case, keys, n, last):
         """One object; the last one tells the other side."""
@@ -112,8 +133,9 @@ def example(sizes=SIZES):
     cases = [Case(way, size, MOVED*size, senders=(0,)) for way in WAYS for size in sizes
              if way != "inline" or size <= C.INLINE_BYTES]
     return harness.Example("objects", Mover, cases, "bytes an object",
-                           [f"{MOVED} of {SLOTS} objects, from node 0 to node 1; up to {C.SLOTS} commands under way",
-                            "the card has no lists of places yet: direct is a command for each object"])
+                           [f"{MOVED} of {SLOTS} objects, from node 0 to node 1",
+                            "indexed: one command, with a list of places on each node",
+                            f"puts, inline, gets: a command for each object, up to {C.SLOTS} under way"])
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ static RARE uint32_t answer(struct transfer *transfer)
 	REG_WRITE(JOB_MESSAGE, transfers[ready].cookie);
 	return FIELD_PUT(JOB_SLOT, RESPONSE, 1) | FIELD_PUT(JOB_SLOT, INDIRECT, 1) |
 	       FIELD_PUT(JOB_SLOT, TARGET, ready - MCP_INBOX) |
-	       FIELD_PUT(JOB_SLOT, TARGET_LEVELS, COMMAND_WORD(ready, opcode) >> 20 & 3);
+	       FIELD_PUT(JOB_SLOT, TARGET_LEVELS, COMMAND_WORD(ready, opcode) >> 20 & 7);
 }
 
 /* Queue a transfer's job from packet `skip` on. */

@@ -56,7 +56,7 @@ static RARE void refusal(void)
 	if (tag == MCP_NO_TAG || transfers[tag].status != DIBBER_STATUS_OK)
 		return;
 	/* The reason is the peer's word, and may be any number. */
-	if (reason != DIBBER_STATUS_REMOTE_READ_ERROR &&
+	if (reason != DIBBER_STATUS_REMOTE_READ_ERROR && reason != DIBBER_STATUS_REMOTE_BAD_LIST &&
 	    (reason < DIBBER_STATUS_REMOTE_BAD_KEY || reason > DIBBER_STATUS_REMOTE_BAD_HEADER))
 		reason = DIBBER_STATUS_REMOTE_BAD_HEADER;
 	transfers[tag].status = reason;

@@ -16,7 +16,7 @@ enum dibber_status get_check_target(uint32_t tag, uint32_t levels, uint32_t leng
 	uint32_t offset_low, offset_high;
 	enum dibber_status status;
 
-	if (levels > DIBBER_LEVELS)
+	if (levels > MCP_LEVELS_MAX)
 		return DIBBER_STATUS_BAD_LEVELS;
 	status = put_check_walk(tag, offsetof(struct dibber_command, target), levels, length);
 	if (status != DIBBER_STATUS_OK)
@@ -35,7 +35,7 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t leng
 	uint32_t levels = first_word >> 16 & 0xf;
 	enum dibber_status status;
 
-	if (levels > DIBBER_LEVELS)
+	if (levels > MCP_LEVELS_MAX)
 		return DIBBER_STATUS_BAD_LEVELS;
 	status = put_check_walk(tag, offsetof(struct dibber_command, source), levels, length);
 	if (status != DIBBER_STATUS_OK)
@@ -132,6 +132,10 @@ static RARE enum dibber_status seen_from_here(uint32_t status)
 	case DIBBER_STATUS_READ_ERROR:
 	case DIBBER_STATUS_READ_TIMEOUT:
 		return DIBBER_STATUS_REMOTE_READ_ERROR;
+	case DIBBER_STATUS_BAD_LIST:
+		return DIBBER_STATUS_REMOTE_BAD_LIST;
+	case DIBBER_STATUS_REMOTE_BAD_LIST:
+		return DIBBER_STATUS_BAD_LIST;
 	case DIBBER_STATUS_REMOTE_BAD_KEY:
 		return DIBBER_STATUS_BAD_KEY;
 	case DIBBER_STATUS_REMOTE_NOT_PERMITTED:

@@ -530,7 +530,12 @@ void express_expire(uint32_t number);
 /* A PUT; whether it was taken. */
 bool put_command(uint32_t tag, uint32_t first_word);
 
-/* Whether counts x block of a walk in a slot is the length. */
+/* Of a side, in its half of a command's `levels`: all up to this are known. */
+#define MCP_LEVELS_MAX	(DIBBER_LIST + DIBBER_LIST_LEVELS)
+_Static_assert(DIBBER_LIST == DIBBER_LEVELS + 1 && !(DIBBER_LIST & DIBBER_LEVELS),
+	       "an index list is a bit above the strides");
+
+/* Whether counts x block of a walk in a slot is the length; with an index list, whether it can have entries. */
 enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length);
 
 /* message.c ------------------------------------------------------------------------------------ */

@@ -13,7 +13,8 @@
 
 /*
  * A product that does not fit 32 bits is no length; a zero anywhere makes it zero, however large
- * the rest. The steps are as many as there are levels.
+ * the rest. The steps are as many as there are levels of strides. Under a list the product is what lies at an
+ * entry, and the length says how many entries there are.
  */
 static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_t levels,
 					    uint32_t length)
@@ -23,7 +24,7 @@ static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_
 	uint32_t overflow = 0;
 	bool zero = !product;
 
-	for (uint32_t i = 0; i < levels; i++) {
+	for (uint32_t i = 0; i < (levels & (DIBBER_LIST - 1)); i++) {
 		uint32_t count = bus_read(address + offsetof(struct dibber_walk, count) + 4 * i);
 		uint64_t wide = (uint64_t)product * count;
 
@@ -33,7 +34,8 @@ static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_
 	}
 	if (zero)
 		return length ? DIBBER_STATUS_BAD_COUNT : DIBBER_STATUS_OK;
-	return overflow || product != length ? DIBBER_STATUS_BAD_LENGTH : DIBBER_STATUS_OK;
+	return overflow || (product != length && !(levels & DIBBER_LIST)) ? DIBBER_STATUS_BAD_LENGTH :
+									    DIBBER_STATUS_OK;
 }
 
 enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
@@ -54,7 +56,7 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 		return DIBBER_STATUS_BAD_FLAGS;
 	if ((flags & (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)) == DIBBER_FLAG_INTERRUPT)
 		return DIBBER_STATUS_BAD_FLAGS;
-	if (source_levels > DIBBER_LEVELS || target_levels > DIBBER_LEVELS)
+	if (source_levels > MCP_LEVELS_MAX || target_levels > MCP_LEVELS_MAX)
 		return DIBBER_STATUS_BAD_LEVELS;
 	if (node >= DIBBER_NODES || node == command_node)
 		return DIBBER_STATUS_BAD_NODE;

@@ -109,7 +109,7 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 
 	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
 		status = DIBBER_STATUS_BAD_FLAGS;
-	else if (levels > DIBBER_LEVELS)
+	else if (levels > MCP_LEVELS_MAX)
 		status = DIBBER_STATUS_BAD_LEVELS;
 	else if (node >= DIBBER_NODES || node == command_node)
 		status = DIBBER_STATUS_BAD_NODE;

@@ -42,8 +42,9 @@ from dibber.packet.pulses import Pulses
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
 GATHER   = Reader(base=UNEXTENDED, tags=64)
 ATOMIC   = Reader(base=1, tags=1)
-WALKED   = Reader(base=2, tags=16)  # page tables of a walk
+WALKED   = Reader(base=1, tags=16)  # page tables of a walk
 PLACED   = Reader(base=1, tags=1)   # and of single addresses
+LISTED   = Reader(base=2, tags=16)  # index lists
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -85,7 +86,8 @@ class DibberCore(LiteXModule):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
-        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, PLACED, PLACED])
+        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, PLACED, PLACED,
+            LISTED, LISTED, PLACED, PLACED])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
@@ -258,15 +260,16 @@ class DibberCore(LiteXModule):
 
         # Deposits ---------------------------------------------------------------------------------
 
-        paged   = [send, scatter, lander, atomic]
-        readers = [send, atomic, send.pages, scatter.pages, lander.pages, atomic.pages]
+        lists   = [send.lists, scatter.lists]
+        engines = [send, scatter, lander, atomic, *lists]
+        readers = [send, atomic, send.pages, scatter.pages, lander.pages, atomic.pages, *lists, *[list_.pages for list_ in lists]]
         self.comb += [
             *[client.reads.connect(port) for client, port in zip(readers, reads.reads, strict=True)],
             *[port.connect(client.completions) for client, port in zip(readers, reads.completions, strict=True)],
-            *[client.departures.mark.eq(entry.we) for client in paged],
-            registers.region_busy.eq(Cat(*[client.departures.busy for client in paged]) != 0),
-            *[client.pages.directory.strobe.eq(entry.we) for client in paged],
-            *[getattr(client.pages.directory, name).eq(getattr(entry, field)) for client in paged
+            *[engine.departures.mark.eq(entry.we) for engine in engines],
+            registers.region_busy.eq(Cat(*[engine.departures.busy for engine in engines]) != 0),
+            *[engine.pages.directory.strobe.eq(entry.we) for engine in engines],
+            *[getattr(engine.pages.directory, name).eq(getattr(entry, field)) for engine in engines
                 for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
             reads.source.connect(host.reads),
             host.completions.connect(reads.sink),
@@ -299,7 +302,7 @@ class DibberCore(LiteXModule):
                 engine.marked.eq(writes.landed[n]),
             ]
         if hasattr(phy, "extended_tags"):
-            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in [send, scatter.pages]]
+            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in [send, scatter.pages, scatter.lists]]
 
         # Link -------------------------------------------------------------------------------------
 
@@ -339,7 +342,8 @@ class DibberCore(LiteXModule):
     def reader_counters(self):
         """Pulses of all that read host memory; those of one name may come together."""
         counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
-        readers  = [self.send, self.atomic, *[engine.pages for engine in [self.send, self.scatter, self.lander, self.atomic]]]
+        lists    = [self.send.lists, self.scatter.lists]
+        readers  = [self.send, self.atomic, *lists, *[engine.pages for engine in [self.send, self.scatter, self.lander, self.atomic, *lists]]]
         for name in self.send.pulses:
             joined = Pulses(*[reader.pulses[name] for reader in readers], bits=5)
             self.add_module(f"count_{name.lower()}", joined)

@@ -89,10 +89,11 @@ def walk_layout():
 
     `address` is where the walk starts (region base + offset); every byte must lie in
     [`low`, `high`). `length` is the bytes to produce and `skip` the bytes of the whole walk passed
-    over before them. Strides are signed.
+    over before them. Strides are signed. `listed`: the outermost level is an index list over `levels` strides, 2 at
+    most; then `stride2` is the bus address of its first entry, and `count2` how many its region has from there on.
     """
     return EndpointDescription(
-        [("address", 64), ("low", 64), ("high", 64), ("block", 32), ("levels", 2),
+        [("address", 64), ("low", 64), ("high", 64), ("block", 32), ("levels", 2), ("listed", 1),
          ("stride0", 64), ("stride1", 64), ("stride2", 64),
          ("count0", 32), ("count1", 32), ("count2", 32),
          ("length", 32), ("skip", 32)])
@@ -101,9 +102,23 @@ def piece_layout():
     """Consecutive bytes of a walk; `last` on the transfer's final piece.
 
     `error`: the walk leaves its region here; this piece has no bytes and is the last one. Behind the translation it
-    may be any piece, and all that follow it in its transfer have it too; `fault`: its page could not be found.
+    may be any piece, and all that follow it in its transfer have it too. `fault`: it is another error, FAULT_READ when
+    a page or an index list could not be read, FAULT_LIST when the list has ended.
     """
-    return EndpointDescription([("address", 64), ("length", 13), ("error", 1), ("fault", 1)])
+    return EndpointDescription([("address", 64), ("length", 13), ("error", 1), ("fault", FAULT_BITS)])
+
+FAULT_READ, FAULT_LIST, FAULT_BITS = 1, 2, 2
+
+def list_order_layout():
+    """An index list to be read: from the entry at bus address `address` on, `more` entries after that one.
+
+    Each is added to `origin`.
+    """
+    return EndpointDescription([("address", 64), ("more", 32), ("origin", 64)])
+
+def list_base_layout():
+    """Where an entry of an index list says that its nest stands; `last` on a walk's last one. `error`: it could not be read."""
+    return EndpointDescription([("base", 64), ("error", 1)])
 
 def payload_layout(data_width):
     """Payload of one packet (inside gather: of one transfer), without addresses.
@@ -124,7 +139,7 @@ def job_layout():
     """
     return EndpointDescription(
         [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("epoch", 4), ("node", 8),
-         ("length", 32), ("skip", 32), ("tag", 10), ("response", 1), ("indirect", 1), ("target_levels", 2),
+         ("length", 32), ("skip", 32), ("tag", 10), ("response", 1), ("indirect", 1), ("target_levels", 3),
          ("target", 8), ("message", 32)])
 
 def job_done_layout():
@@ -180,17 +195,18 @@ def send_layout():
     from slot `target` of the INBOX.
     """
     return EndpointDescription(
-        [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
+        [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 3),
          ("endpoint", 8), ("slot", 8), ("indirect", 1), ("target", 8), ("skip", 32), ("length", 13),
          ("message", 32)])
 
 def deposit_layout():
     """A received packet whose header is good, in order, and for this node: a deposit, or with `is_message` a message.
 
-    `context` is that of a RESPONSE. A message has its word in `key`.
+    `context` is that of a RESPONSE. A message has its word in `key`. `levels` as in the packet: with LIST, level 2 is
+    the list's offset and key.
     """
     return EndpointDescription(
-        [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 2),
+        [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 3),
          ("is_message", 1), ("context", 16), ("key", 32), ("offset", 48),
          ("skip", 32), ("block", 32),
          ("stride0", 64), ("stride1", 64), ("stride2", 64),

@@ -245,15 +245,20 @@ static void order(uint32_t flow, const struct put *put, uint32_t packets)
 {
 	uint32_t node = flow % DIBBER_NODES, first = (put->psn - packets + 1) & 0xffff;
 	uint32_t place = first | flows[flow].incarnation << 16 | node << 24;
-	uint32_t slot = put->tag % DIBBER_SLOTS | put->tag / DIBBER_SLOTS << 8;
+	uint32_t slot = put->tag % DIBBER_SLOTS, endpoint = put->tag / DIBBER_SLOTS;
 
 	if (flow < BULK) {
 		const uint32_t words[2] = { place, 0 };
 
 		fake_log_write(DIBBER_MCP_EXPRESS_START,
-			       slot | put->length << 16 | flows[flow].epoch << 24 | FAKE_FAST, words, 2);
+			       slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | put->length << 16 |
+				       flows[flow].epoch << 24 | FAKE_FAST, words, 2);
 	} else {
-		const uint32_t words[5] = { slot | flows[flow].epoch << 16, place, 0, put->length, 0 };
+		const uint32_t words[5] = {
+			slot | endpoint << DIBBER_MCP_JOB_SLOT_ENDPOINT_SHIFT |
+				flows[flow].epoch << DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT,
+			place, 0, put->length, 0,
+		};
 
 		job_under_way[put->tag] = true;
 		fake_log_write(DIBBER_MCP_JOB_START, put->tag | FAKE_FAST, words, 5);

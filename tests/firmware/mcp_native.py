@@ -57,13 +57,26 @@ def walk(block=0, counts=(), key=1, offset=0, strides=()):
                 stride=[word for s in strides for word in (s & 0xffffffff, s >> 32 & 0xffffffff)])
 
 
+def indexed(block=0, counts=(), key=1, offset=0, strides=(), list_key=2, list_offset=0):
+    """One side of a put, of nests of blocks at the entries of a list."""
+    side = walk(block, (*counts, *(1,)*(C.LIST_LEVELS - len(counts))), key, offset,
+                (*strides, *(0,)*(C.LIST_LEVELS - len(strides)), list_offset))
+    side["count"].append(list_key)
+    return side | {"levels": C.LIST + len(counts)}
+
+
+def levels_of(side):
+    """The half of a command's `levels` that a side needs."""
+    return side.get("levels", len(side["count"]))
+
+
 def transfer(opcode, length=8, node=1, flags=0, cookie=0, source=None, target=None, levels=None, endpoint=0, notice=0,
              **more):
     """The bytes of a PUT or GET; without walks it is contiguous on both sides."""
     source = source or walk(length)
     target = target or walk(length)
     if levels is None:
-        levels = len(source["count"]) | len(target["count"]) << 4
+        levels = levels_of(source) | levels_of(target) << 4
     return pack_struct(COMMAND, dict(opcode=opcode, flags=flags, levels=levels, endpoint=endpoint, node=node,
                                      length=length, cookie=cookie, source=source, target=target, notice=notice, **more),
                        known=(WALK,))
@@ -75,13 +88,13 @@ get = functools.partial(transfer, OPCODE.GET)
 def send(length=8, source=None, **more):
     """The bytes of a SEND; without a walk from contiguous memory."""
     source = source or walk(length)
-    return transfer(OPCODE.SEND, length, source=source, levels=more.pop("levels", len(source["count"])), **more)
+    return transfer(OPCODE.SEND, length, source=source, levels=more.pop("levels", levels_of(source)), **more)
 
 
 def receive(length=8, target=None, **more):
     """The bytes of a RECEIVE."""
     target = target or walk(length)
-    return transfer(OPCODE.RECEIVE, length, target=target, levels=more.pop("levels", len(target["count"]) << 4), **more)
+    return transfer(OPCODE.RECEIVE, length, target=target, levels=more.pop("levels", levels_of(target) << 4), **more)
 
 
 def head(opcode, length, node=1, flags=0, cookie=0, levels=0, endpoint=0, notice=0, reserved0=0):
@@ -182,9 +195,10 @@ class Fake:
             words, value, fast = entry.words, entry.value & ~FAST, bool(entry.value & FAST)
             match self.names[entry.offset]:
                 case "JOB_START":
-                    self.jobs.append(Job(value, words[0] >> 8 & 0xff, words[0] & 0xff, words[0] >> 16 & 15,
-                                         words[0] >> 20 & 1, words[0] >> 21 & 1, words[0] >> 22 & 3,
-                                         words[0] >> 24, words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
+                    of = {f.name: words[0] >> f.lsb & (1 << f.bits) - 1 for f in MCP["JOB_SLOT"].fields}
+                    self.jobs.append(Job(value, of["endpoint"], of["slot"], of["epoch"], of["response"], of["indirect"],
+                                         of["target_levels"], of["target"],
+                                         words[1] & 0xffff, words[1] >> 16 & 0xff, words[1] >> 24,
                                          words[2], words[3], words[4], fast))
                 case "EXPRESS_START":
                     self.express.append(Express(value >> 8 & 0xff, value & 0xff, value >> 16 & 0xff,

@@ -66,7 +66,7 @@ BAD = [
     ("BAD_FLAGS",  dict(flags=32)),
     ("BAD_FLAGS",  dict(flags=FLAG.INTERRUPT)),
     ("BAD_FLAGS",  dict(opcode=OPCODE.NOP, flags=FLAG.NOTICE)),
-    ("BAD_LEVELS", dict(levels=4)),
+    ("BAD_LEVELS", dict(levels=7)),
     ("BAD_LEVELS", dict(levels=0xf0)),
     ("BAD_NODE",   dict(node=0)),
     ("BAD_NODE",   dict(node=C.NODES)),

@@ -62,7 +62,7 @@ def test_puts_on_an_armed_flow_end_without_the_program(wired, kind, flow):
 def test_what_is_not_for_it_and_whose_endpoint_is_closed_is_the_programs(wired):
     before = commands(wired)
     wired.ring(1, put(cookie=0, flags=FLAG.CHECKSUM), put(length=0, cookie=1), inline(cookie=2, flags=FLAG.FENCE),
-               put(length=C.FAST_LENGTH + 1, cookie=3), put(cookie=4, levels=4))
+               put(length=C.FAST_LENGTH + 1, cookie=3), put(cookie=4, levels=7))
     wired.ring(3, put(cookie=5), inline(cookie=6))
     wired.settle()
     assert wired.statuses == {0: 0, 1: 0, 2: 0, 3: 0, 4: STATUS.BAD_LEVELS}

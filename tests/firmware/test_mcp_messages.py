@@ -82,8 +82,8 @@ def test_what_is_expected_is_entered_before_the_message_is_queued(card):
 @pytest.mark.parametrize("name,change", [
     ("BAD_FLAGS",  dict(flags=FLAG.NOTICE)),
     ("BAD_FLAGS",  dict(flags=FLAG.CHECKSUM)),
-    ("BAD_LEVELS", dict(levels=4)),
-    ("BAD_LEVELS", dict(levels=0x40)),
+    ("BAD_LEVELS", dict(levels=7)),
+    ("BAD_LEVELS", dict(levels=0x70)),
     ("BAD_NODE",   dict(node=0)),
     ("BAD_NODE",   dict(node=C.NODES)),
     ("BAD_COUNT",  dict(source=walk(0))),
@@ -102,7 +102,7 @@ def test_a_malformed_get_asks_nobody(card, name, change):
     ("BAD_KEY", "REMOTE_BAD_KEY"), ("NOT_PERMITTED", "REMOTE_NOT_PERMITTED"), ("BOUNDS", "REMOTE_BOUNDS"),
     ("READ_ERROR", "REMOTE_READ_ERROR"), ("READ_TIMEOUT", "REMOTE_READ_ERROR"),
     ("REMOTE_BAD_KEY", "BAD_KEY"), ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED"), ("REMOTE_BOUNDS", "BOUNDS"),
-    ("REMOTE_READ_ERROR", "READ_ERROR"),
+    ("REMOTE_READ_ERROR", "READ_ERROR"), ("BAD_LIST", "REMOTE_BAD_LIST"), ("REMOTE_BAD_LIST", "BAD_LIST"),
     ("TIMEOUT", "TIMEOUT"), ("OK", "REMOTE_BAD_HEADER"), (200, "REMOTE_BAD_HEADER")])
 def test_a_get_that_failed_there_is_told_as_it_is_seen_from_here(card, there, here):
     card.ring(1, get(cookie=7))
@@ -263,7 +263,7 @@ def test_an_answer_that_was_refused_at_home_is_told(card):
 
 @pytest.mark.parametrize("status,content", [
     ("BAD_OPCODE", put()),
-    ("BAD_LEVELS", get(levels=0x40)),
+    ("BAD_LEVELS", get(levels=0x70)),
     ("BAD_LENGTH", get(source=walk(9))),
     ("BAD_COUNT",  get(target=walk(8, [0]))),
     ("BOUNDS",     get(target=walk(8, offset=1 << 48)))])

@@ -51,7 +51,7 @@ def test_a_receive_tells_the_other_end_and_ends_with_the_message(card):
 @pytest.mark.parametrize("name,change", [
     ("BAD_FLAGS",    dict(flags=FLAG.NOTICE)),
     ("BAD_LEVELS",   dict(levels=1)),
-    ("BAD_LEVELS",   dict(levels=0x40)),
+    ("BAD_LEVELS",   dict(levels=0x70)),
     ("BAD_NODE",     dict(node=0)),
     ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),
     ("BAD_COUNT",    dict(target=walk(0))),
@@ -202,7 +202,7 @@ def test_a_message_that_is_too_long_ends_both_and_writes_nothing(card, first):
 
 
 @pytest.mark.parametrize("status,change", [
-    ("BAD_LEVELS", dict(levels=0x40)), ("BAD_LENGTH", dict(target=walk(9))), ("BOUNDS", dict(target=walk(8, offset=1 << 48))),
+    ("BAD_LEVELS", dict(levels=0x70)), ("BAD_LENGTH", dict(target=walk(9))), ("BOUNDS", dict(target=walk(8, offset=1 << 48))),
     ("BAD_OPCODE", None)])
 def test_a_ready_that_its_owner_changed_after_the_check_is_checked_again(card, status, change):
     if change is None:
@@ -215,7 +215,7 @@ def test_a_ready_that_its_owner_changed_after_the_check_is_checked_again(card, s
 
 @pytest.mark.parametrize("name,change", [
     ("BAD_FLAGS",    dict(flags=FLAG.CHECKSUM)),
-    ("BAD_LEVELS",   dict(levels=4)),
+    ("BAD_LEVELS",   dict(levels=7)),
     ("BAD_LEVELS",   dict(levels=0x10)),
     ("BAD_NODE",     dict(node=C.NODES)),
     ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),

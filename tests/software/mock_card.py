@@ -187,13 +187,29 @@ class Card:
             return {"status": STATUS.TIMEOUT} if self._administer(command) == STATUS.OK else {}
         return {"node": self.neighbour}
 
-    @staticmethod
-    def _offsets(walk, levels):
-        offsets = [walk["offset"]]
-        for i in range(levels):
-            stride = struct.unpack("<q", struct.pack("<II", *walk["stride"][2*i:2*i + 2]))[0]
-            offsets = [o + n*stride for n in range(walk["count"][i]) for o in offsets]
-        return offsets
+    def _pieces(self, walk, levels, length):
+        """(offset, bytes) of each piece of a side, or None when its list is not what it must be."""
+        strides = struct.unpack("<3q", struct.pack("<6I", *walk["stride"]))
+        offsets, entries = [walk["offset"]], [0]
+        for i in range(levels % C.LIST):
+            offsets = [o + n*strides[i] for n in range(walk["count"][i]) for o in offsets]
+        if levels & C.LIST:
+            entries = self._entries(walk, strides[C.LIST_LEVELS], -(-length//(walk["block"]*len(offsets))))
+            if entries is None:
+                return None
+        pieces = []
+        for offset in (entry + o for entry in entries for o in offsets):
+            pieces.append((offset, min(walk["block"], length)))
+            length -= pieces[-1][1]
+        return [piece for piece in pieces if piece[1]]
+
+    def _entries(self, walk, offset, count):
+        walked, found = self.regions[walk["key"]], self.regions.get(walk["count"][C.LIST_LEVELS])
+        size = C.LIST_ENTRY_BYTES*count
+        if (found is None or found["endpoint"] != walked["endpoint"] or not found["rights"] & RIGHT.LOCAL_READ or
+                offset % C.LIST_ENTRY_BYTES or not 0 <= offset <= found["length"] - size):
+            return None
+        return struct.unpack(f"<{count}q", self.server.read_memory(found["base"] + offset, size))
 
     def _atomic(self, command, atomic):
         """(status, value before)."""
@@ -226,16 +242,20 @@ class Card:
         source = self.regions.get(command["source"]["key"])
         if source is None:
             return STATUS.BAD_KEY
+        read    = self._pieces(command["source"], command["levels"] & 15, command["length"])
+        written = self._pieces(command["target"], command["levels"] >> 4, command["length"])
+        if read is None or written is None:
+            return STATUS.BAD_LIST if read is None else STATUS.REMOTE_BAD_LIST
         payload = b""
-        for offset in self._offsets(command["source"], command["levels"] & 15):
-            if not 0 <= offset <= source["length"] - command["source"]["block"]:
+        for offset, size in read:
+            if not 0 <= offset <= source["length"] - size:
                 return STATUS.BOUNDS
-            payload += self.server.read_memory(source["base"] + offset, command["source"]["block"])
-        block = command["target"]["block"]
-        for i, offset in enumerate(self._offsets(command["target"], command["levels"] >> 4)):
-            if not 0 <= offset <= target["length"] - block:
+            payload += self.server.read_memory(source["base"] + offset, size)
+        for offset, size in written:
+            if not 0 <= offset <= target["length"] - size:
                 return STATUS.REMOTE_BOUNDS
-            self.server.write_memory(target["base"] + offset, payload[i*block:(i + 1)*block])
+            self.server.write_memory(target["base"] + offset, payload[:size])
+            payload = payload[size:]
         if command["flags"] & FLAG.NOTICE:
             vector = command["endpoint"] if command["flags"] & FLAG.INTERRUPT else None
             self.post(command["endpoint"], command["notice"], ENTRY.NOTICE, 1, vector, length=command["length"],
@@ -256,11 +276,11 @@ class Card:
         status = STATUS.TRUNCATED
         if sent["length"] <= got["length"]:
             source, target = (self.regions[walk["key"]]["base"] for walk in (sent["source"], got["target"]))
-            payload = b"".join(self.server.read_memory(source + o, sent["source"]["block"])
-                               for o in self._offsets(sent["source"], sent["levels"]))
-            block = got["target"]["block"]
-            for n, offset in enumerate(self._offsets(got["target"], got["levels"] >> 4)):
-                self.server.write_memory(target + offset, payload[n*block:(n + 1)*block])
+            payload = b"".join(self.server.read_memory(source + offset, size)
+                               for offset, size in self._pieces(sent["source"], sent["levels"], sent["length"]))
+            for offset, size in self._pieces(got["target"], got["levels"] >> 4, sent["length"]):
+                self.server.write_memory(target + offset, payload[:size])
+                payload = payload[size:]
             status = STATUS.OK
         for number, ended in ((endpoint, command), (there, other)):
             self.post(number, ended["cookie"], node=ended["node"], status=status, length=sent["length"])

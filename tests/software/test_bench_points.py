@@ -22,6 +22,11 @@ POINTS = {
     "source strided"    : Point("s", 1, SMALL, Pattern.contiguous(15, 2, offset=3), 1),
     "both strided"      : Point("s", 1, SMALL, Pattern.strided(5, 3, 9, transfers=2), 1),
     "transpose"         : Point("s", 1, *matrix.transpose(4), 1),
+    "target by a list"  : Point("s", 1, Pattern.contiguous(15, 2), Pattern.indexed(3, (4, 0, 9, 2, 1), 31, 2, 1), 1),
+    "source by a list"  : Point("s", 1, Pattern.indexed(3, (4, 0, 9, 4, 1), 31, 2, 1), Pattern.contiguous(15, 2, offset=3), 1),
+    "nests by lists"    : Point("s", 1, Pattern(3, ((2, 5),), 80, 2, 1, (50, 0, 21)), Pattern(2, ((3, 4),), 90, 2, 0, (11, 70, 30)), 1),
+    "atoms"             : Point("s", 1, *matrix.atoms(20, 7), 1),
+    "objects"           : Point("s", 1, *matrix.objects(20, 7, 12), 1),
     "column"            : Point("s", 1, *matrix.column(6, 5), 1),
     **{f"face {axis}"   : Point("s", 1, *matrix.face(axis, 4), 1) for axis in range(3)}}
 
@@ -32,9 +37,9 @@ def walked(point, seed):
     memory = bytearray([FILL])*point.extent(point.target)
     for n in range(point.transfers):
         walk    = point.source.walk(1, GUARD, n)
-        payload = b"".join(bytes(source[o:o + walk.block]) for o in walk.blocks())
+        payload = b"".join(bytes(source[o:o + walk.block]) for o in walk.blocks(point.source.entries or (0,)))
         target  = point.target.walk(1, GUARD, n)
-        for i, offset in enumerate(target.blocks()):
+        for i, offset in enumerate(target.blocks(point.target.entries or (0,))):
             memory[offset:offset + target.block] = payload[i*target.block:(i + 1)*target.block]
     return bytes(memory)
 

@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 from dibber_cli import profile
-from dibber_cli.bench.bound import Side, bound, bound_of_writes, message_seconds, messages, read_costs, write_cost
+from dibber_cli.bench.bound import COVER, Side, bound, bound_of_writes, list_cost, message_seconds, messages, read_costs, write_cost
 
 HIGH = 1 << 32    # addresses that need 4-DW headers
 
@@ -143,6 +143,62 @@ def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
     result = bound(bare("gen2x4", clock_hz=1e10), elements(4), elements(4), both_ways=True)
     share  = (38 - 30)/(8.75 + 10.5)
     assert min(result.pcie_up, result.pcie_down) == pytest.approx(2e9*8/(38 - 8.75*share), rel=0.001)
+
+
+# Index lists --------------------------------------------------------------------------------------
+
+def by_list(side):
+    """The same places, named by a list."""
+    places = [address - side.address for address, _ in side.pieces()]
+    return Side(side.block, (), side.address, tuple(places))
+
+
+def test_a_list_is_read_once_in_the_longest_requests():
+    p = bare("gen2x4")
+    assert list_cost(p, elements(7)) == list_cost(p, Side(64)) and not list_cost(p, elements(7)).up
+    cost = list_cost(p, by_list(elements(7, count=64)))    # 512 bytes: one request, a completion for each 64 bytes
+    assert (cost.up, cost.down) == (20, 8*84)
+    assert (cost.up_cycles, cost.down_cycles) == (1, 8*5)
+    cost = list_cost(p, by_list(elements(7, count=65)))
+    assert (cost.up, cost.down) == (40, 8*84 + 28)
+
+
+def test_a_list_of_places_has_the_pieces_of_the_walk_in_its_own_order():
+    assert Side(8, ((2, 16),), 64, (1000, 0, 0)).pieces() == [(1064, 8), (1080, 8), (64, 8), (80, 8), (64, 8), (80, 8)]
+    assert Side(8, (), 0, (0, 8, 16, 4096)).pieces() == [(0, 24), (4096, 8)]
+    assert Side(8, ((2, 16),), 64, (1000, 0, 0)).length == 48
+
+
+@pytest.mark.parametrize("name, width, expected, term", [
+    ("gen2x1", 128, 500/(28 + 10.5)*8,   "pcie_down"),    # 28 for an element, 84/8 for its entry
+    ("gen2x4", 128, 125/(2 + 5/8)*8,     "engine"),       # 2 beats and 5 a line of 8 entries
+    ("gen2x4", 64,  125/(3 + 10/8)*8,    "engine")])
+def test_elements_of_8_bytes_by_a_list(name, width, expected, term):
+    found = bound(bare(name, data_width=width), by_list(elements(16)), elements(1))
+    assert found.value/1e6 == pytest.approx(expected, rel=1e-6) and found.name == term
+
+
+def test_the_list_of_a_target_is_read_on_its_host():
+    p     = bare("gen2x1")
+    found = bound(p, elements(1), by_list(elements(16)))
+    assert found.value/1e6 == pytest.approx(500/(28 + 20/64)*8, rel=1e-6) and found.name == "pcie_up"
+    assert found.pcie_down == pytest.approx(8*500e6/10.5)
+    both = bound(p, by_list(elements(16)), by_list(elements(16)), both_ways=True)
+    assert both.pcie_up   == pytest.approx(8*500e6/(20 + 28 + 2*20/64), rel=1e-6)
+    assert both.pcie_down == pytest.approx(8*500e6/(28 + 2*10.5), rel=1e-6)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 5, 8, 64])
+@pytest.mark.parametrize("block", [1, 3, 8, 24, 40])
+@pytest.mark.parametrize("width", [64, 128])
+def test_one_way_nothing_is_gained_by_reading_over_long_gaps(stride, block, width):
+    """Which is why bound() does not try them, for lists have gaps of many sizes."""
+    p = bare("gen2x4", data_width=width)
+    for side in (Side(block, ((64, block*stride),), 1), Side(block, (), 1, tuple(block*n*(n + stride)//2 for n in range(40)))):
+        def best(ways):
+            return min((way.down, way.down_cycles) for way in ways), min((way.down_cycles, way.down) for way in ways)
+        assert best(read_costs(p, side)) == best(read_costs(p, side, COVER))
+        assert all(way.up <= way.down and way.up_cycles <= way.down_cycles for way in read_costs(p, side, COVER))
 
 
 # Messages -----------------------------------------------------------------------------------------

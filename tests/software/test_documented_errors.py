@@ -16,7 +16,8 @@ import pytest
 
 from dibber.interface.description import C, COMMAND, HOST, OPCODE, STATUS
 from libdibber import binding
-from libdibber.binding import Atomic, CardInfo, CardOptions, Clock, Completion, CWalk, Delivery, Event, Pages, library
+from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, CSide, CWalk, Delivery, Event, Pages,
+                               library)
 from mock_card import encode
 from mock_vfio_user import DMA_MAP, DMA_UNMAP, ERROR, HEADER, REGION_INFO, REGION_READ, REPLY, SET_IRQS
 
@@ -36,6 +37,7 @@ PAGES   = Pages(memory=(ctypes.c_void_p*2)(None, (ctypes.addressof(MEMORY) + 409
 # Calls that succeed, on a mock as `prepare` leaves it ---------------------------------------------
 
 walk, swap = CWalk(key=1, block=8), Atomic(opcode=OPCODE.SWAP, size=8, key=1)
+side = CSide(walk=walk, list_key=2)
 
 CALLS = {
     "dib_open"           : lambda lib, m: lib.dib_open(m.uri.encode(), CardOptions(), ctypes.c_void_p()),
@@ -61,6 +63,10 @@ CALLS = {
     "dib_send_strided"   : lambda lib, m: lib.dib_send_strided(m.endpoint, Delivery(), walk),
     "dib_receive"        : lambda lib, m: lib.dib_receive(m.endpoint, Delivery(), 1, 0, 8),
     "dib_receive_strided": lambda lib, m: lib.dib_receive_strided(m.endpoint, Delivery(), walk),
+    "dib_put_indexed"    : lambda lib, m: lib.dib_put_indexed(m.endpoint, Delivery(), side, side, 64),
+    "dib_get_indexed"    : lambda lib, m: lib.dib_get_indexed(m.endpoint, Delivery(), side, side, 64),
+    "dib_send_indexed"   : lambda lib, m: lib.dib_send_indexed(m.endpoint, Delivery(), side, 64),
+    "dib_receive_indexed": lambda lib, m: lib.dib_receive_indexed(m.endpoint, Delivery(), side, 64),
     "dib_atomic"         : lambda lib, m: lib.dib_atomic(m.endpoint, Delivery(), swap),
     "dib_submit"         : lambda lib, m: lib.dib_submit(m.endpoint, NOP, 0),
     "dib_poll"           : lambda lib, m: lib.dib_poll(m.endpoint, Completion(), 1),

@@ -20,9 +20,10 @@ POINTS = {
     "bidir"   : (bidir,   lambda: bidir.points(strides=(1, 8))),
     "latency" : (latency, lambda: latency.points(rounds=20)),
     "rate"    : (rate,    lambda: rate.points(outstanding=(1, 8), endpoints=(1, 7), many=100)),
-    "stride"  : (stride,  lambda: stride.points(series=("get-dst-strided", "get-src-strided"), strides=(1, 8))),
+    "stride"  : (stride,  lambda: stride.points(series=("get-dst-strided", "get-src-strided", *stride.LISTS), strides=(1, 8))),
     "matrix"  : (matrix,  lambda: matrix.points({"column": matrix.column(256, 16), "halo-x": matrix.face(0, 16),
-                                                 "halo-z": matrix.face(2, 16), "transpose": matrix.transpose(32)})),
+                                                 "halo-z": matrix.face(2, 16), "transpose": matrix.transpose(32),
+                                                 "atoms": matrix.atoms(2048, 512), "objects": matrix.objects(1024, 256)})),
 }
 
 

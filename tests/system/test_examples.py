@@ -65,11 +65,11 @@ def test_packing_takes_cpu_and_direct_takes_none(run):
     assert cpu["packed"] > 5*cpu["direct"]
 
 
-def test_objects_need_no_packing_where_hardware_takes_the_commands(run):
-    """Gets are the control programs', a command for each object: what lists would have to save."""
+def test_objects_need_no_packing_and_no_command_each(run):
     _, result = run("objects")
-    packed = value(result, "packed", 8)
-    assert value(result, "inline", 8) > 2*packed and value(result, "gets", 8) < packed/5
+    commands = max(value(result, way, 8) for way in ("puts", "gets"))
+    for way in ("put-indexed", "get-indexed"):
+        assert value(result, way, 8) > value(result, "packed", 8) and value(result, way, 8) > 5*commands
 
 
 @pytest.mark.parametrize("name, node", [("transpose", 0), ("halo", 1)])

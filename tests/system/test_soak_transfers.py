@@ -9,7 +9,8 @@ from dibber_cli.soak.run import Soak
 
 COUNT = 320
 
-KINDS = {"put", "get", "inline", "atomic", "put, wrong", "get, wrong", "fence", "checksum", "notice"}
+KINDS = {"put", "get", "inline", "atomic", "put, wrong", "get, wrong", "fence", "checksum", "notice",
+         "source list", "target list"}
 
 
 @pytest.mark.parametrize("profile", ["gen2x4", "gen2x1"])

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.layouts import piece_layout
+from dibber.layouts import FAULT_BITS, piece_layout
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def pick_layout():
     `error`, `fault`: as in `piece_layout`; there is nothing to read. `last` on the transfer's final pick.
     """
     return stream.EndpointDescription(
-        [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("error", 1), ("fault", 1),
+        [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("error", 1), ("fault", FAULT_BITS),
          ("address", 64), ("span", 13), ("units", 7)])
 
 # Cover --------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Cover(LiteXModule):
         ]
 
         # Ends: the low bits of a piece's last byte, and of the byte behind it.
-        end = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", 1), ("to", 12), ("behind", 13)])
+        end = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", FAULT_BITS), ("to", 12), ("behind", 13)])
         self.comb += sink.ready.eq(~end.valid | end.ready)
         self.sync += If(sink.ready,
             end.valid.eq(sink.valid),
@@ -114,7 +114,7 @@ class Cover(LiteXModule):
         )
 
         # Neighbours: how a piece lies to the one before it, whose values stay here when it has left.
-        piece = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", 1), ("to", 12), ("behind", 13),
+        piece = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", FAULT_BITS), ("to", 12), ("behind", 13),
             ("near", 1), ("next", 1), ("joined", 1), ("level", 1), ("crosses", 1)])
         outside = Signal(12)  # bits in which addresses of one read are equal
         related = Signal()
@@ -156,7 +156,7 @@ class Cover(LiteXModule):
         valid   = Signal()
         last    = Signal()
         error   = Signal()
-        fault   = Signal()
+        fault   = Signal(FAULT_BITS)
         address = Signal(64)
         to      = Signal(12)
         single  = Signal()  # it lies in one unit

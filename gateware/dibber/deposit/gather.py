@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import STATUS
-from dibber.layouts import completion_layout, piece_layout, read_layout
+from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, completion_layout, piece_layout, read_layout
 
 from dibber.deposit.cover import PICKS, UNIT, Cover
 from dibber.deposit.packer import Packer, dense_layout
@@ -93,7 +93,7 @@ class Gather(LiteXModule):
         # Picks in order ---------------------------------------------------------------------------
 
         self.order = order = stream.SyncFIFO(
-            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1), ("fault", 1)], picks, buffered=True)
+            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1), ("fault", FAULT_BITS)], picks, buffered=True)
 
         # A slot for each read; a read has a unit at least, so that there are never more. Bit `slot_bits`
         # of the slot counters tells this pass over the slots from the last.
@@ -309,7 +309,10 @@ class Gather(LiteXModule):
                 over.eq(head.last),
                 empty.eq(head.void),
                 If(head.void,
-                    reason.eq(Mux(head.fault, STATUS.READ_ERROR, STATUS.BOUNDS))
+                    Case(head.fault, {
+                        FAULT_READ: reason.eq(STATUS.READ_ERROR),
+                        FAULT_LIST: reason.eq(STATUS.BAD_LIST),
+                        "default":  reason.eq(STATUS.BOUNDS)})
                 ).Elif(fresh,
                     reason.eq(outcome_read.dat_r[1:]),
                     slot_out.eq(slot_out + 1)

@@ -24,7 +24,7 @@ def transfer_layout():
     `flags` are those of its last packet; with a `status` that is not OK it ends before it starts.
     """
     return stream.EndpointDescription(
-        [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 2),
+        [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 3),
          ("endpoint", 8), ("slot", 8), ("tag", 10), ("skip", 32), ("length", 32), ("status", 8),
          ("response", 1), ("indirect", 1), ("target", 8), ("message", 32)])
 

@@ -19,7 +19,7 @@ from litex.soc.interconnect import stream
 
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
-from dibber.layouts import completion_layout, piece_layout, read_layout
+from dibber.layouts import FAULT_READ, completion_layout, piece_layout, read_layout
 
 # Addresses ----------------------------------------------------------------------------------------
 
@@ -329,10 +329,11 @@ class PagedPieces(LiteXModule):
             # What lies outside the region is in no page.
             If(sink.error, translator.sink.address.eq(0)),
             translator.source.connect(source, omit={"error", "fault"}),
-            source.fault.eq(translator.fault | failed),
-            source.error.eq(translator.source.error | source.fault),
+            source.fault.eq(translator.source.fault),
+            If(translator.fault | failed, source.fault.eq(FAULT_READ)),
+            source.error.eq(translator.source.error | (source.fault != 0)),
         ]
-        self.sync += If(source.valid & source.ready, failed.eq(source.fault & ~source.last))
+        self.sync += If(source.valid & source.ready, failed.eq((source.fault != 0) & ~source.last))
 
 # Paged Address ------------------------------------------------------------------------------------
 

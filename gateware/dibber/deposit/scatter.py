@@ -10,12 +10,13 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, RIGHT, STATUS
-from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
+from dibber.layouts import (FAULT_BITS, FAULT_LIST, FAULT_READ, arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
     walk_layout, write_layout)
 
 from dibber.deposit.departures import Departures
 from dibber.deposit.expected import TAG, expected_port
 from dibber.deposit.landing import Landing, landing_layout
+from dibber.deposit.lists import ListLookup, ListReader
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
@@ -34,17 +35,17 @@ class Admission(LiteXModule):
     """Look a packet's region up, and start its walk or refuse it.
 
     A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of its
-    context as the region's owner, and that its get is under way.
+    context as the region's owner, and that its get is under way. The region of an index list has the same owner as the walked one.
 
     Attributes
     ----------
     sink     : Endpoint(deposit_layout), in
-    lookup   : lookup_port(), to the region table
+    lookup   : lookup_port(), to the region table; for the packet's region, then for its index list's
     expected : expected_port(), to the table of gets under way; answers with the region table
     walk     : Endpoint(walk_layout), out      for packets that are not refused and not empty
     source   : Endpoint(admitted_layout), out  every packet; `refused` with its `reason`
 
-    Cycles: 5 from a packet to its walk.
+    Cycles: 5 from a packet to its walk, 12 with a list.
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(deposit_layout())
@@ -64,7 +65,16 @@ class Admission(LiteXModule):
         owned    = Signal()  # by the endpoint whose get it answers
         allowed  = Signal()
         mine     = Signal()
+        listed   = Signal()
+        deep     = sink.levels[:log2_int(C.LIST)]  # strides
+        owner    = Signal(8)
+        self.list = list_ = ListLookup()
         self.comb += [
+            listed.eq(sink.levels[log2_int(C.LIST)]),
+            list_.key.eq(sink.count2),
+            list_.offset.eq(sink.stride2),
+            list_.owner.eq(owner),
+            list_.lookup.connect(lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
             response.eq(flag(sink.flags, "RESPONSE")),
             owned.eq(lookup.owner == sink.context[log2_int(C.SLOTS):TAG]),
             allowed.eq(Mux(response,
@@ -74,9 +84,8 @@ class Admission(LiteXModule):
             expected.node.eq(sink.source),
             expected.key.eq(sink.key),
         ]
-        self.comb += bad.eq((sink.levels != 0) & (sink.length != 0) & (
-            (sink.block == 0) | (sink.count0 == 0) |
-            ((sink.levels > 1) & (sink.count1 == 0)) | ((sink.levels > 2) & (sink.count2 == 0))))
+        self.comb += bad.eq((sink.length != 0) & (((sink.levels != 0) & (sink.block == 0)) | ((deep > 0) & (sink.count0 == 0)) |
+            ((deep > 1) & (sink.count1 == 0)) | ((deep > 2) & (sink.count2 == 0))))
 
         self.fsm = fsm = FSM(reset_state="LOOKUP")
         fsm.act("LOOKUP",
@@ -94,7 +103,21 @@ class Admission(LiteXModule):
             If(~allowed, NextValue(reason, STATUS.REMOTE_NOT_PERMITTED)),
             If(~lookup.found, NextValue(reason, STATUS.REMOTE_BAD_KEY)),
             NextValue(mine, response & expected.mine),
-            If(lookup.done, NextState("CONTEXT"))
+            NextValue(owner, lookup.owner),
+            If(lookup.done,
+                NextState("CONTEXT"),
+                If(listed & (sink.length != 0), NextState("LIST"))
+            )
+        )
+        fsm.act("LIST",
+            list_.start.eq(1),
+            lookup.valid.eq(list_.lookup.valid),
+            lookup.key.eq(list_.lookup.key),
+            NextState("LISTED")
+        )
+        fsm.act("LISTED",
+            If(list_.done & ~list_.good & (reason == STATUS.OK), NextValue(reason, STATUS.REMOTE_BAD_LIST)),
+            If(list_.done, NextState("CONTEXT"))
         )
         fsm.act("CONTEXT",
             source.valid.eq(1),
@@ -114,7 +137,13 @@ class Admission(LiteXModule):
             walk.low.eq(low),
             walk.high.eq(high),
             *[getattr(walk, name).eq(getattr(sink, name)) for name in (
-                "block", "levels", "stride0", "stride1", "stride2", "count0", "count1", "count2", "length")],
+                "block", "stride0", "stride1", "stride2", "count0", "count1", "count2", "length")],
+            walk.levels.eq(deep),
+            walk.listed.eq(listed),
+            If(listed,
+                walk.stride2.eq(list_.address),
+                walk.count2.eq(list_.entries)
+            ),
             # Without levels the sender has added the packet's place to the offset.
             walk.skip.eq(Mux(sink.levels == 0, 0, sink.skip)),
             source.node.eq(sink.source),
@@ -161,6 +190,8 @@ class ScatterEngine(LiteXModule):
     max_payload : Signal(13), in                  bytes a write, a power of two
     pages       : PagedPieces                     its `directory`, `reads`, `completions` and `extended_tags` are the
                                                   core's to connect
+    lists       : ListReader                      its `reads`, `completions`, `departures` and `extended_tags` likewise,
+                                                  and its `pages`
     done        : Endpoint(deposit_done_layout), out
     arrivals    : Endpoint(arrival_layout), out
     departures  : Departures of packets
@@ -188,6 +219,7 @@ class ScatterEngine(LiteXModule):
         # Header: the next packet is looked up and set up while this one is written.
         self.walker    = walker    = Walker()
         self.pages     = pages     = PagedPieces(data_width)
+        self.lists     = lists     = ListReader(data_width)
         self.admission = admission = Admission()
         self.packets   = packets   = stream.SyncFIFO(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)
@@ -197,6 +229,9 @@ class ScatterEngine(LiteXModule):
             admission.lookup.connect(self.lookup),
             admission.expected.connect(self.expected, omit={"spoil", "spoilt"}),
             admission.walk.connect(walker.sink),
+            walker.order.connect(lists.sink),
+            lists.source.connect(walker.base),
+            lists.drop.eq(walker.drop),
             walker.source.connect(pages.sink),
             admission.source.connect(packets.sink),
             landing.marked.eq(self.marked),
@@ -237,7 +272,7 @@ class ScatterEngine(LiteXModule):
         here    = Signal()
         over    = Signal()
         error   = Signal()
-        fault   = Signal()
+        fault   = Signal(FAULT_BITS)
         lane    = Signal(bits)
         rest    = Signal(13)
         ending  = Signal()
@@ -315,7 +350,10 @@ class ScatterEngine(LiteXModule):
             If(here & error,
                 NextValue(here, 0),
                 NextValue(refused, 1),
-                NextValue(reason, Mux(fault, STATUS.REMOTE_READ_ERROR, STATUS.REMOTE_BOUNDS)),
+                Case(fault, {
+                    FAULT_READ: NextValue(reason, STATUS.REMOTE_READ_ERROR),
+                    FAULT_LIST: NextValue(reason, STATUS.REMOTE_BAD_LIST),
+                    "default":  NextValue(reason, STATUS.REMOTE_BOUNDS)}),
                 If(over,
                     NextState("DROP")
                 ).Else(

@@ -17,6 +17,7 @@ from dibber.deposit.departures import Departures
 from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch
 from dibber.deposit.gather import Gather
+from dibber.deposit.lists import ListLookup, ListReader
 from dibber.deposit.packer import dense_layout
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
@@ -40,8 +41,8 @@ class SendEngine(LiteXModule):
 
     The slot belongs to a process that may write it at any time, so everything that the engine itself
     relies on is checked here, though the control program has checked it before: BAD_LEVELS, BAD_COUNT,
-    BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED; the walker finds
-    BOUNDS, the page table READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
+    BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED, BAD_LIST; the walker finds
+    BOUNDS, a list that is too short BAD_LIST, page table and list READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
     REMOTE_READ from a region of any owner, unless it is `indirect`: then the source is this slot's owner's, as
     for a put, and only the target's walk is another's. The next job is set up and its reads leave while the
     data of the one before is in flight.
@@ -60,7 +61,7 @@ class SendEngine(LiteXModule):
     jobs          : Endpoint(job_layout), in
     epochs        : Epochs                            `reset`, `rewind` and what goes with them are inputs
     slot          : slot_port(data_width)
-    lookup        : lookup_port(), to the region table
+    lookup        : lookup_port(), to the region table; for the source's region, then for its index list's
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
@@ -71,9 +72,10 @@ class SendEngine(LiteXModule):
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
     departures    : Departures of transfers
     pages         : PagedPieces                       its `directory`, `reads` and `completions` are the core's to connect
+    lists         : ListReader                        its `reads`, `completions` and `departures` likewise, and its `pages`
     pulses        : dict counter name -> Signal()
 
-    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`); 9 from the
+    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`), 6 more to the list's look-up; 9 from the
     last completion of 8 bytes to their payload, 10 to the packet's entry in `packets`.
     """
     def __init__(self, data_width, **gather):
@@ -98,6 +100,7 @@ class SendEngine(LiteXModule):
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker()
         self.pages      = pages      = PagedPieces(data_width)
+        self.lists      = lists      = ListReader(data_width)
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), TRANSFERS)
@@ -110,6 +113,10 @@ class SendEngine(LiteXModule):
             walker.max_piece.eq(self.max_request),
             # A transfer whose last piece has left the walker needs no abort any more.
             walker.abort.eq((gather.abort & ~pages.ending) | walked.stale),
+            walker.order.connect(lists.sink),
+            lists.source.connect(walker.base),
+            lists.drop.eq(walker.drop),
+            lists.extended_tags.eq(self.extended_tags),
             walker.source.connect(pages.sink),
             pages.source.connect(gather.sink),
             gather.max_request.eq(self.max_request),
@@ -148,8 +155,11 @@ class SendEngine(LiteXModule):
         total  = jobs.length
         block  = source_member(fetch, "block")
         count  = [source_member(fetch, "count", i) for i in range(C.LEVELS)]
+        stride = [Cat(source_member(fetch, "stride", 2*i), source_member(fetch, "stride", 2*i + 1)) for i in range(C.LEVELS)]
         inner  = levels[:4]
         outer  = levels[4:]
+        listed = inner[log2_int(C.LIST)]
+        deep   = inner[:log2_int(C.LIST)]  # strides
 
         # Region: it is looked up while the rest of the slot is fetched, so that the answer is there before that.
         found     = Signal()
@@ -160,13 +170,24 @@ class SendEngine(LiteXModule):
         size      = Signal(64)
         high      = Signal(64)
         address   = Signal(64)
+        owner     = Signal(8)
+
+        # Its list's, when the rest of the slot is here.
+        self.list = list_ = ListLookup()
+        listing   = Signal()
         self.comb += [
+            list_.key.eq(count[2]),
+            list_.offset.eq(stride[2]),
+            list_.owner.eq(owner),
+            list_.lookup.connect(lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
+
             foreign.eq(jobs.response & ~jobs.indirect),
-            lookup.valid.eq(fetch.first),
-            lookup.key.eq(source_member(fetch, "key")),
+            lookup.valid.eq(fetch.first | list_.lookup.valid),
+            lookup.key.eq(Mux(listing, list_.lookup.key, source_member(fetch, "key"))),
         ]
         self.sync += [
-            If(lookup.done,
+            If(lookup.done & ~listing,
+                owner.eq(lookup.owner),
                 found.eq(lookup.found),
                 owned.eq((lookup.owner == jobs.endpoint) | foreign),
                 permitted.eq((lookup.rights & Mux(foreign, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
@@ -188,9 +209,8 @@ class SendEngine(LiteXModule):
             length.eq(total - jobs.skip),
             empty.eq(total == 0),
             too_far.eq(jobs.skip >= total),
-            no_level.eq((inner > C.LEVELS) | (outer > C.LEVELS)),
-            zero.eq((inner != 0) & ((block == 0) | (count[0] == 0) |
-                ((inner > 1) & (count[1] == 0)) | ((inner > 2) & (count[2] == 0)))),
+            no_level.eq((inner > C.LIST + C.LIST_LEVELS) | (outer > C.LIST + C.LIST_LEVELS)),
+            zero.eq(((inner != 0) & (block == 0)) | Reduce("OR", [(deep > i) & (count[i] == 0) for i in range(C.LEVELS)])),
         ]
 
         # A job that is set up, those whose walks wait, those that are cut, and one whose end waits.
@@ -203,7 +223,19 @@ class SendEngine(LiteXModule):
             If(jobs.valid, NextState("FETCH"))
         )
         fsm.act("FETCH",
-            If(fetch.done, NextState("JUDGE"))
+            If(fetch.done,
+                NextState("JUDGE"),
+                If(listed, NextState("LIST"))
+            )
+        )
+        fsm.act("LIST",
+            listing.eq(1),
+            list_.start.eq(1),
+            NextState("LISTED")
+        )
+        fsm.act("LISTED",
+            listing.eq(1),
+            If(list_.done, NextState("JUDGE"))
         )
         fsm.act("JUDGE",
             NextValue(status, STATUS.OK),
@@ -221,6 +253,8 @@ class SendEngine(LiteXModule):
                 NextValue(status, STATUS.NOT_PERMITTED)
             ).Elif(too_far & ~empty,
                 NextValue(status, STATUS.BAD_LENGTH)
+            ).Elif(listed & ~list_.good & ~empty,
+                NextValue(status, STATUS.BAD_LIST)
             ),
             NextState("TRANSFER")
         )
@@ -251,12 +285,16 @@ class SendEngine(LiteXModule):
             walk.low.eq(low),
             walk.high.eq(high),
             walk.block.eq(block),
-            walk.levels.eq(inner),
+            walk.levels.eq(deep),
+            walk.listed.eq(listed),
             walk.length.eq(length),
             walk.skip.eq(jobs.skip),
-            *[getattr(walk, f"stride{i}").eq(Cat(source_member(fetch, "stride", 2*i),
-                source_member(fetch, "stride", 2*i + 1))) for i in range(C.LEVELS)],
+            *[getattr(walk, f"stride{i}").eq(stride[i]) for i in range(C.LEVELS)],
             *[getattr(walk, f"count{i}").eq(count[i]) for i in range(C.LEVELS)],
+            If(listed,
+                walk.stride2.eq(list_.address),
+                walk.count2.eq(list_.entries)
+            ),
 
             jobs.connect(transfers.sink, keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
                 "skip", "response", "indirect", "target", "message"}),

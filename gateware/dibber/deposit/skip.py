@@ -9,7 +9,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.layouts import walk_layout
+from dibber.interface.description import C
+from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, list_base_layout, list_order_layout, walk_layout
+
+ENTRY = log2_int(C.LIST_ENTRY_BYTES)
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -18,13 +21,16 @@ def start_layout():
 
     `address` is the first byte's, `run` the bytes of the first block from there on, `base*` the
     start of the current block of each level, `left*` the blocks of each level still to come after
-    the current one, `over`: the nest ended before `skip` bytes.
+    the current one, `over`: the nest ended before `skip` bytes, or with a `fault` (see `piece_layout`) its
+    list has no such entry. `listed`: when levels 0 and 1 are at their ends, the next base of level 2 comes from the
+    list, unless `exhausted`: its last entry was the first. `spent`: they are.
     """
     return stream.EndpointDescription(
         [("low", 64), ("high", 64), ("block", 32), ("length", 32),
          ("stride0", 64), ("stride1", 64), ("stride2", 64),
          ("count0", 32), ("count1", 32),
-         ("address", 64), ("run", 32), ("over", 1), ("joinable", 1),
+         ("address", 64), ("run", 32), ("over", 1), ("fault", FAULT_BITS), ("joinable", 1),
+         ("listed", 1), ("exhausted", 1), ("spent", 1),
          ("base0", 64), ("base1", 64), ("base2", 64),
          ("left0", 32), ("left1", 32), ("left2", 32)])
 
@@ -36,17 +42,27 @@ class Skip(LiteXModule):
     `skip` is divided by the block, the quotient by count 0, then by count 1; the remainders are the
     byte within the block and the indices. The bases are summed from the outermost level inwards.
 
+    With a list the last quotient is its first entry's index. The same divisions of the last byte's place give the
+    last entry's. Then the list is ordered, the sums are made from 0 on, and when the first base is here it is added to each.
+
     Attributes
     ----------
     sink   : Endpoint(walk_layout), in    counts and block of the levels used must not be 0
     source : Endpoint(start_layout), out
+    order  : Endpoint(list_order_layout), out
+    base   : Endpoint(list_base_layout), in   the first one of the walk that was ordered
+    begun  : Signal(), out    it was taken, and its walk is still here
 
     Cycles: 1 when skip is 0; 2 when levels is 0. Otherwise 34 for each level, and 2 and the bits of
-    its index (at most 32) for each level: 45 for one level and index 255, at most 208 for three.
+    its index (at most 32) for each level: 45 for one level and index 255, at most 208 for three. With a list 36 for itself
+    and 34 for each stride to the order, the same before that unless skip is 0, and 4 from the first base on.
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(walk_layout())
         self.source = source = stream.Endpoint(start_layout())
+        self.order  = order  = stream.Endpoint(list_order_layout())
+        self.base   = first  = stream.Endpoint(list_base_layout())
+        self.begun  = Signal()
 
         # # #
 
@@ -56,6 +72,15 @@ class Skip(LiteXModule):
         inside   = Signal(32)  # bytes passed over in the first block
         address  = Signal(64)
         over     = Signal()
+        fault    = Signal(FAULT_BITS)
+
+        # List: its entries from `begin` to `end`, or as many as there are.
+        begin     = Signal(32)
+        end       = Signal(33)  # before that the place of the last byte, less `skip`
+        closing   = Signal()    # the last byte's place is being divided
+        limited   = Signal()
+        exhausted = Signal()
+        final     = Signal()    # the divisor is the last one
 
         # Divider: the quotient grows into the bits that the dividend leaves.
         quotient  = Signal(32)
@@ -78,16 +103,30 @@ class Skip(LiteXModule):
         stride = Array([walk.stride0, walk.stride1, walk.stride2])
         count  = Array([walk.count0,  walk.count1,  walk.count2])
         index_ = Array(index)
+        start  = Signal(64)
+        self.comb += [
+            final.eq(level == Mux(walk.listed, walk.levels, walk.levels - 1)),
+            start.eq(Mux(sink.listed, 0, sink.address)),
+            order.address.eq(walk.stride2 + Cat(Constant(0, ENTRY), begin)),
+            order.more.eq(Mux(limited, walk.count2, end[:32]) + ~begin + (limited == 0)),
+            order.origin.eq(walk.address),
+            order.last.eq(1),
+        ]
 
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             sink.ready.eq(1),
             *[NextValue(getattr(walk, n), getattr(sink, n)) for n, _ in walk_layout().payload_layout],
             *[NextValue(i, 0) for i in index],
-            *[NextValue(b, sink.address) for b in base],
-            NextValue(address, sink.address),
+            *[NextValue(b, start) for b in base],
+            NextValue(address, start),
             NextValue(inside, 0),
             NextValue(over, 0),
+            NextValue(fault, 0),
+            NextValue(begin, 0),
+            NextValue(end, sink.length - 1),
+            NextValue(closing, 0),
+            NextValue(exhausted, 0),
             NextValue(quotient, sink.skip),
             NextValue(remainder, 0),
             NextValue(divisor, sink.block),
@@ -95,8 +134,9 @@ class Skip(LiteXModule):
             NextValue(level, 0),
             If(sink.valid,
                 If(sink.skip == 0,
-                    NextState("READY")
-                ).Elif(sink.levels == 0,
+                    NextState("READY"),
+                    If(sink.listed, NextState("END"))
+                ).Elif((sink.levels == 0) & ~sink.listed,
                     NextState("CONTIGUOUS")
                 ).Else(
                     NextState("DIVIDE")
@@ -122,18 +162,65 @@ class Skip(LiteXModule):
             # `level` divisors are counts so far: the remainder is an index one below.
             NextValue(step, 0),
             NextValue(remainder, 0),
-            If(level == 0, NextValue(inside, remainder)),
-            If(level == 1, NextValue(index[0], remainder)),
-            If(level == 2, NextValue(index[1], remainder)),
+            If(~closing,
+                If(level == 0, NextValue(inside, remainder)),
+                If(level == 1, NextValue(index[0], remainder)),
+                If(level == 2, NextValue(index[1], remainder)),
+            ),
             NextValue(divisor, count[level]),
             NextValue(level, level + 1),
             NextState("DIVIDE"),
-            If(level == walk.levels - 1,
-                NextValue(index_[level], quotient),
-                NextValue(over, quotient >= count[level]),
-                NextValue(total, address),
-                NextValue(level, level),
-                NextState("INDEX")
+            If(final,
+                If(~walk.listed,
+                    NextValue(index_[level], quotient),
+                    NextValue(over, quotient >= count[level]),
+                    NextValue(total, address),
+                    NextValue(level, level),
+                    NextState("INDEX")
+                ).Elif(closing,
+                    NextValue(end, quotient),
+                    NextState("LIMIT")
+                ).Else(
+                    NextValue(begin, quotient),
+                    NextState("END")
+                )
+            )
+        )
+
+        # List: the last byte's place, what the region has, the order.
+        fsm.act("END",
+            NextValue(closing, 1),
+            NextValue(end, walk.skip + end),
+            NextState("SATURATE")
+        )
+        fsm.act("SATURATE",
+            # No transfer is that long: then the list ends too early.
+            NextValue(quotient, Mux(end[32], 2**32 - 1, end)),
+            NextValue(remainder, 0),
+            NextValue(divisor, walk.block),
+            NextValue(level, 0),
+            NextState("DIVIDE")
+        )
+        fsm.act("LIMIT",
+            NextValue(limited, end >= walk.count2),
+            If(begin >= walk.count2,
+                NextValue(over, 1),
+                NextValue(fault, FAULT_LIST),
+                NextState("READY")
+            ).Else(
+                NextState("ORDER")
+            )
+        )
+        fsm.act("ORDER",
+            order.valid.eq(1),
+            NextValue(total, 0),
+            NextValue(level, walk.levels - 1),
+            If(order.ready,
+                NextState("INDEX"),
+                If((walk.levels == 0) | (walk.skip == 0),
+                    NextValue(address, inside),
+                    NextState("FIRST")
+                )
             )
         )
         fsm.act("INDEX",
@@ -151,9 +238,40 @@ class Skip(LiteXModule):
                 NextState("INDEX"),
                 If(level == 0,
                     NextValue(address, total + inside),
-                    NextState("READY")
+                    NextState("READY"),
+                    If(walk.listed, NextState("FIRST"))
                 )
             )
+        )
+
+        # First base of the list: added to what was summed, from level 1 inwards.
+        fsm.act("FIRST",
+            first.ready.eq(1),
+            NextValue(base[2], first.base),
+            NextValue(multiplicand, first.base),
+            NextValue(total, base[1]),
+            NextValue(exhausted, first.last),
+            If(first.valid,
+                If(first.error,
+                    NextValue(over, 1),
+                    NextValue(fault, FAULT_READ)
+                ),
+                NextState("BASE1")
+            )
+        )
+        fsm.act("BASE1",
+            NextValue(base[1], total + multiplicand),
+            NextValue(total, base[0]),
+            NextState("BASE0")
+        )
+        fsm.act("BASE0",
+            NextValue(base[0], total + multiplicand),
+            NextValue(total, address),
+            NextState("ADDRESS")
+        )
+        fsm.act("ADDRESS",
+            NextValue(address, total + multiplicand),
+            NextState("READY")
         )
         fsm.act("READY",
             source.valid.eq(1),
@@ -163,12 +281,20 @@ class Skip(LiteXModule):
         self.comb += [
             *[getattr(source, n).eq(getattr(walk, n)) for n in (
                 "low", "high", "block", "length", "stride0", "stride1", "stride2", "count0", "count1")],
+            # A list has its next entry behind strides that are not there.
+            *[If(walk.levels <= i, getattr(source, f"count{i}").eq(1)) for i in range(2)],
             source.address.eq(address),
             source.over.eq(over),
+            source.fault.eq(fault),
+            source.listed.eq(walk.listed & (fault != FAULT_LIST)),
+            source.exhausted.eq(exhausted),
+            self.begun.eq(fsm.ongoing("BASE1") | fsm.ongoing("BASE0") | fsm.ongoing("ADDRESS") |
+                (fsm.ongoing("READY") & source.listed)),
             source.joinable.eq(walk.stride0 == walk.block),
             *[getattr(source, f"base{i}").eq(base[i]) for i in range(3)],
             # Without levels the block never ends. count + ~index is count - 1 - index.
-            source.run.eq(Mux(walk.levels == 0, 2**32 - 1, walk.block - inside)),
+            source.run.eq(Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - inside)),
             *[getattr(source, f"left{i}").eq(
                 Mux(walk.levels > i, getattr(walk, f"count{i}") + ~index[i], 0)) for i in range(3)],
+            source.spent.eq((source.left0 == 0) & (source.left1 == 0)),
         ]

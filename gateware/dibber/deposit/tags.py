@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-UNEXTENDED = 24  # tags for hosts that do not enable extended ones; of the 32 there are, the others are other readers'
+UNEXTENDED = 21  # tags for hosts that do not enable extended ones; of the 32 there are, the others are other readers'
 
 # Tags ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.layouts import piece_layout, walk_layout
+from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, list_base_layout, piece_layout, walk_layout
 
 from dibber.deposit.skip import Skip, start_layout
 
@@ -19,11 +19,11 @@ def run_layout():
     """A block of the walk, or the part of it that belongs to the transfer.
 
     `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
-    bounds, and then `left` bytes are there up to `high`. `room` is the distance to the next multiple
+    bounds, and then `left` bytes are there up to `high`. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the next multiple
     of `max_piece`, `whole` the longest piece that may start here.
     """
     return stream.EndpointDescription(
-        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("left", 64),
+        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", 64),
          ("room", 13), ("whole", 13)])
 
 
@@ -31,11 +31,13 @@ class Nest(LiteXModule):
     """The loop nest: one run a cycle, innermost level first, 2 cycles from sink to source.
 
     All three next addresses are added up at once and the counters pick one, so there is one adder
-    and one multiplexer in the loop, and no multiplication.
+    and one multiplexer in the loop, and no multiplication. With a list the base of level 2 is given; the nest waits for it.
 
     Attributes
     ----------
     sink      : Endpoint(start_layout), in
+    base      : Endpoint(list_base_layout), in
+    listed    : Signal(), out     a walk with a list is in here
     source    : Endpoint(run_layout), out    `last` on the last run of a walk
     max_piece : Signal(13), in    bytes, a power of two
     cancel    : Signal(), in      forget the walk that the run at `source` belongs to
@@ -43,6 +45,8 @@ class Nest(LiteXModule):
     def __init__(self):
         self.sink      = sink   = stream.Endpoint(start_layout())
         self.source    = source = stream.Endpoint(run_layout())
+        self.base      = following = stream.Endpoint(list_base_layout())
+        self.listed    = Signal()
         self.max_piece = Signal(13)
         self.cancel    = Signal()
 
@@ -54,23 +58,33 @@ class Nest(LiteXModule):
         final  = Signal()
         move   = Signal()
         forget = Signal()
+        waits  = Signal()  # for the list, before it shows the run that is before that
+        go     = Signal()
         self.comb += [
+            self.listed.eq(valid & state.listed),
+            waits.eq(state.listed & state.spent & ~state.exhausted),
+            following.ready.eq(valid & waits & (~source.valid | source.ready)),
             # When the last run stands at the source the nest may be in the next walk already.
             forget.eq(self.cancel & ~(source.valid & source.last)),
             final.eq(state.length <= state.run),
-            move.eq(valid & (~source.valid | source.ready)),
+            go.eq(valid & (~waits | following.valid)),
+            move.eq(go & (~source.valid | source.ready)),
             sink.ready.eq(~valid | (move & final)),
         ]
 
         # Next run: the innermost level that is not at its end steps, those below it start again.
         base = [state.base0, state.base1, state.base2]
         left = [state.left0, state.left1, state.left2]
-        def step(level):
-            following = base[level] + getattr(state, f"stride{level}")
+        one  = [state.count0 == 1, state.count1 == 1]
+        def begin(level, address):
             return [
-                state.address.eq(following),
-                *[base[i].eq(following) for i in range(level + 1)],
+                state.address.eq(address),
+                *[base[i].eq(address) for i in range(level + 1)],
                 *[left[i].eq(getattr(state, f"count{i}") - 1) for i in range(level)],
+            ]
+        def step(level):
+            return [
+                *begin(level, base[level] + getattr(state, f"stride{level}")),
                 left[level].eq(left[level] - 1),
             ]
         self.sync += [
@@ -78,10 +92,16 @@ class Nest(LiteXModule):
                 state.length.eq(state.length - state.run),
                 state.run.eq(state.block),
                 joined.eq(0),
-                If(left[0] != 0, *step(0), joined.eq(state.joinable)
-                ).Elif(left[1] != 0, *step(1)
+                If(left[0] != 0, *step(0), joined.eq(state.joinable),
+                    state.spent.eq((left[0] == 1) & (left[1] == 0))
+                ).Elif(left[1] != 0, *step(1),
+                    state.spent.eq(one[0] & (left[1] == 1))
+                ).Elif(waits, *begin(2, following.base),
+                    state.spent.eq(one[0] & one[1]),
+                    state.exhausted.eq(following.last),
+                    If(following.error, state.over.eq(1), state.fault.eq(FAULT_READ))
                 ).Elif(left[2] != 0, *step(2)
-                ).Else(state.over.eq(1)),
+                ).Else(state.over.eq(1), If(state.listed, state.fault.eq(FAULT_LIST))),
                 If(final, valid.eq(0))
             ),
             If(sink.valid & sink.ready,
@@ -104,13 +124,14 @@ class Nest(LiteXModule):
         ]
         self.sync += [
             If(~source.valid | source.ready | forget,
-                source.valid.eq(valid & ~forget),
+                source.valid.eq(go & ~forget),
             ),
             If(~source.valid | source.ready,
                 source.last.eq(final),
                 source.address.eq(state.address),
                 source.length.eq(Mux(final, state.length, state.run)),
                 source.joined.eq(joined),
+                source.fault.eq(state.fault),
                 source.inside.eq(
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
                 source.left.eq(state.high - state.address),
@@ -134,15 +155,21 @@ class Walker(LiteXModule):
     A piece that is not within [low, high) is replaced by an error piece, which ends the transfer; so
     is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at 2**64.
 
+    The entries of an index list come from a `ListReader`. They are those of one walk after the other, all of which it
+    takes or drops; the next walk's set-up waits for its first one.
+
     Attributes
     ----------
     sink      : Endpoint(walk_layout), in    length at least 1; counts and block of the levels used not 0
     source    : Endpoint(piece_layout), out  `last` on the final piece
+    order     : Endpoint(list_order_layout), out   to `ListReader.sink`
+    base      : Endpoint(list_base_layout), in     from `ListReader.source`
+    drop      : Signal(), out                      to `ListReader.drop`
     max_piece : Signal(13), in   bytes, a power of two from 128 to 4096 (PCIe: maximum payload or read request)
     abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error piece
 
     Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
-    set-up of a transfer runs while the former one is walked.
+    set-up of a transfer runs while the former one is walked; with a list the last 4 cycles of it do not.
     """
     def __init__(self):
         self.sink      = stream.Endpoint(walk_layout())
@@ -165,12 +192,28 @@ class Walker(LiteXModule):
             self.nest.max_piece.eq(self.max_piece),
         ]
 
+        # List: whose base comes next. The set-up begins with one when all of the former walk are gone.
+        self.order = self.skip.order
+        self.base  = base = stream.Endpoint(list_base_layout())
+        self.drop  = Signal()
+        midst      = Signal()  # the base before was not its walk's last
+        self.comb += [
+            self.drop.eq(midst & ~self.skip.begun & ~self.nest.listed),
+            base.connect(self.skip.base, omit={"valid", "ready"}),
+            base.connect(self.nest.base, omit={"valid", "ready"}),
+            self.skip.base.valid.eq(base.valid & ~midst),
+            self.nest.base.valid.eq(base.valid & midst),
+            base.ready.eq(Mux(midst, self.nest.base.ready | self.drop, self.skip.base.ready)),
+        ]
+        self.sync += If(base.valid & base.ready, midst.eq(~base.last))
+
         # Splitter: the rest of a run, which grows while joined runs follow.
         valid   = Signal()
         address = Signal(64)
         rest    = Signal(32)
         left    = Signal(64)
         inside  = Signal()
+        fault   = Signal(FAULT_BITS)
         final   = Signal()
         room    = Signal(13)
         whole   = Signal(13)
@@ -224,6 +267,7 @@ class Walker(LiteXModule):
                 rest.eq(run.length),
                 left.eq(run.left),
                 inside.eq(run.inside),
+                fault.eq(run.fault),
                 final.eq(run.last),
                 room.eq(run.room),
                 whole.eq(run.whole),
@@ -236,5 +280,6 @@ class Walker(LiteXModule):
             source.address.eq(address),
             source.length.eq(Mux(error, 0, Mux(split, room, rest))),
             source.error.eq(error),
+            source.fault.eq(fault),
             source.last.eq(error | (final & ~split)),
         )

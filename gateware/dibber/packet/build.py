@@ -14,7 +14,7 @@ from dibber.interface.description import C, COMMAND, PACKET, WALK
 from dibber.layouts import send_layout, slot_port
 from dibber.packet.flow import flow_layout
 from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP
-from dibber.packet.header import flag, header_word, header_words, position_after
+from dibber.packet.header import flag, has_level, header_word, header_words, position_after
 
 def _dword(*path):
     """Index of the 32-bit word of a command slot in which a member stands."""
@@ -82,7 +82,7 @@ class HeaderBuilder(LiteXModule):
             positions = [p for p, dword in dword_of.items() if dword//lanes == line]
             self.comb += needed[i].eq(Reduce("OR", [
                 Constant(1) if p < SKIP else notice if p >= NOTICE else
-                sink.levels > max(0, (p - LEVEL)//3) for p in positions]))
+                sink.levels != 0 if p < LEVEL else has_level(sink.levels, (p - LEVEL)//3) for p in positions]))
 
         busy    = Signal()  # a packet is being built
         told    = Signal()  # its flow entry is handed on

@@ -55,7 +55,7 @@ class WordInspector(LiteXModule):
         block_words = C.BLOCK_BYTES//4
         kind     = Signal(3)
         position = Signal(max=NOTICE + 3)
-        levels   = Signal(2)
+        levels   = Signal(3)
         notice   = Signal()
         left     = Signal(15)  # payload words, of the 65535 bytes that a header can claim
         word     = Signal(max=block_words)
@@ -128,7 +128,7 @@ class WordInspector(LiteXModule):
             # Word 1 holds both; they are first of use at the header's sixth word.
             first_word = header_fields([sink.data]*C.HEADER_WORDS)
             self.sync += If(taken & (kind == HEADER) & (position == header_word("levels")),
-                levels.eq(first_word["levels"][:2]),
+                levels.eq(first_word["levels"][:3]),
                 notice.eq(flag(first_word["flags"], "NOTICE")),
             )
 

@@ -4,7 +4,8 @@
 """Where the fields of a packet header and its extension stand, from the interface description.
 
 The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level stride
-low, stride high, count; with NOTICE value, length and target endpoint.
+low, stride high, count; with LIST those of the strides, then of level 2 as it stands in the command; with NOTICE
+value, length and target endpoint.
 """
 
 from migen import *
@@ -49,17 +50,27 @@ BLOCK  = SKIP + 1
 LEVEL  = BLOCK + 1               # stride low, stride high, count of level 0; then of the next
 NOTICE = LEVEL + 3*C.LEVELS      # value, length, target endpoint
 
+LAST_LEVELS = C.LIST + C.LIST_LEVELS  # of those that a packet may have
+
+def has_level(levels, level):
+    """Whether a packet with `levels` has the words of a level."""
+    return (levels[:log2_int(C.LIST)] > level) | (levels[log2_int(C.LIST)] if level == C.LEVELS - 1 else 0)
+
 def position_after(position, levels, notice):
     """Expressions (following, ends): the position after `position`, and whether the header ends here."""
     walk_end = Signal(max=NOTICE + 1)
+    skips    = Signal(max=NOTICE + 1)  # behind which come the list's
     at_end   = Signal()
     follow   = Signal(max=NOTICE + 4)
     ends     = Signal()
     last     = C.HEADER_WORDS - 1
     return follow, ends, [
-        Case(levels, {n: walk_end.eq(LEVEL + 3*n - 1 if n else last) for n in range(C.LEVELS + 1)}),
+        walk_end.eq(NOTICE - 1),
+        Case(levels, {n: walk_end.eq(LEVEL + 3*n - 1 if n else last) for n in range(C.LEVELS)}),
+        Case(levels, {C.LIST + n: skips.eq(LEVEL + 3*n - 1) for n in range(C.LIST_LEVELS)}),
         at_end.eq(position == walk_end),
         follow.eq(position + 1),
+        If((skips != 0) & (position == skips), follow.eq(NOTICE - 3)),
         If(at_end, follow.eq(NOTICE)),
         ends.eq((at_end & ~notice) | (position == NOTICE + 2)),
     ]

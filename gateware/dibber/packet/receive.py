@@ -13,7 +13,7 @@ from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout, word_layout
 from dibber.packet.check import BLOCK_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.packet.commit import CommitFIFO
-from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP, flag
+from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, flag
 from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
 
@@ -161,7 +161,7 @@ class DepositReceiver(LiteXModule):
             ]
         else:
             self.sync += [
-                wrong.eq((fields["kind"] != PACKET.DEPOSIT) | (fields["levels"] > C.LEVELS)
+                wrong.eq((fields["kind"] != PACKET.DEPOSIT) | (fields["levels"] > LAST_LEVELS)
                     | forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)),
                 If(checker.at_length, long.eq(length > C.PACKET_PAYLOAD)),
             ]

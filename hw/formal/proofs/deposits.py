@@ -9,7 +9,7 @@ from litex.gen import *
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.packet import check, receive
-from dibber.packet.header import NOTICE, header_fields, header_word
+from dibber.packet.header import LAST_LEVELS, NOTICE, header_fields, header_word
 
 from harness import Harness, Mutant, Property, implies, inner
 
@@ -79,11 +79,13 @@ class Deposits(Harness):
         levels = Signal(8)
         notice = Signal()
         length = Signal(6)
+        walk   = Signal(6)
         self.comb += [
             levels.eq(fields["levels"]),
             notice.eq((fields["flags"] & PACKET_FLAG.NOTICE) != 0),
-            length.eq(C.HEADER_WORDS + Mux(notice, 3, 0)),
-            Case(levels[:2], {n: length.eq(C.HEADER_WORDS + Mux(notice, 3, 0) + 2 + 3*n) for n in (1, 2, 3)}),
+            length.eq(C.HEADER_WORDS + Mux(notice, 3, 0) + walk),
+            # With LIST its strides and itself; 7 is nothing, and read as three levels.
+            Case(levels[:3], {n: walk.eq(2 + 3*words) for n, words in zip(range(1, 8), (1, 2, 3, 1, 2, 3, 3))}),
         ]
 
         # What was true when the word that the receiver has before it was inspected.
@@ -138,7 +140,7 @@ class Deposits(Harness):
             self.lemma("inbox",  (inner(block, "room") == C.SLOTS - held) & (held <= C.SLOTS)
                 & implies(block.fsm.ongoing("PAYLOAD") & message, held != C.SLOTS))
         else:
-            sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= C.LEVELS) & flags(
+            sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= LAST_LEVELS) & flags(
                 "FIRST", "LAST", "NOTICE", "INTERRUPT", "RESPONSE")
             fits  = fields["length"] <= C.PACKET_PAYLOAD
 
@@ -157,20 +159,19 @@ class Deposits(Harness):
 
         # The inspector's reading of the packet is the plain one; behind it stands one word.
         kind, position = inner(inspector, "kind"), inner(inspector, "position")
-        walk = Signal(6)
-        self.comb += walk.eq(Mux(levels[:2] != 0, 2 + 3*levels[:2], 0))
+        tail = Mux(levels[2], 3, 0)  # words of a list, which stand before the notice's
         def reads(n, kind, position):
             """`kind` and `position` are those of word `n`; an extension leaves out the positions that are not there."""
             return Mux(n < C.HEADER_WORDS, (kind == check.HEADER) & (position == n),
-                Mux(n < length, (kind == check.HEADER) & Mux(n < C.HEADER_WORDS + walk, position == n,
-                    (position == n - C.HEADER_WORDS - walk + NOTICE) & notice),
+                Mux(n < length, (kind == check.HEADER) & Mux(n + tail < C.HEADER_WORDS + walk, position == n,
+                    (position == n - C.HEADER_WORDS - walk + NOTICE) & ((n < C.HEADER_WORDS + walk) | notice)),
                 Mux(n == length, kind == check.HEADER_CRC, (kind != check.HEADER) & (kind != check.HEADER_CRC))))
         self.lemma("index",    (index != 0) == inside)
         self.lemma("apart",    ~(inside & rest))
         self.lemma("outside",  implies(~inside, (kind == check.HEADER) & (position == 0) & crc.start & (crc.fed == 0)))
         self.lemma("reads",    implies(inside, reads(index, kind, position)))
         self.lemma("levels",   implies(inside & (index > header_word("levels")),
-            (inner(inspector, "levels") == levels[:2]) & (inner(inspector, "notice") == notice)))
+            (inner(inspector, "levels") == levels[:3]) & (inner(inspector, "notice") == notice)))
         self.lemma("feeds",    implies(inside & ((kind == check.HEADER) | (kind == check.HEADER_CRC)),
             crc.start & (crc.fed == index)))
         self.lemma("stage",    implies(word.valid, reads(at, word.kind, word.position) & (word.match == match)

@@ -10,6 +10,7 @@
     region   = endpoint.register(matrix)
     endpoint.put_array(key, matrix[:, 3], node=1)                                       # to 64 elements in a row
     endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), matrix[:, 3], node=1)   # to a column
+    endpoint.put_array(key, endpoint.indexed(matrix, [7, 3, 20]), node=1)               # three rows
     endpoint.wait(); endpoint.poll()
 
 Every error is a `DibberError` with the library's code and reason. The rules on threads, ordering and ownership are
@@ -17,7 +18,9 @@ those of dibber/dibber.h; the calls here add nothing to a transfer's cost in sim
 """
 
 from libdibber.binding import DibberError, library_path
-from libdibber.card    import Card, Endpoint, PagedRegion, Region, alloc, routes_to
-from libdibber.walk    import Walk
+from libdibber.card    import Card, Endpoint, routes_to
+from libdibber.memory  import Indexed, PagedRegion, Region, alloc
+from libdibber.walk    import List, Walk
 
-__all__ = ["Card", "DibberError", "Endpoint", "PagedRegion", "Region", "Walk", "alloc", "library_path", "routes_to"]
+__all__ = ["Card", "DibberError", "Endpoint", "Indexed", "List", "PagedRegion", "Region", "Walk", "alloc", "library_path",
+           "routes_to"]

@@ -67,6 +67,10 @@ class CWalk(ctypes.Structure):
                 ("count", c_uint32*C.LEVELS), ("stride", c_int64*C.LEVELS)]
 
 
+class CSide(ctypes.Structure):
+    _fields_ = [("walk", CWalk), ("list_offset", c_uint64), ("list_key", c_uint32)]
+
+
 class Delivery(ctypes.Structure):
     _fields_ = [("tag", c_uint64), ("node", c_uint16), ("endpoint", c_uint8), ("flags", c_uint8),
                 ("notice", c_uint32)]
@@ -119,8 +123,8 @@ class Routes(ctypes.Structure):
 
 
 STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
-              "dib_endpoint_options": EndpointOptions, "dib_pages": Pages, "dib_walk": CWalk, "dib_delivery": Delivery,
-              "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock,
+              "dib_endpoint_options": EndpointOptions, "dib_pages": Pages, "dib_walk": CWalk, "dib_side": CSide,
+              "dib_delivery": Delivery, "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock,
               "dib_peer": Peer, "dib_switch": Switch, "dib_network": Network, "dib_routes": Routes}
 
 # Functions ----------------------------------------------------------------------------------------
@@ -156,6 +160,10 @@ _SIGNATURES = {
     "dib_send_strided"   : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk)]),
     "dib_receive"        : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32]),
     "dib_receive_strided": (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk)]),
+    "dib_put_indexed"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CSide), POINTER(CSide), c_uint32]),
+    "dib_get_indexed"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CSide), POINTER(CSide), c_uint32]),
+    "dib_send_indexed"   : (c_int, [c_void_p, POINTER(Delivery), POINTER(CSide), c_uint32]),
+    "dib_receive_indexed": (c_int, [c_void_p, POINTER(Delivery), POINTER(CSide), c_uint32]),
     "dib_atomic"         : (c_int, [c_void_p, POINTER(Delivery), POINTER(Atomic)]),
     "dib_submit"         : (c_int, [c_void_p, c_char_p, c_uint64]),
     "dib_poll"           : (c_int, [c_void_p, POINTER(Completion), c_int]),

@@ -1,33 +1,19 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Cards, endpoints and regions as objects; each may be used in a `with` statement."""
+"""Cards and endpoints as objects; each may be used in a `with` statement."""
 
 import contextlib
 import ctypes
 import os
-import weakref
-
-import numpy as np
 
 from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
-from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event,
-                               Network, Pages, Routes, check, library)
+from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, Network,
+                               Routes, check, library)
+from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk
 
 FOR_EVER = (1 << 64) - 1
-
-
-def alloc(length):
-    """`length` zeroed bytes that a simulated card reaches without messages, as a NumPy array of bytes.
-
-    The memory lives as long as the array or a view of it.
-    """
-    address = ctypes.c_void_p()
-    check(library().dib_alloc(length, ctypes.byref(address)))
-    memory = (ctypes.c_uint8*length).from_address(address.value)
-    weakref.finalize(memory, library().dib_free, address.value)
-    return np.frombuffer(memory, dtype=np.uint8)
 
 
 def routes_to(network, node):
@@ -36,17 +22,7 @@ def routes_to(network, node):
     return tuple(routes[:check(library().dib_network_routes(network, node, routes))])
 
 
-class _Handle:
-    """What is opened and closed once."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class Card(_Handle):
+class Card(Handle):
     """A card, opened by its URI ("sim:PATH_OF_SOCKET" or "vfio:0000:01:00.0").
 
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
@@ -132,7 +108,7 @@ class Card(_Handle):
         return Endpoint(self, number, cq_entries, eq_entries, own_clock)
 
 
-class Endpoint(_Handle):
+class Endpoint(Handle):
     """An endpoint of a card; made by Card.endpoint().
 
     regions : memory that is registered here
@@ -170,24 +146,51 @@ class Endpoint(_Handle):
         """dib_put_strided(): from one Walk to another."""
         check(library().dib_put_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
 
+    def put_indexed(self, source, target, length=None, *, node, **options):
+        """dib_put_indexed(): between Walks of which either may have a list. `length` None: that of both."""
+        check(library().dib_put_indexed(self._handle, self._delivery(node, **options), source.as_side(), target.as_side(),
+                                        self._length_of(source, target) if length is None else length))
+
+    def get_indexed(self, source, target, length=None, *, node, **options):
+        """dib_get_indexed(): from a Walk on `node` to one here. As put_indexed()."""
+        check(library().dib_get_indexed(self._handle, self._delivery(node, **options), source.as_side(), target.as_side(),
+                                        self._length_of(source, target) if length is None else length))
+
+    @staticmethod
+    def _length_of(source, target):
+        if source.length != target.length:
+            raise ValueError(f"the source has {source.length} bytes, the target {target.length}")
+        return source.length
+
     def put_array(self, target, array, offset=0, *, node, **options):
         """Deposit an array as it lies, a column say: its strides become the walk.
 
-        `array` is a view of memory that is registered here. `target` is a Walk, or a key: then the elements follow each
-        other there from `offset` on.
+        `array` is a view of memory that is registered here, or what indexed() made of one. `target` is a Walk, or a key:
+        then the elements follow each other there from `offset` on.
         """
-        walk = self._walk_over(array)
-        self.put_strided(walk, self._other_side(target, offset, walk), node=node, **options)
+        walk  = self._walk_over(array)
+        other = self._other_side(target, offset, walk)
+        (self.put_indexed if walk.list or other.list else self.put_strided)(walk, other, node=node, **options)
 
     def get_array(self, source, array, offset=0, *, node, **options):
         """Fetch into an array as it lies. As put_array(), the other way round."""
-        walk = self._walk_over(array)
-        self.get_strided(self._other_side(source, offset, walk), walk, node=node, **options)
+        walk  = self._walk_over(array)
+        other = self._other_side(source, offset, walk)
+        (self.get_indexed if walk.list or other.list else self.get_strided)(other, walk, node=node, **options)
+
+    def indexed(self, array, index):
+        """`array[index]` as it lies, along the first axis: for put_array() and get_array(), or for who names it from another
+        node. Nothing is copied but the index, which becomes a registered list; it lives until that is closed.
+        """
+        return Indexed(self, array, index)
 
     def _walk_over(self, array):
+        return array.walk if isinstance(array, Indexed) else self._region_of(array).walk(array)
+
+    def _region_of(self, array):
         for region in self.regions:
             if region.holds(array):
-                return region.walk(array)
+                return region
         raise ValueError("the array's memory is not registered at this endpoint")
 
     @staticmethod
@@ -216,6 +219,11 @@ class Endpoint(_Handle):
         """dib_send_strided(): from a Walk."""
         check(library().dib_send_strided(self._handle, self._delivery(node, **options), source.as_c()))
 
+    def send_indexed(self, source, length=None, *, node, **options):
+        """dib_send_indexed(): from a Walk, which may have a list; `length` None: all of it."""
+        check(library().dib_send_indexed(self._handle, self._delivery(node, **options), source.as_side(),
+                                         source.length if length is None else length))
+
     def receive(self, target_key, target_offset, length, *, node, **options):
         """dib_receive(): contiguous, what the other node's `endpoint` sends here next."""
         check(library().dib_receive(self._handle, self._delivery(node, **options), target_key, target_offset, length))
@@ -223,6 +231,11 @@ class Endpoint(_Handle):
     def receive_strided(self, target, *, node, **options):
         """dib_receive_strided(): to a Walk, which a shorter message fills from its start."""
         check(library().dib_receive_strided(self._handle, self._delivery(node, **options), target.as_c()))
+
+    def receive_indexed(self, target, length=None, *, node, **options):
+        """dib_receive_indexed(): to a Walk, which may have a list; `length` None: as much as it takes."""
+        check(library().dib_receive_indexed(self._handle, self._delivery(node, **options), target.as_side(),
+                                            target.length if length is None else length))
 
     def atomic(self, opcode, key, offset, operand, *, node, size=8, compare=0, mask=0, **options):
         """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode."""
@@ -284,63 +297,3 @@ class Endpoint(_Handle):
         if solicit:
             flags |= FLAG.SOLICIT
         return Delivery(tag, node, endpoint, flags, notice or 0)
-
-
-class _Registered(_Handle):
-    """A handle of registered memory, and its `key`."""
-
-    def _enter(self, endpoint):
-        self.key = library().dib_key(self._handle)
-        self._endpoint = endpoint
-
-    def close(self):
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        if self in self._endpoint.regions:
-            self._endpoint.regions.remove(self)
-        check(library().dib_unregister(handle))
-
-
-class PagedRegion(_Registered):
-    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so that the memory stays."""
-
-    def __init__(self, endpoint, pages, shift, first, length, rights):
-        self.pages = list(pages)
-        described  = Pages(count=len(self.pages), shift=shift, first=first,
-                           length=(len(self.pages) << shift) - first if length is None else length)
-        if all(isinstance(page, int) for page in self.pages):
-            described.bus = (ctypes.c_uint64*len(self.pages))(*self.pages)
-        else:
-            if any(page is not None and (page.nbytes != 1 << shift or not page.flags.c_contiguous) for page in self.pages):
-                raise ValueError(f"an array of 2^{shift} bytes for each page")
-            described.memory = (ctypes.c_void_p*len(self.pages))(
-                *[page if page is None else page.__array_interface__["data"][0] for page in self.pages])
-        self._handle = ctypes.c_void_p()
-        check(library().dib_register_pages(endpoint._handle, described, rights, ctypes.byref(self._handle)))
-        self._enter(endpoint)
-
-
-class Region(_Registered):
-    """Registered memory; made by Endpoint.register(). It holds the array, so that the memory stays."""
-
-    def __init__(self, endpoint, memory, rights):
-        if not memory.flags.c_contiguous:
-            raise ValueError("register the whole array, then walk over a part of it")
-        self.memory  = memory
-        self.address = memory.__array_interface__["data"][0]
-        self._handle = ctypes.c_void_p()
-        check(library().dib_register(endpoint._handle, self.address, memory.nbytes, rights,
-                                     ctypes.byref(self._handle)))
-        self._enter(endpoint)
-        endpoint.regions.append(self)
-
-    def holds(self, array):
-        """Whether every byte of `array` lies in this memory."""
-        first = last = array.__array_interface__["data"][0]
-        for count, stride in zip(array.shape, array.strides):
-            first += min(0, (count - 1)*stride)
-            last  += max(0, (count - 1)*stride)
-        return self.address <= first and last + array.itemsize <= self.address + self.memory.nbytes
-
-    def walk(self, array):
-        """The Walk over `array`, a view of the registered memory."""
-        return Walk.of(self.key, array, self.address)

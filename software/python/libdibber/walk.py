@@ -3,37 +3,52 @@
 
 """One side of a transfer."""
 
+import math
+
 from dataclasses import dataclass
 
 from dibber.interface.description import C
-from libdibber.binding import CWalk
+from libdibber.binding import CSide, CWalk
+
+
+@dataclass(frozen=True)
+class List:
+    """Where an index list lies: `count` entries of 8 bytes, the first of them `offset` bytes from the start of region `key`."""
+    key    : int
+    count  : int
+    offset : int = 0
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Blocks of `block` bytes at strides.
+    """Blocks of `block` bytes at strides, or such blocks at each entry of a list.
 
     Attributes
     ----------
     key    : region key
     block  : bytes of the innermost, contiguous block
-    offset : bytes from the region's start to the first block
-    levels : ((count, stride in bytes), …), innermost first, up to three
+    offset : bytes from the region's start to the first block, or to what entries are counted from
+    levels : ((count, stride in bytes), …), innermost first, up to three; up to two with a list
+    list   : a List, or None
     """
     key    : int
     block  : int
     offset : int   = 0
     levels : tuple = ()
+    list   : List  = None
+
+    @property
+    def nest(self):
+        """Bytes at each entry; without a list of the transfer."""
+        return self.block*math.prod(count for count, _ in self.levels)
 
     @property
     def length(self):
         """Bytes of the transfer."""
-        length = self.block
-        for count, _ in self.levels:
-            length *= count
-        return length
+        return self.nest*self.list.count if self.list else self.nest
 
     def as_c(self):
+        """struct dib_walk: what lies at each entry, when there is a list."""
         if len(self.levels) > C.LEVELS:
             raise ValueError(f"{len(self.levels)} stride levels, {C.LEVELS} are possible")
         walk = CWalk(key=self.key, block=self.block, offset=self.offset, levels=len(self.levels))
@@ -41,12 +56,21 @@ class Walk:
             walk.count[i], walk.stride[i] = count, stride
         return walk
 
-    def blocks(self):
-        """Offset of each block, in the order of the transfer: what the card does, for tests to compare with."""
+    def as_side(self):
+        """struct dib_side."""
+        if self.list is None:
+            return CSide(self.as_c())
+        return CSide(self.as_c(), self.list.offset, self.list.key)
+
+    def blocks(self, entries=(0,)):
+        """Offset of each block, in the order of the transfer: what the card does, for tests to compare with.
+
+        entries : what is in the list
+        """
         offsets = [self.offset]
         for count, stride in self.levels:
             offsets = [o + i*stride for i in range(count) for o in offsets]
-        return offsets
+        return [o + entry for entry in entries for o in offsets]
 
     @classmethod
     def of(cls, key, array, base):

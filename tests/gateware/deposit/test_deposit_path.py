@@ -59,8 +59,8 @@ def bad_jobs():
         (command((1, 0, 8, (8,), (2,)), target, 24), {},        STATUS.BOUNDS),
         (command((1, 0, 0, (8,), (2,)), target, 16), {},        STATUS.BAD_COUNT),
         (command((1, 0, 8, (8, 8), (2, 0)), target, 16), {},    STATUS.BAD_COUNT),
-        (plain[:2] + b"\x04" + plain[3:], {},                   STATUS.BAD_LEVELS),
-        (plain[:2] + b"\x40" + plain[3:], {},                   STATUS.BAD_LEVELS),
+        (plain[:2] + b"\x07" + plain[3:], {},                   STATUS.BAD_LEVELS),
+        (plain[:2] + b"\x70" + plain[3:], {},                   STATUS.BAD_LEVELS),
         (plain, dict(skip=4096),                                STATUS.BAD_LENGTH),
     ]
 

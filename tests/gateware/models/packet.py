@@ -43,12 +43,27 @@ class Packet:
     skip        : int   = 0
     block       : int   = 0
     levels      : tuple = ()    # of (stride, count), innermost first
+    listed      : tuple = None  # (offset, key) of an index list over the levels
     notice      : tuple = None  # (value, length, endpoint), sets the flag NOTICE
     payload     : bytes = b""
+
+    @property
+    def levels_field(self):
+        return len(self.levels) + (C.LIST if self.listed else 0)
 
     def __post_init__(self):
         if self.notice is not None:
             self.flags |= PACKET_FLAG.NOTICE
+
+def random_walk(random, levels):
+    """The fields of a Packet that a header's levels field calls for."""
+    if not levels:
+        return {}
+    return dict(block=random.getrandbits(32),
+        levels=tuple((random.getrandbits(64) - (1 << 63), random.getrandbits(32)) for _ in range(levels % C.LIST)),
+        listed=(random.getrandbits(64), random.getrandbits(32)) if levels & C.LIST else None)
+
+LEVELS = C.LIST + C.LIST_LEVELS + 1  # there are so many levels fields
 
 _FORMAT = {"u8": "B", "u16": "H", "u32": "I"}
 
@@ -62,14 +77,16 @@ def encode(packet):
     """The words of a packet, from header to the last block's CRC."""
     values = dict(
         target=packet.target, source=packet.source, kind=packet.kind, flags=packet.flags,
-        incarnation=packet.incarnation, levels=len(packet.levels), psn=packet.psn, ack=packet.ack,
+        incarnation=packet.incarnation, levels=packet.levels_field, psn=packet.psn, ack=packet.ack,
         key=packet.key, offset_low=packet.offset & 0xffffffff, offset_high=packet.offset >> 32,
         length=len(packet.payload))
     data = b"".join(struct.pack("<" + _FORMAT[m.kind], values[m.name]) for m in PACKET_HEADER.members)
-    if packet.levels:
+    if packet.levels_field:
         data += struct.pack("<II", packet.skip, packet.block)
         for stride, count in packet.levels:
             data += struct.pack("<qI", stride, count)
+        if packet.listed:
+            data += struct.pack("<QI", *packet.listed)
     if packet.notice is not None:
         data += struct.pack("<III", *packet.notice)
     header_crc = crc32c(data)
@@ -94,10 +111,15 @@ def contradicts(kind, flags, levels, length):
     if kind == PACKET.DEPOSIT:
         if express:
             return bool(flags & ~allowed) or levels != 0 or length > C.INLINE_BYTES
-        return bool(flags & ~(allowed | PACKET_FLAG.RESPONSE)) or levels > C.LEVELS or length > C.PACKET_PAYLOAD
+        return bool(flags & ~(allowed | PACKET_FLAG.RESPONSE)) or levels > C.LIST + C.LIST_LEVELS or length > C.PACKET_PAYLOAD
     if kind == PACKET.MESSAGE:
         return not express or bool(flags & ~allowed) or levels != 0 or length != C.MESSAGE_BYTES
     return kind != PACKET.ACK or bool(flags & ~allowed) or levels != 0 or length != 0
+
+def extension_words(levels):
+    """Words of an extension by a header's levels field; a receiver reads so too what cannot stand there."""
+    levels &= 2*C.LIST - 1
+    return levels and 2 + 3*min(levels - (C.LIST - 1 if levels & C.LIST else 0), C.LEVELS)
 
 def decode(words):
     """The packet in `words`; raises PacketError."""
@@ -106,8 +128,9 @@ def decode(words):
     data   = _bytes(words)
     values = {m.name: struct.unpack_from("<" + _FORMAT[m.kind], data, m.offset)[0]
               for m in PACKET_HEADER.members}
-    levels, notice = values["levels"] & 3, values["flags"] & PACKET_FLAG.NOTICE
-    end = 4*(C.HEADER_WORDS + (2 + 3*levels if levels else 0) + (3 if notice else 0))
+    notice         = values["flags"] & PACKET_FLAG.NOTICE
+    levels, listed = values["levels"] & C.LIST - 1, bool(values["levels"] & C.LIST)
+    end = 4*(C.HEADER_WORDS + extension_words(values["levels"]) + (3 if notice else 0))
     if len(data) < end + 4:
         raise PacketError("PACKET_TRUNCATED")
     header_crc = crc32c(data[:end])
@@ -132,10 +155,12 @@ def decode(words):
         incarnation=values["incarnation"], psn=values["psn"], ack=values["ack"], key=values["key"],
         offset=values["offset_low"] | values["offset_high"] << 32, payload=payload[:length])
     at = 4*C.HEADER_WORDS
-    if levels:
+    if levels or listed:
         packet.skip, packet.block = struct.unpack_from("<II", data, at)
         packet.levels = tuple(struct.unpack_from("<qI", data, at + 8 + 12*n) for n in range(levels))
-        at += 8 + 12*levels
+        if listed:
+            packet.listed = struct.unpack_from("<QI", data, at + 8 + 12*levels)
+        at += 8 + 12*(levels + listed)
     if notice:
         packet.notice = struct.unpack_from("<III", data, at)
     return packet

@@ -21,6 +21,10 @@ def target_slot(packet, length=0):
     put(packet.offset, 8, "target", "offset")
     stride = b"".join((s % (1 << 64)).to_bytes(8, "little") for s, _ in packet.levels)
     count  = b"".join(c.to_bytes(4, "little") for _, c in packet.levels)
+    if packet.listed is not None:
+        offset, key = packet.listed
+        stride = stride.ljust(16, b"\0") + offset.to_bytes(8, "little")
+        count  = count.ljust(8, b"\0") + key.to_bytes(4, "little")
     put(int.from_bytes(stride, "little"), 24, "target", "stride")
     put(int.from_bytes(count, "little"), 12, "target", "count")
     if packet.notice is not None:

@@ -4,13 +4,20 @@
 """What a walk means, in plain Python: the golden model of `dibber.deposit.walker`."""
 
 from dataclasses import dataclass
+from itertools import product
 
 ADDRESS = 2**64
+
+# Faults of an error piece.
+READ, LIST = 1, 2
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The fields of `layouts.walk_layout`; strides are Python integers of either sign."""
+    """The fields of `layouts.walk_layout`; strides are Python integers of either sign.
+
+    `entries`: those of an index list, up to the end of its region, which lies at `place`; None in it is one that cannot be read.
+    """
     address : int
     low     : int
     high    : int
@@ -19,6 +26,8 @@ class Walk:
     counts  : tuple
     length  : int
     skip    : int = 0
+    entries : tuple = None
+    place   : int = 0
 
     @property
     def levels(self):
@@ -31,7 +40,18 @@ class Walk:
         for i in range(3):
             values[f"stride{i}"] = (self.strides[i] if i < self.levels else 0) % ADDRESS
             values[f"count{i}"]  = self.counts[i] if i < self.levels else 0
+        values["listed"] = int(self.entries is not None)
+        if self.entries is not None:
+            values["stride2"], values["count2"] = self.place, len(self.entries)
         return values
+
+    def needed(self):
+        """First entry of the list that the walk needs, and how many; as if the list had no end."""
+        size  = self.block
+        for count in self.counts:
+            size *= count
+        first = self.skip//size
+        return first, min((self.skip + self.length - 1)//size, 2**32 - 1) - first + 1
 
 
 @dataclass(frozen=True)
@@ -40,33 +60,30 @@ class Piece:
     length  : int
     last    : bool = False
     error   : bool = False
+    fault   : int  = 0
 
 
 def blocks(walk):
-    """Start address of each block of the whole nest, in order; without end for no levels."""
-    indices = [0]*walk.levels
-    while True:
-        yield (walk.address + sum(i*s for i, s in zip(indices, walk.strides))) % ADDRESS
-        for level in range(walk.levels):
-            indices[level] += 1
-            if indices[level] < walk.counts[level]:
-                break
-            indices[level] = 0
-        else:
-            return
+    """Start address of each block of the whole nest, in order. At an entry of a list that cannot be read, None."""
+    for entry in (0,) if walk.entries is None else walk.entries:
+        for indices in product(*map(range, reversed(walk.counts))):
+            offset = sum(i*s for i, s in zip(reversed(indices), walk.strides))
+            yield None if entry is None else (walk.address + entry + offset) % ADDRESS
 
 
 def runs(walk):
-    """[address, length] of the contiguous runs from `skip` on; None at the end: the nest was too short."""
-    if walk.levels == 0:
+    """[address, length] of the contiguous runs from `skip` on; behind them a number if the nest was too short: the fault."""
+    if walk.levels == 0 and walk.entries is None:
         return [[(walk.address + walk.skip) % ADDRESS, walk.length]]
     result    = []
     first, at = divmod(walk.skip, walk.block)
     left      = walk.length
-    inner     = walk.counts[0]
+    inner     = walk.counts[0] if walk.levels else 1
     for n, address in enumerate(blocks(walk)):
         if n < first:
             continue
+        if address is None:
+            return result + [READ]
         size   = min(walk.block - at, left)
         joined = bool(result) and n % inner and walk.strides[0] == walk.block
         if joined:
@@ -77,15 +94,15 @@ def runs(walk):
         left -= size
         if left == 0:
             return result
-    return result + [None]
+    return result + [0 if walk.entries is None else LIST]
 
 
 def pieces(walk, max_piece):
     """What the walker gives for `walk`: a list of Piece, the last one marked."""
     result = []
     for run in runs(walk):
-        if run is None:
-            return result + [Piece(0, 0, True, True)]
+        if isinstance(run, int):
+            return result + [Piece(0, 0, True, True, run)]
         address, left = run
         while left:
             room   = max_piece - address % max_piece
@@ -102,7 +119,7 @@ def pieces(walk, max_piece):
 
 def touched(walk):
     """Address of every byte of the transfer in stream order, one by one, bounds ignored."""
-    if walk.levels == 0:
+    if walk.levels == 0 and walk.entries is None:
         return [(walk.address + walk.skip + i) % ADDRESS for i in range(walk.length)]
     stream = ((b + i) % ADDRESS for b in blocks(walk) for i in range(walk.block))
     result = []

@@ -10,18 +10,17 @@ import pytest
 from dibber.interface.description import C, PACKET, PACKET_FLAG
 
 from gateware.models.link import crc8, frame
-from gateware.models.packet import Packet, PacketError, contradicts, crc32c, decode, encode
+from gateware.models.packet import LEVELS, Packet, PacketError, contradicts, crc32c, decode, encode, random_walk
 
 
 def any_packet(rng, length=None):
     """A deposit with random fields."""
-    levels = rng.randrange(4)
+    levels = rng.randrange(LEVELS)
     length = rng.randrange(C.PACKET_PAYLOAD + 1) if length is None else length
     return Packet(
         target=rng.randrange(16), source=rng.randrange(16), incarnation=rng.randrange(256),
         psn=rng.randrange(65536), key=rng.getrandbits(32), offset=rng.getrandbits(48),
-        skip=rng.getrandbits(32) if levels else 0, block=rng.getrandbits(32) if levels else 0,
-        levels=tuple((rng.getrandbits(64) - (1 << 63), rng.getrandbits(32)) for _ in range(levels)),
+        skip=rng.getrandbits(32) if levels else 0, **random_walk(rng, levels),
         notice=rng.choice([None, (rng.getrandbits(32), rng.getrandbits(32), rng.randrange(8))]),
         payload=rng.randbytes(length))
 
@@ -83,7 +82,7 @@ def test_a_message_comes_back_as_it_was_and_only_on_its_lane():
 
 
 @pytest.mark.parametrize("kind, flags, levels, length", [
-    (9, 0, 0, 0), (PACKET.DEPOSIT, PACKET_FLAG.NAK, 0, 8), (PACKET.DEPOSIT, 0, 4, 8), (PACKET.DEPOSIT, 0, 0, 4097),
+    (9, 0, 0, 0), (PACKET.DEPOSIT, PACKET_FLAG.NAK, 0, 8), (PACKET.DEPOSIT, 0, 7, 8), (PACKET.DEPOSIT, 0, 0, 4097),
     (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 1, 8), (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 0, 65),
     (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS | PACKET_FLAG.RESPONSE, 0, 8),
     (PACKET.MESSAGE, PACKET_FLAG.EXPRESS, 0, 64), (PACKET.MESSAGE, PACKET_FLAG.EXPRESS | PACKET_FLAG.NOTICE, 0, 128),

@@ -14,7 +14,7 @@ from dibber.packet.receive import PacketReceiver
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import finish, sink, source
-from gateware.models.packet import Packet, PacketError, contradicts, crc32c, decode, encode
+from gateware.models.packet import LEVELS, Packet, PacketError, contradicts, crc32c, decode, encode, extension_words, random_walk
 
 NODE = 2
 
@@ -81,8 +81,8 @@ class Target:
 
 
 def header_end(words):
-    levels, flags = words[1] >> 24 & 3, words[1] >> 8 & 0xff
-    return C.HEADER_WORDS + (2 + 3*levels if levels else 0) + (3 if flags & PACKET_FLAG.NOTICE else 0)
+    levels, flags = words[1] >> 24, words[1] >> 8 & 0xff
+    return C.HEADER_WORDS + extension_words(levels) + (3 if flags & PACKET_FLAG.NOTICE else 0)
 
 
 def decode_header(words, bad, lane):
@@ -206,14 +206,16 @@ class Bench:
 
 
 def deposit_fields(packet):
-    levels  = [(s % (1 << 64), c) for s, c in packet.levels]
+    levels  = dict(enumerate((s % (1 << 64), c) for s, c in packet.levels))
+    if packet.listed:
+        levels[C.LEVELS - 1] = packet.listed
     return dict(
         source=packet.source, incarnation=packet.incarnation, flags=packet.flags, psn=packet.psn,
-        levels=len(levels), is_message=int(packet.kind == PACKET.MESSAGE), context=packet.ack,
+        levels=packet.levels_field, is_message=int(packet.kind == PACKET.MESSAGE), context=packet.ack,
         key=packet.key, offset=packet.offset, skip=packet.skip, length=packet.length,
         **({"block": packet.block} if levels else {}),
-        **{f"stride{n}": s for n, (s, _) in enumerate(levels)},
-        **{f"count{n}": c for n, (_, c) in enumerate(levels)},
+        **{f"stride{n}": s for n, (s, _) in levels.items()},
+        **{f"count{n}": c for n, (_, c) in levels.items()},
         **(dict(zip(("notice", "notice_length", "notice_endpoint"), packet.notice)) if packet.notice else {}))
 
 
@@ -228,12 +230,11 @@ def random_packet(random, psn, node=1, incarnation=1, length=None, flags=0, lane
         return Packet(**common, flags=flags, offset=random.getrandbits(48), notice=notice,
             payload=random.randbytes(random.choice([0, 1, 8, 13, 40, 64]) if length is None else length))
     response = random.random() < 0.3
-    levels   = random.randrange(4)
+    levels   = random.randrange(LEVELS)
     return Packet(**common,
         flags=flags | (PACKET_FLAG.RESPONSE if response else 0), offset=random.getrandbits(48),
         ack=random.getrandbits(10) if response else 0,
-        skip=random.getrandbits(32) if levels else 0, block=random.getrandbits(32) if levels else 0,
-        levels=tuple((random.getrandbits(64) - (1 << 63), random.getrandbits(32)) for _ in range(levels)),
+        skip=random.getrandbits(32) if levels else 0, **random_walk(random, levels),
         notice=notice,
         payload=random.randbytes(random.choice([0, 1, 8, 40, 256, 300, 600]) if length is None else length))
 

@@ -15,7 +15,7 @@ from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish, growing, sink, source
-from gateware.models.packet import Packet, decode, encode
+from gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
 from gateware.models.slots import serve_slots, target_slot
 
 NODE, PEER = 3, 5
@@ -24,7 +24,7 @@ FLOW       = LANE.BULK*C.NODES + PEER
 
 def random_deposit(random, psn, length):
     """A packet as it shall leave, and the skip that its job names."""
-    levels = psn % 4
+    levels = psn % LEVELS
     skip   = random.getrandbits(32)
     offset = random.getrandbits(48)
     if psn % 8 == 0:
@@ -32,8 +32,7 @@ def random_deposit(random, psn, length):
     response = psn % 3 == 1
     return Packet(
         target=PEER, source=NODE, psn=psn, incarnation=7, key=random.getrandbits(32), offset=offset,
-        skip=skip if levels else 0, block=random.getrandbits(32) if levels else 0,
-        levels=tuple((random.getrandbits(64) - (1 << 63), random.getrandbits(32)) for _ in range(levels)),
+        skip=skip if levels else 0, **random_walk(random, levels),
         notice=random.choice([None, (random.getrandbits(32), random.getrandbits(32), random.randrange(8))]),
         flags=PACKET_FLAG.RESPONSE if response else 0, ack=random.getrandbits(16) if response else 0,
         payload=random.randbytes(length)), skip
@@ -111,7 +110,7 @@ class Bench:
         random, n = self.random, len(self.sends)
         place     = n % C.SLOT_SETS, n//C.SLOT_SETS
         # Without levels the slot holds the transfer's offset; the packet's place in it is added on the way.
-        base      = packet if packet.levels else replace(packet, offset=(packet.offset - skip) % (1 << 48))
+        base      = packet if packet.levels_field else replace(packet, offset=(packet.offset - skip) % (1 << 48))
         message   = packet.ack << 16 | random.getrandbits(16)
         if packet.flags & PACKET_FLAG.RESPONSE and packet.notice:
             # The notice tells the message word and its endpoint; what the slot says there is something else.
@@ -131,7 +130,7 @@ class Bench:
         self.lines += payload_lines(packet.payload, self.data_width, random)
         self.sends.append(dict(
             node=packet.target, incarnation=packet.incarnation, epoch=epoch, psn=packet.psn, flags=packet.flags,
-            levels=len(packet.levels), endpoint=place[0], slot=place[1], indirect=indirect, target=target,
+            levels=packet.levels_field, endpoint=place[0], slot=place[1], indirect=indirect, target=target,
             skip=skip,
             length=len(packet.payload), message=message))
 
@@ -200,7 +199,7 @@ def test_no_bubble_stands_inside_a_packet_nor_more_than_the_link_needs_between_s
     deposits = []
     for psn in range(12):
         packet, skip = random_deposit(random, psn, 8)
-        packet.levels, packet.skip, packet.block = (), 0, 0
+        packet.levels, packet.listed, packet.skip, packet.block = (), None, 0, 0
         deposits.append((packet, skip))
     bench = Bench(data_width, random, deposits)
     words = sum(len(encode(packet)) for packet, _ in deposits)
@@ -242,7 +241,7 @@ def test_a_slot_that_changes_under_a_packet_makes_no_bad_packet(seed):
     for (words, bad), (expected, _) in zip(packet_words(bench.taken[CHANNEL.BULK]), deposits):
         packet = decode(words)
         assert not bad and (packet.psn, packet.payload, packet.flags) == (expected.psn, expected.payload, expected.flags)
-        assert len(packet.levels) == len(expected.levels) and bool(packet.notice) == bool(expected.notice)
+        assert packet.levels_field == expected.levels_field and bool(packet.notice) == bool(expected.notice)
 
 
 def test_packets_of_another_incarnation_are_dropped_without_the_link(seed):
@@ -322,7 +321,7 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
     count    = C.WINDOW + 4
     deposits = [random_deposit(random, psn, 0) for psn in range(count)]
     for packet, _ in deposits:
-        packet.levels, packet.skip, packet.block, packet.notice, packet.flags = (), 0, 0, None, 0
+        packet.levels, packet.listed, packet.skip, packet.block, packet.notice, packet.flags = (), None, 0, 0, None, 0
     bench    = Bench(128, random, deposits)
     sent     = lambda: len(bench.taken[CHANNEL.BULK])//7
 
@@ -351,7 +350,7 @@ def test_refusals_come_in_order_and_a_lost_one_never_becomes_a_success(seed):
     random   = Random(seed)
     deposits = [random_deposit(random, psn, 0) for psn in range(20)]
     for packet, _ in deposits:
-        packet.levels, packet.skip, packet.block, packet.notice, packet.flags = (), 0, 0, None, 0
+        packet.levels, packet.listed, packet.skip, packet.block, packet.notice, packet.flags = (), None, 0, 0, None, 0
     bench    = Bench(64, random, deposits)
     refusals = bench.dut.flows.refusals
 

@@ -21,6 +21,8 @@ MESSAGE_OVERHEAD = 40     # the same of a short one: what ours takes, for that i
 PAGE            = 4096    # no TLP crosses it: PCIe Base 3.0, 2.2.7
 COMPLETION_HEADER = 12    # PCIe Base 3.0, 2.2.9: always 3 DW
 DW              = 4
+LIST_ENTRY      = 8       # bytes of an entry of an index list
+COVER           = 40      # reading over a longer gap costs more bytes and cycles of completions than it saves
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,21 @@ class Side:
 
     levels  : ((count, stride in bytes), …), innermost first
     address : of the first block, bytes; above 4 GiB headers of requests are 4 DW
+    entries : of an index list, bytes that are added to `address`; () when there is none
     """
     block   : int
     levels  : tuple = ()
     address : int = 0
+    entries : tuple = ()
 
     @property
     def length(self):
-        return self.block*math.prod(count for count, _ in self.levels)
+        return self.block*math.prod(count for count, _ in self.levels)*max(1, len(self.entries))
+
+    @property
+    def list(self):
+        """Where the list itself lies, which is read on the host whose memory it names; None when there is none."""
+        return Side(LIST_ENTRY*len(self.entries), address=self.address//PAGE*PAGE) if self.entries else None
 
     @property
     def header(self):
@@ -48,6 +57,8 @@ class Side:
         blocks = [self.address]
         for count, stride in self.levels:
             blocks = [address + i*stride for i in range(count) for address in blocks]
+        if self.entries:
+            blocks = [entry + address for entry in self.entries for address in blocks]
         pieces = [(blocks[0], self.block)]
         for address in blocks[1:]:
             begin, length = pieces[-1]
@@ -65,6 +76,9 @@ class Cost:
     down        : int = 0
     up_cycles   : int = 0
     down_cycles : int = 0
+
+    def __add__(self, other):
+        return Cost(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
 
 
 @dataclass(frozen=True)
@@ -149,24 +163,31 @@ def _joined(profile, runs, within, across):
     return [(begin, end - begin) for begin, end in pieces]
 
 
-def read_costs(profile, side):
-    """Fetch: a request for each piece, or for several with the gaps between them; one Cost for each way to choose."""
+def read_costs(profile, side, cover=math.inf):
+    """Fetch: a request for each piece, or for several with the gaps of up to `cover` bytes between them; one Cost for each
+    way to choose."""
     runs = _ascending(side)
-    gaps = sorted({following[0] - before[1] for before, following in zip(runs, runs[1:])})
+    gaps = sorted({gap for before, following in zip(runs, runs[1:]) if (gap := following[0] - before[1]) <= cover})
     ways = [(within, across) for within in (0, *gaps) for across in (0, *gaps) if across <= within]
     return [_read_pieces(profile, side.header, _joined(profile, runs, *way)) for way in ways]
+
+
+def list_cost(profile, side):
+    """What the card must read to know the places of a side: its list, once, in its order, by the longest requests."""
+    return read_costs(profile, side.list)[0] if side.list else Cost()
 
 
 def _rate(length, units, units_per_second):
     return length*units_per_second/units if units else float("inf")
 
 
-def _mixtures(profile, one, other, writes):
+def _mixtures(profile, one, other, write):
     """The cost of reading in the way `one`, and of reading a part in the way `other` so that upstream, which also has to
-    take `writes` bytes, is as busy as downstream, or as the engine that takes what comes down."""
+    take what `write` costs, is as busy as downstream, or as the engine that takes what comes down."""
     yield one
     for down, rate in (("down", profile.pcie_bytes), ("down_cycles", profile.clock_hz)):
-        before, after = ((way.up + writes)/profile.pcie_bytes - getattr(way, down)/rate for way in (one, other))
+        before, after = ((way.up + write.up)/profile.pcie_bytes - (getattr(way, down) + getattr(write, down))/rate
+                         for way in (one, other))
         if before > 0 > after:
             share = before/(before - after)
             yield Cost(*(a + share*(b - a) for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other))))
@@ -176,21 +197,22 @@ def bound(profile, source, target, both_ways=False):
     """The bound of a transfer from `source` on one host to `target` on the other; for each direction when
     `both_ways`, both cards then doing the same."""
     length = source.length
-    write  = write_cost(profile, target)
+    write  = write_cost(profile, target) + list_cost(profile, target)
     link   = profile.link_bytes*PACKET_PAYLOAD/(PACKET_PAYLOAD + PACKET_OVERHEAD)
 
     def limits(read):
         # One way, the reading and the writing host are two; both ways, requests and writes share one upstream.
-        up = read.up + write.up if both_ways else max(read.up, write.up)
+        host = [read + write] if both_ways else [read, write]
         return Bound(
             link      = link,
-            pcie_up   = _rate(length, up, profile.pcie_bytes),
-            pcie_down = _rate(length, read.down, profile.pcie_bytes),
-            engine    = _rate(length, max(write.up_cycles, read.up_cycles, read.down_cycles), profile.clock_hz))
+            pcie_up   = _rate(length, max(cost.up for cost in host), profile.pcie_bytes),
+            pcie_down = _rate(length, max(cost.down for cost in host), profile.pcie_bytes),
+            engine    = _rate(length, max(max(cost.up_cycles, cost.down_cycles) for cost in (read, write)), profile.clock_hz))
 
-    ways = read_costs(profile, source)
+    # Requests are never more bytes than their completions, so that one way only these are worth saving.
+    ways = [way + list_cost(profile, source) for way in read_costs(profile, source, math.inf if both_ways else COVER)]
     if both_ways:
-        ways = [mixture for one in ways for other in ways for mixture in _mixtures(profile, one, other, write.up)]
+        ways = [mixture for one in ways for other in ways for mixture in _mixtures(profile, one, other, write)]
     return max((limits(read) for read in ways), key=lambda b: b.value)
 
 

@@ -1,7 +1,9 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose; direct and packed."""
+"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose, rows by an index; direct and packed."""
+
+import numpy as np
 
 from dibber_cli.bench import session
 from dibber_cli.bench.pattern import Pattern
@@ -15,6 +17,9 @@ TRANSFERS   = 4                # under way at once: neighbouring columns, the sa
 COLUMN      = (8192, 128)      # rows, columns of doubles
 GRID, HALO  = 96, 1            # points a side, and of the halo around them
 TRANSPOSE   = 128              # rows and columns of the block that changes hands, of a matrix twice as wide
+ATOMS       = (16384, 4096)    # here, and of them sent: three doubles each
+OBJECTS     = (8192, 2048)     # places on each node, and objects that move …
+OBJECT      = 64               # … of so many bytes
 WAYS        = ("direct", "packed")
 
 QUICK = {}    # there is nothing to leave out: its points are few
@@ -49,9 +54,25 @@ def transpose(n=TRANSPOSE):
     return source, target
 
 
+def atoms(here=ATOMS[0], sent=ATOMS[1]):
+    """Positions of those atoms that the neighbour must know, as LAMMPS sends them: by a list that ascends with gaps, to
+    one row behind the neighbour's own."""
+    element = 3*DOUBLE
+    chosen  = np.sort(np.random.default_rng(1).permutation(here)[:sent])
+    return (Pattern.indexed(element, chosen, here*element, TRANSFERS),
+            Pattern(element*sent, (), (here + sent)*element, TRANSFERS, here*element))
+
+
+def objects(places=OBJECTS[0], moved=OBJECTS[1], size=OBJECT):
+    """Objects that leave from anywhere here and land anywhere there."""
+    leave, land = (np.random.default_rng(2 + n).permutation(places)[:moved] for n in range(2))
+    return tuple(Pattern.indexed(size, chosen, places*size, TRANSFERS) for chosen in (leave, land))
+
+
 def shapes():
     """Name: (source, target)."""
-    return {"column": column(), "halo-x": face(0), "halo-y": face(1), "halo-z": face(2), "transpose": transpose()}
+    return {"column": column(), "halo-x": face(0), "halo-y": face(1), "halo-z": face(2), "transpose": transpose(),
+            "atoms": atoms(), "objects": objects()}
 
 
 def points(chosen=None):
@@ -63,7 +84,8 @@ def evaluate(profile, seed, results):
     return {"points": [session.evaluate(profile, result, "shape") for result in results],
             "notes": [f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo of {HALO}; "
                       f"transpose of {TRANSPOSE} × {TRANSPOSE}; {TRANSFERS} transfers under way",
-                      "indexed and fine-grained objects: absent, they need index lists",
+                      f"atoms: 3 doubles of {ATOMS[1]} of {ATOMS[0]} by a list, to a row; objects: {OBJECTS[1]} of "
+                      f"{OBJECT} bytes, lists on both sides; the bound has the reading of the lists",
                       "packing and unpacking: computed from the profile's table [benchmark], not overlapped"]}
 
 
@@ -72,4 +94,4 @@ def tables(report):
 
 
 def panels(report):
-    return [Panel(f"doubles, profile {report['profile']}", list(WAYS), "shape")]
+    return [Panel(f"shapes, profile {report['profile']}", list(WAYS), "shape")]

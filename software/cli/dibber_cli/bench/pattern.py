@@ -3,6 +3,8 @@
 
 """Where the bytes of a benchmark's transfers lie on one side."""
 
+import math
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +12,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from dibber_cli.bench.bound import Side
-from libdibber import Walk
+from libdibber import List, Walk
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """`transfers` times blocks at strides, as one side of a point has them in memory.
+    """`transfers` times blocks at strides, or such a nest at each place of a list, as one side of a point has them in memory.
 
     Attributes
     ----------
@@ -24,12 +26,14 @@ class Pattern:
     span      : bytes from one transfer's first byte to the next one's
     transfers : how many there are
     offset    : bytes from the start of memory to the first transfer; odd ones test alignment
+    entries   : of an index list: bytes from a transfer's first byte, not negative; () when there is none
     """
     block     : int
     levels    : tuple
     span      : int
     transfers : int = 1
     offset    : int = 0
+    entries   : tuple = ()
 
     @classmethod
     def contiguous(cls, length, transfers=1, offset=0):
@@ -42,38 +46,41 @@ class Pattern:
             return cls.contiguous(element*count, transfers, offset)
         return cls(element, ((count, stride),), count*stride, transfers, offset)
 
+    @classmethod
+    def indexed(cls, element, places, span, transfers=1, offset=0):
+        """An element of `element` bytes at each of `places`, which are counted in elements."""
+        return cls(element, (), span, transfers, offset, tuple(element*int(place) for place in places))
+
     @property
     def is_contiguous(self):
-        return not self.levels
+        return not self.levels and not self.entries
 
     @property
     def length(self):
         """Payload bytes of one transfer."""
-        length = self.block
-        for count, _ in self.levels:
-            length *= count
-        return length
+        return self.block*math.prod(count for count, _ in self.levels)*max(1, len(self.entries))
 
     @property
     def extent(self):
         """Bytes from the start of memory to the end of the last transfer, gaps included."""
-        reach = sum((count - 1)*stride for count, stride in self.levels) + self.block
+        reach = max(self.entries, default=0) + sum((count - 1)*stride for count, stride in self.levels) + self.block
         return self.offset + max((self.transfers - 1)*self.span + reach, self.transfers*self.span)
 
     def packed(self):
         """The same payload without gaps: what a program packs it into."""
         return Pattern.contiguous(self.length, self.transfers)
 
-    def walk(self, key, base, transfer):
-        """One transfer for libdibber; memory begins `base` bytes after the region."""
-        return Walk(key, self.block, base + self.offset + transfer*self.span, self.levels)
+    def walk(self, key, base, transfer, list_key=0, list_offset=0):
+        """One transfer for libdibber; memory begins `base` bytes after the region. Of the list: where it lies."""
+        places = List(list_key, len(self.entries), list_offset) if self.entries else None
+        return Walk(key, self.block, base + self.offset + transfer*self.span, self.levels, places)
 
     def side(self, address):
         """The first transfer for the bound; memory begins at bus address `address`."""
-        return Side(self.block, self.levels, address + self.offset)
+        return Side(self.block, self.levels, address + self.offset, self.entries)
 
     def view(self, memory, transfer):
-        """The payload of one transfer in `memory`, in the order of the transfer, as an array that can be written."""
+        """The payload of one transfer in `memory`, in its order, as an array that can be written. Not of a list."""
         outer = tuple(reversed(self.levels))
         return as_strided(memory[self.offset + transfer*self.span:], (*(count for count, _ in outer), self.block),
                           (*(stride for _, stride in outer), 1))
@@ -83,11 +90,26 @@ class Pattern:
         offsets = np.array([self.offset])
         for count, stride in self.levels:
             offsets = (np.arange(count)[:, None]*stride + offsets).ravel()
-        return offsets
+        return (np.array(self.entries)[:, None] + offsets).ravel() if self.entries else offsets
+
+    def _bytes(self, transfer):
+        """Where each byte of one transfer is, in its order."""
+        return ((self.blocks() + transfer*self.span)[:, None] + np.arange(self.block)).ravel()
+
+    def take(self, memory, transfer):
+        """The payload of one transfer in `memory`, in its order."""
+        return memory[self._bytes(transfer)] if self.entries else self.view(memory, transfer).reshape(-1)
+
+    def store(self, memory, transfer, payload):
+        """Put it there."""
+        if self.entries:
+            memory[self._bytes(transfer)] = payload
+        else:
+            view = self.view(memory, transfer)
+            view[...] = payload.reshape(view.shape)
 
 
 def copy(source, source_memory, target, target_memory):
     """Do what the transfers do: put the payload of `source` where `target` has it."""
     for n in range(source.transfers):
-        view = target.view(target_memory, n)
-        view[...] = source.view(source_memory, n).reshape(view.shape)
+        target.store(target_memory, n, source.take(source_memory, n))

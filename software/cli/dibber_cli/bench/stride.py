@@ -20,10 +20,11 @@ SLOTS       = 32     # commands that an endpoint can have under way
 # Which side is strided; whether the CPU packs and unpacks.
 OURS  = {"put-dst-strided": (False, True), "put-src-strided": (True, False), "put-both-strided": (True, True)}
 GETS  = {"get-dst-strided": (False, True), "get-src-strided": (True, False)}    # with --series alone: they double the time
+LISTS = {"put-dst-indexed": (False, True), "put-src-indexed": (True, False), "put-both-indexed": (True, True)}    # likewise
 PEERS = ("put-contiguous-unpack", "descriptors", "litepcie-dma", "litepcie-descriptors", "local-copy")
 
 
-CHOICE = (*OURS, *GETS, "put-contiguous-unpack", "descriptors")    # series that points() knows
+CHOICE = (*OURS, *GETS, *LISTS, "put-contiguous-unpack", "descriptors")    # series that points() knows
 
 QUICK = {"strides": (1, 2, 8, 64)}    # of points()
 
@@ -33,12 +34,19 @@ def side(strided, stride):
     return Pattern.strided(ELEMENT, ELEMENTS, ELEMENT*stride if strided else ELEMENT, TRANSFERS)
 
 
+def listed(stride):
+    """The same places, named by a list."""
+    return Pattern.indexed(ELEMENT, range(0, ELEMENTS*stride, stride), ELEMENT*ELEMENTS*stride, TRANSFERS)
+
+
 def _point(series, stride):
     if series == "put-contiguous-unpack":
         return Point(series, stride, side(False, stride), side(True, stride), TRANSFERS, packed=True)
     if series == "descriptors":
         elements = [Pattern.contiguous(ELEMENT, DESCRIPTORS), Pattern(ELEMENT, (), ELEMENT*stride, DESCRIPTORS)]
         return Point(series, stride, *elements, SLOTS)
+    if series in LISTS:
+        return Point(series, stride, *(listed(stride) if by_list else side(False, stride) for by_list in LISTS[series]), TRANSFERS)
     return Point(series, stride, *(side(strided, stride) for strided in {**OURS, **GETS}[series]), TRANSFERS,
                  operation="get" if series in GETS else "put")
 
@@ -69,10 +77,10 @@ def evaluate(profile, seed, results):
 
 
 def tables(report):
-    ours = [s for s in (*OURS, *GETS) if of_series(report, s)]
+    ours = [s for s in (*OURS, *GETS, *LISTS) if of_series(report, s)]
     return [Table("stride", ours), Table("stride", [s for s in PEERS if of_series(report, s)], brief=True)]
 
 
 def panels(report):
-    return [Panel(f"64 KiB a transfer, profile {report['profile']}", [*OURS, *GETS, *PEERS],
+    return [Panel(f"64 KiB a transfer, profile {report['profile']}", [*OURS, *GETS, *LISTS, *PEERS],
                   "stride (elements of 8 bytes; 1 is contiguous)", history=True)]

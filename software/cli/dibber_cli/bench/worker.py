@@ -3,8 +3,10 @@
 
 """The program that transfers the points of `stride`, `block`, `element`, `bidir` and `matrix`, and compares every byte."""
 
+import libdibber
 import numpy as np
 
+from dibber.interface.description import C, RIGHT
 from dibber_cli.bench.point import FILL
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -13,7 +15,9 @@ from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 # One transfer between the Walk `source` and the Walk `target`, by the call that a program would take for it.
 
 def put(worker, source, target, **how):
-    if source.levels or target.levels:
+    if source.list or target.list:
+        worker.endpoint.put_indexed(source, target, **how)
+    elif source.levels or target.levels:
         worker.endpoint.put_strided(source, target, **how)
     else:
         worker.endpoint.put(source.key, source.offset, target.key, target.offset, source.length, **how)
@@ -26,7 +30,9 @@ def put_inline(worker, source, target, **how):
 
 def get(worker, source, target, *, node, tag, **_):
     """Nobody there is told: a get has no notice."""
-    if source.levels or target.levels:
+    if source.list or target.list:
+        worker.endpoint.get_indexed(source, target, node=node, tag=tag)
+    elif source.levels or target.levels:
         worker.endpoint.get_strided(source, target, node=node, tag=tag)
     else:
         worker.endpoint.get(source.key, source.offset, target.key, target.offset, source.length, node=node, tag=tag)
@@ -38,15 +44,34 @@ OPERATIONS = {"put": put, "put-inline": put_inline, "get": get}
 # Program ------------------------------------------------------------------------------------------
 
 class Worker(Program):
-    """Memory for the largest point on either side."""
+    """Memory for the largest point on either side, and for the longest lists of both: the source's, then the target's."""
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
         self.allocate(max((p.extent(p.source) for p in points if node in p.senders), default=1),
                       max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
+        self.lists   = None
+        self.entries = max((len(pattern.entries) for p in points for pattern in (p.source, p.target)), default=0)
+        if self.entries:
+            self.lists = self.endpoint.register(libdibber.alloc(2*self.entries*C.LIST_ENTRY_BYTES), RIGHT.LOCAL_READ)
+
+    @property
+    def keys(self):
+        return super().keys | ({"lists": self.lists.key} if self.lists else {})
+
+    def close(self):
+        if self.lists:
+            self.lists.close()
+        super().close()
+
+    def _place_of_list(self, key, target):
+        return {"list_key": key, "list_offset": target*self.entries*C.LIST_ENTRY_BYTES} if self.lists else {}
 
     def prepare(self, point):
-        """Fill memory, pack."""
+        """Fill memory, write lists, pack."""
+        for number, pattern in enumerate((point.source, point.target)):
+            if pattern.entries:
+                self.lists.memory.view(np.int64)[number*self.entries:][:len(pattern.entries)] = pattern.entries
         if self.node in point.senders:
             memory = self.source.memory[:point.extent(point.source)]
             memory[:] = point.source_memory(self.seed, self.node)
@@ -58,11 +83,12 @@ class Worker(Program):
     def _issue(self, point, n, keys):
         source, source_base = point.moved(point.source)
         target, target_base = point.moved(point.target)
-        source_key, target_key = ((keys["source"], self.target.key) if point.pulls else
-                                  (self.source.key, keys["target"]))
+        source_keys, target_keys = (keys, self.keys) if point.pulls else (self.keys, keys)
         last = n == point.transfers - 1
         OPERATIONS[point.operation](
-            self, source.walk(source_key, source_base, n), target.walk(target_key, target_base, n),
+            self,
+            source.walk(source_keys["source"], source_base, n, **self._place_of_list(source_keys.get("lists"), False)),
+            target.walk(target_keys["target"], target_base, n, **self._place_of_list(target_keys.get("lists"), True)),
             node=1 - self.node, tag=n, notice=point.number if last else None, endpoint=1)
 
     def _noticed(self, point):

@@ -16,7 +16,7 @@ class Command:
     ----------
     endpoint : of the side whose command it is
     kind     : "put", "get", "inline", "atomic", "nop", "empty put" …: a transfer of nothing
-    source, target : (key, block, offset, levels) as Walk takes them; an atomic and an inline put have a target alone
+    source, target : (key, block, offset, levels, list) as Walk takes them; an atomic and an inline put have a target alone
     data     : inline: the bytes
     atomic   : (opcode, size, operand, compare, mask)
     options  : of the endpoint's method
@@ -40,6 +40,11 @@ class Command:
     written  : tuple = ()
     digest   : tuple = ()
     mistake  : str   = ""
+
+    @property
+    def lists(self):
+        """On which of its sides it has an index list."""
+        return tuple(side for side in ("source", "target") if len(getattr(self, side)) > 4 and getattr(self, side)[4])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@
 
 Both sides have one arena of the same layout. Places in it are counted from its start ("absolute"), whatever region
 a command uses to reach them; regions begin and end at odd places, so that an offset is never an absolute place.
+Index lists lie in memory of their own, which is written for each round and which every endpoint has a region of.
 """
+
+import dataclasses
 
 from dataclasses import dataclass
 
@@ -19,6 +22,8 @@ SOURCE = 0                  # what is read only
 TARGET = 640*1024           # what is written, refilled for each round
 EDGE   = TARGET + 1472*1024 # where transfers cross a region's end
 ARENA  = EDGE + 64*1024
+
+LISTS  = 1 << 21            # bytes for a round's index lists
 
 COUNTERS = 64               # bytes at TARGET + 64 that hold the counter that everybody adds to
 
@@ -47,27 +52,35 @@ def regions():
 
 @dataclass(frozen=True)
 class Shape:
-    """Blocks at strides: `levels` of (count, stride), innermost first; `place` is absolute, of the first block."""
-    block  : int
-    place  : int
-    levels : tuple = ()
+    """Blocks at strides: `levels` of (count, stride), innermost first; `place` is absolute, of the first block.
+
+    entries : of an index list, distances from `place`; () when there is none
+    cut     : bytes that the last nest of the list lacks
+    """
+    block   : int
+    place   : int
+    levels  : tuple = ()
+    entries : tuple = ()
+    cut     : int   = 0
 
     @property
     def length(self):
-        length = self.block
+        length = self.block*max(1, len(self.entries))
         for count, _ in self.levels:
             length *= count
-        return length
+        return length - self.cut
 
     def moved(self, distance):
-        return Shape(self.block, self.place + distance, self.levels)
+        return dataclasses.replace(self, place=self.place + distance)
 
     def bytes(self):
         """Absolute place of each byte, in the order of the transfer."""
         places = np.array([self.place], dtype=np.int64)
         for count, stride in self.levels:
             places = (np.arange(count, dtype=np.int64)[:, None]*stride + places).ravel()
-        return (places[:, None] + np.arange(self.block, dtype=np.int64)).ravel()
+        if self.entries:
+            places = (np.array(self.entries, dtype=np.int64)[:, None] + places).ravel()
+        return (places[:, None] + np.arange(self.block, dtype=np.int64)).ravel()[:self.length]
 
 
 def fill(seed, number, node):

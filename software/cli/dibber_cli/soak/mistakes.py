@@ -3,6 +3,8 @@
 
 """Commands of the soak test that must fail: each with one mistake, and the status that this must have."""
 
+import dataclasses
+
 from dibber.interface.description import C, OPCODE, STATUS
 
 from dibber_cli.soak import layout
@@ -32,10 +34,12 @@ class Mistakes:
             return
         name    = f"source{endpoint}"
         source  = self._read(name, target.length)
-        mistake = self.choice.choice(("key", "right", "bounds", "bounds", "far") + ("owner",)*(not get))
+        mistake = self.choice.choice(("key", "right", "bounds", "bounds", "far") + ("owner",)*(not get) +
+                                     ("list",)*3*bool(source.entries))
         walk, status = {
+            "list"   : (self._with_a_list_of(reader, other, self._walk(reader, name, source)), "BAD_LIST"),
             "key"    : ((self.keys[reader]["gone"], *self._walk(reader, name, source)[1:]), "BAD_KEY"),
-            "right"  : ((self.keys[reader][f"blind{endpoint}"], target.length, 0, ()), "NOT_PERMITTED"),
+            "right"  : ((self.keys[reader][f"blind{endpoint}"], target.length, 0, (), None), "NOT_PERMITTED"),
             "owner"  : (self._walk(reader, f"source{other}", source), "NOT_OWNER"),
             "bounds" : (self._walk(reader, name, source), "BOUNDS"),
             "far"    : (self._walk(reader, name, Shape(target.length, C.MAX_OFFSET - self.choice.randrange(1 << 30))),
@@ -57,6 +61,11 @@ class Mistakes:
                           written=(writer, target), mistake=f"source {mistake}")
         self._enter(side, command, last=False)
 
+    def _with_a_list_of(self, node, other, walk):
+        """The walk with a list that it may not use: of another endpoint, or of a region that is gone."""
+        key = self.keys[node][self.choice.choice((f"lists{other}", "gone"))]
+        return (*walk[:4], walk[4] and dataclasses.replace(walk[4], key=key))
+
     def _bad_target(self, side, endpoint, kind):
         """A put, get or inline put whose target may not be written; the source is right."""
         get    = kind == "get"
@@ -66,7 +75,7 @@ class Mistakes:
         name   = f"source{endpoint}"
         source = self._read(name, length)
         region = self.regions[f"target{endpoint}"]
-        mistake = self.choice.choice(("key", "right", "far", "bounds") + ("owner",)*get)
+        mistake = self.choice.choice(("key", "right", "far", "bounds") + ("owner",)*get + ("list",)*(kind != "inline"))
         other  = endpoint % len(ENDPOINTS) + 1
         shape  = Shape(length, layout.TARGET + 4096)
         key, status = {
@@ -74,6 +83,7 @@ class Mistakes:
             "right"  : (self.keys[writer][f"blind{endpoint}" if get else name], "NOT_PERMITTED"),
             "owner"  : (self.keys[writer][f"target{other}"],  "NOT_PERMITTED"),
             "far"    : (self.keys[writer][region.name], "BOUNDS"),
+            "list"   : (self.keys[writer][region.name], "BAD_LIST"),
             "bounds" : (self.keys[writer][region.name], "BOUNDS"),
         }[mistake]
         if mistake == "far":
@@ -88,7 +98,9 @@ class Mistakes:
             shape   = Shape(length, region.end - inside)
             source  = self._read(name, length)
             self.memory.copy_in_part(reader, source, self.regions[name], writer, shape, region)
-        walk    = (key, shape.block, shape.place - region.start, shape.levels)
+        walk    = (key, shape.block, shape.place - region.start, shape.levels, None)
+        if mistake == "list":
+            walk = self._with_a_list_of(writer, other, self._walk(writer, region.name, dataclasses.replace(shape, entries=(0,))))
         data    = self.memory.arena[reader][source.bytes()].tobytes() if kind == "inline" else b""
         command = Command(endpoint, kind, () if kind == "inline" else self._walk(reader, name, source), walk, data,
                           status=getattr(STATUS, ("" if get else "REMOTE_") + status), length=length, value=None,
@@ -110,7 +122,7 @@ class Mistakes:
             place += size
         offset  = 0 if key == "gone" else place - self.regions[key].start
         offset  = max(offset, 0)
-        command = Command(endpoint, "atomic", (), (self.keys[1 - side][key], size, offset, ()),
+        command = Command(endpoint, "atomic", (), (self.keys[1 - side][key], size, offset, (), None),
                           atomic=(opcode, size, self.choice.getrandbits(64), 0, self.choice.getrandbits(64)),
                           status=getattr(STATUS, status), value=None, written=(1 - side, Shape(size, place)),
                           mistake=f"atomic {mistake}")

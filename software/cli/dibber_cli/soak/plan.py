@@ -10,7 +10,10 @@ have places of their own, with gaps between them that nobody may write.
 
 import random
 
+import numpy as np
+
 from dibber.interface.description import C, OPCODE
+from libdibber import List
 
 from dibber_cli.soak import layout
 
@@ -42,6 +45,7 @@ class Round(Mistakes):
         self.notices  = [{}, {}]
         self.depth    = self.choice.choice((1, 2, 4, 8, 16, C.SLOTS))
         self.added    = [{}, {}]    # values added to the counter of that side, by the index of the command
+        self.lists    = [bytearray(), bytearray()]    # of each side, for its commands and the other's
         self._free    = [COUNTER + 8 + self.choice.randrange(256) for _ in range(2)]
         self._last    = {}          # (side, endpoint): the command before, where another may meet it
         self._edge    = [False, False]
@@ -80,7 +84,16 @@ class Round(Mistakes):
         return shape.moved(region.start - low + self.choice.randrange(region.end - region.start - (high - low) + 1))
 
     def _walk(self, node, name, shape):
-        return self.keys[node][name], shape.block, shape.place - self.regions[name].start, shape.levels
+        key, start = self.keys[node][name], self.regions[name].start
+        return key, shape.block, shape.place - start, shape.levels, self._list(node, name[-1], shape.entries)
+
+    def _list(self, node, owner, entries):
+        """A List of an endpoint, entered among those of the round; None of none."""
+        if not entries:
+            return None
+        offset = len(self.lists[node])
+        self.lists[node] += np.array(entries, dtype=np.int64).tobytes()
+        return List(self.keys[node][f"lists{owner}"], len(entries), offset)
 
     # Commands -------------------------------------------------------------------------------------
 
@@ -155,7 +168,7 @@ class Round(Mistakes):
             target = self._place(1 - side, length)
             if target is None:
                 return
-            if target.levels:
+            if target.levels or target.entries:
                 target = Shape(length, int(target.bytes().min()))
         data = self.choice.randbytes(target.length)
         self.memory.store(1 - side, target, data)

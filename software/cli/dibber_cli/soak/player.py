@@ -8,8 +8,9 @@ import struct
 from collections import deque
 
 import libdibber
+import numpy as np
 
-from dibber.interface.description import C, COMMAND, FLAG, OPCODE
+from dibber.interface.description import C, COMMAND, FLAG, OPCODE, RIGHT
 from libdibber import Walk
 
 from dibber_cli.soak import layout
@@ -30,6 +31,9 @@ def prepare(side, seed):
     for region in layout.regions():
         side.regions[region.name] = side.open(region.owner).register(
             side.arena[region.start:region.end], region.rights)
+    side.lists = libdibber.alloc(layout.LISTS)
+    for endpoint in ENDPOINTS:
+        side.regions[f"lists{endpoint}"] = side.open(endpoint).register(side.lists, RIGHT.LOCAL_READ)
     keys = {name: region.key for name, region in side.regions.items()} | {"gone": gone.key}
     gone.close()
     return keys
@@ -40,9 +44,10 @@ def collect(side):
     return side.arena.tobytes()
 
 
-def begin(side, seed, number, node):
-    """Memory for the next round. Nobody may write it at this time."""
+def begin(side, seed, number, node, lists):
+    """Memory for the next round. Nobody may write or read it at this time."""
     side.arena[TARGET:] = layout.fill(seed, number, node)
+    side.lists[:len(lists)] = np.frombuffer(lists, dtype=np.uint8)
 
 
 class Play:
@@ -104,8 +109,11 @@ class Play:
 
     def _issue(self, endpoint, index, command):
         how = dict(command.options, node=self.node, tag=index)
-        if command.kind == "put":
-            if command.source[3:] == command.target[3:] == ((),):
+        if command.lists:
+            name = "get_indexed" if command.kind == "get" else "put_indexed"
+            getattr(endpoint, name)(Walk(*command.source), Walk(*command.target), command.length, **how)
+        elif command.kind == "put":
+            if not command.source[3] and not command.target[3]:
                 endpoint.put(command.source[0], command.source[2], command.target[0], command.target[2],
                              command.length, **how)
             else:

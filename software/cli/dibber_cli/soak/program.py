@@ -11,11 +11,12 @@ from dibber_cli.soak import player
 
 @dataclass(frozen=True)
 class Turn:
-    """A round as both programs are told it: of each side its commands, and the events that it must see."""
+    """A round as both programs are told it: of each side its commands, the events that it must see, and its lists."""
     number   : int
     commands : list
     notices  : list
     depth    : int
+    lists    : list
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Counters:
 
 
 class Soldier(Program):
-    """A card with three endpoints, and one arena under nine regions."""
+    """A card with three endpoints, one arena under nine regions, and index lists under one region of each endpoint."""
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
@@ -42,7 +43,7 @@ class Soldier(Program):
 
     def prepare(self, order):
         if isinstance(order, Turn):
-            player.begin(self, self.seed, order.number, self.node)
+            player.begin(self, self.seed, order.number, self.node, order.lists[self.node])
 
     def run(self, order, keys):
         if isinstance(order, Show):

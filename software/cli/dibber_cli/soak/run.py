@@ -115,7 +115,7 @@ class Soak:
         self.memory.begin(self.number)
         before = [self.memory.word(node, plan.COUNTER, 8) for node in range(2)]
         todo   = plan.Round(self.seed, self.number, self.memory, self.keys, size)
-        played = self.workers.do(Turn(self.number, todo.commands, todo.notices, todo.depth), self.keys)
+        played = self.workers.do(Turn(self.number, todo.commands, todo.notices, todo.depth, todo.lists), self.keys)
         found  = self.workers.do(Show(), self.keys)
         self.elapsed_ps += max(p["end_ps"] for p in played) - min(p["begin_ps"] for p in played)
         self.busy_ps    += sum(p["cpu_ps"] for p in played)
@@ -138,6 +138,7 @@ class Soak:
             self.operations[f"{command.kind}, wrong" if command.mistake else command.kind] += 1
             self.operations.update(option for option in ("fence", "checksum", "notice") if option in command.options
                                    and command.options[option] is not False)
+            self.operations.update(f"{side} list" for side in command.lists)
             self.transfers += 1
             self.bytes     += command.length if command.status == STATUS.OK else 0
 

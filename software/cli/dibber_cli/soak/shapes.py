@@ -9,6 +9,8 @@ from dibber.interface.description import C
 
 from dibber_cli.soak.layout import Shape
 
+ENTRIES = 1024    # of a list
+
 
 def factors(number):
     found, p = [], 2
@@ -36,7 +38,37 @@ def random_shape(choice, length, room, apart):
 
     apart : blocks do not overlap
     """
-    block, counts = 1, [1]*choice.choices(range(C.LEVELS + 1), (3, 4, 2, 2))[0]
+    if choice.random() < 0.25:
+        found = random_list(choice, length, room, apart)
+        if found:
+            return found
+    return random_strides(choice, length, room, apart, C.LEVELS)
+
+
+def random_list(choice, length, room, apart):
+    """The same with an index list over random strides; None when there is no room."""
+    nest = min(length, choice.choice((1, 3, 4, 8, 8, 8, 12, 24, 100, 1000, 5000)))
+    nest = max(nest, -(-length//ENTRIES))
+    inner, low, high = random_strides(choice, nest, min(room, 4*nest + 64), apart, C.LIST_LEVELS)
+    count, extent    = -(-length//nest), high - low
+    if extent > room or apart and count*extent > room:
+        return None
+    if apart:
+        pitch   = extent + choice.randrange(min((room - count*extent)//count, 2*extent + 8) + 1)
+        places  = [pitch*n for n in choice.sample(range(count), count)]
+    else:
+        reach   = choice.choice((0, 64, 4096, room)) % (room - extent + 1)
+        places  = [choice.randint(0, reach) for _ in range(count)]
+    # What entries are counted from is any place among them, so that they have either sign.
+    origin  = choice.choice((min(places), places[0], choice.randint(min(places), max(places))))
+    entries = tuple(place - origin for place in places)
+    return (Shape(inner.block, 0, inner.levels, entries, count*nest - length),
+            min(entries) + low, max(entries) + high)
+
+
+def random_strides(choice, length, room, apart, most):
+    """The same with up to `most` levels of strides."""
+    block, counts = 1, [1]*choice.choices(range(most + 1), (3, 4, 2, 2)[:most + 1])[0]
     for p in factors(length):
         n = choice.randrange(-2, len(counts))
         if n < 0:

@@ -521,6 +521,69 @@ int dib_receive(struct dib_endpoint *endpoint, const struct dib_delivery *delive
 int dib_receive_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 			const struct dib_walk *target);
 
+/* One side of an indexed transfer. With a list, what `walk` says stands at each place that the list names: its entries are
+ * int64_t, signed distances in bytes that are added to walk.offset. Places may repeat and overlap; then bytes that are
+ * written more than once have one of these values. Without a list the walk is all. */
+struct dib_side {
+	struct dib_walk walk;		/* with a list it has at most DIBBER_LIST_LEVELS levels */
+	uint64_t list_offset;		/* of the first entry from the start of the list's region: bytes, a multiple of 8 */
+	uint32_t list_key;		/* region of the list; 0: no list */
+};
+
+/**
+ * dib_put_indexed() - deposit from places that a list names, or to such places, or both.
+ * @length: bytes in all; a list has an entry for each walk.block × counts of them, the last of which may be cut short
+ *
+ * As dib_put_strided(), and one command as well. A side without a list has @length bytes.
+ *
+ * A list lies beside what it names: a source's in this program's memory, a target's in that of the program which owns the
+ * target. Who knows the target's places puts the list there first, and this with FENCE. Its region begins at a multiple
+ * of 8 bytes in memory, belongs to the same endpoint as the region of the walk, and has the right LOCAL_READ. The
+ * card reads the list while it transfers, so that it stays unchanged until the completion was polled. Whoever writes to it
+ * meanwhile harms the transfer alone: each place is checked.
+ *
+ * BAD_LIST in the completion says that the source's list has no such region, or may not be read, or ends before the
+ * transfer does; REMOTE_BAD_LIST says that of the target's. An entry that leads out of the region of its walk is
+ * BOUNDS or REMOTE_BOUNDS. What stands before the mistake may have been written.
+ *
+ * Errors: ARGUMENT (a count, block or the length is 0, a side without a list has another length, more than
+ * DIBBER_LIST_LEVELS levels under a list, a list_offset that is no multiple of 8, unknown flag), AGAIN, CLOSED, LOST.
+ */
+int dib_put_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_side *source, const struct dib_side *target, uint32_t length);
+
+/**
+ * dib_get_indexed() - fetch from places that a list names, or to such places, or both.
+ *
+ * As dib_get() and dib_put_indexed(). The source's list lies on the node that is read, the target's here; BAD_LIST is of
+ * the target's here, REMOTE_BAD_LIST of the source's there.
+ *
+ * Errors: those of dib_put_indexed().
+ */
+int dib_get_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		    const struct dib_side *source, const struct dib_side *target, uint32_t length);
+
+/**
+ * dib_send_indexed() - send from places that a list names.
+ *
+ * As dib_send() and dib_put_indexed().
+ *
+ * Errors: those of dib_put_indexed().
+ */
+int dib_send_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+		     const struct dib_side *source, uint32_t length);
+
+/**
+ * dib_receive_indexed() - receive into places that a list names.
+ * @length: the most that it takes; a shorter message needs fewer entries
+ *
+ * As dib_receive() and dib_put_indexed().
+ *
+ * Errors: those of dib_put_indexed().
+ */
+int dib_receive_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
+			const struct dib_side *target, uint32_t length);
+
 /* An atomic operation on 4 or 8 bytes of another node's memory. */
 struct dib_atomic {
 	uint32_t opcode;		/* DIBBER_OPCODE_FETCH_ADD, _SWAP, _COMPARE_SWAP or _MASKED_SWAP */

@@ -1,0 +1,310 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Index lists: where they lie, and their entries ahead of the walk that needs them."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.deposit.departures import Departures
+from dibber.deposit.pages import Translator
+from dibber.deposit.regions import lookup_port
+from dibber.deposit.tags import Tags
+from dibber.interface.description import C, RIGHT
+from dibber.layouts import completion_layout, list_base_layout, list_order_layout, read_layout
+
+LINE  = 64                       # bytes of host memory that are read at once
+ENTRY = log2_int(C.LIST_ENTRY_BYTES)
+WORD  = log2_int(LINE) - ENTRY   # bits that number the entries of a line
+AHEAD = 2                        # lists that are under way at once: of the walk that goes on, and of the next one
+
+# List Lookup --------------------------------------------------------------------------------------
+
+class ListLookup(LiteXModule):
+    """Find the place of an index list on the bus, and whether the owner of a walked region may use it.
+
+    Attributes
+    ----------
+    start   : Signal(), in      one cycle
+    key     : Signal(32), in    of the list's region, in the cycle of `start`
+    offset  : Signal(64), in    of its first entry, from `start` to `done`
+    owner   : Signal(8), in     of the walked region, likewise
+    lookup  : lookup_port(), to the region table
+    done    : Signal(), out     one cycle
+    good    : Signal(), out     with `done` and until the next one: there is such a region, it has this owner and LOCAL_READ,
+                                and the first entry does not lie behind it and is aligned
+    address : Signal(64), out   of the first entry, likewise
+    entries : Signal(32), out   that the region has from there on, likewise; 2**32 - 1 if they are more
+
+    Cycles: 5 from `start` to `done`.
+    """
+    def __init__(self):
+        self.start   = Signal()
+        self.key     = Signal(32)
+        self.offset  = Signal(64)
+        self.owner   = Signal(8)
+        self.lookup  = lookup = lookup_port()
+        self.done    = Signal()
+        self.good    = Signal()
+        self.address = Signal(64)
+        self.entries = Signal(32)
+
+        # # #
+
+        # A sum a cycle, and what follows from it in the next.
+        usable = Signal()
+        base   = Signal(64)
+        left   = Signal(65)  # bytes, negative behind the region's end
+        found  = Signal()
+        summed = Signal()
+        self.comb += [
+            lookup.valid.eq(self.start),
+            lookup.key.eq(self.key),
+        ]
+        self.sync += [
+            found.eq(lookup.done),
+            summed.eq(found),
+            self.done.eq(summed),
+            If(lookup.done,
+                usable.eq(lookup.found & (lookup.owner == self.owner) & ((lookup.rights & RIGHT.LOCAL_READ) != 0)),
+                base.eq(lookup.base),
+                left.eq(lookup.length),
+            ),
+            If(found,
+                self.address.eq(base + self.offset),
+                left.eq(left - self.offset),
+            ),
+            If(summed,
+                self.good.eq(usable & ~left[64] & (self.address[:ENTRY] == 0)),
+                self.entries.eq(Mux(left[32 + ENTRY:64] != 0, 2**32 - 1, left[ENTRY:])),
+            ),
+        ]
+
+# List Reader --------------------------------------------------------------------------------------
+
+class ListReader(LiteXModule):
+    """Read the entries of index lists ahead of their use, and give them in order, each added to its origin.
+
+    A list is read 64 bytes at a time or less, in lines of host memory, and no byte beyond its last entry. The lines wait in a ring;
+    completions fill them in any order. A list in a paged region has a translation of its own. The entries of a line that could not be read (error, time-out,
+    no page) are errors.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    lines      : that are asked for or wait to be taken, a power of two
+    tags       : reads under way, a power of two
+    base       : of them without extended tags
+    timeout, quarantine : cycles, see `Tags`
+
+    Attributes
+    ----------
+    sink        : Endpoint(list_order_layout), in   one for each walk with a list
+    source      : Endpoint(list_base_layout), out   `last` on an order's last one
+    drop        : Signal(), in      nobody wants the rest of the order that `source` is in the midst of, which is taken
+                                    meanwhile: nothing more is asked for, and it ends with an error
+    reads       : Endpoint(read_layout), out
+    completions : Endpoint(completion_layout), in   always ready
+    extended_tags : Signal(), in
+    pages       : Translator        its `directory`, `reads` and `completions` are the core's to connect
+    departures  : Departures of orders
+    pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
+
+    Cycles: 3 from an order to its first read, 5 from a completion to the first entry of its line, then an entry a cycle.
+    """
+    def __init__(self, data_width, lines=32, tags=16, base=2, timeout=6250, quarantine=2**23):
+        self.sink        = sink   = stream.Endpoint(list_order_layout())
+        self.drop        = Signal()
+        self.reads       = reads  = stream.Endpoint(read_layout())
+        self.completions = answer = stream.Endpoint(completion_layout(data_width))
+        self.tags        = pool   = Tags(tags, timeout, quarantine, base)
+        self.extended_tags = pool.extended
+        slot_bits = log2_int(lines)
+        self.pages       = pages  = Translator(stream.EndpointDescription(
+            [("address", 64), ("slot", slot_bits), ("more", WORD)]), data_width, lines=4, depth=4, tags=1,
+            timeout=timeout, quarantine=quarantine)
+        self.pulses      = pulses = {name: Signal(name=f"lists_{name.lower()}") for name in (
+            "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
+
+        # # #
+
+        # Order ------------------------------------------------------------------------------------
+
+        self.origins = origins = stream.SyncFIFO([("origin", 64)], AHEAD)
+        self.ring    = ring    = stream.SyncFIFO([("word", WORD), ("more", WORD), ("void", 1)], lines)
+        line     = pages.sink
+        active   = Signal()
+        address  = Signal(64)
+        more     = Signal(32)
+        above    = Signal(WORD)            # entries of the line above the next one
+        final    = Signal()                # they are enough
+        stop     = Signal()
+        push     = Signal()
+        slot_in  = Signal(slot_bits)
+        ends     = Signal(max=AHEAD + 1)   # orders whose last line is in the ring, or whose last entry was not taken
+        self.comb += [
+            sink.ready.eq(~active & origins.sink.ready),
+            origins.sink.valid.eq(sink.valid & ~active),
+            origins.sink.origin.eq(sink.origin),
+            above.eq(~address[ENTRY:ENTRY + WORD]),
+            final.eq((more[WORD:] == 0) & (more[:WORD] <= above)),
+            # Without an end in between, `source` is in this order.
+            stop.eq(self.drop & (ends == 0)),
+            line.valid.eq(active & ~stop & ring.sink.ready),
+            line.last.eq(1),
+            line.address.eq(address),
+            line.slot.eq(slot_in),
+            line.more.eq(ring.sink.more),
+            ring.sink.valid.eq(active & (stop | line.ready)),
+            ring.sink.last.eq(final | stop),
+            ring.sink.void.eq(stop),
+            ring.sink.word.eq(address[ENTRY:ENTRY + WORD]),
+            ring.sink.more.eq(Mux(final, more[:WORD], above)),
+            push.eq(ring.sink.valid & ring.sink.ready),
+        ]
+        self.sync += [
+            If(push,
+                slot_in.eq(slot_in + 1),
+                address.eq(Cat(Constant(0, ENTRY + WORD), address[ENTRY + WORD:] + 1)),
+                more.eq(more - above - 1),
+                If(ring.sink.last, active.eq(0))
+            ),
+            If(sink.valid & sink.ready,
+                active.eq(1),
+                address.eq(sink.address),
+                more.eq(sink.more),
+            )
+        ]
+
+        # Read -------------------------------------------------------------------------------------
+
+        self.requests = requests = stream.SyncFIFO(read_layout(), 2)
+        placed   = pages.source
+        issue    = Signal()
+        where    = Memory(slot_bits + WORD + 1, max(tags, 2))  # slot of a tag, and where in it its entries end
+        enter, of_answer, of_expired = (where.get_port(write_capable=True), where.get_port(async_read=True),
+            where.get_port(async_read=True))
+        self.specials += where, enter, of_answer, of_expired
+        length   = Signal(WORD + 1)
+        end      = Signal(WORD + 1)
+        self.comb += [
+            length.eq(placed.more + 1),
+            end.eq(placed.address[ENTRY:ENTRY + WORD] + length),
+            placed.ready.eq(pages.fault | (requests.sink.ready & pool.source.valid)),
+            issue.eq(placed.valid & ~pages.fault & requests.sink.ready & pool.source.valid),
+            pool.source.ready.eq(issue),
+            requests.sink.valid.eq(issue),
+            requests.sink.last.eq(1),
+            requests.sink.tag.eq(pool.source.tag),
+            requests.sink.address.eq(placed.address),
+            requests.sink.length.eq(Cat(Constant(0, ENTRY), length)),
+            requests.source.connect(reads),
+            enter.adr.eq(pool.source.tag),
+            enter.dat_w.eq(Cat(placed.slot, end)),
+            enter.we.eq(issue),
+        ]
+
+        # Completion -------------------------------------------------------------------------------
+
+        width  = data_width//8
+        beats  = LINE//width
+        data   = Memory(data_width, lines*beats)
+        fill   = data.get_port(write_capable=True)
+        fetch  = data.get_port(has_re=True)
+        self.specials += data, fill, fetch
+        first  = Signal(reset=1)
+        beat   = Signal(max=beats)
+        start  = Signal(ENTRY + WORD + 1)
+        slot   = of_answer.dat_r[:slot_bits]
+        final_ = Signal()
+        filled = Signal()
+        self.comb += [
+            answer.ready.eq(1),
+            pool.answered.eq(answer.tag),
+            of_answer.adr.eq(answer.tag),
+            of_expired.adr.eq(pool.expire_tag),
+            final_.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
+            pool.release.eq(final_),
+            start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:]) - answer.count),
+            fill.adr.eq(Cat(Mux(first, start[log2_int(width):log2_int(LINE)], beat), slot)),
+            fill.dat_w.eq(answer.dat),
+            fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
+            filled.eq(final_ & pool.live),
+        ]
+        self.sync += [
+            If(answer.valid,
+                first.eq(answer.last),
+                beat.eq(fill.adr[:log2_int(beats)] + 1),
+            ),
+            pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
+            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
+            pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
+        ]
+        ready  = Signal(lines)
+        broken = Signal(lines)
+        for n in range(lines):
+            here   = filled & (slot == n)
+            absent = placed.valid & pages.fault & (placed.slot == n)
+            late   = pool.expire & (of_expired.dat_r[:slot_bits] == n)
+            self.sync += [
+                If(here | absent | late, ready[n].eq(1)),
+                If((here & (answer.status != 0)) | absent | late, broken[n].eq(1)),
+                If(push & (slot_in == n),
+                    ready[n].eq(0),
+                    broken[n].eq(0)
+                )
+            ]
+
+        # Entries ----------------------------------------------------------------------------------
+
+        # Memory, word, sum: a register for each.
+        head     = ring.source
+        slot_out = Signal(slot_bits)
+        taken    = Signal(WORD)   # of the line
+        word     = Signal(WORD)
+        go       = Signal()
+        stages   = [stream.Endpoint([("word", WORD), ("error", 1)]), stream.Endpoint([("entry", 64), ("error", 1)])]
+        read, entry = stages
+        self.sum  = total = stream.PipeValid(list_base_layout())
+        self.pipe = pipe  = stream.PipeReady(list_base_layout())
+        self.source = pipe.source
+        words    = data_width//64
+        self.comb += [
+            word.eq(head.word + taken),
+            go.eq(head.valid & (head.void | (ready >> slot_out)[0]) & (~read.valid | read.ready)),
+            head.ready.eq(go & (head.void | (taken == head.more))),
+            fetch.adr.eq(Cat(word[log2_int(words):], slot_out)),
+            fetch.re.eq(go),
+            read.ready.eq(~entry.valid | entry.ready),
+            entry.connect(total.sink, omit={"entry"}),
+            total.sink.base.eq(entry.entry + origins.source.origin),
+            origins.source.ready.eq(entry.valid & entry.ready & entry.last),
+            total.source.connect(pipe.sink),
+        ]
+        self.sync += [
+            If(go,
+                taken.eq(taken + 1),
+                read.last.eq(head.last & head.ready),
+                read.error.eq(head.void | (broken >> slot_out)[0]),
+                read.word.eq(word),
+            ),
+            If(head.valid & head.ready,
+                taken.eq(0),
+                slot_out.eq(slot_out + 1)
+            ),
+            If(~read.valid | read.ready, read.valid.eq(go)),
+            If(read.ready,
+                entry.valid.eq(read.valid),
+                entry.last.eq(read.last),
+                entry.error.eq(read.error),
+                entry.entry.eq(Array(fetch.dat_r[64*n:64*n + 64] for n in range(words))[read.word[:log2_int(words)]]
+                    if words > 1 else fetch.dat_r),
+            ),
+            ends.eq(ends + (push & ring.sink.last) - (self.source.valid & self.source.ready & self.source.last)),
+        ]
+
+        # All of an order's reads are answered, or were given up, when its last entry leaves.
+        self.departures = Departures(sink.valid & sink.ready, [origins.source.ready], AHEAD + 1)

@@ -1,0 +1,100 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* What the calls that transfer have in common: their checks, and the slot and doorbell that each becomes. */
+
+#include "command.h"
+
+_Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
+_Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");
+
+int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+{
+	struct dibber_command *command = &image->command;
+	struct dib_card *card = endpoint->card;
+	uint32_t slot = endpoint->producer & (card->fixed.slots - 1);
+	struct dib_submission submission = {
+		.command = command, .slot = dib_slot(endpoint->number, slot),
+		.doorbell = dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
+		.producer = endpoint->producer + 1, .participant = endpoint->participant, .call = call,
+	};
+	int rc;
+
+	if (endpoint->busy & 1u << slot)
+		return dib_fail(DIB_ERR_AGAIN, "%u commands are under way: poll completions first", card->fixed.slots);
+	/* Its low bits find the slot again, the rest tells one use of it from the next. */
+	command->cookie = endpoint->producer;
+	rc = card->transport->ops->submit(card->transport, &submission);
+	if (rc)
+		return rc;
+	endpoint->producer++;
+	endpoint->busy |= 1u << slot;
+	endpoint->cookie[slot] = command->cookie;
+	endpoint->tag[slot] = tag;
+	endpoint->opcode[slot] = command->opcode;
+	return 0;
+}
+
+int dib_check_endpoint(const struct dib_endpoint *endpoint)
+{
+	if (!endpoint)
+		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
+	if (endpoint->card->closed)
+		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	return 0;
+}
+
+int dib_check_delivery(const struct dib_delivery *d, unsigned int known)
+{
+	if (!d)
+		return dib_fail(DIB_ERR_ARGUMENT, "no delivery given");
+	if (d->flags & ~known)
+		return dib_fail(DIB_ERR_ARGUMENT, "flags 0x%x: this operation knows 0x%x, see enum dibber_flag",
+				d->flags, known);
+	if (d->flags & DIBBER_FLAG_INTERRUPT && !(d->flags & DIBBER_FLAG_NOTICE))
+		return dib_fail(DIB_ERR_ARGUMENT, "INTERRUPT comes with NOTICE only");
+	return 0;
+}
+
+int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *bytes)
+{
+	if (!walk)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", side);
+	if (walk->levels > DIBBER_LEVELS)
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: %u stride levels, %u are possible", side, walk->levels,
+				DIBBER_LEVELS);
+	if (walk->offset > DIBBER_MAX_OFFSET)
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: offset 0x%llx is above 0x%llx", side,
+				(unsigned long long)walk->offset, (unsigned long long)DIBBER_MAX_OFFSET);
+	*bytes = walk->block;
+	for (uint32_t i = 0; i < walk->levels && *bytes <= DIBBER_MAX_LENGTH; i++)
+		*bytes *= walk->count[i];
+	if (*bytes == 0)
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: a block or count of 0", side);
+	if (*bytes > DIBBER_MAX_LENGTH)
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: more than %u bytes", side, DIBBER_MAX_LENGTH);
+	return 0;
+}
+
+void dib_fill_walk(struct dibber_walk *out, const struct dib_walk *walk)
+{
+	out->key = walk->key;
+	out->block = walk->block;
+	out->offset = walk->offset;
+	for (uint32_t i = 0; i < walk->levels; i++) {
+		out->stride[2 * i] = (uint32_t)walk->stride[i];
+		out->stride[2 * i + 1] = (uint32_t)((uint64_t)walk->stride[i] >> 32);
+		out->count[i] = walk->count[i];
+	}
+}
+
+void dib_fill_head(union dib_image *image, enum dibber_opcode opcode, const struct dib_delivery *d, uint32_t length)
+{
+	image->command.opcode = (uint8_t)opcode;
+	image->command.flags = d->flags;
+	image->command.endpoint = d->endpoint;
+	image->command.node = d->node;
+	image->command.length = length;
+	image->command.notice = d->notice;
+}
