@@ -32,7 +32,7 @@ RARE void fast_arm(uint32_t number)
 	struct flow *flow = &flows[number];
 
 	flow->state = FLOW_ARMED;
-	flow->room = 0;
+	flow->limit = flow->next;
 	flow->puts = 0;
 	REG_WRITE(ARM_PLACE, flow->place | (flow->next & 0xffff));
 	REG_WRITE(FLOW_ARM, FIELD_PUT(FLOW_ARM, FLOW, number) |

@@ -101,6 +101,10 @@ void queue_post(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key, u
 extern uint32_t queue_waiting;
 bool queue_drain(void);
 
+/* Posts that the gateware takes now, at least, none if others wait; and that some of them were used. */
+uint32_t queue_room(void);
+void queue_used(uint32_t posts);
+
 static ALWAYS bool queue_flush(void)
 {
 	return !queue_waiting || queue_drain();
@@ -339,7 +343,8 @@ struct flow {
 	uint32_t next;		/* PSN that the next packet gets */
 	uint32_t acked;		/* all before it are acknowledged */
 	uint32_t ended;		/* EXPRESS: all before it have ended */
-	uint32_t room;		/* EXPRESS: packets that it takes now, 0 unless it is OPEN */
+	uint32_t limit;		/* EXPRESS: first PSN that it does not take now; `next` unless it is OPEN */
+	uint32_t order;		/* incarnation and epoch, as PUT_START has them */
 	uint32_t cursor;	/* EXPRESS, REQUEUE: the next to be queued again */
 	uint32_t place;		/* node and incarnation, as JOB_FLOW and EXPRESS_FLOW have them */
 	uint32_t epoch;
@@ -474,15 +479,14 @@ void express_submit(uint32_t tag);
 /* A PUT_INLINE; whether it was taken. */
 bool express_command(uint32_t tag, uint32_t first_word);
 
-/* Plain in the first word: neither levels nor FENCE, INTERRUPT or anything that is not for it. */
-#define EXPRESS_PLAIN_MASK	(0xffu << 16 | (0xffu & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_SOLICIT)) << 8 | 0xffu)
-#define EXPRESS_PLAIN		DIBBER_OPCODE_PUT_INLINE
+/* EVENTS shows an inline put in which nothing is wrong. It is the register's highest bit. */
+static inline bool express_is_put(uint32_t events)
+{
+	return (int32_t)events < 0;
+}
 
-/*
- * An endpoint's next command, the short way if it is a plain inline put that can be sent now, and then those that
- * follow it as long as they are: how many were taken. `pending` is COMMAND_PENDING, which is the endpoint's bit.
- */
-uint32_t express_puts(uint32_t endpoint, uint32_t pending);
+/* Send the inline put that `events` shows, and those that EVENTS shows after it: how many. */
+uint32_t express_puts(uint32_t events);
 
 /* Take over a put of the fast path, as bulk_adopt; and behind the last one, the flow. */
 void express_adopt(uint32_t tag, uint32_t end);
@@ -491,7 +495,9 @@ void express_claim(uint32_t node);
 /* A bit for each flow that has something under way. */
 uint32_t express_active(void);
 
+/* Tag of what has the extended PSN, or MCP_NO_TAG; and where its status is kept. */
 uint32_t express_find(uint32_t number, uint32_t psn);
+uint8_t *express_status(uint32_t number, uint32_t psn);
 uint32_t express_step(uint32_t number);
 void express_rewind(uint32_t number);
 void express_expire(uint32_t number);
