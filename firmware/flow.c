@@ -184,38 +184,29 @@ void flow_acknowledge(uint32_t number)
 	acknowledge(number);
 }
 
-static inline uint32_t serve(uint32_t number)
-{
-	return number < MCP_BULK ? express_step(number) : bulk_step(number);
-}
-
 /* Each flow that may go on has its turn; what it cannot finish now it asks for again. */
-static HOT uint32_t take_turns(uint32_t changed)
-{
-	uint32_t done = changed != 0, work;
-
-	for (uint32_t mask = changed; mask; mask &= mask - 1)
-		acknowledge(lowest_bit(mask));
-	if (!changed && (REG_READ(EVENTS) & EVENT(REFUSAL)))
-		done += take_refusals();
-	work = flow_work | changed;
-	if (!work)
-		return done;
-	served = next_turn(work, (served + 1) % MCP_FLOWS);
-	flow_work = work & ~(1u << served);
-	return done + serve(served);
-}
-
-HOT uint32_t flow_ack_handler(void)
+uint32_t flow_ack_handler(void)
 {
 	uint32_t changed = REG_READ(ACKED_CHANGED);
+	uint32_t done = changed != 0, work = 0;
 
 	REG_WRITE(ACKED_CHANGED, changed);
 	if (changed >> MCP_BULK)
 		bulk_moves++;
-	/* Usually the flow that was served last is the only one. */
-	if (changed != 1u << served || flow_work)
-		return take_turns(changed);
-	acknowledge(served);
-	return 1 + serve(served);
+	else if (!changed && (REG_READ(EVENTS) & EVENT(REFUSAL)))
+		done = take_refusals();
+	for (uint32_t mask = changed; mask; mask &= mask - 1) {
+		uint32_t number = lowest_bit(mask);
+
+		acknowledge(number);
+		/* A long put is acknowledged many times before its end. */
+		if (number < MCP_BULK || bulk_may_end(number))
+			work |= 1u << number;
+	}
+	work |= flow_work;
+	if (!work)
+		return done;
+	served = next_turn(work, (served + 1) % MCP_FLOWS);
+	flow_work = work & ~(1u << served);
+	return done + (served < MCP_BULK ? express_step(served) : bulk_step(served));
 }

@@ -17,6 +17,7 @@
 #include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
+#define MCP_PUTS	16	/* the same of inline puts, which are soon done */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
 #define MCP_CLOCK_HZ	125000000u
 #define MCP_WATCHDOG	(MCP_CLOCK_HZ / 1000)	/* cycles: 1 ms, far beyond any turn of the event loop */
@@ -123,7 +124,7 @@ enum endpoint_state {
 };
 
 struct endpoint {
-	uint32_t outstanding;		/* commands that this program has taken and not completed */
+	uint32_t outstanding;		/* commands taken and not completed, but for those that FAST_BUSY tells of */
 	uint8_t state;
 	uint8_t close_left;		/* CLOSING: commands still to be completed as FLUSHED */
 	uint8_t close_tag;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
@@ -365,7 +366,7 @@ struct flow {
 
 extern struct flow flows[MCP_FLOWS];
 extern uint32_t flow_work;	/* a bit for each flow that may go on */
-extern uint32_t flow_active;	/* BULK: a bit for each flow that has something under way */
+extern uint32_t flow_active;	/* a bit for each flow that has something under way, perhaps */
 
 /* PSN `a` comes before `b`. */
 static inline bool psn_before(uint32_t a, uint32_t b)
@@ -459,6 +460,15 @@ void bulk_adopt(uint32_t tag, uint32_t end, uint32_t packets, bool ended);
 /* Transfer that has the extended PSN, or MCP_NO_TAG. */
 uint32_t bulk_find(uint32_t number, uint32_t psn);
 
+/* Whether an acknowledgement has anything to be done for it: the oldest transfer may end, or it is not as usual. */
+static inline bool bulk_may_end(uint32_t number)
+{
+	const struct flow *flow = &flows[number];
+
+	return flow->state != FLOW_OPEN || flow->head == MCP_NO_TAG ||
+	       !psn_before(flow->acked, transfers[flow->head].end);
+}
+
 uint32_t bulk_step(uint32_t number);	/* complete what has ended, queue again what is lost */
 void bulk_rewind(uint32_t number);
 bool bulk_is_lost(uint32_t number);	/* whether a NAK can be about packets that are wanted */
@@ -491,9 +501,6 @@ uint32_t express_puts(uint32_t events);
 /* Take over a put of the fast path, as bulk_adopt; and behind the last one, the flow. */
 void express_adopt(uint32_t tag, uint32_t end);
 void express_claim(uint32_t node);
-
-/* A bit for each flow that has something under way. */
-uint32_t express_active(void);
 
 /* Tag of what has the extended PSN, or MCP_NO_TAG; and where its status is kept. */
 uint32_t express_find(uint32_t number, uint32_t psn);

@@ -79,6 +79,7 @@ static uint32_t owed[DIBBER_ENDPOINTS];		/* completions, those written among the
 static bool missed[DIBBER_ENDPOINTS];		/* the next command is not for the fast path */
 static uint32_t digests[DIBBER_ENDPOINTS];	/* it is an inline put without a fault, as EVENTS shows it; or 0 */
 static uint32_t cookies[TAGS];			/* of such puts */
+static uint32_t short_puts[DIBBER_ENDPOINTS];	/* started, and not ended */
 static uint32_t turn;				/* whose digest is shown */
 
 static bool has_room(uint32_t endpoint)
@@ -173,6 +174,7 @@ void fast_reset(void)
 	memset(owed, 0, sizeof(owed));
 	memset(missed, 0, sizeof(missed));
 	memset(digests, 0, sizeof(digests));
+	memset(short_puts, 0, sizeof(short_puts));
 	turn = 0;
 	memset(flows, 0, sizeof(flows));
 	memset(job_under_way, 0, sizeof(job_under_way));
@@ -196,6 +198,8 @@ uint32_t fast_busy(void)
 	for (uint32_t i = 0; i < FLOWS; i++)
 		for (uint32_t n = 0; n < flows[i].puts; n++)
 			busy |= 1u << flows[i].ring[n].tag / DIBBER_SLOTS;
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
+		busy |= (uint32_t)(short_puts[i] != 0) << i;
 	return busy;
 }
 
@@ -320,12 +324,15 @@ static void put_start(uint32_t value)
 		       DIGEST(SLOT, digest) | endpoint << 8 | DIGEST(LENGTH, digest) << 16 | (value >> 24 & 15) << 24,
 		       words, 2);
 	take(endpoint);
+	short_puts[endpoint]++;
 }
 
 static void put_end(uint32_t value)
 {
 	uint32_t tag = DIGEST(ENDPOINT, value) * DIBBER_SLOTS + DIGEST(SLOT, value);
 
+	if (!short_puts[DIGEST(ENDPOINT, value)]--)
+		abort();
 	if (post(DIGEST(ENDPOINT, value), DIGEST(SOLICIT, value), cookies[tag], DIGEST(LENGTH, value),
 		 DIGEST(NODE, value) | DIBBER_ENTRY_COMPLETION << 16 | (value & 0xff) << 24, 0, 0))
 		REG(POST_SPACE)--;

@@ -36,6 +36,8 @@ class PutDigests(LiteXModule):
     found  : Record, out               … and its digest, in the same cycle, whether it is able or not
     tag    : Signal, in                endpoint * SLOTS + slot …
     cookie : Signal(32), out           … and its cookie, a cycle later
+    start, end : Record, in            `strobe` for one cycle: an inline put of an endpoint was started, has ended
+    busy   : Signal(endpoints), out    a bit for each endpoint: it has such puts under way
 
     Cycles: 1 from `digest` and `able` to `valid` if it is this endpoint's turn, 2 if not.
     """
@@ -53,6 +55,9 @@ class PutDigests(LiteXModule):
         self.found  = found  = Record(layout)
         self.tag    = tag    = Signal(log2_int(endpoints*C.SLOTS))
         self.cookie = cookie = Signal(32)
+        self.start  = start  = Record([("strobe", 1), ("endpoint", number)])
+        self.end    = end    = Record([("strobe", 1), ("endpoint", number)])
+        self.busy   = busy   = Signal(endpoints)
 
         # # #
 
@@ -94,3 +99,10 @@ class PutDigests(LiteXModule):
             known.eq((known & ~gone) | (digest.strobe << digest.endpoint)),
             If((~valid | self.skip) & ~following.n, turn.eq(following.o[:number])),
         ]
+
+        # Puts Under Way ---------------------------------------------------------------------------
+
+        for n in range(endpoints):
+            count = Signal(max=C.SLOTS + 1)
+            self.comb += busy[n].eq(count != 0)
+            self.sync += count.eq(count + (start.strobe & (start.endpoint == n)) - (end.strobe & (end.endpoint == n)))

@@ -205,6 +205,10 @@ class ControlRegisters(LiteXModule):
             digests.gone.eq(bits_of(endpoints, self.take.endpoint, self.take.strobe)
                 | bits_of(endpoints, self.skip.endpoint, self.skip.strobe)),
             digests.ask.eq(put["endpoint"]),
+            digests.start.strobe.eq(strobe["PUT_START"][0]),
+            digests.start.endpoint.eq(put["endpoint"]),
+            digests.end.strobe.eq(strobe["POST_PUT"][0]),
+            digests.end.endpoint.eq(done["endpoint"]),
             digests.tag.eq(bank.port.dat_w[posted:posted + len(digests.tag)]),
             events["put"].eq(digests.valid),
             *[events[name].eq(getattr(digests.shown, name)) for name in ["endpoint", "slot", "node", "solicit", "length"]],
@@ -220,7 +224,7 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
             self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
-            status["FAST_BUSY"][0].eq(self.fast_busy),
+            status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(self.fast_moved),
             status["GIVEN"][0].eq(self.given),
