@@ -184,29 +184,59 @@ void flow_acknowledge(uint32_t number)
 	acknowledge(number);
 }
 
-/* Each flow that may go on has its turn; what it cannot finish now it asks for again. */
-uint32_t flow_ack_handler(void)
+/* Whether an acknowledgement that was just taken over has anything to be done for it: a long put has many before its end. */
+static ALWAYS bool is_wanted(uint32_t number)
 {
-	uint32_t changed = REG_READ(ACKED_CHANGED);
-	uint32_t done = changed != 0, work = 0;
+	return number < MCP_BULK || bulk_may_end(number);
+}
 
-	REG_WRITE(ACKED_CHANGED, changed);
-	if (changed >> MCP_BULK)
-		bulk_moves++;
-	else if (!changed && (REG_READ(EVENTS) & EVENT(REFUSAL)))
-		done = take_refusals();
-	for (uint32_t mask = changed; mask; mask &= mask - 1) {
-		uint32_t number = lowest_bit(mask);
+/*
+ * Each flow that may go on has its turn; what it cannot finish now it asks for again. Whose turn it is, or MCP_FLOWS;
+ * and whether anything was done so far.
+ */
+static APART uint32_t take_turns(uint32_t changed, uint32_t *done)
+{
+	uint32_t work = 0, number;
 
+	*done = changed ? 1 : take_refusals();
+	for (; changed; changed &= changed - 1) {
+		number = lowest_bit(changed);
 		acknowledge(number);
-		/* A long put is acknowledged many times before its end. */
-		if (number < MCP_BULK || bulk_may_end(number))
+		if (is_wanted(number))
 			work |= 1u << number;
 	}
 	work |= flow_work;
 	if (!work)
-		return done;
-	served = next_turn(work, (served + 1) % MCP_FLOWS);
-	flow_work = work & ~(1u << served);
-	return done + (served < MCP_BULK ? express_step(served) : bulk_step(served));
+		return MCP_FLOWS;
+	number = next_turn(work, (served + 1) % MCP_FLOWS);
+	flow_work = work & ~(1u << number);
+	return number;
+}
+
+uint32_t flow_ack_handler(void)
+{
+	uint32_t changed = REG_READ(ACKED_CHANGED);
+	uint32_t number = served, done = changed != 0;
+
+	REG_WRITE(ACKED_CHANGED, changed);
+	if (changed >> MCP_BULK)
+		bulk_moves++;
+	/* Usually the flow that was served last is the only one. */
+	if ((changed | flow_work) != 1u << number) {
+		number = take_turns(changed, &done);
+		if (number == MCP_FLOWS)
+			return done;
+		served = number;
+	} else {
+		uint32_t work = flow_work;
+
+		flow_work = 0;
+		if (changed)
+			acknowledge(number);
+		else
+			done = take_refusals();
+		if (!work && !is_wanted(number))
+			return done;
+	}
+	return done + (number < MCP_BULK ? express_step(number) : bulk_step(number));
 }
