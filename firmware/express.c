@@ -101,15 +101,19 @@ void express_submit(uint32_t tag)
 
 /* Inline puts, the short way ------------------------------------------------------------------- */
 
-/* It cannot be sent now; whether that has changed. */
-static RARE bool make_way(uint32_t node)
+/* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for it. */
+static RARE bool make_way(uint32_t node, uint32_t events)
 {
-	if (flows[node].state != FLOW_ARMED) {
-		REG_WRITE(PUT_PASS, 1);
-		return false;
+	if (flows[node].state == FLOW_ARMED) {
+		fast_take(node);
+		return flows[node].next != flows[node].limit;
 	}
-	fast_take(node);
-	return flows[node].next != flows[node].limit;
+	/* The host has changed this card's number since it was read: what is to be told of that is told elsewhere. */
+	if (flows[node].state == FLOW_SELF && queue_flush())
+		express_command(put_tag(events), COMMAND_WORD(put_tag(events), opcode));
+	else
+		REG_WRITE(PUT_PASS, 1);
+	return false;
 }
 
 /*
@@ -124,7 +128,7 @@ uint32_t express_puts(uint32_t events)
 		uint32_t node = FIELD_GET(EVENTS, NODE, events);
 		struct flow *flow = &flows[node];
 
-		if (flow->next == flow->limit && !make_way(node))
+		if (flow->next == flow->limit && !make_way(node, events))
 			break;
 		REG_WRITE(PUT_START, flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
 		IN_ORDER();

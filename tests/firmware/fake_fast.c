@@ -325,6 +325,8 @@ static void put_start(uint32_t value)
 		       words, 2);
 	take(endpoint);
 	short_puts[endpoint]++;
+	/* Its next command is not known at once, those of others are. */
+	pass(shorts());
 }
 
 static void put_end(uint32_t value)
