@@ -3,7 +3,8 @@
 
 /*
  * Commands: endpoints take turns, and each command goes to who knows its opcode. The gateware shows an
- * endpoint's next command when its slot is free and its completion has room (COMMAND_PENDING).
+ * endpoint's next command when its slot is free and its completion has room (COMMAND_PENDING). Inline puts in which
+ * nothing is wrong come another way (express.c).
  *
  * A command that cannot go on now (no space in the engine, its flow is being queued again, its fence) stays
  * in its slot, and the next turn tries again: nothing is ever half taken.
@@ -14,10 +15,7 @@
 struct endpoint endpoints[DIBBER_ENDPOINTS];
 uint32_t command_node;
 
-/* Who had its turn last, and its bit of COMMAND_PENDING; 0 when it is not open. */
-static uint32_t served;
-static uint32_t served_bit;
-
+static uint32_t served;		/* who had its turn last */
 static uint32_t allowed;	/* a bit for each endpoint that is open */
 
 RARE void command_boot(void)
@@ -151,9 +149,9 @@ APART bool command_next(uint32_t index)
 	}
 }
 
-/* Several endpoints, or another one than last time. */
-static APART uint32_t command_turns(uint32_t pending)
+APART uint32_t command_handler(void)
 {
+	uint32_t pending = REG_READ(COMMAND_PENDING);
 	uint32_t index = served, held = 0, done = 0;
 
 	for (uint32_t i = 0; pending && i < MCP_BATCH; i++) {
@@ -167,18 +165,6 @@ static APART uint32_t command_turns(uint32_t pending)
 			held |= bit;
 		pending = REG_READ(COMMAND_PENDING) & ~held;
 	}
-	/* Whoever was stopped by this is not served the short way any more. */
 	served = index;
-	served_bit = allowed & 1u << index;
 	return done;
-}
-
-/* Usually the endpoint that was served last is the only one, and what it has is an inline put. */
-APART uint32_t command_handler(void)
-{
-	uint32_t pending = REG_READ(COMMAND_PENDING);
-
-	if (pending == served_bit)
-		return express_puts(served, pending);
-	return command_turns(pending);
 }

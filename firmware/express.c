@@ -5,12 +5,32 @@
  * The EXPRESS lane: packets that are made from a slot alone, inline puts and messages. Each has one
  * PSN, and the ring of a flow says by PSN which slot it was: what is acknowledged ends, what is not
  * is queued again. Nothing here can fail half way.
+ *
+ * Most inline puts go the short way: EVENTS shows in one word all that there is to decide about, that word is kept in
+ * the ring, and completes the put when it is written to POST_PUT. README.md, "What an inline put costs".
  */
 
 #include "mcp.h"
 
-static uint16_t ring[DIBBER_NODES][DIBBER_WINDOW];	/* tags by PSN */
-static uint32_t space;	/* packets that can be queued for certain; by now there may be more */
+/*
+ * What is under way, by PSN: an inline put as EVENTS showed it and POST_PUT wants it, with its status in the lowest
+ * byte; or the tag of a transfer, which has not the highest bit.
+ */
+static uint32_t ring[DIBBER_NODES][DIBBER_WINDOW];
+
+#define EVENTS_ALONE	((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1)
+#define EVENTS_ENDPOINT	(DIBBER_MCP_EVENTS_ENDPOINT_MASK << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT)
+
+_Static_assert(DIBBER_MCP_EVENTS_PUT_SHIFT == 31, "it is a sign");
+_Static_assert(DIBBER_MCP_EVENTS_LENGTH_SHIFT == DIBBER_MCP_POST_PUT_LENGTH_SHIFT &&
+	       DIBBER_MCP_EVENTS_SOLICIT_SHIFT == DIBBER_MCP_POST_PUT_SOLICIT_SHIFT &&
+	       DIBBER_MCP_EVENTS_NODE_SHIFT == DIBBER_MCP_POST_PUT_NODE_SHIFT &&
+	       DIBBER_MCP_EVENTS_SLOT_SHIFT == DIBBER_MCP_POST_PUT_SLOT_SHIFT &&
+	       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_POST_PUT_ENDPOINT_SHIFT &&
+	       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_PUT_START_ENDPOINT_SHIFT,
+	       "an inline put has one form");
+_Static_assert(DIBBER_MCP_POST_PUT_STATUS_SHIFT == 0 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the status is the first byte");
 
 _Static_assert((DIBBER_WINDOW & (DIBBER_WINDOW - 1)) == 0, "the ring is masked");
 
@@ -19,133 +39,134 @@ _Static_assert(MCP_EXPRESS == 0, "a node's flow is found by its number");
 
 static inline bool has_space(void)
 {
-	if (!space)
-		space = REG_READ(EXPRESS_SPACE);
-	return space;
+	return REG_READ(EXPRESS_SPACE);
 }
 
 /* The flow goes on, or has room again. */
-static void open_flow(struct flow *flow)
+static inline void open_flow(struct flow *flow)
 {
 	flow->state = FLOW_OPEN;
-	flow->room = DIBBER_WINDOW - (flow->next - flow->ended);
+	flow->limit = flow->ended + DIBBER_WINDOW;
 }
 
-/* A packet takes its PSN and its place in the ring. */
-static ALWAYS void append(struct flow *flow, uint32_t node, uint32_t tag)
+static inline uint32_t *place_of(uint32_t number, uint32_t psn)
 {
-	ring[node][flow->next++ % DIBBER_WINDOW] = tag;
-	flow->room--;
+	return &ring[number][psn % DIBBER_WINDOW];
+}
+
+static inline uint32_t put_tag(uint32_t word)
+{
+	return FIELD_GET(EVENTS, ENDPOINT, word) * DIBBER_SLOTS + FIELD_GET(EVENTS, SLOT, word);
 }
 
 /* EXPRESS_START of an inline put, but for the epoch. */
-static inline uint32_t start_of(uint32_t endpoint, uint32_t tag, uint32_t length)
+static uint32_t start_of(uint32_t tag, uint32_t length)
 {
 	return FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
-	       FIELD_PUT(EXPRESS_START, ENDPOINT, endpoint) |
+	       FIELD_PUT(EXPRESS_START, ENDPOINT, tag / DIBBER_SLOTS) |
 	       FIELD_PUT(EXPRESS_START, LENGTH, length);
 }
 
-static void queue(struct flow *flow, uint32_t psn, uint32_t tag)
+/* Queue the packet that has this place in the ring. */
+static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 {
-	struct transfer *transfer = &transfers[tag];
-	uint32_t start = transfer->kind == TRANSFER_INLINE ? start_of(tag / DIBBER_SLOTS, tag, transfer->length)
-							   : transfer->start;
+	uint32_t start;
 
+	if (express_is_put(word)) {
+		start = start_of(put_tag(word), FIELD_GET(EVENTS, LENGTH, word));
+	} else if (transfers[word].kind == TRANSFER_INLINE) {
+		start = start_of(word, transfers[word].length);
+	} else {
+		start = transfers[word].start;
+		REG_WRITE(EXPRESS_MESSAGE, transfers[word].word);
+	}
 	REG_WRITE(EXPRESS_FLOW, flow->place | (psn & 0xffff));
-	REG_WRITE(EXPRESS_MESSAGE, transfer->word);
 	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
-	space--;
 }
 
 bool express_accepts(uint32_t node)
 {
 	fast_claim(node);
-	return flows[node].room && has_space();
+	return flows[node].next != flows[node].limit && has_space();
 }
 
 void express_submit(uint32_t tag)
 {
 	uint32_t node = transfers[tag].node;
-
-	queue(&flows[node], flows[node].next, tag);
-	append(&flows[node], node, tag);
-}
-
-/* `life` of an inline put that was just queued. */
-#define TRANSFER_INLINE_SENT	(TRANSFER_INLINE << 16 | TRANSFER_SENT << 24)
-
-_Static_assert(offsetof(struct transfer, kind) == offsetof(struct transfer, life) + 2 &&
-	       offsetof(struct transfer, state) == offsetof(struct transfer, life) + 3,
-	       "the order of the bytes of `life`");
-
-/* Inline puts ---------------------------------------------------------------------------------- */
-
-/* What the packet waits for comes first, then what this program must remember of it. */
-static ALWAYS void put(uint32_t endpoint, uint32_t tag, uint32_t node, uint32_t length,
-		       uint32_t first_word)
-{
-	struct transfer *transfer = &transfers[tag];
 	struct flow *flow = &flows[node];
 
-	REG_WRITE(EXPRESS_FLOW, flow->place | (flow->next & 0xffff));
-	REG_WRITE(EXPRESS_START, start_of(endpoint, tag, length) |
-				 FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
-	REG_WRITE(COMMAND_TAKE, endpoint);
-	IN_ORDER();
-	space--;
-	append(flow, node, tag);
-	transfer->node = node;
-	transfer->life = TRANSFER_INLINE_SENT;
-	transfer->length = length;
-	transfer->cookie = COMMAND_WORD(tag, cookie);
-	transfer->flags = first_word >> 8;
+	queue(flow, flow->next, tag);
+	*place_of(node, flow->next++) = tag;
 }
 
-/* So many were taken. */
-static ALWAYS uint32_t count(uint32_t endpoint, uint32_t done)
+/* Inline puts, the short way ------------------------------------------------------------------- */
+
+/* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for it. */
+static RARE bool make_way(uint32_t node, uint32_t events)
 {
-	endpoints[endpoint].outstanding += done;
+	if (flows[node].state == FLOW_ARMED) {
+		fast_take(node);
+		return flows[node].next != flows[node].limit;
+	}
+	/* The host has changed this card's number since it was read: what is to be told of that is told elsewhere. */
+	if (flows[node].state == FLOW_SELF && queue_flush())
+		express_command(put_tag(events), COMMAND_WORD(put_tag(events), opcode));
+	else
+		REG_WRITE(PUT_PASS, 1);
+	return false;
+}
+
+/*
+ * What the packet waits for comes first, then what this program must remember of it. Called in one place only, the
+ * event loop, which has the registers that it needs.
+ */
+uint32_t express_puts(uint32_t events)
+{
+	uint32_t done = 0;
+
+	do {
+		uint32_t node = FIELD_GET(EVENTS, NODE, events);
+		struct flow *flow = &flows[node];
+
+		if (flow->next == flow->limit && !make_way(node, events))
+			break;
+		REG_WRITE(PUT_START, flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
+		IN_ORDER();
+		*place_of(node, flow->next++) = events & ~EVENTS_ALONE;
+		/* The next one shows 25 to 30 cycles after this one was taken: one look may be too early. */
+		events = REG_READ(EVENTS);
+		if (!express_is_put(events))
+			events = REG_READ(EVENTS);
+	} while (++done < MCP_PUTS && express_is_put(events));
 	mcp_shared.commands += done;
 	return done;
 }
 
-/* An endpoint's next command, if it is a plain inline put that can be sent now; whether it was taken. */
-static ALWAYS bool put_next(uint32_t endpoint)
+static ALWAYS uint32_t least(uint32_t a, uint32_t b)
 {
-	uint32_t tag = command_tag(endpoint);
-	uint32_t first_word = COMMAND_WORD(tag, opcode);
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
-	uint32_t length = COMMAND_WORD(tag, length);
-	uint32_t offset_high = slot_word(tag, offsetof(struct dibber_inline_command, offset) + 4);
-
-	if ((first_word & EXPRESS_PLAIN_MASK) != EXPRESS_PLAIN || node >= DIBBER_NODES ||
-	    length > DIBBER_INLINE_BYTES || offset_high >> 16)
-		return false;
-	if (!flows[node].room || !has_space())
-		return false;
-	put(endpoint, tag, node, length, first_word);
-	return true;
+	return a < b ? a : b;
 }
 
-/* Those that follow the first one. */
-static APART uint32_t put_more(uint32_t endpoint, uint32_t pending)
+/* Those that are acknowledged, one behind the other, as many as there is room for; how many. */
+static ALWAYS uint32_t end_puts(uint32_t number, struct flow *flow)
 {
-	uint32_t done = 1;
+	uint32_t first = flow->ended, ended = first;
+	uint32_t end = first + least(least(flow->acked - first, queue_room()), MCP_PUTS);
 
-	while (put_next(endpoint) && ++done < MCP_BATCH && REG_READ(COMMAND_PENDING) == pending)
-		;
-	return count(endpoint, done);
+	while (ended != end) {
+		uint32_t word = *place_of(number, ended);
+
+		if (!express_is_put(word))
+			break;
+		ended++;
+		REG_WRITE(POST_PUT, word);
+	}
+	flow->ended = ended;
+	queue_used(ended - first);
+	return ended - first;
 }
 
-inline uint32_t express_puts(uint32_t endpoint, uint32_t pending)
-{
-	if (!put_next(endpoint))
-		return command_next(endpoint);
-	if (REG_READ(COMMAND_PENDING) == pending)
-		return put_more(endpoint, pending);
-	return count(endpoint, 1);
-}
+/* Inline puts that are looked at as other commands are ----------------------------------------- */
 
 static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node, uint32_t length)
 {
@@ -171,6 +192,7 @@ APART bool express_command(uint32_t tag, uint32_t first_word)
 	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	enum dibber_status status = check(tag, first_word, node, length);
+	struct transfer *transfer;
 
 	if (status != DIBBER_STATUS_OK) {
 		command_end(tag, first_word, length, node, status);
@@ -178,8 +200,14 @@ APART bool express_command(uint32_t tag, uint32_t first_word)
 	}
 	if (!express_accepts(node))
 		return false;
-	put(tag / DIBBER_SLOTS, tag, node, length, first_word);
-	count(tag / DIBBER_SLOTS, 1);
+	transfer = transfer_enter(tag, TRANSFER_INLINE, 0, node);
+	transfer->length = length;
+	transfer->cookie = COMMAND_WORD(tag, cookie);
+	transfer->key = 0;
+	transfer->flags = first_word >> 8;
+	express_submit(tag);
+	command_take(tag / DIBBER_SLOTS);
+	mcp_shared.commands++;
 	return true;
 }
 
@@ -187,7 +215,7 @@ APART bool express_command(uint32_t tag, uint32_t first_word)
 
 void express_adopt(uint32_t tag, uint32_t end)
 {
-	ring[transfers[tag].node][(end - 1) % DIBBER_WINDOW] = tag;
+	*place_of(transfers[tag].node, end - 1) = tag;
 }
 
 void express_claim(uint32_t node)
@@ -198,23 +226,21 @@ void express_claim(uint32_t node)
 
 /* Acknowledgement, refusal, replay ------------------------------------------------------------- */
 
-RARE uint32_t express_active(void)
-{
-	uint32_t active = 0;
-
-	for (uint32_t node = 0; node < DIBBER_NODES; node++)
-		if (flows[node].ended != flows[node].next)
-			active |= 1u << node;
-	return active;
-}
-
 RARE uint32_t express_find(uint32_t number, uint32_t psn)
 {
 	struct flow *flow = &flows[number];
+	uint32_t word = *place_of(number, psn);
 
 	if (psn - flow->ended >= flow->next - flow->ended)
 		return MCP_NO_TAG;
-	return ring[number][psn % DIBBER_WINDOW];
+	return express_is_put(word) ? put_tag(word) : word;
+}
+
+RARE uint8_t *express_status(uint32_t number, uint32_t psn)
+{
+	uint32_t *word = place_of(number, psn);
+
+	return express_is_put(*word) ? (uint8_t *)word : &transfers[*word].status;
 }
 
 RARE void express_rewind(uint32_t number)
@@ -223,7 +249,7 @@ RARE void express_rewind(uint32_t number)
 
 	flow_rewind(number);
 	flow->state = FLOW_REQUEUE;
-	flow->room = 0;
+	flow->limit = flow->next;
 	flow->cursor = flow->acked;
 	flow_work |= 1u << number;
 }
@@ -236,7 +262,7 @@ static RARE void requeue(uint32_t number)
 	if (psn_before(flow->cursor, flow->acked))
 		flow->cursor = flow->acked;
 	while (flow->cursor != flow->next && has_space()) {
-		queue(flow, flow->cursor, ring[number][flow->cursor % DIBBER_WINDOW]);
+		queue(flow, flow->cursor, *place_of(number, flow->cursor));
 		flow->cursor++;
 	}
 	if (flow->cursor == flow->next)
@@ -250,11 +276,13 @@ RARE void express_expire(uint32_t number)
 	struct flow *flow = &flows[number];
 
 	for (uint32_t psn = flow->acked; psn != flow->next; psn++) {
-		struct transfer *transfer = &transfers[ring[number][psn % DIBBER_WINDOW]];
+		uint32_t word = *place_of(number, psn);
+		uint8_t *status = express_status(number, psn);
 
 		/* An answer proves that the request arrived, whoever lost its acknowledgement. */
-		if (transfer->status == DIBBER_STATUS_OK && transfer->busy != BUSY_REQUEST) {
-			transfer->status = DIBBER_STATUS_TIMEOUT;
+		if (*status == DIBBER_STATUS_OK &&
+		    (express_is_put(word) || transfers[word].busy != BUSY_REQUEST)) {
+			*status = DIBBER_STATUS_TIMEOUT;
 			mcp_shared.timeouts++;
 		}
 	}
@@ -263,7 +291,7 @@ RARE void express_expire(uint32_t number)
 	flow_incarnate(number, flow->acked == flow->start ? 127 : 1);
 	flow->acked = flow->next;
 	flow->state = FLOW_OVER;
-	flow->room = 0;
+	flow->limit = flow->next;
 	flow->idle = 0;
 	flow_work |= 1u << number;
 }
@@ -280,43 +308,43 @@ static RARE void step_on(uint32_t number)
 	}
 }
 
-static ALWAYS void end_put(uint32_t tag)
-{
-	struct transfer *transfer = &transfers[tag];
-	uint32_t what = command_what(transfer->node, transfer->status);
-
-	transfer->life = 0;
-	endpoints[tag / DIBBER_SLOTS].outstanding--;
-	queue_post(transfer->cookie, transfer->length, what, 0,
-		   command_post(tag, transfer->flags & DIBBER_FLAG_SOLICIT, true));
-}
-
-APART uint32_t express_step(uint32_t number)
+/* What did not go the short way. Whether the last one was a put. */
+static APART bool end_others(uint32_t number, uint32_t *done)
 {
 	struct flow *flow = &flows[number];
-	uint32_t done = 0;
 	bool put = false;
 
-	while (flow->ended != flow->acked) {
-		uint32_t tag = ring[number][flow->ended % DIBBER_WINDOW];
+	while (flow->ended != flow->acked && *done < MCP_BATCH) {
+		uint32_t tag = *place_of(number, flow->ended);
 
-		if (done == MCP_BATCH) {
-			flow_work |= 1u << number;
+		if (express_is_put(tag))
 			break;
-		}
 		flow->ended++;
 		put = transfers[tag].kind == TRANSFER_INLINE;
-		if (put)
-			end_put(tag);
-		else
-			transfer_end_other(tag);
-		done++;
+		transfer_end(tag);
+		++*done;
+	}
+	return put;
+}
+
+uint32_t express_step(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+	uint32_t done = end_puts(number, flow);
+	bool put = done;
+
+	if (flow->ended != flow->acked) {
+		if (!express_is_put(*place_of(number, flow->ended)))
+			put = end_others(number, &done);
+		/* No room for a completion, or enough for now. */
+		if (flow->ended != flow->acked)
+			flow_work |= 1u << number;
 	}
 	if (flow->state != FLOW_OPEN) {
 		step_on(number);
 		return done;
 	}
-	flow->room = DIBBER_WINDOW - (flow->next - flow->ended);
+	flow->limit = flow->ended + DIBBER_WINDOW;
 	if (put && flow->ended == flow->next)
 		fast_rest(number);
 	return done;

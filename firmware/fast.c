@@ -32,7 +32,8 @@ RARE void fast_arm(uint32_t number)
 	struct flow *flow = &flows[number];
 
 	flow->state = FLOW_ARMED;
-	flow->room = 0;
+	flow_active &= ~(1u << number);
+	flow->limit = flow->next;
 	flow->puts = 0;
 	REG_WRITE(ARM_PLACE, flow->place | (flow->next & 0xffff));
 	REG_WRITE(FLOW_ARM, FIELD_PUT(FLOW_ARM, FLOW, number) |
@@ -103,8 +104,7 @@ RARE void fast_take(uint32_t number)
 		adopt(number);
 	if (number < MCP_BULK)
 		express_claim(number);
-	else
-		flow_active |= 1u << number;
+	flow_active |= 1u << number;
 	flow_work |= 1u << number;
 
 	flow_advance(number);

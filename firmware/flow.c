@@ -41,6 +41,7 @@ static RARE void refusal(void)
 	uint32_t number = FIELD_GET(REFUSAL, FLOW, value);
 	uint32_t reason = FIELD_GET(REFUSAL, REASON, value);
 	uint32_t tag = MCP_NO_TAG;
+	uint8_t *status = NULL;
 
 	if (number < MCP_FLOWS) {
 		struct flow *flow = &flows[number];
@@ -50,16 +51,18 @@ static RARE void refusal(void)
 		fast_claim(number);
 		psn = flow->acked + (int16_t)(FIELD_GET(REFUSAL, PSN, value) - flow->acked);
 		tag = number < MCP_BULK ? express_find(number, psn) : bulk_find(number, psn);
+		if (tag != MCP_NO_TAG)
+			status = number < MCP_BULK ? express_status(number, psn) : &transfers[tag].status;
 	}
 	REG_WRITE(REFUSAL_POP, 1);
 	trace(DIBBER_TRACE_REFUSED, value, tag);
-	if (tag == MCP_NO_TAG || transfers[tag].status != DIBBER_STATUS_OK)
+	if (!status || *status != DIBBER_STATUS_OK)
 		return;
 	/* The reason is the peer's word, and may be any number. */
 	if (reason != DIBBER_STATUS_REMOTE_READ_ERROR && reason != DIBBER_STATUS_REMOTE_BAD_LIST &&
 	    (reason < DIBBER_STATUS_REMOTE_BAD_KEY || reason > DIBBER_STATUS_REMOTE_BAD_HEADER))
 		reason = DIBBER_STATUS_REMOTE_BAD_HEADER;
-	transfers[tag].status = reason;
+	*status = reason;
 }
 
 static RARE uint32_t take_refusals(void)
@@ -81,6 +84,7 @@ void flow_rewind(uint32_t number)
 
 	flow->epoch = (flow->epoch + 1) % EPOCHS;
 	flow->rewound = flow->acked;
+	flow->order = FIELD_PUT(PUT_START, INCARNATION, flow->incarnation) | FIELD_PUT(PUT_START, EPOCH, flow->epoch);
 	REG_WRITE(FLOW_REWIND, FIELD_PUT(FLOW_REWIND, FLOW, number) |
 			       FIELD_PUT(FLOW_REWIND, EPOCH, flow->epoch));
 }
@@ -111,6 +115,7 @@ void flow_renumber(struct flow *flow)
 	flow->next = flow->start;
 	flow->acked = flow->start;
 	flow->ended = flow->start;
+	flow->limit = flow->start;
 	/* Of an incarnation that has not begun, nothing is missed. */
 	flow->rewound = flow->start;
 	flow->seen = flow->start;
@@ -161,7 +166,7 @@ static inline void advance(uint32_t number, uint32_t acked)
 
 void flow_advance(uint32_t number)
 {
-	advance(number, REG_READ_AT(ACKED, number));
+	advance(number, FIELD_GET(ACKED, PSN, REG_READ_AT(ACKED, number)));
 }
 
 static inline void acknowledge(uint32_t number)
@@ -169,9 +174,9 @@ static inline void acknowledge(uint32_t number)
 	uint32_t acked = REG_READ_AT(ACKED, number);
 
 	/* A refusal is there when ACKED covers it: known before its transfer completes. */
-	if (REG_READ(EVENTS) & EVENT(REFUSAL))
+	if (FIELD_GET(ACKED, REFUSAL, acked))
 		take_refusals();
-	advance(number, acked);
+	advance(number, FIELD_GET(ACKED, PSN, acked));
 }
 
 void flow_acknowledge(uint32_t number)
@@ -179,37 +184,59 @@ void flow_acknowledge(uint32_t number)
 	acknowledge(number);
 }
 
-static inline uint32_t serve(uint32_t number)
+/* Whether an acknowledgement that was just taken over has anything to be done for it: a long put has many before its end. */
+static ALWAYS bool is_wanted(uint32_t number)
 {
-	return number < MCP_BULK ? express_step(number) : bulk_step(number);
+	return number < MCP_BULK || bulk_may_end(number);
 }
 
-/* Each flow that may go on has its turn; what it cannot finish now it asks for again. */
-static APART uint32_t take_turns(uint32_t changed)
+/*
+ * Each flow that may go on has its turn; what it cannot finish now it asks for again. Whose turn it is, or MCP_FLOWS;
+ * and whether anything was done so far.
+ */
+static APART uint32_t take_turns(uint32_t changed, uint32_t *done)
 {
-	uint32_t done = changed != 0, work;
+	uint32_t work = 0, number;
 
-	for (uint32_t mask = changed; mask; mask &= mask - 1)
-		acknowledge(lowest_bit(mask));
-	if (!changed && (REG_READ(EVENTS) & EVENT(REFUSAL)))
-		done += take_refusals();
-	work = flow_work | changed;
+	*done = changed ? 1 : take_refusals();
+	for (; changed; changed &= changed - 1) {
+		number = lowest_bit(changed);
+		acknowledge(number);
+		if (is_wanted(number))
+			work |= 1u << number;
+	}
+	work |= flow_work;
 	if (!work)
-		return done;
-	served = next_turn(work, (served + 1) % MCP_FLOWS);
-	flow_work = work & ~(1u << served);
-	return done + serve(served);
+		return MCP_FLOWS;
+	number = next_turn(work, (served + 1) % MCP_FLOWS);
+	flow_work = work & ~(1u << number);
+	return number;
 }
 
-APART uint32_t flow_ack_handler(void)
+uint32_t flow_ack_handler(void)
 {
 	uint32_t changed = REG_READ(ACKED_CHANGED);
+	uint32_t number = served, done = changed != 0;
 
 	REG_WRITE(ACKED_CHANGED, changed);
-	bulk_moves += changed >> MCP_BULK;
+	if (changed >> MCP_BULK)
+		bulk_moves++;
 	/* Usually the flow that was served last is the only one. */
-	if (changed != 1u << served || flow_work)
-		return take_turns(changed);
-	acknowledge(served);
-	return 1 + serve(served);
+	if ((changed | flow_work) != 1u << number) {
+		number = take_turns(changed, &done);
+		if (number == MCP_FLOWS)
+			return done;
+		served = number;
+	} else {
+		uint32_t work = flow_work;
+
+		flow_work = 0;
+		if (changed)
+			acknowledge(number);
+		else
+			done = take_refusals();
+		if (!work && !is_wanted(number))
+			return done;
+	}
+	return done + (number < MCP_BULK ? express_step(number) : bulk_step(number));
 }

@@ -20,7 +20,7 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
  * Run a handler and account for it. STATE says what it is for as long as it lasts. A handler that
  * found nothing to do (a command that cannot go on yet) is not counted.
  */
-static APART void account(enum dibber_mcp_state state, uint32_t cycles_before,
+static HOT void account(enum dibber_mcp_state state, uint32_t cycles_before,
 			  uint32_t instructions_before)
 {
 	struct dibber_mcp_handler *handler = &mcp_shared.handler[state];
@@ -45,6 +45,22 @@ static ALWAYS void run(enum dibber_mcp_state state, uint32_t (*handler)(void))
 		account(state, cycles, instructions);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
+
+/* The same for what EVENTS shows of an inline put. */
+static ALWAYS void run_puts(uint32_t events)
+{
+	uint32_t cycles, instructions;
+
+	trace_state(DIBBER_MCP_STATE_COMMAND);
+	cycles = cpu_cycles();
+	instructions = cpu_instructions();
+	if (express_puts(events))
+		account(DIBBER_MCP_STATE_COMMAND, cycles, instructions);
+	trace_state(DIBBER_MCP_STATE_IDLE);
+}
+
+#define OTHERS	(EVENT(ARRIVAL) | EVENT(JOB_DONE) | EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN) | EVENT(ATOMIC) | EVENT(SCOUT) | \
+		 EVENT(TIMER))
 
 /* A handler starts only when all that it may post has a place (queue.c). */
 static APART void step_others(uint32_t events)
@@ -79,19 +95,20 @@ static RARE void step_waiting(void)
 	queue_flush();
 }
 
-/* One turn of the loop. Commands first: a small put waits for nothing else here. */
-static ALWAYS void step(void)
+/* One turn of the loop; whether there is work that no event tells of. Commands first: a small put waits for nothing else here. */
+static ALWAYS bool step(uint32_t events)
 {
-	uint32_t events = REG_READ(EVENTS);
-
+	if (express_is_put(events))
+		run_puts(events);
 	if ((events & EVENT(COMMAND)) && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, command_handler);
 	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || flow_work) && queue_flush())
 		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
-	if (events & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
+	if (events & OTHERS)
 		step_others(events);
 	if (message_work | receive_work | send_lost | scout_waiting | admin_closing | queue_waiting)
 		step_waiting();
+	return flow_work | message_work | receive_work | send_lost | scout_waiting | admin_closing | queue_waiting;
 }
 
 RARE void mcp_boot(void)
@@ -119,16 +136,22 @@ RARE void mcp_boot(void)
 #ifdef MCP_NATIVE
 void mcp_step(void)
 {
-	step();
+	step(REG_READ(EVENTS));
 }
 #else
 /* Apart from `main`, which the compiler takes for rare, and all that it calls. */
-__attribute__((hot, noreturn)) static APART void loop(void)
+__attribute__((noreturn)) static HOT void loop(void)
 {
+	bool work = true;
+
 	for (;;) {
+		uint32_t events;
+
 		REG_WRITE(WATCHDOG, MCP_WATCHDOG);
 		mcp_shared.turns++;
-		step();
+		events = REG_READ(EVENTS);
+		if (events || work)
+			work = step(events);
 	}
 }
 

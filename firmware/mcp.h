@@ -17,6 +17,7 @@
 #include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
+#define MCP_PUTS	16	/* the same of inline puts, which are soon done */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
 #define MCP_CLOCK_HZ	125000000u
 #define MCP_WATCHDOG	(MCP_CLOCK_HZ / 1000)	/* cycles: 1 ms, far beyond any turn of the event loop */
@@ -101,6 +102,10 @@ void queue_post(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key, u
 extern uint32_t queue_waiting;
 bool queue_drain(void);
 
+/* Posts that the gateware takes now, at least, none if others wait; and that some of them were used. */
+uint32_t queue_room(void);
+void queue_used(uint32_t posts);
+
 static ALWAYS bool queue_flush(void)
 {
 	return !queue_waiting || queue_drain();
@@ -119,7 +124,7 @@ enum endpoint_state {
 };
 
 struct endpoint {
-	uint32_t outstanding;		/* commands that this program has taken and not completed */
+	uint32_t outstanding;		/* commands taken and not completed, but for those that FAST_BUSY tells of */
 	uint8_t state;
 	uint8_t close_left;		/* CLOSING: commands still to be completed as FLUSHED */
 	uint8_t close_tag;		/* CLOSING: of the ENDPOINT_CLOSE that waits */
@@ -368,7 +373,8 @@ struct flow {
 	uint32_t next;		/* PSN that the next packet gets */
 	uint32_t acked;		/* all before it are acknowledged */
 	uint32_t ended;		/* EXPRESS: all before it have ended */
-	uint32_t room;		/* EXPRESS: packets that it takes now, 0 unless it is OPEN */
+	uint32_t limit;		/* EXPRESS: first PSN that it does not take now; `next` unless it is OPEN */
+	uint32_t order;		/* incarnation and epoch, as PUT_START has them */
 	uint32_t cursor;	/* EXPRESS, REQUEUE: the next to be queued again */
 	uint32_t place;		/* node and incarnation, as JOB_FLOW and EXPRESS_FLOW have them */
 	uint32_t epoch;
@@ -389,7 +395,7 @@ struct flow {
 
 extern struct flow flows[MCP_FLOWS];
 extern uint32_t flow_work;	/* a bit for each flow that may go on */
-extern uint32_t flow_active;	/* BULK: a bit for each flow that has something under way */
+extern uint32_t flow_active;	/* a bit for each flow that has something under way, perhaps */
 
 /* PSN `a` comes before `b`. */
 static inline bool psn_before(uint32_t a, uint32_t b)
@@ -483,6 +489,15 @@ void bulk_adopt(uint32_t tag, uint32_t end, uint32_t packets, bool ended);
 /* Transfer that has the extended PSN, or MCP_NO_TAG. */
 uint32_t bulk_find(uint32_t number, uint32_t psn);
 
+/* Whether an acknowledgement has anything to be done for it: the oldest transfer may end, or it is not as usual. */
+static inline bool bulk_may_end(uint32_t number)
+{
+	const struct flow *flow = &flows[number];
+
+	return flow->state != FLOW_OPEN || flow->head == MCP_NO_TAG ||
+	       !psn_before(flow->acked, transfers[flow->head].end);
+}
+
 uint32_t bulk_step(uint32_t number);	/* complete what has ended, queue again what is lost */
 void bulk_rewind(uint32_t number);
 bool bulk_is_lost(uint32_t number);	/* whether a NAK can be about packets that are wanted */
@@ -503,24 +518,22 @@ void express_submit(uint32_t tag);
 /* A PUT_INLINE; whether it was taken. */
 bool express_command(uint32_t tag, uint32_t first_word);
 
-/* Plain in the first word: neither levels nor FENCE, INTERRUPT or anything that is not for it. */
-#define EXPRESS_PLAIN_MASK	(0xffu << 16 | (0xffu & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_SOLICIT)) << 8 | 0xffu)
-#define EXPRESS_PLAIN		DIBBER_OPCODE_PUT_INLINE
+/* EVENTS shows an inline put in which nothing is wrong. It is the register's highest bit. */
+static inline bool express_is_put(uint32_t events)
+{
+	return (int32_t)events < 0;
+}
 
-/*
- * An endpoint's next command, the short way if it is a plain inline put that can be sent now, and then those that
- * follow it as long as they are: how many were taken. `pending` is COMMAND_PENDING, which is the endpoint's bit.
- */
-uint32_t express_puts(uint32_t endpoint, uint32_t pending);
+/* Send the inline put that `events` shows, and those that EVENTS shows after it: how many. */
+uint32_t express_puts(uint32_t events);
 
 /* Take over a put of the fast path, as bulk_adopt; and behind the last one, the flow. */
 void express_adopt(uint32_t tag, uint32_t end);
 void express_claim(uint32_t node);
 
-/* A bit for each flow that has something under way. */
-uint32_t express_active(void);
-
+/* Tag of what has the extended PSN, or MCP_NO_TAG; and where its status is kept. */
 uint32_t express_find(uint32_t number, uint32_t psn);
+uint8_t *express_status(uint32_t number, uint32_t psn);
 uint32_t express_step(uint32_t number);
 void express_rewind(uint32_t number);
 void express_expire(uint32_t number);

@@ -82,6 +82,16 @@ static RARE void hold(uint32_t cookie, uint32_t length, uint32_t what, uint32_t 
 		(struct post){ cookie, length, what, key, start };
 }
 
+inline uint32_t queue_room(void)
+{
+	return !queue_waiting && has_space() ? space : 0;
+}
+
+inline void queue_used(uint32_t posts)
+{
+	space -= posts;
+}
+
 inline void queue_post(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key,
 		       uint32_t start)
 {

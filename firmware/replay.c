@@ -55,7 +55,7 @@ static RARE uint32_t take_link(void)
 
 	REG_WRITE(LINK_CHANGED, 1);
 	fast_claim_active();
-	active = flow_active | express_active();
+	active = flow_active;
 	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active);
 	if (REG_READ(LINK))
 		for (uint32_t mask = active; mask; mask &= mask - 1)
@@ -97,7 +97,8 @@ static void tick(uint32_t number, bool link, bool moved)
 		flow->idle = 0;
 		flow->waited = 0;
 		flow->patience = MCP_PATIENCE;
-		if (empty)
+		/* An inline put does not say that there is something: as long as a flow is open there may be. */
+		if (empty && number >= MCP_BULK)
 			flow_active &= ~(1u << number);
 		return;
 	}
@@ -153,7 +154,7 @@ RARE uint32_t replay_timer_handler(void)
 		send_tick(REG_READ(LINK));
 	fast_tick();
 	routes_tick(now);
-	active = flow_active | express_active();
+	active = flow_active;
 	if (!active)
 		return done;
 	moves = bulk_moves;

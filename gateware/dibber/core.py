@@ -175,6 +175,7 @@ class DibberCore(LiteXModule):
             turns.verdict.eq(commands.verdict),
             commands.fast.eq(registers.fast_endpoints),
             commands.node_id.eq(identity.node_id),
+            registers.digest.eq(commands.digest),
             *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
                 for name in ["put_inline", "put"]],
 

@@ -72,6 +72,10 @@ def verdict_layout():
     """
     return [("strobe", 1), ("taken", 1), ("missed", 1), ("endpoint", 3)]
 
+def digest_layout():
+    """An inline put in which nothing is wrong, and that missed the fast path, in a cycle with `strobe`."""
+    return [("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", 4), ("solicit", 1), ("length", 7), ("cookie", 32)]
+
 def fast_put_layout():
     """A put that was checked, on its way to its flow; `lane` as enum lane. `ready` says that `taken` and `missed` hold."""
     return EndpointDescription(

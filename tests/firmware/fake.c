@@ -123,7 +123,7 @@ static uint32_t events(void)
 	value |= (uint32_t)fake_waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
 	value |= (uint32_t)(REG(GIVEN) != 0) << DIBBER_MCP_EVENTS_GIVEN_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_SCOUT) << DIBBER_MCP_EVENTS_SCOUT_SHIFT;
-	return value;
+	return value | (REG(EXPRESS_SPACE) ? fast_digest() : 0);
 }
 
 static uint32_t front(uint32_t which, uint32_t word)
@@ -150,6 +150,9 @@ uint32_t fake_read(uint32_t address)
 	}
 	if (offset >= DIBBER_MCP_SIZE)
 		abort();
+	if (offset - DIBBER_MCP_ACKED < 4 * DIBBER_LANES * DIBBER_NODES)
+		return fake_registers[offset / 4] |
+		       (uint32_t)fake_waiting(FIFO_REFUSAL) << DIBBER_MCP_ACKED_REFUSAL_SHIFT;
 	switch (offset) {
 	case DIBBER_MCP_EVENTS:
 		return events();
@@ -304,13 +307,21 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_GIVEN:
 		REG(GIVEN) &= ~value;
 		break;
+	case DIBBER_MCP_PUT_START:
+		if (!REG(EXPRESS_SPACE))
+			abort();
+		REG(EXPRESS_SPACE)--;
+		fast_write(offset, value);
+		break;
 	case DIBBER_MCP_POST_START:
+	case DIBBER_MCP_POST_PUT:
 		if (!REG(POST_SPACE))
 			abort();
 		fast_write(offset, value);
 		break;
 	case DIBBER_MCP_COMMAND_TAKE:
 	case DIBBER_MCP_COMMAND_SKIP:
+	case DIBBER_MCP_PUT_PASS:
 	case DIBBER_MCP_SLOT_FREE:
 	case DIBBER_MCP_QUEUE_OPEN:
 	case DIBBER_MCP_QUEUE_CLOSE:

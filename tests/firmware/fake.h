@@ -38,6 +38,7 @@ void fake_log_write(uint32_t offset, uint32_t value, const uint32_t *words, uint
 void fast_reset(void);
 void fast_work(void);		/* what goes on between two accesses */
 uint32_t fast_pending(void);
+uint32_t fast_digest(void);	/* what EVENTS shows of an inline put, or 0 */
 uint32_t fast_room(void);
 uint32_t fast_busy(void);
 uint32_t fast_active(void);

@@ -77,6 +77,10 @@ static bool post(uint32_t queue, bool interrupt, uint32_t cookie, uint32_t lengt
 static bool in_use[TAGS];
 static uint32_t owed[DIBBER_ENDPOINTS];		/* completions, those written among them */
 static bool missed[DIBBER_ENDPOINTS];		/* the next command is not for the fast path */
+static uint32_t digests[DIBBER_ENDPOINTS];	/* it is an inline put without a fault, as EVENTS shows it; or 0 */
+static uint32_t cookies[TAGS];			/* of such puts */
+static uint32_t short_puts[DIBBER_ENDPOINTS];	/* started, and not ended */
+static uint32_t turn;				/* whose digest is shown */
 
 static bool has_room(uint32_t endpoint)
 {
@@ -109,6 +113,7 @@ static void take(uint32_t endpoint)
 	(&REG(HEAD))[endpoint]++;
 	owed[endpoint]++;
 	missed[endpoint] = false;
+	digests[endpoint] = 0;
 }
 
 static void free_slot(uint32_t tag)
@@ -127,7 +132,8 @@ uint32_t fast_room(void)
 	return room;
 }
 
-uint32_t fast_pending(void)
+/* Endpoints whose next command is for the control program, and those whose next command is one of the others. */
+static uint32_t pending(void)
 {
 	uint32_t pending = 0;
 
@@ -135,6 +141,13 @@ uint32_t fast_pending(void)
 		if (is_able(i) && (missed[i] || !(fake_fast && REG(FAST_ENDPOINTS) >> i & 1)))
 			pending |= 1u << i;
 	return pending;
+}
+
+static uint32_t shorts(void);
+
+uint32_t fast_pending(void)
+{
+	return pending() & ~shorts();
 }
 
 /* Flows ---------------------------------------------------------------------------------------- */
@@ -160,6 +173,9 @@ void fast_reset(void)
 	memset(in_use, 0, sizeof(in_use));
 	memset(owed, 0, sizeof(owed));
 	memset(missed, 0, sizeof(missed));
+	memset(digests, 0, sizeof(digests));
+	memset(short_puts, 0, sizeof(short_puts));
+	turn = 0;
 	memset(flows, 0, sizeof(flows));
 	memset(job_under_way, 0, sizeof(job_under_way));
 	memset(fake_cq_consumer, 0, sizeof(fake_cq_consumer));
@@ -182,6 +198,8 @@ uint32_t fast_busy(void)
 	for (uint32_t i = 0; i < FLOWS; i++)
 		for (uint32_t n = 0; n < flows[i].puts; n++)
 			busy |= 1u << flows[i].ring[n].tag / DIBBER_SLOTS;
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
+		busy |= (uint32_t)(short_puts[i] != 0) << i;
 	return busy;
 }
 
@@ -218,8 +236,14 @@ static bool walk_is_good(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t 
 	return levels <= DIBBER_LEVELS && product == length;
 }
 
-/* Whether a command is one for the fast path; then its flow. */
-static bool is_good(uint32_t tag, uint32_t *flow)
+static bool is_good_inline(uint32_t tag)
+{
+	return !(word(tag, 0) >> 16 & 0xff) && word(tag, 8) <= DIBBER_INLINE_BYTES &&
+	       !(word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16);
+}
+
+/* Whether a command is one for the fast path, if the host allows any; then its flow. */
+static bool is_good(uint32_t tag, uint32_t allowed, uint32_t *flow)
 {
 	const uint32_t known = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT;
 	uint32_t first = word(tag, 0), flags = first >> 8 & 0xff, node = word(tag, 4), length = word(tag, 8);
@@ -231,14 +255,90 @@ static bool is_good(uint32_t tag, uint32_t *flow)
 		return false;
 	if ((first & 0xff) == DIBBER_OPCODE_PUT_INLINE) {
 		*flow = node;
-		return fake_fast & 1 && !(first >> 16 & 0xff) && length <= DIBBER_INLINE_BYTES &&
-		       !(word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16);
+		return allowed & 1 && is_good_inline(tag);
 	}
 	*flow = BULK + node;
-	return (first & 0xff) == DIBBER_OPCODE_PUT && fake_fast & 2 && length && length <= DIBBER_FAST_LENGTH &&
+	return (first & 0xff) == DIBBER_OPCODE_PUT && allowed & 2 && length && length <= DIBBER_FAST_LENGTH &&
 	       walk_is_good(tag, source, first >> 16 & 15, length) &&
 	       walk_is_good(tag, target, first >> 20 & 15, length) &&
 	       !(word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16);
+}
+
+/* Read the next commands that are for the control program, each once. Endpoints whose digests are known. */
+static uint32_t shorts(void)
+{
+	uint32_t found = 0, flow;
+
+	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++) {
+		uint32_t tag = next_tag(i);
+
+		if (!((pending() & REG(FAST_ENDPOINTS)) >> i & 1))
+			continue;
+		if (!digests[i] && is_good(tag, 1, &flow)) {
+			cookies[tag] = word(tag, 12);
+			digests[i] = 1u << DIBBER_MCP_EVENTS_PUT_SHIFT | i << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT |
+				     (tag % DIBBER_SLOTS) << DIBBER_MCP_EVENTS_SLOT_SHIFT |
+				     flow << DIBBER_MCP_EVENTS_NODE_SHIFT |
+				     (uint32_t)((word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT) != 0)
+					     << DIBBER_MCP_EVENTS_SOLICIT_SHIFT |
+				     word(tag, 8) << DIBBER_MCP_EVENTS_LENGTH_SHIFT;
+		}
+		found |= (uint32_t)(digests[i] != 0) << i;
+	}
+	return found;
+}
+
+static void pass(uint32_t known)
+{
+	for (uint32_t i = 1; i <= DIBBER_ENDPOINTS; i++)
+		if (known >> (turn + i) % DIBBER_ENDPOINTS & 1) {
+			turn = (turn + i) % DIBBER_ENDPOINTS;
+			return;
+		}
+}
+
+uint32_t fast_digest(void)
+{
+	uint32_t known = shorts();
+
+	if (!known)
+		return 0;
+	if (!(known >> turn & 1))
+		pass(known);
+	return digests[turn];
+}
+
+/* What a digest says, by its field. */
+#define DIGEST(field, value)	\
+	((value) >> DIBBER_MCP_EVENTS_##field##_SHIFT & DIBBER_MCP_EVENTS_##field##_MASK)
+
+static void put_start(uint32_t value)
+{
+	uint32_t endpoint = value >> DIBBER_MCP_PUT_START_ENDPOINT_SHIFT & DIBBER_MCP_PUT_START_ENDPOINT_MASK;
+	uint32_t digest = digests[endpoint];
+	const uint32_t words[2] = { (value & 0xffffff) | DIGEST(NODE, digest) << 24, REG(EXPRESS_MESSAGE) };
+
+	if (!digest)
+		abort();
+	fake_log_write(DIBBER_MCP_EXPRESS_START,
+		       DIGEST(SLOT, digest) | endpoint << 8 | DIGEST(LENGTH, digest) << 16 | (value >> 24 & 15) << 24,
+		       words, 2);
+	take(endpoint);
+	short_puts[endpoint]++;
+	/* Its next command is not known at once, those of others are. */
+	pass(shorts());
+}
+
+static void put_end(uint32_t value)
+{
+	uint32_t tag = DIGEST(ENDPOINT, value) * DIBBER_SLOTS + DIGEST(SLOT, value);
+
+	if (!short_puts[DIGEST(ENDPOINT, value)]--)
+		abort();
+	if (post(DIGEST(ENDPOINT, value), DIGEST(SOLICIT, value), cookies[tag], DIGEST(LENGTH, value),
+		 DIGEST(NODE, value) | DIBBER_ENTRY_COMPLETION << 16 | (value & 0xff) << 24, 0, 0))
+		REG(POST_SPACE)--;
+	free_slot(tag);
 }
 
 static void order(uint32_t flow, const struct put *put, uint32_t packets)
@@ -271,7 +371,7 @@ static void offer(uint32_t endpoint)
 	uint32_t tag = next_tag(endpoint), flow, packets;
 	struct put put;
 
-	if (!is_good(tag, &flow) || !flows[flow].armed) {
+	if (!is_good(tag, fake_fast, &flow) || !flows[flow].armed) {
 		missed[endpoint] = true;
 		return;
 	}
@@ -383,13 +483,23 @@ void fast_write(uint32_t offset, uint32_t value)
 {
 	switch (offset) {
 	case DIBBER_MCP_COMMAND_TAKE:
-		if (!(fast_pending() >> value & 1))
+		if (!(pending() >> value & 1))
 			abort();
 		take(value);
 		break;
 	case DIBBER_MCP_COMMAND_SKIP:
 		(&REG(HEAD))[value] = (&REG(PRODUCER))[value];
 		missed[value] = false;
+		digests[value] = 0;
+		break;
+	case DIBBER_MCP_PUT_START:
+		put_start(value);
+		break;
+	case DIBBER_MCP_PUT_PASS:
+		pass(shorts());
+		break;
+	case DIBBER_MCP_POST_PUT:
+		put_end(value);
 		break;
 	case DIBBER_MCP_SLOT_FREE:
 		free_slot((value & 0xff) + (value >> 8) * DIBBER_SLOTS);

@@ -5,8 +5,8 @@
 
 import pytest
 
-from dibber.interface.description import C, FLAG, STATUS
-from mcp_native import BULK, Express, inline, put
+from dibber.interface.description import C, FLAG, OPCODE, STATUS
+from mcp_native import BULK, Express, admin, inline, put
 from mcp_wire import WiredCard
 
 MICROSECOND = 125
@@ -84,6 +84,76 @@ def test_no_more_than_a_window_is_under_way_to_a_node(card):
     card.ack(1, 3)
     card.step()
     assert [e.psn for e in card.express] == list(range(C.WINDOW + 4))
+
+
+def test_a_full_window_stops_nobody_who_sends_elsewhere(card):
+    for endpoint in (2, 3, 4):
+        assert card.open(endpoint) == 0
+    for endpoint in (1, 2, 3):
+        card.ring(endpoint, *[inline() for _ in range(30)])
+    card.step(40)
+    card.ring(4, *[inline(node=2, cookie=n) for n in range(5)])
+    card.step(20)
+    assert [e.node for e in card.express] == [1]*C.WINDOW + [2]*5
+    card.ack(1, C.WINDOW - 1)
+    card.step(40)
+    assert len(card.express) == 90 + 5
+
+
+def test_endpoints_share_the_window_of_a_node(card):
+    for endpoint in (2, 3):
+        assert card.open(endpoint) == 0
+    for endpoint in (1, 2, 3):
+        card.ring(endpoint, *[inline() for _ in range(30)])
+    card.step(40)
+    counts = [sum(e.endpoint == endpoint for e in card.express) for endpoint in (1, 2, 3)]
+    assert sum(counts) == C.WINDOW and max(counts) - min(counts) <= 1
+
+
+def test_what_its_owner_writes_after_it_was_read_is_not_believed(card):
+    card["EXPRESS_SPACE"] = 0
+    card.ring(1, inline(length=8, cookie=5))
+    card.step()
+    card.write_slot(1, 0, inline(length=64, cookie=6, node=2))
+    card["EXPRESS_SPACE"] = 16
+    card.step()
+    card.ack(1, 0)
+    card.step()
+    assert [(e.node, e.length) for e in card.express] == [(1, 8)]
+    assert [(e.node, e.length, e.cookie) for e in card.entries()] == [(1, 8, 5)]
+
+
+def test_completions_wait_for_room_in_the_gateware(card, monkeypatch):
+    card.ring(1, *[inline(cookie=n) for n in range(20)])
+    card.step()
+    monkeypatch.setattr(card, "post_space", lambda: None)
+    space = card["POST_SPACE"]
+    card.ack(1, 19)
+    card.step()
+    assert [e.cookie for e in card.entries()] == list(range(space))
+    card["POST_SPACE"] = 20 - space
+    card.step()
+    assert [e.cookie for e in card.entries()] == list(range(space, 20))
+
+
+def test_one_to_this_card_itself_fails_even_when_its_number_was_changed_since(card):
+    card["NODE_ID"] = 7
+    card.ring(1, inline(node=0, cookie=1), inline(cookie=2))
+    card.step()
+    card.ack(1, 0)
+    card.step()
+    assert [(e.cookie, e.status) for e in card.entries()] == [(1, STATUS.BAD_NODE), (2, STATUS.OK)]
+
+
+def test_an_endpoint_is_closed_when_its_inline_puts_have_ended(card):
+    card.ring(1, *[inline(cookie=n) for n in range(3)])
+    card.step()
+    card.ring(0, admin(OPCODE.ENDPOINT_CLOSE, endpoint=1, cookie=7))
+    card.step()
+    assert card.entries() == []
+    card.ack(1, 2)
+    card.step()
+    assert [(e.cookie, e.status) for e in card.entries()] == [(0, 0), (1, 0), (2, 0), (7, 0)]
 
 
 def test_without_space_the_command_stays_in_its_slot(card):

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, FLAG, LANE, OPCODE, WALK
-from dibber.layouts import fast_put_layout, offer_layout, slot_port, verdict_layout
+from dibber.layouts import digest_layout, fast_put_layout, offer_layout, slot_port, verdict_layout
 
 LENGTH_BITS = C.FAST_LENGTH.bit_length()
 assert C.FAST_LENGTH == 2**LENGTH_BITS - 1
@@ -78,7 +78,8 @@ class Product(LiteXModule):
 # Fast Commands ------------------------------------------------------------------------------------
 
 class FastCommands(LiteXModule):
-    """Reads an offered slot, and gives on what is a put without a fault.
+    """Reads an offered slot, and gives on what is a put without a fault. What it read of an inline put without a fault
+    that missed all the same is not lost: the control program finds it in `digest`.
 
     The checks are those of firmware/express.c and put.c. What fails one is `missed`, and so are commands that
     ask for more than hardware does: other opcodes, flags FENCE and CHECKSUM, puts of no bytes or of more than FAST_LENGTH. Each
@@ -97,6 +98,7 @@ class FastCommands(LiteXModule):
     fast    : Signal(8), in                  a bit for each endpoint whose commands may be taken
     node_id : Signal(16), in
     put     : Endpoint(fast_put_layout), out
+    digest  : Record(digest_layout), out     `strobe` in the cycle of the verdict
     taken, missed : Signal(), in             what became of it, in the cycle of its `ready`; neither: it must wait
 
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4 (128 bits), 1 from its answer
@@ -111,6 +113,7 @@ class FastCommands(LiteXModule):
         self.fast    = fast    = Signal(C.ENDPOINTS)
         self.node_id = node_id = Signal(16)
         self.put     = put     = stream.Endpoint(fast_put_layout())
+        self.digest  = digest  = Record(digest_layout())
         self.taken   = Signal()
         self.missed  = Signal()
 
@@ -174,11 +177,12 @@ class FastCommands(LiteXModule):
         target_levels = Signal(4)
         last    = Signal(33)    # the first byte behind a contiguous target, low word and carry
         at_end  = Signal()      # its carry leaves the 48 bits of an offset
+        near    = Signal()      # the offset is one of 48 bits
         self.sync += [
             If(came.valid & ~walks,
                 Case(came.line, {
                     head.index(COMMAND["opcode"].offset//width): [
-                        inline.eq(plain & (opcode == OPCODE.PUT_INLINE) & (levels == 0) & enable.put_inline),
+                        inline.eq(plain & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
                         bulk.eq(plain & (opcode == OPCODE.PUT) & (levels[2:4] == 0) & (levels[6:8] == 0) & enable.put),
                         source_levels.eq(levels[:4]),
                         target_levels.eq(levels[4:]),
@@ -194,6 +198,7 @@ class FastCommands(LiteXModule):
                     ]}),
                 last.eq(low + put.length),
                 at_end.eq(high[:16] == 0xffff),
+                near.eq(high[16:] == 0),
             )
         ]
         self.comb += [
@@ -235,7 +240,7 @@ class FastCommands(LiteXModule):
             If(came.valid & (came.line == len(head) - 1),
                 NextState("VERDICT"),
                 If((high[16:] == 0) & (fast >> offer.endpoint)[0],
-                    If(inline & short, NextState("PUT")),
+                    If(inline & short & enable.put_inline, NextState("PUT")),
                     If(bulk & fits, NextState("ASK")),
                 )
             )
@@ -286,4 +291,7 @@ class FastCommands(LiteXModule):
             verdict.taken.eq(verdict_taken),
             verdict.missed.eq(verdict_missed),
             verdict.endpoint.eq(offer.endpoint),
+            digest.strobe.eq(verdict.strobe & verdict.missed & inline & short & near),
+            *[getattr(digest, name).eq(getattr(put, name))
+                for name in ["endpoint", "slot", "node", "solicit", "length", "cookie"]],
         ]

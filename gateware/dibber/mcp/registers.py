@@ -10,11 +10,13 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.atomic import atomic_done_layout
-from dibber.interface.description import C, MCP
+from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import (arrival_layout, claimed_layout, entry_layout, express_layout, job_done_layout, job_layout,
-    scout_layout, slot_free_layout)
+from dibber.layouts import (arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
+    job_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
+from dibber.mcp.digests import PutDigests
+from dibber.mcp.room import bits_of
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
 
@@ -56,6 +58,7 @@ class ControlRegisters(LiteXModule):
     take, skip : Record, out                          `strobe` for one cycle: COMMAND_TAKE, COMMAND_SKIP
     free       : Record(slot_free_layout), out
     pending, room : Signal(endpoints), in             COMMAND_PENDING, QUEUE_ROOM
+    digest     : Record(digest_layout), in            of what will be pending
     fast_enable : Record, out                         register FAST_OPCODES
     fast_endpoints : Signal(endpoints), out
     arm, claim : Record, out                          `strobe` for one cycle: FLOW_ARM, FLOW_CLAIM
@@ -102,6 +105,7 @@ class ControlRegisters(LiteXModule):
         self.free          = Record(slot_free_layout())
         self.pending       = Signal(endpoints)
         self.room          = Signal(endpoints)
+        self.digest        = Record(digest_layout())
         self.fast_enable   = Record([("put_inline", 1), ("put", 1), ("event", 1)])
         self.fast_endpoints = Signal(endpoints)
         self.fast_busy     = Signal(endpoints)
@@ -168,26 +172,53 @@ class ControlRegisters(LiteXModule):
 
         free = bank.fields(MCP, "SLOT_FREE")
         post = bank.fields(MCP, "POST_START")
+        put  = bank.fields(MCP, "PUT_START")
+        done = bank.fields(MCP, "POST_PUT")
         for n in range(endpoints):
             self.comb += [
                 status["PRODUCER"][n].eq(pages.producer[n]),
                 status["HEAD"][n].eq(pages.head[n]),
             ]
         self.comb += [
-            status["COMMAND_PENDING"][0].eq(self.pending),
             status["QUEUE_ROOM"][0].eq(self.room),
-            events["command"].eq(self.pending != 0),
-            self.take.strobe.eq(strobe["COMMAND_TAKE"][0]),
-            self.take.endpoint.eq(bank.written["COMMAND_TAKE"][0]),
+            self.take.strobe.eq(strobe["COMMAND_TAKE"][0] | strobe["PUT_START"][0]),
+            self.take.endpoint.eq(Mux(strobe["PUT_START"][0], put["endpoint"], bank.written["COMMAND_TAKE"][0])),
             self.skip.strobe.eq(strobe["COMMAND_SKIP"][0]),
             self.skip.endpoint.eq(bank.written["COMMAND_SKIP"][0]),
             # A post's queue is its endpoint's completion queue when it frees a slot.
-            self.free.strobe.eq(strobe["SLOT_FREE"][0] | (strobe["POST_START"][0] & post["free"])),
+            self.free.strobe.eq(strobe["SLOT_FREE"][0] | (strobe["POST_START"][0] & post["free"]) | strobe["POST_PUT"][0]),
             If(strobe["SLOT_FREE"][0],
                 self.free.tag.eq(Cat(free["slot"][:log2_int(C.SLOTS)], free["endpoint"]))
+            ).Elif(strobe["POST_PUT"][0],
+                self.free.tag.eq(Cat(done["slot"], done["endpoint"]))
             ).Else(
                 self.free.tag.eq(Cat(post["slot"][:log2_int(C.SLOTS)], post["queue"]))
             )
+        ]
+
+        # Inline puts, in short. A cookie is looked up by what is being written to POST_PUT.
+        self.digests = digests = PutDigests(endpoints)
+        posted = next(field.lsb for field in MCP["POST_PUT"].fields if field.name == "slot")
+        shorts = Signal(endpoints)
+        others = Signal(endpoints)
+        self.comb += [
+            shorts.eq(self.pending & self.fast_endpoints & digests.known),
+            others.eq(self.pending & ~shorts),
+            status["COMMAND_PENDING"][0].eq(others),
+            events["command"].eq(others != 0),
+            digests.digest.eq(self.digest),
+            digests.able.eq(shorts & Replicate(self.express_space != 0, endpoints)),
+            digests.skip.eq(strobe["PUT_PASS"][0]),
+            digests.gone.eq(bits_of(endpoints, self.take.endpoint, self.take.strobe)
+                | bits_of(endpoints, self.skip.endpoint, self.skip.strobe)),
+            digests.ask.eq(put["endpoint"]),
+            digests.start.strobe.eq(strobe["PUT_START"][0]),
+            digests.start.endpoint.eq(put["endpoint"]),
+            digests.end.strobe.eq(strobe["POST_PUT"][0]),
+            digests.end.endpoint.eq(done["endpoint"]),
+            digests.tag.eq(bank.port.dat_w[posted:posted + len(digests.tag)]),
+            events["put"].eq(digests.valid),
+            *[events[name].eq(getattr(digests.shown, name)) for name in ["endpoint", "slot", "node", "solicit", "length"]],
         ]
 
         # Fast Path --------------------------------------------------------------------------------
@@ -200,7 +231,7 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
             self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
-            status["FAST_BUSY"][0].eq(self.fast_busy),
+            status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(self.fast_moved),
             status["GIVEN"][0].eq(self.given),
@@ -267,11 +298,16 @@ class ControlRegisters(LiteXModule):
         flow  = bank.fields(MCP, "EXPRESS_FLOW")
         start = bank.fields(MCP, "EXPRESS_START")
         self.comb += [
-            self.express.valid.eq(strobe["EXPRESS_START"][0]),
+            self.express.valid.eq(strobe["EXPRESS_START"][0] | strobe["PUT_START"][0]),
             self.express.last.eq(1),
-            *[getattr(self.express, name).eq(flow[name]) for name in ["psn", "incarnation", "node"]],
-            *[getattr(self.express, name).eq(start[name])
-                for name in ["slot", "endpoint", "length", "epoch", "message"]],
+            If(strobe["PUT_START"][0],
+                *[getattr(self.express, name).eq(put[name]) for name in ["psn", "incarnation", "epoch", "endpoint"]],
+                *[getattr(self.express, name).eq(getattr(digests.found, name)) for name in ["slot", "node", "length"]],
+            ).Else(
+                *[getattr(self.express, name).eq(flow[name]) for name in ["psn", "incarnation", "node"]],
+                *[getattr(self.express, name).eq(start[name])
+                    for name in ["slot", "endpoint", "length", "epoch", "message"]],
+            ),
             self.express.word.eq(storage["EXPRESS_MESSAGE"][0]),
             status["EXPRESS_SPACE"][0].eq(self.express_space),
         ]
@@ -283,7 +319,7 @@ class ControlRegisters(LiteXModule):
         refusal = bank.fields(MCP, "REFUSAL")
         self.refusal_queue = refusal_queue = stream.SyncFIFO(refusal_layout(), RESULTS)
         self.comb += [
-            *[status["ACKED"][n].eq(self.acked[n]) for n in range(FLOWS)],
+            *[status["ACKED"][n].eq(Cat(self.acked[n], self.refusals.valid | self.refusal_waiting)) for n in range(FLOWS)],
             status["ACKED_CHANGED"][0].eq(self.changed),
             events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),
@@ -349,6 +385,7 @@ class ControlRegisters(LiteXModule):
         opened = bank.fields(MCP, "QUEUE_OPEN")
         what   = bank.fields(MCP, "POST_WHAT")
         self.entry_queue = entry_queue = stream.SyncFIFO(entry_layout(), POSTS)
+        put = bank.fields(MCP, "POST_PUT")
         self.comb += [
             self.queue.strobe.eq(strobe["QUEUE_OPEN"][0] | strobe["QUEUE_CLOSE"][0]),
             self.queue.closed.eq(strobe["QUEUE_CLOSE"][0]),
@@ -356,12 +393,20 @@ class ControlRegisters(LiteXModule):
             self.queue.base.eq(Cat(storage["QUEUE_BASE_LOW"][0], storage["QUEUE_BASE_HIGH"][0])),
             *[getattr(self.queue, name).eq(opened[name]) for name in ["size", "vector"]],
 
-            entry_queue.sink.valid.eq(strobe["POST_START"][0]),
-            *[getattr(entry_queue.sink, name).eq(post[name]) for name in ["queue", "interrupt"]],
-            entry_queue.sink.cookie.eq(storage["POST_COOKIE"][0]),
-            entry_queue.sink.length.eq(storage["POST_LENGTH"][0]),
-            *[getattr(entry_queue.sink, name).eq(what[name]) for name in ["node", "kind", "status"]],
-            entry_queue.sink.key.eq(storage["POST_KEY"][0]),
+            entry_queue.sink.valid.eq(strobe["POST_START"][0] | strobe["POST_PUT"][0]),
+            If(strobe["POST_PUT"][0],
+                entry_queue.sink.queue.eq(put["endpoint"]),
+                entry_queue.sink.interrupt.eq(put["solicit"]),
+                entry_queue.sink.cookie.eq(digests.cookie),
+                *[getattr(entry_queue.sink, name).eq(put[name]) for name in ["node", "length", "status"]],
+                entry_queue.sink.kind.eq(ENTRY.COMPLETION),
+            ).Else(
+                *[getattr(entry_queue.sink, name).eq(post[name]) for name in ["queue", "interrupt"]],
+                entry_queue.sink.cookie.eq(storage["POST_COOKIE"][0]),
+                entry_queue.sink.length.eq(storage["POST_LENGTH"][0]),
+                *[getattr(entry_queue.sink, name).eq(what[name]) for name in ["node", "kind", "status"]],
+                entry_queue.sink.key.eq(storage["POST_KEY"][0]),
+            ),
             entry_queue.source.connect(self.entries),
             status["POST_SPACE"][0].eq(POSTS - entry_queue.level),
         ]

@@ -17,6 +17,7 @@ from drive import drive
 
 NODE_ID = 5
 FIELDS  = ("lane", "node", "endpoint", "slot", "cookie", "length", "solicit")
+DIGEST  = FIELDS[1:]
 
 # What the control program would do ----------------------------------------------------------------
 
@@ -212,15 +213,20 @@ def contexts(dut, rng, log, quick):
 
 
 def offer(dut, endpoint, slot):
-    """Offer a command; returns (taken, missed) of its verdict, and the cycles until then."""
+    """Offer a command; returns (taken, missed, digest) of its verdict, and the cycles until then. A digest is its fields, or None."""
     yield from drive(dut.offer, valid=1, endpoint=endpoint, slot=slot)
     yield
     for cycles in range(2000):
         if (yield dut.verdict.strobe):
             assert (yield dut.offer.ready) and (yield dut.verdict.endpoint) == endpoint
             yield dut.offer.valid.eq(0)
-            return ((yield dut.verdict.taken), (yield dut.verdict.missed)), cycles
-        assert not (yield dut.offer.ready)
+            digest = None
+            if (yield dut.digest.strobe):
+                digest = {}
+                for name in DIGEST:
+                    digest[name] = (yield getattr(dut.digest, name))
+            return ((yield dut.verdict.taken), (yield dut.verdict.missed), digest), cycles
+        assert not (yield dut.offer.ready) and not (yield dut.digest.strobe)
         yield
     raise AssertionError("no verdict")
 
@@ -229,11 +235,11 @@ def offer(dut, endpoint, slot):
 def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_width, seed):
     rng, dut   = random.Random(seed), FastCommands(data_width)
     slots, log = {}, []
-    seen       = {"put": 0, "inline": 0, "missed": 0}
+    seen       = {"put": 0, "inline": 0, "missed": 0, "digest": 0}
 
     def bench():
         yield dut.node_id.eq(NODE_ID)
-        for n in range(400):
+        for n in range(700):
             endpoint, number = rng.randrange(C.ENDPOINTS), rng.randrange(C.SLOTS)
             slots[endpoint, number] = slot = some_slot(rng)
             enable = [int(rng.random() < 0.95) for _ in range(2)]
@@ -242,7 +248,9 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
             yield dut.enable.put.eq(enable[1])
             yield dut.fast.eq(fast)
             expected = judge(slot, *enable) if fast >> endpoint & 1 else None
-            got, _   = yield from offer(dut, endpoint, number)
+            in_short = judge(slot, True, False)
+            (*got, digest), _ = yield from offer(dut, endpoint, number)
+            got = tuple(got)
             if expected is None:
                 assert got == (0, 1) and not log
                 seen["missed"] += 1
@@ -252,11 +260,16 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
                 assert got == answer
                 seen["put" if expected["lane"] else "inline"] += 1
                 log.clear()
+            if in_short and got == (0, 1):
+                assert digest == {name: dict(in_short, endpoint=endpoint, slot=number)[name] for name in DIGEST}
+                seen["digest"] += 1
+            else:
+                assert digest is None
             for _ in range(rng.randrange(1, 4)):
                 yield
 
     run_simulation(dut, [bench(), contexts(dut, rng, log, False), owner(dut.slot, data_width, slots, rng, 0.6)])
-    assert min(seen.values()) > 25, seen
+    assert min(seen.values()) > 20, seen
 
 
 def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from migen import *
 
-from dibber.interface.description import C, MCP
+from dibber.interface.description import C, ENTRY, MCP
 from dibber.mcp.registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
@@ -88,6 +88,67 @@ def test_commands_that_are_pending_are_shown_and_orders_about_them_told():
         record_of(dut.r.skip, ["endpoint"], "strobe", skip), record_of(dut.r.free, ["tag"], "strobe", free)])
     assert take == [(5,)] and skip == [(6,)]
     assert free == [(6*C.SLOTS + 31,), (7*C.SLOTS + 9,)]
+
+
+def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_by_another():
+    dut, take, sent, free = Bench(), [], [], []
+    digests = [dict(endpoint=6, slot=29, node=11, solicit=1, length=64, cookie=0xfedcba98),
+               dict(endpoint=2, slot=3, node=1, solicit=0, length=0, cookie=0x01234567)]
+    shown   = lambda d: d["length"] << 11 | d["solicit"] << 18 | d["node"] << 19 | d["slot"] << 23 | d["endpoint"] << 28 | 1 << 31
+    none    = 1 << 31 | 0x3ff   # the rest holds only with a put
+    entries = []
+
+    def bench():
+        yield dut.r.entries.ready.eq(0)
+        for digest in digests:
+            for name, value in digest.items():
+                yield getattr(dut.r.digest, name).eq(value)
+            yield dut.r.digest.strobe.eq(1)
+            yield
+        yield dut.r.digest.strobe.eq(0)
+        yield dut.r.pending.eq(1 << 6 | 1 << 2 | 1 << 5)
+        yield dut.r.express_space.eq(1)
+        assert (yield from dut.read("EVENTS")) & none == 1, "all that is pending, as long as the fast path may not take it"
+        yield from dut.write("FAST_ENDPOINTS", 0xff)
+        assert (yield from dut.read("COMMAND_PENDING")) == 1 << 5
+        assert (yield from dut.read("EVENTS")) == shown(digests[1]) | 1
+        yield dut.r.express_space.eq(0)
+        yield
+        assert (yield from dut.read("EVENTS")) & none == 1, "without a place for its packet"
+        yield dut.r.express_space.eq(1)
+        yield
+        yield from dut.write("PUT_PASS", 0)
+        assert (yield from dut.read("EVENTS")) == shown(digests[0]) | 1
+        for digest, psn in zip(digests, (0x1234, 0x5678)):
+            yield from dut.write("PUT_START", psn | 0xab << 16 | 5 << 24 | digest["endpoint"] << 28 | 1 << 31)
+            yield dut.r.pending.eq((yield dut.r.pending) & ~(1 << digest["endpoint"]))
+            yield
+            assert (yield from dut.read("FAST_BUSY")) >> digest["endpoint"] & 1
+        assert (yield from dut.read("EVENTS")) & none == 1
+        for digest, status in zip(reversed(digests), (0, 0x5a)):
+            yield from dut.write("POST_PUT", shown(digest) | status)
+            assert not (yield from dut.read("FAST_BUSY")) >> digest["endpoint"] & 1
+        # With nothing of the puts, nor of what was written for another entry.
+        yield from dut.write("POST_KEY", 0x99)
+        yield dut.r.entries.ready.eq(1)
+        for digest, status in zip(reversed(digests), (0, 0x5a)):
+            yield
+            while not (yield dut.r.entries.valid):
+                yield
+            entry = {}
+            for name in ["queue", "interrupt", "cookie", "length", "node", "kind", "status", "key"]:
+                entry[name] = yield getattr(dut.r.entries, name)
+            entries.append(entry)
+
+    run_simulation(dut, [bench(), record_of(dut.r.take, ["endpoint"], "strobe", take),
+        record_of(dut.r.express, ["endpoint", "slot", "node", "length", "psn", "incarnation", "epoch", "message"], "valid", sent),
+        record_of(dut.r.free, ["tag"], "strobe", free)])
+    assert take == [(6,), (2,)]
+    assert sent == [(6, 29, 11, 64, 0x1234, 0xab, 5, 0), (2, 3, 1, 0, 0x5678, 0xab, 5, 0)]
+    assert free == [(2*C.SLOTS + 3,), (6*C.SLOTS + 29,)]
+    assert entries == [
+        dict(queue=2, interrupt=0, cookie=0x01234567, length=0, node=1, kind=ENTRY.COMPLETION, status=0, key=0),
+        dict(queue=6, interrupt=1, cookie=0xfedcba98, length=64, node=11, kind=ENTRY.COMPLETION, status=0x5a, key=0)]
 
 
 def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():
@@ -201,7 +262,9 @@ def test_arrivals_and_refusals_carry_their_fields():
         yield from offer(dut.r.arrivals, node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105)
         yield from offer(dut.r.arrivals, node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0)
         yield from offer(dut.r.arrivals, node=3, is_message=0, response=1)
+        assert (yield from dut.read("ACKED", 7)) == 0
         yield from offer(dut.r.refusals, flow=19, psn=0x1234, reason=13)
+        assert (yield from dut.read("ACKED", 7)) == 1 << 16, "whichever flow the refusal is of"
         assert (yield from dut.event("arrival")) and (yield from dut.event("refusal"))
         assert (yield from dut.read("ARRIVAL")) == 9 | 4 << 8 | 1 << 24
         assert (yield from dut.read("ARRIVAL_VALUE")) == 0xcafe
