@@ -96,7 +96,7 @@ def test_only_the_administrator_enters_regions(card):
 
 def test_unknown_flags_and_opcodes_of_the_administrator_are_refused(card):
     assert card.administrate(OPCODE.REGION_REMOVE, key=1, flags=FLAG.NOTICE) == STATUS.BAD_FLAGS
-    assert card.administrate(0x84) == STATUS.BAD_OPCODE
+    assert card.administrate(0x86) == STATUS.BAD_OPCODE
 
 # Endpoints ----------------------------------------------------------------------------------------
 
