@@ -219,14 +219,21 @@ class Translator(LiteXModule):
 
         # Fill -------------------------------------------------------------------------------------
 
+        # Whose an answer is, is found a cycle after it came.
+        beat   = stream.Endpoint(completion_layout(data_width))
+        self.sync += [
+            beat.valid.eq(answer.valid),
+            *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+        ]
         owners = Memory(index_bits, max(tags, 2))
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
-        data   = Memory(data_width, lines*beats)
+        # No entry is read while its line is being filled.
+        data   = Memory(data_width, lines*beats, name="page_entries")
         fill   = data.get_port(write_capable=True)
         entry  = data.get_port(has_re=True)
         self.specials += owners, own, of_answer, of_expired, data, fill, entry
-        beat   = Signal(max=beats)
+        onward = Signal(max=beats)
         first  = Signal(reset=1)
         final  = Signal()
         filled = Signal()
@@ -235,30 +242,30 @@ class Translator(LiteXModule):
             own.dat_w.eq(index),
             own.we.eq(pool.source.ready),
             answer.ready.eq(1),
-            pool.answered.eq(answer.tag),
-            of_answer.adr.eq(answer.tag),
+            pool.answered.eq(beat.tag),
+            of_answer.adr.eq(beat.tag),
             of_expired.adr.eq(pool.expire_tag),
-            final.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
+            final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.count == beat.bytes))),
             pool.release.eq(final),
-            fill.adr.eq(Cat(Mux(first, (LINE - answer.count)[log2_int(width):], beat)[:log2_int(beats)], of_answer.dat_r)),
-            fill.dat_w.eq(answer.dat),
-            fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
+            fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r)),
+            fill.dat_w.eq(beat.dat),
+            fill.we.eq(beat.valid & pool.live & (beat.status == 0)),
             filled.eq(final & pool.live),
         ]
         self.sync += [
-            If(answer.valid,
-                first.eq(answer.last),
-                beat.eq(fill.adr + 1),
+            If(beat.valid,
+                first.eq(beat.last),
+                onward.eq(fill.adr + 1),
             ),
-            pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
-            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
+            pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~pool.known),
+            pulses["COMPLETION_ERROR"].eq(filled & (beat.status != 0)),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 
         # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
         for n in range(lines):
             here = filled & (of_answer.dat_r == n)
-            lost = (here & (answer.status != 0)) | (pool.expire & (of_expired.dat_r == n))
+            lost = (here & (beat.status != 0)) | (pool.expire & (of_expired.dat_r == n))
             self.sync += [
                 If(leave & (head.index == n) & (latest.dat_r == head.number), in_use[n].eq(0)),
                 If(admit & asked.paged & (index == n), in_use[n].eq(1)),
