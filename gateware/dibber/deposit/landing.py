@@ -47,12 +47,13 @@ class Landing(LiteXModule):
     done     : Endpoint(deposit_done_layout), out
     arrivals : Endpoint(arrival_layout), out            when full, packets wait
 
-    Cycles: 1 from `marked` to `done`, 2 to `arrivals`.
+    Cycles: 2 from `marked` to `done` and to `arrivals`.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
         self.marked   = Signal()
-        self.done     = done     = stream.Endpoint(deposit_done_layout())
+        self.ended    = ended    = stream.PipeValid(deposit_done_layout())
+        self.done     = ended.source
         self.arrivals = arrivals = stream.Endpoint(arrival_layout())
 
         # # #
@@ -66,6 +67,7 @@ class Landing(LiteXModule):
 
         # Marks come in the order of the packets that wait for them.
         packet = waiting.source
+        done   = ended.sink
         marks  = Signal(max=2*depth)
         landed = Signal()
         node   = Signal(max=C.NODES)

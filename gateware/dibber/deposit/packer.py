@@ -42,13 +42,16 @@ class Packer(LiteXModule):
     3 from the run that fills a line to that line.
     """
     def __init__(self, data_width):
-        self.sink   = sink   = stream.Endpoint(lanes_layout(data_width))
+        # Whether a line leaves is heard a cycle later.
+        self.runs   = runs   = stream.PipeReady(lanes_layout(data_width))
+        self.sink   = runs.sink
         self.source = source = stream.Endpoint(dense_layout(data_width))
 
         # # #
 
         lanes = data_width//8
         bits  = log2_int(lanes)
+        sink  = runs.source
 
         # Place: where the run goes. `fill` lanes are taken so far.
         place = stream.Endpoint(

@@ -70,7 +70,7 @@ class Translator(LiteXModule):
     extended_tags: Signal(), in
     pulses       : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: none, or when anything was paged 4 from sink to source, and then one a cycle as long as the cache has what
+    Cycles: none, or when anything was paged 5 from sink to source, and then one a cycle as long as the cache has what
     is wanted.
     """
     def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23):
@@ -128,17 +128,20 @@ class Translator(LiteXModule):
             enter.we.eq(directory.strobe & (directory.shift != 0)),
         ]
 
-        # Where in the table: two registers in front of the cache, one for the directory, one for the shift.
+        # Where in the table: two registers in front of the cache, one for the directory, one for the shift. Whether
+        # anything moves depends on the cache, and goes no further back than here.
+        gate     = stream.PipeReady(layout)
         place    = [("paged", 1), ("region", log2_int(C.REGIONS)), ("shift", shift_bits), ("table", 64)]
         where    = stream.PipeValid(self._extended(layout, place))
         numbered = stream.PipeValid(self._extended(layout, place + [("page", 57 - SHIFT_LEAST)]))
-        self.where, self.numbered = where, numbered
+        self.gate, self.where, self.numbered = gate, where, numbered
         virtual  = where.source.address[SHIFT_LEAST:INDEX.start]
         self.comb += [
-            within.connect(where.sink),
-            where.sink.paged.eq(is_paged(within.address)),
-            where.sink.region.eq(within.address[INDEX]),
-            look.adr.eq(within.address[INDEX]),
+            within.connect(gate.sink),
+            gate.source.connect(where.sink),
+            where.sink.paged.eq(is_paged(gate.source.address)),
+            where.sink.region.eq(gate.source.address[INDEX]),
+            look.adr.eq(gate.source.address[INDEX]),
             Cat(where.sink.table, where.sink.shift).eq(look.dat_r),
             where.source.connect(numbered.sink),
             numbered.sink.page.eq(virtual >> (where.source.shift - SHIFT_LEAST)[:shift_bits]),
@@ -146,14 +149,11 @@ class Translator(LiteXModule):
 
         # Cache ------------------------------------------------------------------------------------
 
-        asked    = numbered.source
-        line     = Signal(57 - SHIFT_LEAST - log2_int(PER_LINE))
-        index    = Signal(index_bits)
-        word     = asked.page[:log2_int(PER_LINE)]
-        self.comb += [
-            line.eq(asked.page[log2_int(PER_LINE):]),
-            index.eq(line ^ asked.region),
-        ]
+        # One register more, for whether the line that is wanted has this name.
+        self.named = named = stream.PipeValid(self._extended(layout, place + [
+            ("word", log2_int(PER_LINE)), ("line", 57 - SHIFT_LEAST - log2_int(PER_LINE)), ("index", index_bits), ("named", 1)]))
+        asked = named.source
+        index = asked.index
 
         # Who holds a line: its name, and the number of the last that entered for it.
         def table(bits):
@@ -162,7 +162,8 @@ class Translator(LiteXModule):
             self.specials += memory, write, read
             return write, read
 
-        name    = Cat(asked.region, line)
+        name    = Cat(asked.region, asked.line)
+        coming  = Cat(named.sink.region, named.sink.line)
         number  = Signal(bits_for(depth))
         holder_write, holder = table(len(name))
         latest_write, latest = table(len(number))
@@ -181,7 +182,16 @@ class Translator(LiteXModule):
             ("index", index_bits), ("word", log2_int(PER_LINE)), ("number", len(number))]), depth)
         head = waiting.source
         self.comb += [
-            match.eq((known >> index)[0] & (holder.dat_r == name)),
+            numbered.source.connect(named.sink, omit={"page"}),
+            Cat(named.sink.word, named.sink.line).eq(numbered.source.page),
+            named.sink.index.eq(named.sink.line ^ named.sink.region),
+            # Who is in front has given the line its own name by the time that this one is there.
+            If(asked.valid & asked.paged & (named.sink.index == index),
+                named.sink.named.eq(coming == name)
+            ).Else(
+                named.sink.named.eq(coming == holder.dat_r)
+            ),
+            match.eq((known >> index)[0] & asked.named),
             fetches.eq(asked.paged & ~match),
             taken.eq(asked.valid & waiting.sink.ready & ~directory.strobe),
             requests.source.connect(reads),
@@ -189,16 +199,14 @@ class Translator(LiteXModule):
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
-            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), asked.table[log2_int(LINE):] + line)),
+            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), asked.table[log2_int(LINE):] + asked.line)),
             pool.source.ready.eq(requests.sink.valid & requests.sink.ready),
             admit.eq(taken & (~fetches | pool.source.ready)),
-            asked.connect(waiting.sink, omit={"valid", "ready", "region", "page", "table"}),
+            asked.connect(waiting.sink, omit={"valid", "ready", "region", "line", "table", "named"}),
             asked.ready.eq(admit),
             waiting.sink.valid.eq(admit),
-            waiting.sink.index.eq(index),
-            waiting.sink.word.eq(asked.page),
             waiting.sink.number.eq(number),
-            holder.adr.eq(index),
+            holder.adr.eq(named.sink.index),
             holder_write.adr.eq(index),
             holder_write.dat_w.eq(name),
             holder_write.we.eq(pool.source.ready),
@@ -211,14 +219,21 @@ class Translator(LiteXModule):
 
         # Fill -------------------------------------------------------------------------------------
 
+        # Whose an answer is, is found a cycle after it came.
+        beat   = stream.Endpoint(completion_layout(data_width))
+        self.sync += [
+            beat.valid.eq(answer.valid),
+            *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+        ]
         owners = Memory(index_bits, max(tags, 2))
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
-        data   = Memory(data_width, lines*beats)
+        # No entry is read while its line is being filled.
+        data   = Memory(data_width, lines*beats, name="page_entries")
         fill   = data.get_port(write_capable=True)
         entry  = data.get_port(has_re=True)
         self.specials += owners, own, of_answer, of_expired, data, fill, entry
-        beat   = Signal(max=beats)
+        onward = Signal(max=beats)
         first  = Signal(reset=1)
         final  = Signal()
         filled = Signal()
@@ -227,30 +242,30 @@ class Translator(LiteXModule):
             own.dat_w.eq(index),
             own.we.eq(pool.source.ready),
             answer.ready.eq(1),
-            pool.answered.eq(answer.tag),
-            of_answer.adr.eq(answer.tag),
+            pool.answered.eq(beat.tag),
+            of_answer.adr.eq(beat.tag),
             of_expired.adr.eq(pool.expire_tag),
-            final.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
+            final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.count == beat.bytes))),
             pool.release.eq(final),
-            fill.adr.eq(Cat(Mux(first, (LINE - answer.count)[log2_int(width):], beat)[:log2_int(beats)], of_answer.dat_r)),
-            fill.dat_w.eq(answer.dat),
-            fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
+            fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r)),
+            fill.dat_w.eq(beat.dat),
+            fill.we.eq(beat.valid & pool.live & (beat.status == 0)),
             filled.eq(final & pool.live),
         ]
         self.sync += [
-            If(answer.valid,
-                first.eq(answer.last),
-                beat.eq(fill.adr + 1),
+            If(beat.valid,
+                first.eq(beat.last),
+                onward.eq(fill.adr + 1),
             ),
-            pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
-            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
+            pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~pool.known),
+            pulses["COMPLETION_ERROR"].eq(filled & (beat.status != 0)),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 
         # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
         for n in range(lines):
             here = filled & (of_answer.dat_r == n)
-            lost = (here & (answer.status != 0)) | (pool.expire & (of_expired.dat_r == n))
+            lost = (here & (beat.status != 0)) | (pool.expire & (of_expired.dat_r == n))
             self.sync += [
                 If(leave & (head.index == n) & (latest.dat_r == head.number), in_use[n].eq(0)),
                 If(admit & asked.paged & (index == n), in_use[n].eq(1)),

@@ -44,15 +44,20 @@ class Unpacker(LiteXModule):
     Cycles: an order a cycle; 2 from order to line; one more for each line that is passed over.
     """
     def __init__(self, data_width, param_layout):
-        self.sink   = sink   = stream.Endpoint(payload_layout(data_width))
-        self.orders = orders = stream.Endpoint(take_layout(data_width, param_layout))
-        self.source = source = stream.Endpoint(
+        # Whether an order is carried out is heard a cycle later, by who orders and by who has the lines.
+        self.lines   = lines   = stream.PipeReady(payload_layout(data_width))
+        self.ordered = ordered = stream.PipeReady(take_layout(data_width, param_layout))
+        self.sink    = lines.sink
+        self.orders  = ordered.sink
+        self.source  = source = stream.Endpoint(
             stream.EndpointDescription([("dat", data_width)], param_layout))
 
         # # #
 
-        lanes = data_width//8
-        bits  = log2_int(lanes)
+        lanes  = data_width//8
+        bits   = log2_int(lanes)
+        sink   = lines.source
+        orders = ordered.source
 
         # The line at hand, `used` bytes of it taken.
         valid = Signal()

@@ -33,6 +33,9 @@ class Nest(LiteXModule):
     All three next addresses are added up at once and the counters pick one, so there is one adder
     and one multiplexer in the loop, and no multiplication. With a list the base of level 2 is given; the nest waits for it.
 
+    Whether a run is taken depends on its splitting, and moves all of the state here. So it is heard a cycle later:
+    the run that was not taken is held, and the next one waits behind it.
+
     Attributes
     ----------
     sink      : Endpoint(start_layout), in
@@ -40,7 +43,7 @@ class Nest(LiteXModule):
     listed    : Signal(), out     a walk with a list is in here
     source    : Endpoint(run_layout), out    `last` on the last run of a walk
     max_piece : Signal(13), in    bytes, a power of two
-    cancel    : Signal(), in      forget the walk that the run at `source` belongs to
+    cancel    : Signal(), in      forget the walk that the run at `source` belongs to; with `source.ready`
     """
     def __init__(self):
         self.sink      = sink   = stream.Endpoint(start_layout())
@@ -58,17 +61,23 @@ class Nest(LiteXModule):
         final  = Signal()
         move   = Signal()
         forget = Signal()
+        run    = stream.Endpoint(run_layout())
+        held   = stream.Endpoint(run_layout())
+        fields = [name for name, _ in run_layout().payload_layout] + ["last"]
         waits  = Signal()  # for the list, before it shows the run that is before that
         go     = Signal()
         self.comb += [
             self.listed.eq(valid & state.listed),
             waits.eq(state.listed & state.spent & ~state.exhausted),
-            following.ready.eq(valid & waits & (~source.valid | source.ready)),
-            # When the last run stands at the source the nest may be in the next walk already.
-            forget.eq(self.cancel & ~(source.valid & source.last)),
+            following.ready.eq(valid & waits & (~run.valid | run.ready)),
+            # Behind the last run of a walk the nest may be in the next one already.
+            forget.eq(self.cancel & ~(held.valid & held.last) & ~(run.valid & run.last)),
+            run.ready.eq(~held.valid),
+            source.valid.eq(held.valid | run.valid),
+            *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
             final.eq(state.length <= state.run),
             go.eq(valid & (~waits | following.valid)),
-            move.eq(go & (~source.valid | source.ready)),
+            move.eq(go & (~run.valid | run.ready)),
             sink.ready.eq(~valid | (move & final)),
         ]
 
@@ -123,22 +132,26 @@ class Nest(LiteXModule):
             room.eq(self.max_piece - at),
         ]
         self.sync += [
-            If(~source.valid | source.ready | forget,
-                source.valid.eq(go & ~forget),
+            If(~held.valid, *[getattr(held, n).eq(getattr(run, n)) for n in fields]),
+            held.valid.eq(source.valid & ~source.ready),
+            If(~run.valid | run.ready,
+                run.valid.eq(go & ~forget),
+            ).Elif(self.cancel & ~held.last,
+                run.valid.eq(0)
             ),
-            If(~source.valid | source.ready,
-                source.last.eq(final),
-                source.address.eq(state.address),
-                source.length.eq(Mux(final, state.length, state.run)),
-                source.joined.eq(joined),
-                source.fault.eq(state.fault),
-                source.inside.eq(
+            If(~run.valid | run.ready,
+                run.last.eq(final),
+                run.address.eq(state.address),
+                run.length.eq(Mux(final, state.length, state.run)),
+                run.joined.eq(joined),
+                run.fault.eq(state.fault),
+                run.inside.eq(
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
-                source.left.eq(state.high - state.address),
-                source.room.eq(room),
+                run.left.eq(state.high - state.address),
+                run.room.eq(room),
                 # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has no more
                 # DWs than max_piece, those that it begins and ends in included.
-                source.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])),
+                run.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])),
             )
         ]
 

@@ -36,7 +36,7 @@ class LinkEquipment(LiteXModule):
     error    : Signal(), in     one cycle: one bit of the next word is turned over
     locked, words, wrong : of the PRBSChecker
 
-    Cycles: 0; far-end loopback 3.
+    Cycles: 0; near-end loopback 1, far-end loopback 3.
     """
     def __init__(self):
         self.port_tx  = port_tx = stream.Endpoint(serial_tx_layout())
@@ -95,12 +95,18 @@ class LinkEquipment(LiteXModule):
 
         # Receive ----------------------------------------------------------------------------------
 
+        turned = stream.Endpoint(serial_rx_layout())  # what has just gone out
+        self.sync += [
+            turned.valid.eq(taken),
+            turned.data.eq(phy_tx.data),
+            turned.k.eq(phy_tx.k),
+        ]
         self.comb += [
             phy_rx.ready.eq(1),
             If(self.near,
-                port_rx.valid.eq(taken),
-                port_rx.data.eq(phy_tx.data),
-                port_rx.k.eq(phy_tx.k)
+                port_rx.valid.eq(turned.valid),
+                port_rx.data.eq(turned.data),
+                port_rx.k.eq(turned.k)
             ).Else(
                 phy_rx.connect(port_rx, omit={"ready"})
             ),

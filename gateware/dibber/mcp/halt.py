@@ -69,7 +69,7 @@ class Halt(LiteXModule):
     """
     def __init__(self, entries):
         self.run   = Signal()
-        self.reset = Signal()
+        self.reset = Signal(reset=1)  # a register: it reaches thousands of others
         self.clear = Signal()
         self.index = index = Signal(max=entries)
 
@@ -77,7 +77,6 @@ class Halt(LiteXModule):
 
         self.fsm = fsm = FSM(reset_state="CLEAR")
         fsm.act("CLEAR",
-            self.reset.eq(1),
             self.clear.eq(1),
             NextValue(index, index + 1),
             If(index == entries - 1,
@@ -86,9 +85,14 @@ class Halt(LiteXModule):
             )
         )
         fsm.act("HALTED",
-            self.reset.eq(1),
-            If(self.run, NextState("RUNNING"))
+            If(self.run,
+                NextValue(self.reset, 0),
+                NextState("RUNNING")
+            )
         )
         fsm.act("RUNNING",
-            If(~self.run, NextState("CLEAR"))
+            If(~self.run,
+                NextValue(self.reset, 1),
+                NextState("CLEAR")
+            )
         )

@@ -91,6 +91,7 @@ class QueueWriter(LiteXModule):
 
         # What is fixed while a queue is open, and what each entry changes.
         fixed   = Record([("base", 64 - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
+        found   = Record(fixed.layout)
         written = Record([("total", 32), ("index", INDEX), ("overruns", 32)])
         after   = Record(written.layout)
         opened  = Signal(C.QUEUES)
@@ -102,6 +103,7 @@ class QueueWriter(LiteXModule):
         self.specials += fixed_write, fixed_read, write, read
         self.comb += [
             fixed_read.adr.eq(entry.queue),
+            found.raw_bits().eq(fixed_read.dat_r),
             read.adr.eq(entry.queue),
             fixed_write.adr.eq(open.queue),
             write.adr.eq(Mux(open.strobe, open.queue, entry.queue)),
@@ -139,7 +141,6 @@ class QueueWriter(LiteXModule):
         stamp   = Signal(64)
         phase   = Signal()
         self.comb += [
-            Case(fixed.size, {n: mask.eq(2**n - 1) for n in range(INDEX)}),
             lost.eq(~known | (event & ((unread & beyond) != 0))),
             after.eq(written),
             If(lost,
@@ -176,7 +177,8 @@ class QueueWriter(LiteXModule):
         )
         self.sync += [
             If(fsm.ongoing("LOOK"),
-                fixed.raw_bits().eq(fixed_read.dat_r),
+                fixed.eq(found),
+                Case(found.size, {**{n: mask.eq(2**n - 1) for n in range(INDEX)}, "default": mask.eq(0)}),
                 written.raw_bits().eq(read.dat_r),
                 read_by.eq(consumer),
             ),

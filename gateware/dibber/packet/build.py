@@ -75,12 +75,13 @@ class HeaderBuilder(LiteXModule):
         # Fetch: one bit for each line that is used at all, in the order of first use.
         order   = list(dict.fromkeys(dword_of[p]//lanes for p in sorted(dword_of)))
         notice  = flag(sink.flags, "NOTICE")
+        wanted  = Signal(len(order))
         needed  = Signal(len(order))
         asked   = Signal(len(order))
         arrived = Signal(len(order))
         for i, line in enumerate(order):
             positions = [p for p, dword in dword_of.items() if dword//lanes == line]
-            self.comb += needed[i].eq(Reduce("OR", [
+            self.comb += wanted[i].eq(Reduce("OR", [
                 Constant(1) if p < SKIP else notice if p >= NOTICE else
                 sink.levels != 0 if p < LEVEL else has_level(sink.levels, (p - LEVEL)//3) for p in positions]))
 
@@ -203,6 +204,7 @@ class HeaderBuilder(LiteXModule):
                 If(done, busy.eq(0)),
             ).Elif(sink.valid,
                 busy.eq(1),
+                needed.eq(wanted),
                 told.eq(0),
                 walked.eq(0),
                 asked.eq(0),
