@@ -6,6 +6,7 @@
  * only through endpoint 0, whose pages the owner of the card keeps to itself.
  */
 
+#include "barrier.h"
 #include "mcp.h"
 
 static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
@@ -68,6 +69,7 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 	REG_WRITE(COMMAND_SKIP, index);
 	queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
 	queue_open(QUEUE_EVENTS(index), eq_low, eq_high, eq_entries, vector);
+	barrier_forget(index);
 	command_allow(index);
 	trace(DIBBER_TRACE_OPEN, index, REG_READ_AT(HEAD, index));
 	return DIBBER_STATUS_OK;
@@ -141,7 +143,7 @@ RARE uint32_t admin_close_step(void)
 		uint32_t index = lowest_bit(mask);
 		struct endpoint *endpoint = &endpoints[index];
 
-		if (flush(index) || send_close_step(index)) {
+		if (flush(index) || send_close_step(index) || barrier_close_step(index)) {
 			done++;
 		} else if (is_closed(index)) {
 			REG_WRITE(COMMAND_SKIP, index);

@@ -10,6 +10,7 @@
  * in its slot, and the next turn tries again: nothing is ever half taken.
  */
 
+#include "barrier.h"
 #include "mcp.h"
 
 struct endpoint endpoints[DIBBER_ENDPOINTS];
@@ -144,6 +145,8 @@ APART bool command_next(uint32_t index)
 	case DIBBER_OPCODE_COMPARE_SWAP:
 	case DIBBER_OPCODE_MASKED_SWAP:
 		return atomic_command(tag, first_word);
+	case BARRIER_OPCODE:
+		return barrier_command(tag, first_word);
 	default:
 		return command_other(tag, first_word);
 	}

@@ -3,6 +3,7 @@
 
 /* The event loop: read EVENTS, run the handler of each bit. No interrupts, no waiting. */
 
+#include "barrier.h"
 #include "identity.h"
 #include "mcp.h"
 
@@ -86,6 +87,8 @@ static RARE void step_waiting(void)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
 	if (receive_work)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
+	if (barrier_work && queue_flush())
+		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
 	if (send_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	if (scout_waiting && queue_flush())
@@ -106,9 +109,9 @@ static ALWAYS bool step(uint32_t events)
 		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (message_work | receive_work | send_lost | scout_waiting | admin_closing | queue_waiting)
+	if (message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting)
 		step_waiting();
-	return flow_work | message_work | receive_work | send_lost | scout_waiting | admin_closing | queue_waiting;
+	return flow_work | message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting;
 }
 
 RARE void mcp_boot(void)
@@ -124,6 +127,7 @@ RARE void mcp_boot(void)
 	get_boot();
 	receive_boot();
 	send_boot();
+	barrier_boot();
 	routes_boot();
 	scout_boot();
 	admin_boot();

@@ -7,6 +7,7 @@
  * state confirms it; anything else is counted, traced and dropped.
  */
 
+#include "barrier.h"
 #include "mcp.h"
 
 #define ASKS	2	/* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
@@ -309,6 +310,9 @@ void message_arrived(uint32_t arrival, uint32_t word)
 		break;
 	case DIBBER_MESSAGE_ATOMIC_REPLY:
 		known = atomic_replied(node, tag, word);
+		break;
+	case BARRIER_MESSAGE:
+		known = barrier_arrived(node, word);
 		break;
 	}
 	if (!known)

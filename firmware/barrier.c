@@ -1,0 +1,143 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * BARRIER: an operation in firmware alone, as README.md tells how to add one. No gateware, no library and no other file of the
+ * interface knows it; programs submit its slot as it is (dib_submit).
+ *
+ * Endpoints of the same number on a set of nodes enter, and each command completes when all of them have. Whoever enters
+ * tells the others. The messages of one node come in order, and it cannot enter the next barrier before this one is over
+ * for it, so that of each node no more than two are ever counted.
+ */
+
+#include "barrier.h"
+#include "mcp.h"
+
+struct barrier {
+	uint32_t cookie;
+	uint32_t began;		/* card's clock */
+	uint32_t limit;		/* its cycles; 0: none */
+	uint16_t nodes;		/* the others; 0: nobody waits here */
+	uint16_t untold;	/* of these, who has not been told yet */
+	uint8_t tag;
+	bool solicit;
+	uint8_t came[DIBBER_NODES];	/* how often each has told more than was waited for */
+};
+
+static struct barrier barriers[DIBBER_ENDPOINTS];
+uint32_t barrier_work;
+
+RARE void barrier_boot(void)
+{
+	for (uint32_t index = 0; index < DIBBER_ENDPOINTS; index++)
+		barrier_forget(index);
+}
+
+/* A new owner of the endpoint has nothing to do with whom the last one waited for. */
+RARE void barrier_forget(uint32_t index)
+{
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		barriers[index].came[node] = 0;
+}
+
+static RARE void end(uint32_t index, enum dibber_status status)
+{
+	struct barrier *barrier = &barriers[index];
+
+	barrier->nodes = 0;
+	barrier_work &= ~(1u << index);
+	command_complete(barrier->tag, barrier->cookie, 0, command_node, status, 0, barrier->solicit);
+}
+
+RARE bool barrier_command(uint32_t tag, uint32_t first_word)
+{
+	uint32_t index = tag / DIBBER_SLOTS;
+	uint32_t flags = first_word >> 8 & 0xff;
+	uint32_t nodes = COMMAND_WORD(tag, notice);
+	uint32_t limit = COMMAND_WORD(tag, length);
+	struct barrier *barrier = &barriers[index];
+
+	if (flags & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE)) {
+		command_end(tag, first_word, 0, 0, DIBBER_STATUS_BAD_FLAGS);
+		return true;
+	}
+	if (!nodes || nodes >> DIBBER_NODES || nodes >> command_node & 1 || limit > BARRIER_LIMIT) {
+		command_end(tag, first_word, 0, 0, DIBBER_STATUS_BAD_ARGUMENT);
+		return true;
+	}
+	if (barrier->nodes)
+		return false;
+	barrier->cookie = COMMAND_WORD(tag, cookie);
+	barrier->began = REG_READ(CYCLES_LOW);
+	barrier->limit = limit;
+	barrier->nodes = nodes;
+	barrier->untold = nodes;
+	barrier->tag = tag;
+	barrier->solicit = flags & DIBBER_FLAG_SOLICIT;
+	barrier_work |= 1u << index;
+	command_take(index);
+	mcp_shared.commands++;
+	return true;
+}
+
+static bool is_over(struct barrier *barrier)
+{
+	for (uint32_t mask = barrier->nodes; mask; mask &= mask - 1)
+		if (!barrier->came[lowest_bit(mask)])
+			return false;
+	for (uint32_t mask = barrier->nodes; mask; mask &= mask - 1)
+		barrier->came[lowest_bit(mask)]--;
+	return true;
+}
+
+static RARE uint32_t step(uint32_t index)
+{
+	struct barrier *barrier = &barriers[index];
+	uint32_t done = 0;
+
+	for (uint32_t mask = barrier->untold; mask; mask &= mask - 1) {
+		uint32_t node = lowest_bit(mask);
+
+		if (message_tell(node, BARRIER_MESSAGE | index << 8)) {
+			barrier->untold &= ~(1u << node);
+			done++;
+		}
+	}
+	if (!barrier->untold && is_over(barrier)) {
+		end(index, DIBBER_STATUS_OK);
+		done++;
+	} else if (barrier->limit && REG_READ(CYCLES_LOW) - barrier->began >= barrier->limit) {
+		mcp_shared.timeouts++;
+		end(index, DIBBER_STATUS_TIMEOUT);
+		done++;
+	}
+	return done;
+}
+
+RARE uint32_t barrier_handler(void)
+{
+	uint32_t done = 0;
+
+	for (uint32_t mask = barrier_work; mask; mask &= mask - 1)
+		done += step(lowest_bit(mask));
+	return done;
+}
+
+RARE bool barrier_close_step(uint32_t index)
+{
+	if (!barriers[index].nodes)
+		return false;
+	end(index, DIBBER_STATUS_FLUSHED);
+	return true;
+}
+
+RARE bool barrier_arrived(uint32_t node, uint32_t word)
+{
+	uint32_t index = word >> 8 & 0xff;
+
+	/* Two at most, unless somebody does not keep to it: that harms its own barriers alone. */
+	if (node >= DIBBER_NODES || index >= DIBBER_ENDPOINTS || barriers[index].came[node] == 2)
+		return false;
+	barriers[index].came[node]++;
+	return true;
+}
