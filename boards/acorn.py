@@ -39,7 +39,10 @@ BOARD = Description(
         "card" : "PCIe Gen2 x4, 128 bits; no link",
         "link" : "PCIe Gen2 x1, 64 bits; SFP of the base board, 2.5 Gb/s",
         "open" : "PCIe Gen1 x1, 64 bits, by openXC7 (CLE-101); no link"},
-    verified = {"card": "Vivado project; lint", "link": "Vivado project; lint", "open": "project alone; unconfirmed"})
+    verified = {
+        "card" : "Vivado project; lint; clock crossings, without the core",
+        "link" : "Vivado project; lint; clock crossings, without the core",
+        "open" : "project alone; unconfirmed"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

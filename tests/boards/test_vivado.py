@@ -3,6 +3,7 @@
 
 """The PCIe boards' projects and command lines. The core is left out: whole designs are for `make test-boards`."""
 
+import re
 import subprocess
 
 import pytest
@@ -73,6 +74,33 @@ def test_the_project_has_all_that_it_needs_in_its_folder(name, projects):
             assert (projects[name]/line.split("{")[1].rstrip("}")).is_file()
     assert (projects[name]/"run.sh").stat().st_mode & 0o111
     assert "vivado -mode batch -notrace -source top.tcl" in (projects[name]/"run.sh").read_text()
+
+
+# What Vivado would answer, in the Tcl of OpenOCD, which is there: commands do nothing, properties are the test's.
+STAND_INS = """
+foreach command {COMMANDS} { proc $command {args} { return something } }
+proc get_property {name object} { global answers; return $answers($name) }
+array set answers {SLACK 0.1 MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200 MSIX_CAP_PBA_OFFSET 29'h00000300}
+array set answers {CHANGE}
+proc quit {} { puts "the project ran to its end"; shutdown }
+source PROJECT
+"""
+
+@pytest.mark.parametrize("change, said", [
+    ("", "the project ran to its end"),
+    ("MSIX_CAP_TABLE_OFFSET 29'h00001000", "MSIX_CAP_TABLE_OFFSET of the PCIe block is 29'h00001000, not 200"),
+    ("MSIX_CAP_TABLE_SIZE 11'h008", "MSIX_CAP_TABLE_SIZE of the PCIe block is 11'h008, not 7"),
+    ("SLACK -0.1", "a path misses its time"),
+])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_tcl_runs_and_stops_at_a_wrong_block_and_at_a_missed_time(name, change, said, projects, tmp_path):
+    tcl      = text(projects[name], "tcl")
+    commands = {word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)} - {"get_property"}
+    script   = STAND_INS.replace("COMMANDS", " ".join(commands)).replace("CHANGE", change).replace("PROJECT", str(projects[name]/"top.tcl"))
+    (tmp_path/"run.tcl").write_text(script)
+    result   = subprocess.run(["openocd", "-f", tmp_path/"run.tcl", "-c", "exit"], capture_output=True, text=True, timeout=20)
+    assert said in result.stdout + result.stderr
+    assert (said == "the project ran to its end") == ("the project ran to its end" in result.stdout + result.stderr)
 
 
 def test_x4_has_no_transceiver_left_and_x1_shares_its_quad(projects):
