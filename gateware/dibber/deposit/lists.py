@@ -58,6 +58,7 @@ class ListLookup(LiteXModule):
         usable = Signal()
         base   = Signal(64)
         left   = Signal(65)  # bytes, negative behind the region's end
+        asked  = Signal()    # others look up by the same port
         found  = Signal()
         summed = Signal()
         self.comb += [
@@ -65,7 +66,9 @@ class ListLookup(LiteXModule):
             lookup.key.eq(self.key),
         ]
         self.sync += [
-            found.eq(lookup.done),
+            If(lookup.done, asked.eq(0)),
+            If(self.start, asked.eq(1)),
+            found.eq(lookup.done & asked),
             summed.eq(found),
             self.done.eq(summed),
             If(lookup.done,
