@@ -16,7 +16,10 @@
 struct endpoint endpoints[DIBBER_ENDPOINTS];
 uint32_t command_node;
 
-static uint32_t served;		/* who had its turn last */
+/* Who had its turn last, and its bit of COMMAND_PENDING; 0 when it is not open. */
+static uint32_t served;
+static uint32_t served_bit;
+
 static uint32_t allowed;	/* a bit for each endpoint that is open */
 
 RARE void command_boot(void)
@@ -157,6 +160,9 @@ APART uint32_t command_handler(void)
 	uint32_t pending = REG_READ(COMMAND_PENDING);
 	uint32_t index = served, held = 0, done = 0;
 
+	/* Usually the endpoint that was served last is the only one. */
+	if (pending && pending == served_bit)
+		return command_next(index);
 	for (uint32_t i = 0; pending && i < MCP_BATCH; i++) {
 		uint32_t bit;
 
@@ -168,6 +174,8 @@ APART uint32_t command_handler(void)
 			held |= bit;
 		pending = REG_READ(COMMAND_PENDING) & ~held;
 	}
+	/* Whoever was stopped by this is not served without a look at that any more. */
 	served = index;
+	served_bit = allowed & 1u << index;
 	return done;
 }

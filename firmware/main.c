@@ -60,8 +60,8 @@ static ALWAYS void run_puts(uint32_t events)
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-#define OTHERS	(EVENT(ARRIVAL) | EVENT(JOB_DONE) | EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN) | EVENT(ATOMIC) | EVENT(SCOUT) | \
-		 EVENT(TIMER))
+/* All but what `step` looks at itself; above them EVENTS has what it shows of an inline put. */
+#define OTHERS	(((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1) & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 
 /* A handler starts only when all that it may post has a place (queue.c). */
 static APART void step_others(uint32_t events)
