@@ -16,8 +16,8 @@ namespace dibber {
 
 namespace {
 
-/* Of gateware/dibber/debug/tap.py: it samples its pins, and TDO comes after TCK has fallen. */
-constexpr unsigned cycles_of_a_level = 3, cycles_to_tdo = 5;
+/* Of gateware/dibber/debug/tap.py: from TCK's fall to TDO. TDO then stays until TCK has fallen again. */
+constexpr unsigned cycles_to_tdo = 3;
 
 }  // namespace
 
@@ -94,22 +94,22 @@ void Jtag::hang_up()
     client_ = -1;
     steps_.clear();
     answers_.clear();
+    asked_ = 0;
 }
 
 void Jtag::drive(Inputs& in)
 {
-    held_++;
+    asked_ <<= 1;
+    bool driven = false;
     while (!steps_.empty()) {
         char step = steps_.front();
-        if (step == 'R')
-            break;    /* sample() takes it */
         if (step >= '0' && step <= '7') {
-            if (held_ < cycles_of_a_level)
+            if (driven)
                 break;
             level_ = unsigned(step - '0');
-            held_  = 0;
-            steps_.pop_front();
-            break;
+            driven = true;
+        } else if (step == 'R') {
+            asked_ |= 1;
         }
         steps_.pop_front();
     }
@@ -120,9 +120,9 @@ void Jtag::drive(Inputs& in)
 
 void Jtag::sample(const Outputs& out)
 {
-    if (!steps_.empty() && steps_.front() == 'R' && held_ >= cycles_to_tdo) {
+    if (asked_ >> cycles_to_tdo & 1) {
         answers_ += out.jtag_tdo ? '1' : '0';
-        steps_.pop_front();
+        asked_ &= ~(1u << cycles_to_tdo);
     }
 }
 

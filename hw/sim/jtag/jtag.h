@@ -4,15 +4,17 @@
 /* OpenOCD's way to a card's JTAG pins: its protocol remote_bitbang, on a UNIX socket.
  *
  * The protocol is a character a step: '0' to '7' are levels of TCK, TMS and TDI (4, 2, 1), 'R' asks for TDO's,
- * 'Q' ends the session; LED and reset are taken and ignored. Each level stays for as many cycles of the card as
- * its test access port needs, and TDO is looked at when it has had the time to change. So JTAG has a place in
- * simulated time like everything else, and characters that wait make time go on: see Simulation::blocked().
+ * 'Q' ends the session; LED and reset are taken and ignored. A level takes a cycle of the card, for here its test
+ * access port sees each; and TDO is looked at when it has had the time to answer the level before, while others
+ * follow. So JTAG has a place in simulated time like everything else, and characters that wait make time go on:
+ * see Simulation::blocked().
  *
  * serve() is for the thread that meets clients; drive() and sample() are for the card's. They never run at once.
  */
 
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <vector>
@@ -39,7 +41,7 @@ public:
     bool connected() const { return client_ >= 0; }
 
     /* Characters wait, or an answer. */
-    bool pending() const { return client_ >= 0 && (!steps_.empty() || !answers_.empty()); }
+    bool pending() const { return client_ >= 0 && (!steps_.empty() || asked_ || !answers_.empty()); }
 
     /* A cycle of the card. */
     void drive(Inputs& in);
@@ -55,7 +57,7 @@ private:
     std::deque<char> steps_;
     std::string answers_;
     unsigned    level_ = 0;    /* TCK, TMS, TDI */
-    unsigned    held_ = 0;     /* cycles for which it has stood */
+    uint32_t    asked_ = 0;    /* bit n: TDO was asked for after the level that was driven n cycles ago */
 };
 
 }  // namespace dibber
