@@ -17,6 +17,7 @@ from pair import Pair, Side
 
 SIZE        = 1 << 14
 TOOLS       = ["openocd", "gdb-multiarch"]
+STOPPED     = (MCP_STATE.RESET, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)
 WATCHDOG_NS = 1_000_000  # what the control program gives its watchdog
 
 pytestmark = pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"{' and '.join(TOOLS)} are not installed")
@@ -62,7 +63,7 @@ class Gdb:
 
 
 def put(side, key):
-    return side.put_strided((side.regions["source"].key, SIZE), (key, SIZE), notice=77)
+    return side.put_strided((side.regions["source"].key, SIZE), (key, SIZE), notice=77, endpoint=1)
 
 
 def test_a_handler_is_stopped_looked_at_and_stepped_and_its_put_arrives(pair, tmp_path):
@@ -98,8 +99,8 @@ def test_packets_land_while_the_program_stands_and_what_it_has_to_do_for_them_wa
     came, state, passed = pair.second(look)
     assert passed > 2*WATCHDOG_NS
     assert not came, "the notice is the program's"
-    assert state == MCP_STATE.RUNNING, "who is halted does not hang"
+    assert state not in STOPPED, "who is halted does not hang"
     go.touch()
     assert pair.second(Side.event)[:2] == (77, SIZE)
     gdb.end()
-    assert pair.second(Side.info)["mcp_state"] == MCP_STATE.RUNNING
+    assert pair.second(Side.info)["mcp_state"] not in STOPPED
