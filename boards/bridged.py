@@ -11,6 +11,7 @@ from litex.soc.cores.uart import RS232PHY, Stream2Wishbone
 
 from dibber.bridge.root import RootComplex
 from dibber.core import DibberCore
+from dibber.debug.transport import DebugTransport
 
 # Geometry -----------------------------------------------------------------------------------------
 
@@ -34,15 +35,19 @@ class BridgedCard(LiteXModule):
     ----------
     root, core : RootComplex, DibberCore
     link_up    : Signal, out
+    scan       : scan_port, in   the debugger's, from the FPGA's JTAG port
     """
     def __init__(self, platform, uart, serial, sys_clk_freq):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
         self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq)
         self.uart    = Stream2Wishbone(uart, sys_clk_freq)
+        self.debug   = DebugTransport()
         self.link_up = core.link.up
+        self.scan    = self.debug.scan
 
         # # #
 
+        self.comb += self.debug.dmi.connect(core.dmi)
         self.comb += self.uart.wishbone.connect(root.bus)
 
 

@@ -13,6 +13,7 @@ from litex.soc.cores.clock import ECP5PLL
 from boards.bridged import UARTPHY
 
 from dibber.phy.ecp5 import ECP5SerialPHY
+from dibber.phy.jtag import ECP5JTAG
 
 # CRG ----------------------------------------------------------------------------------------------
 
@@ -62,5 +63,8 @@ class ECP5Board(LiteXModule):
         self.serial = ECP5SerialPHY(platform, link, self.reference, refclk_freq, linerate, sys_clk_freq, dual, channel)
         self.uart   = UARTPHY(platform.request("serial"), sys_clk_freq)
         self.design = design(platform, self.uart, self.serial, sys_clk_freq)
+        if hasattr(self.design, "scan"):  # the link tester has no processor to debug
+            self.jtag = ECP5JTAG()
+            self.comb += self.jtag.scan.connect(self.design.scan)
         self.clocks = {"sys_clk": sys_clk_freq, "tx_clk": linerate/20, "rx_clk": linerate/20}
         self.lit    = [self.design.link_up, self.serial.signal, self.crg.pll.locked]

@@ -24,6 +24,7 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
+    jtag_tck, jtag_tms, jtag_tdi, jtag_tdo         in, in, in, out   TCK high and low for 3 cycles each
 """
 
 import argparse
@@ -42,6 +43,8 @@ from litex.soc.interconnect import stream
 from litepcie.common import get_bar_mask, msi_layout, phy_layout
 
 from dibber.core import DibberCore
+from dibber.debug.tap import TestAccessPort
+from dibber.debug.transport import DebugTransport
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
 from dibber.layouts import serial_rx_layout, serial_tx_layout
@@ -99,9 +102,16 @@ class SimCard(LiteXModule):
         self.pcie   = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
         self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz)
+        self.tap    = TestAccessPort()
+        self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
 
         # # #
+
+        self.comb += [
+            self.tap.scan.connect(self.debug.scan),
+            self.debug.dmi.connect(self.core.dmi),
+        ]
 
         def port(signal, name):
             """The signal of a PHY under the port's name."""
@@ -115,6 +125,8 @@ class SimCard(LiteXModule):
             port(getattr(self.serial.sink, name), f"serial_tx_{name}")
         for name in ["valid", "data", "k", "code_error", "disparity_error"]:
             port(getattr(self.serial.source, name), f"serial_rx_{name}")
+        for name in ["tck", "tms", "tdi", "tdo"]:
+            port(getattr(self.tap, name), f"jtag_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
             self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal, self.serial.loopback}

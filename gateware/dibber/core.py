@@ -81,6 +81,7 @@ class DibberCore(LiteXModule):
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
+    dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz):
         # Layers -----------------------------------------------------------------------------------
@@ -104,6 +105,7 @@ class DibberCore(LiteXModule):
         self.pages     = pages     = EndpointPages(data_width)
         self.slots     = slots     = Slots(data_width, readers=6, writers=2)
         self.processor = processor = Processor(platform, data_width)
+        self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
         self.turns     = turns     = CommandTurns()
         self.commands  = commands  = FastCommands(data_width)
@@ -149,6 +151,7 @@ class DibberCore(LiteXModule):
             atomic.done.connect(registers.atomic_done),
             watchdog.kick.eq(registers.watchdog.strobe),
             watchdog.cycles.eq(registers.watchdog.cycles),
+            watchdog.hold.eq(processor.halted),
             processor.timer_interrupt.eq(watchdog.interrupt),
             identity.bite.eq(watchdog.bite),
         ]
@@ -327,7 +330,7 @@ class DibberCore(LiteXModule):
         # Halt -------------------------------------------------------------------------------------
 
         self.comb += [
-            halt.run.eq(identity.run),
+            halt.run.eq(identity.run & ~processor.ndmreset),
             processor.reset.eq(halt.reset),
             atomic.forget.eq(halt.reset),
             arrivals.halted.eq(halt.reset),

@@ -167,7 +167,7 @@ class Ninja:
 
 def library():
     """Sources that all programs share."""
-    folders = ("host", "vfio", "clock", "cable")
+    folders = ("host", "vfio", "clock", "cable", "jtag")
     alone   = ("main.cc", "card.cc")
     return [f for f in sorted(SIM.glob("*.cc")) if f.name not in alone] + \
            [f for folder in folders for f in sorted((SIM/folder).glob("*.cc"))]

@@ -59,6 +59,9 @@ public:
             model_.serial_rx_code_error      = in.serial_rx_code_error;
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
+        model_.jtag_tck = in.jtag_tck;
+        model_.jtag_tms = in.jtag_tms;
+        model_.jtag_tdi = in.jtag_tdi;
         model_.eval();
 
         out.pcie_rx_ready = model_.pcie_rx_ready;
@@ -71,6 +74,7 @@ public:
         }
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
+        out.jtag_tdo = model_.jtag_tdo;
     }
 
     void clock(const Inputs&) override

@@ -39,6 +39,7 @@ struct Inputs {
     bool     serial_rx_valid = false, serial_rx_signal = false;
     Symbols  serial_rx;
     uint8_t  serial_rx_code_error = 0, serial_rx_disparity_error = 0;
+    bool     jtag_tck = false, jtag_tms = false, jtag_tdi = false;
 };
 
 struct Outputs {
@@ -46,6 +47,7 @@ struct Outputs {
     Beat    pcie_tx;                     /* card to host */
     Symbols serial_tx;
     bool    serial_loopback = false;     /* the transceiver hears itself */
+    bool    jtag_tdo = false;
 };
 
 /* A card. Each cycle the simulator calls settle(), looks at the outputs, and then calls clock(). */

@@ -34,6 +34,7 @@ const char* const usage =
     "  --stats FILE          write statistics there at the end, as JSON\n"
     "  --exit-when-done      end when all participants have gone\n"
     "  --watchdog S          name who holds the clock after S seconds (30)\n"
+    "  --jtag                listen for OpenOCD's remote_bitbang at DIRECTORY/card0.jtag, card1.jtag\n"
     "  --device NAME         what is simulated\n";
 
 namespace {
@@ -57,7 +58,8 @@ Options parse_options(int argc, char** argv, bool& help)
         {"cards", 1, nullptr, 'c'}, {"seed", 1, nullptr, 'S'}, {"ber", 1, nullptr, 'b'},
         {"fault", 1, nullptr, 'f'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
         {"tlp-trace", 1, nullptr, 'T'}, {"stats", 1, nullptr, 'j'}, {"exit-when-done", 0, nullptr, 'e'},
-        {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"help", 0, nullptr, 'h'},
+        {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"jtag", 0, nullptr, 'J'},
+        {"help", 0, nullptr, 'h'},
         {nullptr, 0, nullptr, 0}};
     Options options;
     options.device = default_device;
@@ -88,6 +90,7 @@ Options parse_options(int argc, char** argv, bool& help)
         case 'j': options.stats = optarg; break;
         case 'e': options.exit_when_done = true; break;
         case 'w': options.watchdog_seconds = number("watchdog", optarg, 1u, 86400u); break;
+        case 'J': options.jtag = true; break;
         case 'd': options.device = optarg; break;
         case 'h': help = true; return options;
         case ':': throw UsageError(std::string(argv[optind - 1]) + " needs a value");

@@ -60,6 +60,8 @@ Simulation::Simulation(const Profile& profile, const Options& options)
             node.server = std::make_unique<vfio::Server>(
                 options.socket_directory + "/card" + std::to_string(n) + ".sock", n, *this, clock_, *node.host,
                 node.memory);
+        if (options.jtag)
+            node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" + std::to_string(n) + ".jtag");
     }
     workers_ = std::make_unique<Workers>(options.cards, options.threads, [this](unsigned n) { run_card(n); });
 }
@@ -73,9 +75,22 @@ void Simulation::schedule(Time at, unsigned card, unsigned endpoint, std::functi
     actions_.emplace(ActionKey{at, card, endpoint, action_order_++}, std::move(action));
 }
 
+/* A debugger is no participant of the clock, and would hang on one that stands: it has to look at a card whose
+ * program waits for somebody. So what it asks for makes time go on whoever else holds it, and whoever does finds
+ * when it looks again that it was late. */
+bool Simulation::debugged() const
+{
+    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) { return node->jtag && node->jtag->pending(); });
+}
+
+bool Simulation::debugger_connected() const
+{
+    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) { return node->jtag && node->jtag->connected(); });
+}
+
 bool Simulation::blocked() const
 {
-    if (!clock_.may_run())
+    if (!clock_.may_run() && !debugged())
         return true;
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [](auto& node) { return node->server && node->server->stalls(); });
@@ -163,7 +178,11 @@ void Simulation::run_card(unsigned n)
             coming->drive_receive(node.in, now);
         if (node.out.serial_loopback)
             leaving.drive_loopback(node.in, now);
+        if (node.jtag)
+            node.jtag->drive(node.in);
         node.device->settle(node.in, node.out);
+        if (node.jtag)
+            node.jtag->sample(node.out);
         if (!node.in.reset) {
             node.phy.sample(node.in, node.out, now);
             leaving.sample_transmit(node.in, node.out, now);
@@ -192,12 +211,18 @@ void Simulation::interrupt(unsigned card, unsigned vector)
 void Simulation::serve(int timeout_ms)
 {
     std::vector<pollfd> list;
-    for (auto& node : nodes_)
+    for (auto& node : nodes_) {
         node->server->add_to(list);
+        if (node->jtag)
+            node->jtag->add_to(list);
+    }
     if (poll(list.data(), nfds_t(list.size()), timeout_ms) > 0) {
         quiet_since_ = cycle_;
-        for (auto& node : nodes_)
+        for (auto& node : nodes_) {
             node->server->serve();
+            if (node->jtag)
+                node->jtag->serve();
+        }
     }
 }
 
@@ -253,7 +278,7 @@ void Simulation::run(const std::atomic<bool>& stop)
         }
         if (clock_.any_free())
             rest_when_idle();
-        else if (quanta_ % quanta_between_looks == 0)
+        else if (quanta_ % quanta_between_looks == 0 || debugger_connected())
             serve(0);
         if (blocked())
             continue;

@@ -24,6 +24,7 @@
 #include "clock/clock.h"
 #include "device.h"
 #include "host/root_complex.h"
+#include "jtag/jtag.h"
 #include "trace.h"
 #include "vfio/server.h"
 #include "workers.h"
@@ -36,7 +37,7 @@ struct Options {
     unsigned    cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
     uint64_t    seed = 1;
     std::vector<CableFault> faults;
-    bool        exit_when_done = false;
+    bool        exit_when_done = false, jtag = false;
 };
 
 class Simulation : public vfio::Simulation, public HostListener {
@@ -74,6 +75,7 @@ private:
         Memory  memory;
         std::unique_ptr<RootComplex>  host;
         std::unique_ptr<vfio::Server> server;
+        std::unique_ptr<Jtag>         jtag;
         Inputs  in;
         Outputs out;
         unsigned reset_cycles;
@@ -85,6 +87,8 @@ private:
     void run_cards();
     void run_card(unsigned card);
     bool blocked() const;
+    bool debugged() const;
+    bool debugger_connected() const;
     void serve(int timeout_ms);
     void wait_for_clients();
     void rest_when_idle();

@@ -56,3 +56,12 @@ def test_the_design_has_the_pins_and_constraints_of_every_clock(board, tmp_path)
     verilog = (tmp_path/"generated"/"top.v").read_text()
     for clock in made.clocks:
         assert f'(* keep = "true" *)\nwire          {clock};' in verilog
+
+
+def test_the_card_has_a_debugger_behind_the_jtag_port_of_the_fpga(tmp_path):
+    platform = ecpix5.platform()
+    sources, _ = bitstream.generate(tmp_path/"generated", "top", platform,
+        ecpix5.Board(platform, target.DESIGNS["card"], 65e6))
+    verilog = (tmp_path/"generated"/"top.v").read_text()
+    assert "VexRiscv_FullDebug.v" in sources
+    assert "JTAGG JTAGG(" in verilog and ".debug_bus_cmd_payload_data" in verilog

@@ -3,13 +3,17 @@
 
 """The processor of the control program, and what it can reach."""
 
+import pathlib
+
 from migen import *
 
 from litex.gen import *
 
+from litex import get_data_mod
 from litex.soc.cores.cpu.vexriscv.core import VexRiscv
 from litex.soc.interconnect import wishbone
 
+from dibber.debug.dm import DebugModule
 from dibber.interface.description import C
 from dibber.interface.registers import line_port
 from dibber.layouts import slot_port, slot_write_port
@@ -121,7 +125,7 @@ class Decoder(LiteXModule):
 # Processor ----------------------------------------------------------------------------------------
 
 class Processor(LiteXModule):
-    """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM.
+    """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM and a debugger's module.
 
     Memory from 0x8000_0000 up is not cached; the data cache writes through, so that the host sees
     what the program wrote, and does not snoop, so that the program must not wait in SRAM for what
@@ -129,6 +133,8 @@ class Processor(LiteXModule):
 
     Fetch and load of an address where nothing is are answered with 0, which is an illegal
     instruction: a lost program traps instead of hanging.
+
+    A debugger's accesses to memory take turns with the processor's loads and stores, and cost nothing else.
 
     Parameters
     ----------
@@ -143,6 +149,9 @@ class Processor(LiteXModule):
     registers : line_port(32), out       at MCP_REGISTER_BASE
     reader    : slot_port(data_width), out         of the slots, at MCP_SLOT_BASE
     writer    : slot_write_port(data_width), out   of those of the OUTBOX
+    dmi       : dmi_port, in             the debugger's
+    halted    : Signal(), out            by the debugger
+    ndmreset  : Signal(), out            the debugger wants a reset
     """
     def __init__(self, platform, data_width):
         self.reset           = Signal()
@@ -150,9 +159,21 @@ class Processor(LiteXModule):
 
         # # #
 
-        self.cpu = cpu = VexRiscv(platform, variant="full")
+        self.cpu   = cpu   = VexRiscv(platform, variant="full")
+        self.debug = debug = DebugModule()
+        # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
+        cpu.use_external_variant(str(pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/"VexRiscv_FullDebug.v"))
         cpu.set_reset_address(0)
-        cpu.cpu_params.update(i_timerInterrupt=self.timer_interrupt)
+        cpu.cpu_params.update(
+            i_timerInterrupt                = self.timer_interrupt,
+            i_debugReset                    = ResetSignal("sys"),
+            i_debug_bus_cmd_valid           = debug.core.valid,
+            o_debug_bus_cmd_ready           = debug.core.ready,
+            i_debug_bus_cmd_payload_wr      = debug.core.we,
+            i_debug_bus_cmd_payload_address = debug.core.adr,
+            i_debug_bus_cmd_payload_data    = debug.core.dat_w,
+            o_debug_bus_rsp_data            = debug.core.dat_r,
+            o_debug_resetOut                = Signal())
         self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
         self.bridge    = RegisterBridge()
         self.slots     = SlotBridge(data_width)
@@ -160,7 +181,13 @@ class Processor(LiteXModule):
         self.registers = self.bridge.port
         self.reader    = self.slots.reader
         self.writer    = self.slots.writer
-        self.comb += cpu.reset.eq(self.reset)
+        self.dmi       = debug.dmi
+        self.halted    = debug.halted
+        self.ndmreset  = debug.ndmreset
+        self.comb += [
+            cpu.reset.eq(self.reset),
+            debug.reset.eq(self.reset),
+        ]
 
         # Address Map ------------------------------------------------------------------------------
 
@@ -174,7 +201,9 @@ class Processor(LiteXModule):
         registers = within(C.MCP_REGISTER_BASE, 0x1000)
         window    = within(C.MCP_SLOT_BASE, 4 << SLOT_WINDOW_BITS)
         slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)
-        self.decoder = Decoder(cpu.dbus, [
+        self.data    = data = wishbone.Interface(data_width=32, adr_width=30)
+        self.arbiter = wishbone.Arbiter([cpu.dbus, debug.bus], data)
+        self.decoder = Decoder(data, [
             (sram,      self.sram.dbus),
             (registers, self.bridge.bus),
             (slots,     self.slots.bus),

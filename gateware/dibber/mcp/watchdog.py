@@ -15,18 +15,20 @@ class Watchdog(LiteXModule):
     The interrupt comes between any two instructions of an endless loop, so that the trap handler can save where
     that was. A program that does not even come to its trap handler is halted without. The trap handler itself
     gives the watchdog a cycle or two when it has saved everything: the engines are never left to a program that
-    has stopped.
+    has stopped. It stands still while a debugger holds the program.
 
     Attributes
     ----------
+    hold      : Signal(), in
     kick      : Signal(), in       register WATCHDOG was written: start anew with `cycles`, or with 0 stop
     cycles    : Signal(32), in
     interrupt : Signal(), out      to the processor, until the next kick
     bite      : Signal(), out      halt the control program; until the next kick, or reset
 
-    Cycles: `cycles` + 1 from `kick` to `interrupt`, from there `cycles` to `bite`.
+    Cycles without `hold`: `cycles` + 1 from `kick` to `interrupt`, from there `cycles` to `bite`.
     """
     def __init__(self):
+        self.hold      = Signal()
         self.kick      = Signal()
         self.cycles    = Signal(32)
         self.interrupt = Signal()
@@ -38,8 +40,8 @@ class Watchdog(LiteXModule):
         left    = Signal(32)
         running = Signal()
         self.sync += [
-            left.eq(left - 1),
-            If(running & (left == 1),
+            If(~self.hold, left.eq(left - 1)),
+            If(running & (left == 1) & ~self.hold,
                 left.eq(period),
                 self.interrupt.eq(1),
                 self.bite.eq(self.interrupt),

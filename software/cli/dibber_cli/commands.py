@@ -72,6 +72,7 @@ def _sockets():
 
 def sim_start(arguments):
     options = [word for change in arguments.set for word in ("--set", change)]
+    options += ["--jtag"] if arguments.jtag else []
     pid = simulator.start(profile.load(arguments.profile), participants=arguments.participants, seed=arguments.seed,
                           options=options)
     if arguments.json:

@@ -78,6 +78,7 @@ def parser():
     p.add_argument("--participants", type=int, default=0, metavar="N",
                    help="time waits until N programs have opened a card (default 0: it does not wait)")
     p.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile")
+    p.add_argument("--jtag", action="store_true", help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')")
     command(sim, "stop", commands.sim_stop, "End the simulator in the background.")
     command(sim, "status", commands.sim_status, "Show the simulator in the background and its sockets.")
 

@@ -85,3 +85,30 @@ def test_zero_cycles_stop_it_and_it_begins_stopped():
         assert not (yield dut.bite)
 
     run_simulation(dut, bench())
+
+
+def test_it_stands_still_while_it_is_held(seed):
+    """In the cycle in which it would have ended, too; what was left is left afterwards."""
+    rng, dut = random.Random(seed), Watchdog()
+
+    def bench():
+        for _ in range(40):
+            cycles = rng.randint(2, 30)
+            yield from kick(dut, cycles)
+            for _ in range(cycles - 1):
+                yield dut.hold.eq(1)
+                yield
+                for _ in range(rng.randint(0, 40)):
+                    yield
+                    assert not (yield dut.interrupt)
+                yield dut.hold.eq(0)
+                yield
+            assert (yield from until(dut.interrupt)) <= 3
+            yield dut.hold.eq(1)
+            for _ in range(100):
+                yield
+                assert not (yield dut.bite)
+            yield dut.hold.eq(0)
+            assert (yield from until(dut.bite)) is not None
+
+    run_simulation(dut, bench())

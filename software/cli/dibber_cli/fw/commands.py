@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`dibber fw trace | top | coredump`, and `dibber reset`."""
+"""`dibber fw trace | top | coredump | debug`, and `dibber reset`."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ import libdibber
 
 from dibber.interface.description import C
 from dibber_cli import output, paths
-from dibber_cli.fw import coredump, images, top, trace, trap
+from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
 from dibber_cli.monitor import pause
 
@@ -125,6 +125,8 @@ def add_to(sub, fw, command):
     p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.")
     p.add_argument("--once", action="store_true", help="one look")
     p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
+    p = card_command(fw, "debug", debug.fw_debug, "Debug a simulated card's control program: gdb and OpenOCD.")
+    p.add_argument("--show", action="store_true", help="only print the command line")
     card_command(fw, "coredump", fw_coredump, "Write a control program's memory and registers to an ELF core file, for gdb.")
     p = card_command(sub, "reset", reset, "Halt a card, load its control program again, and wait until that is ready.")
     p.add_argument("--image", metavar="FILE", help="to load; without it what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw")

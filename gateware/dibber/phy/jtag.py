@@ -1,0 +1,92 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The debugger's two registers behind the JTAG port that configures the FPGA.
+
+A debugger is told which of the FPGA's instructions stand for DTMCS and DMI (OpenOCD: `riscv set_ir`). TCK is sampled
+like a pin, so it must stay below an eighth of `sys`.
+"""
+
+from migen import *
+
+from litex.gen import *
+
+from dibber.debug.tap import SampledPins
+from dibber.debug.transport import scan_port
+
+# Lattice ECP5 -------------------------------------------------------------------------------------
+
+class ECP5JTAG(LiteXModule):
+    """JTAGG: DTMCS is ER1 (instruction 0x32), DMI is ER2 (0x38).
+
+    JCE1 and JCE2 are 1 in Capture-DR and Shift-DR of their instruction, JSHIFT in Shift-DR. What they were before TCK
+    rose is the state in which it did. JTDI is a flip-flop, and has TDI's bit soon after that: it is looked at a cycle later.
+
+    Attributes
+    ----------
+    scan : scan_port, out
+    """
+    def __init__(self):
+        self.scan = scan = scan_port()
+
+        # # #
+
+        tck, tdi, shift, update, er1, er2 = [Signal() for _ in range(6)]
+        self.specials += Instance("JTAGG",
+            o_JTCK    = tck,
+            o_JTDI    = tdi,
+            o_JSHIFT  = shift,
+            o_JUPDATE = update,
+            o_JCE1    = er1,
+            o_JCE2    = er2,
+            i_JTDO1   = scan.tdo,
+            i_JTDO2   = scan.tdo)
+        self.pins = pins = SampledPins(tck, [tdi, shift, update, er1, er2])
+        tdi, _, update, er1, er2              = pins.now
+        _, shifted, updated, was_er1, was_er2 = pins.before
+        inside = was_er1 | was_er2
+        # JUPDATE does not say of which: of that whose turn was last.
+        dtmcs, dmi = Signal(), Signal()
+        self.sync += [
+            If(er1 | er2, dtmcs.eq(er1), dmi.eq(er2)),
+            scan.capture.eq(pins.rising & inside & ~shifted),
+            scan.shift.eq(pins.rising & inside & shifted),
+        ]
+        self.comb += [
+            scan.dtmcs.eq(dtmcs),
+            scan.dmi.eq(dmi),
+            scan.update.eq(update & ~updated),
+            scan.tdi.eq(tdi),
+        ]
+
+# Xilinx -------------------------------------------------------------------------------------------
+
+class XilinxJTAG(LiteXModule):
+    """BSCANE2: DTMCS is USER3 (instruction 0x22), DMI is USER4 (0x23), so that USER1 and USER2 stay free for others.
+
+    Attributes
+    ----------
+    scan : scan_port, out
+    """
+    def __init__(self):
+        self.scan = scan = scan_port()
+
+        # # #
+
+        tck, tdi, capture, shift, update, user3, user4 = [Signal() for _ in range(7)]
+        for chain, selected in [(3, user3), (4, user4)]:
+            # Both see the same port; only SEL differs.
+            shared = dict(o_TCK=tck, o_TDI=tdi, o_CAPTURE=capture, o_SHIFT=shift, o_UPDATE=update) if chain == 3 else {}
+            self.specials += Instance("BSCANE2", p_JTAG_CHAIN=chain, o_SEL=selected, i_TDO=scan.tdo, **shared)
+        self.pins = pins = SampledPins(tck, [tdi, capture, shift, update, user3, user4])
+        _, _, _, update, user3, user4      = pins.now
+        tdi, captured, shifted, updated, *_ = pins.before
+        inside = user3 | user4
+        self.comb += [
+            scan.dtmcs.eq(user3),
+            scan.dmi.eq(user4),
+            scan.capture.eq(pins.rising & inside & captured),
+            scan.shift.eq(pins.rising & inside & shifted),
+            scan.update.eq(inside & update & ~updated),
+            scan.tdi.eq(tdi),
+        ]
