@@ -420,10 +420,20 @@ void fast_tick(void);
 
 /* bulk.c --------------------------------------------------------------------------------------- */
 
-/* Packets of a transfer. One without bytes is one packet without payload. */
+/*
+ * Packets of a transfer: it is cut at multiples of PACKET_PAYLOAD and, if it is longer than twice
+ * PACKET_HEAD, there. One without bytes is one packet without payload.
+ */
 static inline uint32_t packets_of(uint32_t length)
 {
-	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length;
+	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length +
+	       (length > 2 * DIBBER_PACKET_HEAD);
+}
+
+/* Where a packet of a transfer begins, by its number. */
+static inline uint32_t packet_place(uint32_t number)
+{
+	return number > 1 ? (number - 1) * DIBBER_PACKET_PAYLOAD : number * DIBBER_PACKET_HEAD;
 }
 
 extern uint32_t bulk_space;	/* jobs that can be queued for certain; by now there may be more */

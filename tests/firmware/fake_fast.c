@@ -274,7 +274,7 @@ static void offer(uint32_t endpoint)
 		return;
 	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
 			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT };
-	packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
+	packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1 + (put.length > 2 * DIBBER_PACKET_HEAD);
 	put.psn = (flows[flow].next + packets - 1) & 0xffff;
 	flows[flow].next = (flows[flow].next + packets) & 0xffff;
 	flows[flow].ring[flows[flow].puts++] = put;

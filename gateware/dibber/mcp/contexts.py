@@ -148,14 +148,15 @@ class Contexts(LiteXModule):
 
         # Looked up, then added; believed when nothing has changed meanwhile.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
-        more     = Signal(16)  # its packets, less one
+        more     = Signal(16)  # its packets that begin at multiples of PACKET_PAYLOAD, less one
+        headed   = Signal()    # it has a short first packet, and so one more
         is_armed = Signal()
         room     = Signal()
         settled  = Signal(2)
         tag      = Signal(len(rings.append.tag))
         accepted = Signal()
         place    = Signal()    # its order has one
-        assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
+        assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS*(2**10 + 1) < 1 << 15 and C.FAST_PUTS < C.WINDOW
         self.comb += [
             less.eq(put.length - 1),
             tag.eq(Cat(put.slot[:slots], put.endpoint)),
@@ -174,8 +175,9 @@ class Contexts(LiteXModule):
         ]
         self.sync += [
             more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
+            headed.eq((put.lane == LANE.BULK) & (less[log2_int(2*C.PACKET_HEAD):] != 0)),
             is_armed.eq((armed >> where)[0]),
-            last.eq(next_psn.dat_r + more),
+            last.eq(next_psn.dat_r + more + headed),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
             If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),

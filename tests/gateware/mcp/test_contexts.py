@@ -133,7 +133,7 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         assert world.count["passed"] == 2 and world.count["own"] == 2
         puts = yield from world.claim(flow)
         assert [put.ended for put in puts] == [True, False, False]
-        yield from world.acknowledge(flow + 1, 102)
+        yield from world.acknowledge(flow + 1, 103)
         yield from world.wait(6)
         assert world.count["completed"] == 1
 
@@ -243,7 +243,7 @@ def test_every_put_ends_once(seed):
                 continue
             n = random.choice(chosen)
             length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
-                [1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
+                [1, 2*C.PACKET_HEAD, 2*C.PACKET_HEAD + 1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
             yield from world.send(n, random.choice(tags), length)
             yield from world.wait(random.choice([0, 0, 3, 12, 30]))
 
