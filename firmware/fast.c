@@ -13,7 +13,7 @@ _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &
 	       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
 	       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT == DIBBER_MCP_ARM_PLACE_INCARNATION_SHIFT,
 	       "a flow's place has one form");
-_Static_assert(DIBBER_FAST_PUTS * (DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 2) < MCP_PSNS,
+_Static_assert(DIBBER_FAST_PUTS * (DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 1) < MCP_PSNS,
 	       "what the fast path has under way is told apart by 16 bits");
 
 /* The first put on a flow need not be missed: all are armed that lead anywhere. */

@@ -122,7 +122,7 @@ def test_an_acknowledgement_before_the_end_of_the_job_completes_nothing(card):
 
 
 def test_psns_wrap_inside_a_transfer_of_4_gib(card):
-    """2^20 packets and one: acknowledgements go round the 16-bit PSN sixteen times."""
+    """2^20 packets: acknowledgements go round the 16-bit PSN sixteen times."""
     card.ring(1, put(length=0xffffffff, cookie=1))
     card.step()
     [job] = card.jobs

@@ -33,8 +33,9 @@ def transfer_layout():
 class Packetizer(LiteXModule):
     """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
 
-    A transfer of more than twice PACKET_HEAD bytes is cut there too: a packet leaves the card when all of its payload
-    is here, and so the others are read while a short first one leaves. One of 0 bytes is one packet without payload.
+    A packet leaves the card when all of its payload is here. So a transfer of more than twice PACKET_HEAD bytes is cut
+    there too, and one of more than 1.5 times PACKET_NEXT there: each packet is read while the one before it leaves.
+    One of more than HEAD_LENGTH has no need of it. One of 0 bytes is one packet without payload.
 
     A transfer that fails has no last packet: the one that is open, if it has any line, is made void by
     `payload.error`. One that is stale when it ends is REWOUND, whatever else it is; its packets find out for themselves.
@@ -63,7 +64,6 @@ class Packetizer(LiteXModule):
 
         width = data_width//8
         lines = C.PACKET_PAYLOAD//width
-        heads = C.PACKET_HEAD//width
 
         self.queue = queue = stream.SyncFIFO(send_layout(), 2)
         self.ended = ended = stream.SyncFIFO([("tag", 10), ("status", 8), ("psn", 16), ("summed", 1)], 2)
@@ -78,8 +78,10 @@ class Packetizer(LiteXModule):
         psn     = Signal(16)
         busy    = Signal()
         free    = Signal()
-        head    = Signal()  # the transfer's short first packet
-        short   = Signal()  # it has one, and begins with it
+        head    = Signal()  # it ends at PACKET_HEAD
+        next_   = Signal()  # it, or the one behind the head, ends at PACKET_NEXT
+        short   = Signal()  # the transfer begins with a head
+        longer  = Signal()  # and it has a second packet that ends at PACKET_NEXT
         fresh   = Signal()  # no line of the packet has left
         failed  = Signal()
         close   = Signal()  # the packet ends with this line
@@ -88,9 +90,13 @@ class Packetizer(LiteXModule):
         finish  = Signal()
         taken   = Signal()
         self.comb += [
-            short.eq((transfers.skip == 0) & (transfers.length > 2*C.PACKET_HEAD)),
+            short.eq((transfers.skip == 0) & (transfers.length > 2*C.PACKET_HEAD) & (transfers.length <= C.HEAD_LENGTH)),
+            longer.eq(Mux(transfers.skip == C.PACKET_HEAD,
+                transfers.length > 3*C.PACKET_NEXT//2 - C.PACKET_HEAD,
+                short & (transfers.length > 3*C.PACKET_NEXT//2))),
             failed.eq(sink.status != STATUS.OK),
-            close.eq(sink.last | (line == lines - 1) | (head & (line == heads - 1))),
+            close.eq(sink.last | (line == lines - 1) | (head & (line == C.PACKET_HEAD//width - 1)) |
+                (next_ & (line == C.PACKET_NEXT//width - 1))),
             free.eq(queue.sink.ready & ended.sink.ready),
             taken.eq(sink.valid & sink.ready),
 
@@ -144,17 +150,28 @@ class Packetizer(LiteXModule):
                 rest.eq(transfers.length),
                 skip.eq(transfers.skip),
                 psn.eq(transfers.psn),
-                # The second packet ends where it would without the short one before it.
                 line.eq(transfers.skip[log2_int(width):]),
                 head.eq(short),
-                size.eq(Mux(short, C.PACKET_HEAD, C.PACKET_PAYLOAD - transfers.skip[:log2_int(C.PACKET_PAYLOAD)])),
+                next_.eq(longer),
+                size.eq(C.PACKET_PAYLOAD - transfers.skip[:log2_int(C.PACKET_PAYLOAD)]),
+                If(short,
+                    size.eq(C.PACKET_HEAD)
+                ).Elif(longer,
+                    size.eq(C.PACKET_NEXT - C.PACKET_HEAD)
+                ),
                 fresh.eq(1),
             ).Elif(taken,
                 line.eq(line + 1),
                 fresh.eq(close),
                 If(close,
                     head.eq(0),
-                    size.eq(Mux(head, C.PACKET_PAYLOAD - C.PACKET_HEAD, C.PACKET_PAYLOAD)),
+                    next_.eq(head & next_),
+                    size.eq(C.PACKET_PAYLOAD),
+                    If(head,
+                        size.eq(Mux(next_, C.PACKET_NEXT, C.PACKET_PAYLOAD) - C.PACKET_HEAD)
+                    ).Elif(next_,
+                        size.eq(C.PACKET_PAYLOAD - C.PACKET_NEXT)
+                    ),
                     psn.eq(psn + 1),
                     skip.eq(skip + size),
                     rest.eq(rest - size),

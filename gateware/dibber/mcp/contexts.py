@@ -149,14 +149,14 @@ class Contexts(LiteXModule):
         # Looked up, then added; believed when nothing has changed meanwhile.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
         more     = Signal(16)  # its packets that begin at multiples of PACKET_PAYLOAD, less one
-        headed   = Signal()    # it has a short first packet, and so one more
+        heads    = Signal(2)   # and before the second of those
         is_armed = Signal()
         room     = Signal()
         settled  = Signal(2)
         tag      = Signal(len(rings.append.tag))
         accepted = Signal()
         place    = Signal()    # its order has one
-        assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS*(2**10 + 1) < 1 << 15 and C.FAST_PUTS < C.WINDOW
+        assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
         self.comb += [
             less.eq(put.length - 1),
             tag.eq(Cat(put.slot[:slots], put.endpoint)),
@@ -175,9 +175,10 @@ class Contexts(LiteXModule):
         ]
         self.sync += [
             more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
-            headed.eq((put.lane == LANE.BULK) & (less[log2_int(2*C.PACKET_HEAD):] != 0)),
+            heads.eq(Mux((put.lane == LANE.BULK) & (less < C.HEAD_LENGTH),
+                (less >= 2*C.PACKET_HEAD) + (less >= 3*C.PACKET_NEXT//2), 0)),
             is_armed.eq((armed >> where)[0]),
-            last.eq(next_psn.dat_r + more + headed),
+            last.eq(next_psn.dat_r + more + heads),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
             If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),

@@ -81,7 +81,7 @@ class Puts(Harness):
         begun    = Signal(flows)  # it was armed once
         claimed  = Signal()       # and not armed again since
         less     = inner(block, "less")
-        more     = named(16, Mux(put.lane == LANE.BULK, less[12:] + (less >= 512), 0))
+        more     = named(16, Mux(put.lane == LANE.BULK, less[12:] + ((less >= 512) & (less < 32768)) + ((less >= 1536) & (less < 32768)), 0))
         for n in range(flows):
             appends = named(1, block.taken & (where == n))
             removes = named(1, move.head & (move.flow == n))

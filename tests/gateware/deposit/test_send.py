@@ -136,8 +136,9 @@ def test_an_answer_to_a_get_reads_by_remote_read_whoever_owns_the_region(data_wi
     end   = PACKET_FLAG.RESPONSE | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
     assert whole == [
         (1, 5, 0, 0, PACKET_FLAG.RESPONSE | PACKET_FLAG.FIRST, 256, 0xabcd1203, C.INBOX, 0, 0, 0),
-        (1, 5, 0, 1, PACKET_FLAG.RESPONSE, 3840, 0xabcd1203, C.INBOX, 0, 0, 0),
-        (1, 5, 0, 2, end, 904, 0xabcd1203, C.INBOX, 0, 0, 0)]
+        (1, 5, 0, 1, PACKET_FLAG.RESPONSE, 768, 0xabcd1203, C.INBOX, 0, 0, 0),
+        (1, 5, 0, 2, PACKET_FLAG.RESPONSE, 3072, 0xabcd1203, C.INBOX, 0, 0, 0),
+        (1, 5, 0, 3, end, 904, 0xabcd1203, C.INBOX, 0, 0, 0)]
     assert bench.packets[-1] == (1, 5, 0, 500, end, 0, 0xabcd1203, C.INBOX, 0, 0, 0)
 
 
@@ -152,8 +153,9 @@ def test_an_answer_to_a_receive_reads_as_a_put_and_goes_where_another_slot_says(
     end = PACKET_FLAG.RESPONSE | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
     assert bench.packets == [
         (1, 5, 0, 0, PACKET_FLAG.RESPONSE | PACKET_FLAG.FIRST, 256, 0xabcd1205, 2, 1, 19, 2),
-        (1, 5, 0, 1, PACKET_FLAG.RESPONSE, 3840, 0xabcd1205, 2, 1, 19, 2),
-        (1, 5, 0, 2, end, 904, 0xabcd1205, 2, 1, 19, 2)]
+        (1, 5, 0, 1, PACKET_FLAG.RESPONSE, 768, 0xabcd1205, 2, 1, 19, 2),
+        (1, 5, 0, 2, PACKET_FLAG.RESPONSE, 3072, 0xabcd1205, 2, 1, 19, 2),
+        (1, 5, 0, 3, end, 904, 0xabcd1205, 2, 1, 19, 2)]
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
