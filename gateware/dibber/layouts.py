@@ -130,12 +130,13 @@ def payload_layout(data_width):
     Every line is full but the `last`, which holds `bytes` bytes in its low lanes (1…data_width//8; it
     is data_width//8 on the others). `error` on the last line: what came since the previous `last` is
     void (sending: forget it; receiving: the packet was cut short after good blocks, write no more).
-    A packet without payload sends nothing here.
+    A packet without payload sends nothing here. Receiving, a block's first line comes when all of the block is known to be
+    good, and if it is the packet's last block, the packet; the block's other lines follow it without gaps.
     """
     return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
 
 def job_layout():
-    """A send job from the control program, lane BULK. `skip` is a multiple of PACKET_PAYLOAD.
+    """A send job from the control program, lane BULK. `skip` is where one of its packets begins.
 
     `node` and `length` are what the control program checked; the slot's own are not used. `message` is the
     message word of the get or receive that a `response` answers. `indirect`: it is a receive, whose walk lies in

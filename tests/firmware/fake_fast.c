@@ -380,6 +380,8 @@ static void offer(uint32_t endpoint)
 	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
 			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT };
 	packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
+	if (flow >= BULK && put.length <= DIBBER_HEAD_LENGTH)
+		packets += (put.length > 2 * DIBBER_PACKET_HEAD) + (put.length > 3 * DIBBER_PACKET_NEXT / 2);
 	put.psn = (flows[flow].next + packets - 1) & 0xffff;
 	flows[flow].next = (flows[flow].next + packets) & 0xffff;
 	flows[flow].ring[flows[flow].puts++] = put;

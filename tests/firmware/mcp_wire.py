@@ -10,6 +10,7 @@ another incarnation or epoch than the flow's; the peer executes only the packet 
 from collections import deque, namedtuple
 
 from dibber.interface.description import C, STATUS
+from cut import cut, packets_of
 from mcp_native import BULK, Card
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
@@ -79,12 +80,12 @@ class WiredCard(Card):
         if self.running is None:
             job = self.jobs.pop(0)
             self["JOB_SPACE"] += not job.fast
-            self.running = [job, job.skip//C.PACKET_PAYLOAD]
+            self.running = [job, packets_of(job.length) - len(cut(job.length, job.skip))]
         job, index = self.running
         flow, cookie = BULK + job.node, int.from_bytes(self.slot(job.endpoint, job.slot)[12:16], "little")
-        packets = max(1, -(-job.length//C.PACKET_PAYLOAD))
+        packets, first = packets_of(job.length), packets_of(job.length) - len(cut(job.length, job.skip))
         status, sent = self.fails.get(cookie, (0, packets))
-        psn = lambda index: (job.psn + index - job.skip//C.PACKET_PAYLOAD) % 65536
+        psn = lambda index: (job.psn + index - first) % 65536
         while True:
             if job.epoch != self.epoch[flow]:
                 status = STATUS.REWOUND
@@ -99,7 +100,7 @@ class WiredCard(Card):
                                           index == packets - 1))
                 index += 1
                 continue
-            self.job_done(job.tag, psn(index), status, checksum=0x1000 + index - job.skip//C.PACKET_PAYLOAD)
+            self.job_done(job.tag, psn(index), status, checksum=0x1000 + index - first)
             self.running = None
             return
 

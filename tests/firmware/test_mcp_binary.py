@@ -12,6 +12,7 @@ import pytest
 
 from dibber.interface.description import (
     C, FIRMWARE_HEADER, HANDLER, MCP, MCP_STATE, MESSAGE, SHARED, STATUS)
+from cut import packets_of
 from mcp_native import BULK, FIRMWARE, ROOT, Card, get, inline, put, walk
 from rv32 import MISALIGNED_LOAD, Processor
 
@@ -106,7 +107,7 @@ def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, f
     costs = []
     for count in (10,)*(WARM + 1) + (10000,):
         side = walk(8, [count], strides=[64])
-        costs.append(run_put(binary, put(length=8*count, source=side, target=side), -(-8*count//4096)))
+        costs.append(run_put(binary, put(length=8*count, source=side, target=side), packets_of(8*count)))
     assert costs[-1] == costs[-2]
     total = sum(costs[-1].values())
     assert figure("mcp_instructions_per_put", total, "instructions", at_most=720)

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from dibber.interface.description import ADMIN, C, COMMAND, ENTRY, FLAG, INTERFACE, MCP_STATE, OPCODE, STATUS
+from cut import packets_of, whole
 import mcp_native
 from mcp_native import BULK, Card, admin, put, walk
 
@@ -33,7 +34,7 @@ def test_boot_empties_the_region_table_starts_flows_and_says_who_it_is():
 
 
 def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(card):
-    card.ring(1, put(length=3*4096 + 1, cookie=77, flags=FLAG.SOLICIT))
+    card.ring(1, put(length=whole(3) + 1, cookie=77, flags=FLAG.SOLICIT))
     card.step()
     [job] = card.jobs
     assert (job.endpoint, job.slot, job.tag, job.psn, job.incarnation, job.skip) == (1, 0, C.SLOTS, 0, 1, 0)
@@ -45,13 +46,13 @@ def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(
     card.ack(BULK + 1, 3)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.cookie, entry.length, entry.node) == (STATUS.OK, 77, 3*4096 + 1, 1)
+    assert (entry.status, entry.cookie, entry.length, entry.node) == (STATUS.OK, 77, whole(3) + 1, 1)
     assert (entry.kind, entry.phase, entry.interrupt, entry.vector) == (ENTRY.COMPLETION, 1, 1, 1)
     assert entry.address == card.cq(1)
 
 
 @pytest.mark.parametrize("length,packets", [
-    (0, 1), (1, 1), (4096, 1), (4097, 2), (32767*4096, 32767)])
+    (0, 1), (1, 1), (512, 1), (513, 2), (1536, 2), (1537, 3), (4096, 3), (4097, 4), (0x8000, 10), (0x8001, 9), (whole(32767), 32767)])
 def test_packets_of_a_length(card, length, packets):
     card.ring(1, put(length=length), put(length=8))
     card.step()
@@ -201,7 +202,7 @@ def test_work_for_a_command_does_not_depend_on_its_elements(card):
         costs.append(card.accesses.value - before)
         card.collect()
         job = card.jobs.pop()
-        end = job.psn + -(-8*count//C.PACKET_PAYLOAD)
+        end = job.psn + packets_of(8*count)
         card.job_done(job.tag, end)
         card.ack(BULK + 1, end - 1)
         card.step()
@@ -234,7 +235,7 @@ def test_random_commands_each_end_once_and_nothing_is_lost(seed):
         card.step(4)
         for job in card.jobs:
             card["JOB_SPACE"] += 1
-            end = job.psn + max(1, -(-job.length//C.PACKET_PAYLOAD))
+            end = job.psn + packets_of(job.length)
             card.job_done(job.tag, end)
             card.ack(BULK + job.node, end - 1)
             card.step(2)

@@ -6,6 +6,7 @@
 import pytest
 
 from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, STATUS
+from cut import packets_of, whole
 from mcp_native import BULK, admin, get, inline, put
 from mcp_wire import Peer, WiredCard
 
@@ -220,7 +221,7 @@ def test_a_link_that_comes_up_again_sends_again_at_once(wired, kind, flow):
 @pytest.mark.parametrize("sent", [0, 1])
 def test_a_job_that_fails_gives_the_flow_away_and_fails_as_the_programs_does(wired, sent):
     wired.fails = {1: (STATUS.BAD_KEY, sent)}
-    take(wired, *[put(length=2*4096, cookie=n) for n in range(4)])
+    take(wired, *[put(length=whole(2), cookie=n) for n in range(4)])
     wired.settle()
     assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0} and wired.incarnation[BULK + 1] == 2
     done = wired.peers[BULK + 1].executed
@@ -314,8 +315,8 @@ def test_what_was_under_way_keeps_its_length_its_cookie_and_its_interrupt(wired,
     wired.step()
     first = wired.jobs[0] if flow >= BULK else None
     for job in wired.jobs[:2]:
-        wired.job_done(job.tag, job.psn + max(1, -(-job.length//4096)))
-    wired.ack(flow, 3 if flow >= BULK else 1)
+        wired.job_done(job.tag, job.psn + packets_of(job.length))
+    wired.ack(flow, packets_of(9000) if flow >= BULK else 1)
     wired.step()
     one, two = wired.entries()
     assert (one.cookie, one.length, one.node, one.interrupt, one.status) == (77, length, 1, 1, 0)
@@ -344,7 +345,7 @@ def test_a_claim_goes_over_the_end_of_the_psns(wired, kind, flow):
     """The fast path brings the flow close to 65,536, where the numbers begin again; the program takes over behind that."""
     number, packets = 0, 100 if kind is put else 1
     def some(count):
-        data = packets*C.PACKET_PAYLOAD if kind is put else bytes(8)
+        data = whole(packets) if kind is put else bytes(8)
         return [kind(data, cookie=number + n) for n in range(count)]
     while (number + 20)*packets < 65536:
         take(wired, *some(20))

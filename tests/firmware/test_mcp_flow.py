@@ -6,6 +6,7 @@
 import pytest
 
 from dibber.interface.description import C, STATUS
+from cut import packets_of, whole
 from mcp_native import BULK, put
 from mcp_wire import Peer, WiredCard
 
@@ -26,7 +27,7 @@ def test_transfers_complete_in_order_as_acknowledgements_cover_them(wired):
     wired.ring(1, *[put(length=5000, cookie=n) for n in range(20)])
     wired.settle()
     assert wired.statuses == {n: STATUS.OK for n in range(20)}
-    assert executed(wired) == [(n, i) for n in range(20) for i in range(2)]
+    assert executed(wired) == [(n, i) for n in range(20) for i in range(packets_of(5000))]
     assert wired.shared("commands") == 22 and wired.shared("refused") == 0
 
 
@@ -57,7 +58,7 @@ def test_a_refusal_that_comes_with_the_last_acknowledgement_is_not_overtaken_by_
 
 
 def test_more_refusals_than_one_turn_takes_still_come_before_their_acknowledgement(card):
-    card.ring(1, put(length=16*4096, cookie=1), put(cookie=2))
+    card.ring(1, put(length=whole(16), cookie=1), put(cookie=2))
     card.step()
     for job, end in zip(card.jobs, (16, 17)):
         card.job_done(job.tag, end)
@@ -125,22 +126,23 @@ def test_psns_wrap_inside_a_transfer_of_4_gib(card):
     card.ring(1, put(length=0xffffffff, cookie=1))
     card.step()
     [job] = card.jobs
-    for acked in range(63, (1 << 20) - 64, 4096 - 64):
+    packets = packets_of(0xffffffff)
+    for acked in range(63, packets - 64, 4096 - 64):
         card.ack(BULK + 1, acked)
         card.step(1)
-    card.ack(BULK + 1, (1 << 20) - 65)
+    card.ack(BULK + 1, packets - 65)
     card.step()
-    card.job_done(job.tag, 1 << 20)
+    card.job_done(job.tag, packets)
     card.step()
     assert card.entries() == []
-    card.ack(BULK + 1, (1 << 20) - 1)
+    card.ack(BULK + 1, packets - 1)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.OK]
 
 
 def test_nothing_is_queued_behind_a_put_while_its_psns_could_be_mistaken(card):
     """A PSN 65,536 behind a gap would be the one that the peer expects."""
-    card.ring(1, put(length=40000*4096, cookie=1), put(cookie=2))
+    card.ring(1, put(length=whole(40000), cookie=1), put(cookie=2))
     card.ring(1, put(node=2, cookie=3))
     for acked in (0, 7000, 7231):
         card.ack(BULK + 1, acked)
@@ -152,7 +154,7 @@ def test_nothing_is_queued_behind_a_put_while_its_psns_could_be_mistaken(card):
 
 
 def test_a_put_longer_than_that_goes_alone(card):
-    card.ring(1, put(cookie=1), put(length=40000*4096, cookie=2))
+    card.ring(1, put(cookie=1), put(length=whole(40000), cookie=2))
     card.step()
     assert len(card.jobs) == 1
     card.job_done(card.jobs[0].tag, 1)
@@ -190,9 +192,10 @@ def test_what_was_queued_behind_a_job_that_fails_is_sent_again_once(wired, sent)
     wired.fails = {1: (STATUS.BAD_KEY, sent)}
     wired.ring(1, *[put(length=20000, cookie=n) for n in range(5)])
     wired.settle()
+    whole_put = range(packets_of(20000))
     assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0, 4: 0}
-    assert executed(wired) == [(0, i) for i in range(5)] + [(1, i) for i in range(sent)] + \
-        [(n, i) for n in (2, 3, 4) for i in range(5)]
+    assert executed(wired) == [(0, i) for i in whole_put] + [(1, i) for i in range(sent)] + \
+        [(n, i) for n in (2, 3, 4) for i in whole_put]
     assert wired.incarnation[BULK + 1] == 2
 
 
@@ -202,14 +205,14 @@ def test_jobs_that_fail_behind_one_another_each_get_their_own_status(wired):
     wired.settle()
     assert wired.statuses == {n: wired.fails.get(n, (0, 0))[0] for n in range(8)}
     done = [c for c, _ in executed(wired)]
-    assert [done.count(n) for n in (0, 3, 7)] == [5, 5, 5]
+    assert [done.count(n) for n in (0, 3, 7)] == [packets_of(20000)]*3
 
 
 def test_a_command_that_its_owner_changes_after_it_was_checked_stays_what_it_was(wired):
     """Node and length go to the engine with the job; the slot says something else by then."""
     wired.ring(1, put(length=8, node=1, cookie=0))
     wired.step()
-    wired.write_slot(1, 0, put(length=3*4096, node=2, cookie=0))
+    wired.write_slot(1, 0, put(length=whole(3), node=2, cookie=0))
     assert [(job.node, job.length) for job in wired.jobs] == [(1, 8)]
     wired.settle()
     wired.ring(2, put(cookie=1))
@@ -222,7 +225,7 @@ def test_a_job_that_ends_at_another_psn_than_reserved_is_bad_length(wired):
     wired.ring(1, put(length=8, cookie=0))
     wired.step()
     wired.collect()
-    wired.jobs[0] = wired.jobs[0]._replace(length=3*4096)
+    wired.jobs[0] = wired.jobs[0]._replace(length=whole(3))
     wired.settle(100*TICK)
     wired.ring(2, put(cookie=1))
     wired.settle()
@@ -266,7 +269,7 @@ def test_nothing_of_a_former_incarnation_is_executed_after_a_timeout(wired):
 
 
 def test_each_acknowledgement_starts_the_clock_again(wired):
-    wired.ring(1, put(length=4*4096, cookie=0))
+    wired.ring(1, put(length=whole(4), cookie=0))
     wired.step()
     wired.link(0)
     wired.job_done(wired.jobs.pop().tag, 4)

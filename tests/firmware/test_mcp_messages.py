@@ -8,6 +8,7 @@ import random
 import pytest
 
 from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, REPLY, STATUS
+from cut import packets_of, whole
 from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put, walk
 from mcp_wire import WiredCard
 
@@ -206,11 +207,11 @@ def test_closing_an_endpoint_waits_for_its_gets(card):
 # Get, answering -----------------------------------------------------------------------------------
 
 def test_a_request_becomes_a_job_on_the_inbox_slot_and_frees_it_when_acknowledged(card):
-    card.message(3, 0x0045_0200 | MESSAGE.GET, 5, get(length=9000, node=0))
+    card.message(3, 0x0045_0200 | MESSAGE.GET, 5, get(length=whole(3), node=0))
     card.step()
     [job] = card.jobs
     assert (job.endpoint, job.slot, job.tag, job.response) == (C.INBOX, 5, C.INBOX*C.SLOTS + 5, 1)
-    assert (job.node, job.length, job.message, job.psn) == (3, 9000, 0x0045_0200 | MESSAGE.GET, 0)
+    assert (job.node, job.length, job.message, job.psn) == (3, whole(3), 0x0045_0200 | MESSAGE.GET, 0)
     card.job_done(job.tag, 3)
     card.step()
     assert card.freed == []
@@ -229,13 +230,13 @@ def test_an_answer_without_bytes_is_one_packet(card):
 
 
 def test_answers_are_replayed_like_puts(card):
-    card.message(3, word(MESSAGE.GET), 5, get(length=9000))
+    card.message(3, word(MESSAGE.GET), 5, get(length=whole(3)))
     card.step()
     card.job_done(card.jobs[0].tag, 3)
     card.nak(BULK + 3, 0)
     card.step()
     again = card.jobs[1]
-    assert (again.endpoint, again.slot, again.response, again.psn, again.skip) == (C.INBOX, 5, 1, 1, 4096)
+    assert (again.endpoint, again.slot, again.response, again.psn, again.skip) == (C.INBOX, 5, 1, 1, whole(1))
     assert again.message == word(MESSAGE.GET)
 
 
@@ -425,7 +426,7 @@ def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
         while card.jobs and rng.random() < 0.5:
             job = card.jobs.pop(0)
             card["JOB_SPACE"] += 1
-            end = job.psn + max(1, -(-job.length//4096))
+            end = job.psn + packets_of(job.length)
             card.job_done(job.tag, end)
             card.ack(BULK + job.node, end - 1)
         card.step(2)

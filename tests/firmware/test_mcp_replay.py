@@ -8,6 +8,7 @@ import random
 import pytest
 
 from dibber.interface.description import C, FLAG, STATUS
+from cut import packets_of, whole
 from mcp_native import BULK, inline, put
 from mcp_wire import WiredCard
 
@@ -37,14 +38,14 @@ def executed(card, flow=FLOW):
 
 def test_a_nak_queues_again_from_the_missing_packet_on_with_the_same_psns(wired):
     wired.lose = once((0, 3))
-    wired.ring(1, put(length=8*4096, cookie=0), put(length=2*4096, cookie=1))
+    wired.ring(1, put(length=whole(8), cookie=0), put(length=whole(2), cookie=1))
     wired.step()
     first = wired.jobs[:]
     wired.work()
     wired.step()
     wired.observe()
     assert [(j.tag, j.psn, j.skip, j.length, j.incarnation) for j in wired.jobs] == [
-        (first[0].tag, 3, 3*4096, 8*4096, 1), (first[1].tag, 8, 0, 2*4096, 1)]
+        (first[0].tag, 3, whole(3), whole(8), 1), (first[1].tag, 8, 0, whole(2), 1)]
     assert {j.epoch for j in wired.jobs} == {wired.epoch[FLOW]} != {first[0].epoch}
     wired.settle()
     assert wired.statuses == {0: 0, 1: 0} and wired.incarnation[FLOW] == 1
@@ -53,7 +54,7 @@ def test_a_nak_queues_again_from_the_missing_packet_on_with_the_same_psns(wired)
 
 def test_a_lost_last_packet_is_found_by_the_timer_after_100_us(wired):
     wired.lose = once((0, 1))
-    wired.ring(1, put(length=2*4096, cookie=0))
+    wired.ring(1, put(length=whole(2), cookie=0))
     wired.settle()
     wired.settle(75*MICROSECOND)
     assert not wired.jobs and executed(wired) == [(0, 0)]
@@ -92,7 +93,7 @@ def test_nothing_is_sent_again_while_the_link_is_down_and_all_at_once_when_it_is
 
 
 def test_naks_for_one_gap_start_one_replay(wired):
-    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.ring(1, put(length=whole(8), cookie=0))
     wired.step()
     job = wired.jobs.pop()
     wired["JOB_SPACE"] += 1
@@ -101,18 +102,18 @@ def test_naks_for_one_gap_start_one_replay(wired):
         wired.nak(FLOW, 2)
         wired.step()
     [again] = wired.jobs
-    assert (again.psn, again.skip) == (3, 3*4096)
+    assert (again.psn, again.skip) == (3, whole(3))
     wired.job_done(again.tag, 8)
     wired.nak(FLOW, 2)
     wired.step()
     assert len(wired.jobs) == 1
     wired.nak(FLOW, 5)
     wired.step()
-    assert (wired.jobs[-1].psn, wired.jobs[-1].skip) == (6, 6*4096)
+    assert (wired.jobs[-1].psn, wired.jobs[-1].skip) == (6, whole(6))
 
 
 def test_jobs_are_queued_again_only_when_all_of_the_flow_have_ended(wired):
-    wired.ring(1, put(length=8*4096, cookie=0), put(cookie=1))
+    wired.ring(1, put(length=whole(8), cookie=0), put(cookie=1))
     wired.step()
     one, two = wired.jobs
     wired.jobs = []
@@ -125,11 +126,11 @@ def test_jobs_are_queued_again_only_when_all_of_the_flow_have_ended(wired):
     wired.ack(FLOW, 3)
     wired.job_done(two.tag, 8, STATUS.REWOUND)
     wired.step()
-    assert [(j.psn, j.skip) for j in wired.jobs] == [(4, 4*4096), (8, 0)]
+    assert [(j.psn, j.skip) for j in wired.jobs] == [(4, whole(4)), (8, 0)]
 
 
 def test_what_was_acknowledged_after_the_rewind_is_not_queued_again(wired):
-    wired.ring(1, put(length=4*4096, cookie=0), put(cookie=1))
+    wired.ring(1, put(length=whole(4), cookie=0), put(cookie=1))
     wired.step()
     one, two = wired.jobs
     wired.jobs = []
@@ -143,7 +144,7 @@ def test_what_was_acknowledged_after_the_rewind_is_not_queued_again(wired):
 
 
 def test_a_command_waits_while_its_flow_is_queued_again_and_other_flows_go_on(wired):
-    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.ring(1, put(length=whole(8), cookie=0))
     wired.step()
     wired.peers[FLOW].held, wired.peers[FLOW].expected = 1, 2
     wired.nak(FLOW, 1)
@@ -158,7 +159,7 @@ def test_a_command_waits_while_its_flow_is_queued_again_and_other_flows_go_on(wi
 
 def test_a_transfer_with_checksum_is_sent_again_from_its_first_packet(wired):
     wired.lose = once((0, 3))
-    wired.ring(1, put(length=8*4096, cookie=0, flags=FLAG.CHECKSUM))
+    wired.ring(1, put(length=whole(8), cookie=0, flags=FLAG.CHECKSUM))
     wired.step()
     wired.work()
     wired.step()
@@ -170,7 +171,7 @@ def test_a_transfer_with_checksum_is_sent_again_from_its_first_packet(wired):
 
 
 def test_a_checksum_whose_pass_was_rewound_is_made_again_though_all_is_acknowledged(wired):
-    wired.ring(1, put(length=8*4096, cookie=0, flags=FLAG.CHECKSUM))
+    wired.ring(1, put(length=whole(8), cookie=0, flags=FLAG.CHECKSUM))
     wired.step()
     job = wired.jobs.pop()
     wired.nak(FLOW, 2)
@@ -187,7 +188,7 @@ def test_a_checksum_whose_pass_was_rewound_is_made_again_though_all_is_acknowled
 def test_a_refused_put_is_sent_again_too_for_others_need_its_psns(wired):
     wired.refuses = {0: STATUS.REMOTE_BOUNDS}
     wired.lose = once((0, 5))
-    wired.ring(1, put(length=8*4096, cookie=0), put(cookie=1))
+    wired.ring(1, put(length=whole(8), cookie=0), put(cookie=1))
     wired.settle()
     assert wired.statuses == {0: STATUS.REMOTE_BOUNDS, 1: 0} and executed(wired) == [(1, 0)]
 
@@ -198,7 +199,7 @@ def test_what_a_failed_job_sent_need_not_arrive_but_all_that_is_behind_it(wired,
     """The loss is before, in, or just behind the one that fails."""
     wired.fails = {1: (STATUS.BAD_KEY, sent)}
     wired.lose = once((0, lost), (1, 1), (2, 2))
-    wired.ring(1, *[put(length=5*4096, cookie=n) for n in range(4)])
+    wired.ring(1, *[put(length=whole(5), cookie=n) for n in range(4)])
     wired.settle(1000*MICROSECOND)
     assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0}
     done = executed(wired)
@@ -209,7 +210,7 @@ def test_what_a_failed_job_sent_need_not_arrive_but_all_that_is_behind_it(wired,
 def test_a_failed_job_at_the_end_whose_packets_are_lost_does_not_lend_its_psns_to_others(wired):
     wired.fails = {0: (STATUS.BOUNDS, 2)}
     wired.lose = once((0, 1))
-    wired.ring(1, put(length=5*4096, cookie=0))
+    wired.ring(1, put(length=whole(5), cookie=0))
     wired.settle()
     wired.ring(1, put(cookie=1))
     wired.settle(1000*MICROSECOND)
@@ -220,13 +221,13 @@ def test_a_failed_job_at_the_end_whose_packets_are_lost_does_not_lend_its_psns_t
 def test_a_job_that_fails_on_its_second_pass_does_not_lend_the_psns_of_its_first_to_others(wired):
     """All eight packets are on the link, the third is lost, and then the host answers no more."""
     wired.lose = once((0, 2))
-    wired.ring(1, put(length=8*4096, cookie=0))
+    wired.ring(1, put(length=whole(8), cookie=0))
     wired.step()
     wired.engine()
     wired.breaks = lambda cookie, index: index == 3
     wired.settle()
     wired.breaks = lambda cookie, index: False
-    wired.ring(1, put(length=8*4096, cookie=1))
+    wired.ring(1, put(length=whole(8), cookie=1))
     wired.settle(1000*MICROSECOND)
     assert wired.statuses == {0: STATUS.READ_ERROR, 1: STATUS.OK}
     assert executed(wired)[-8:] == [(1, i) for i in range(8)] and wired.incarnation[FLOW] == 2
@@ -235,7 +236,7 @@ def test_a_job_that_fails_on_its_second_pass_does_not_lend_the_psns_of_its_first
 def test_what_may_have_been_executed_behind_a_second_pass_that_failed_is_not_sent_again(wired):
     """The peer has all of both, but nobody heard of it. Then the host answers no more for the first one."""
     wired.deaf = True
-    wired.ring(1, put(length=4*4096, cookie=0), put(length=4*4096, cookie=1))
+    wired.ring(1, put(length=whole(4), cookie=0), put(length=whole(4), cookie=1))
     wired.step()
     wired.work()
     wired.ring(2, put(cookie=2))
@@ -253,9 +254,9 @@ def test_what_may_have_been_executed_behind_a_second_pass_that_failed_is_not_sen
 def test_a_command_behind_a_failed_job_waits_until_it_is_known_what_arrived_of_that(wired):
     """Its PSNs follow those of the failed one, which could not be sent again."""
     wired.deaf, wired.fails = True, {0: (STATUS.BOUNDS, 2)}
-    wired.ring(1, put(length=4*4096, cookie=0))
+    wired.ring(1, put(length=whole(4), cookie=0))
     wired.settle()
-    wired.ring(1, put(length=4*4096, cookie=1))
+    wired.ring(1, put(length=whole(4), cookie=1))
     wired.settle(50*MICROSECOND)
     assert wired["HEAD", 1] == 1
     wired.deaf = False
@@ -267,7 +268,7 @@ def test_a_command_behind_a_failed_job_waits_until_it_is_known_what_arrived_of_t
 def test_a_job_that_was_rewound_before_its_end_and_then_fails_takes_nobody_with_it(wired):
     """No pass of it was whole, so nothing behind it can have been executed."""
     wired.lose = once((0, 1))
-    wired.ring(1, put(length=8*4096, cookie=0), put(length=4*4096, cookie=1))
+    wired.ring(1, put(length=whole(8), cookie=0), put(length=whole(4), cookie=1))
     wired.step()
     wired.engine(limit=4)
     while wired.buffer:
@@ -301,7 +302,7 @@ def test_the_gap_of_a_job_that_fails_during_a_rewind_is_not_forgotten(wired):
 
 def test_a_replay_goes_over_the_end_of_the_psns(wired):
     """65,530 packets, then a gap in one that goes over 65,535, and in one after it."""
-    wired.ring(1, put(length=32765*4096, cookie=0), put(length=32765*4096, cookie=1))
+    wired.ring(1, put(length=whole(32765), cookie=0), put(length=whole(32765), cookie=1))
     for cookie, end in ((0, 32765), (1, 65530)):
         wired.step()
         job = wired.jobs.pop(0)
@@ -313,7 +314,7 @@ def test_a_replay_goes_over_the_end_of_the_psns(wired):
         wired.observe()
     assert wired.statuses == {0: 0, 1: 0}
     wired.lose = once((2, 3), (2, 8), (3, 1))
-    wired.ring(1, *[put(length=10*4096, cookie=n) for n in (2, 3)])
+    wired.ring(1, *[put(length=whole(10), cookie=n) for n in (2, 3)])
     wired.settle(1000*MICROSECOND)
     assert wired.statuses == {n: 0 for n in range(4)}
     assert executed(wired) == [(n, i) for n in (2, 3) for i in range(10)]
@@ -371,7 +372,7 @@ def test_whatever_fails_or_is_lost_each_good_put_is_executed_once_and_each_comma
             packets.append(1)
             continue
         flows.append(BULK + node)
-        packets.append(max(1, -(-length//4096)))
+        packets.append(packets_of(length))
         if kind == 1:
             card.fails[number] = (STATUS.BOUNDS, rng.randrange(packets[number]))
         if kind == 2:
@@ -415,5 +416,5 @@ def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_al
         done = [i for c, i in executed(card, FLOW if n % 3 else 1) if c == n]
         assert len(set(done)) == len(done)
         if card.statuses[n] == STATUS.OK:
-            assert done == list(range(5 if n % 3 else 1))
+            assert done == list(range(packets_of(20000) if n % 3 else 1))
     assert STATUS.OK in card.statuses.values() and set(card.statuses.values()) <= {STATUS.TIMEOUT, STATUS.OK}

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, STATUS
+from cut import packets_of, whole
 from mcp_native import BULK, admin, inline, put, receive, send, walk
 from test_mcp_messages import context, endings, outbox, reply, word
 
@@ -138,7 +139,7 @@ def test_a_ready_waits_for_its_send(card):
     check_job(card, job, 5, message, 8000, levels=1)
     assert (job.endpoint, job.slot, job.tag) == (1, 0, C.SLOTS)
     assert card.freed == [] and card.entries() == []
-    finish(card, job, 2)
+    finish(card, job, packets_of(8000))
     [entry] = card.entries()
     assert (entry.cookie, entry.status, entry.length, entry.node, entry.key) == (7, 0, 8000, 1, 0)
     assert card.freed == [5] and not card.express
@@ -246,15 +247,15 @@ def test_a_send_that_fails_ends_both(card, how, there):
 
 
 def test_a_send_is_replayed_like_a_put(card):
-    message = ready(card, 5, length=9000)
-    card.ring(1, send(9000, cookie=7, endpoint=2))
+    message = ready(card, 5, length=whole(3))
+    card.ring(1, send(whole(3), cookie=7, endpoint=2))
     card.step()
     card.job_done(card.jobs[0].tag, 3)
     card.nak(BULK + 1, 0)
     card.step()
     again = card.jobs[1]
-    check_job(card, again, 5, message, 9000)
-    assert (again.psn, again.skip) == (1, 4096)
+    check_job(card, again, 5, message, whole(3))
+    assert (again.psn, again.skip) == (1, whole(1))
 
 
 def test_a_pair_that_met_waits_for_space_in_the_engine(card):

@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.interface.description import C
 from dibber.layouts import FAULT_BITS, piece_layout
 
 # Constants ----------------------------------------------------------------------------------------
@@ -16,6 +17,7 @@ from dibber.layouts import FAULT_BITS, piece_layout
 UNIT       = 64  # bytes: completions may end at its multiples (PCIe Base 3.0, 2.3.1.1, RCB)
 HEADER     = 20  # bytes of header, 3 DWs, and framing, of a request and of a completion
 PICKS      = 64  # of one read at most
+HEAD_REQUEST = 128  # bytes: the longest read of a transfer's first PACKET_HEAD
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -57,6 +59,10 @@ class Cover(LiteXModule):
     of that unit, on either side of it or within it; or where that one ends; or in the unit behind. So
     overlapping blocks are covered too, and descending ones that lie within a unit. What is merged lies
     between two multiples of `max_request`; a read has 64 picks at most.
+
+    A read is passed on when it is whole, and the first PACKET_HEAD bytes of a transfer are the first packet to leave. So
+    they are read by HEAD_REQUEST bytes at most, and those up to four times as many by twice that, so that the second
+    packet of a short transfer is here when the first one has left. A transfer takes three requests more for it.
 
     No byte outside the region is read: a read begins with the first byte of one of its pieces and ends
     with the last byte of one; the walker has found both in the region, and a region is an interval.
@@ -123,8 +129,14 @@ class Cover(LiteXModule):
         behind  = Signal(7)
         crosses = Signal()  # it ends in another than it begins
         after   = Signal(reset=1)  # the piece before was its transfer's last
+        start   = 4*C.PACKET_HEAD
+        head    = Signal()         # the piece before has bytes of the transfer's first PACKET_HEAD
+        early   = Signal(reset=1)  # no more than `start` bytes of it come before the piece
+        passed  = Signal(max=start + 1)  # while that is so, how many
+        count   = Signal(max=start + C.PACKET_HEAD + 1)
         self.comb += [
-            outside.eq(~(self.max_request - 1)),
+            count.eq(passed + Mux(end.length > C.PACKET_HEAD, C.PACKET_HEAD, end.length)),
+            outside.eq(~(self.max_request - 1) | Mux(early, ~(2*HEAD_REQUEST - 1), 0) | Mux(head, ~(HEAD_REQUEST - 1), 0)),
             related.eq(~after & ~end.error & (end.address[12:] == piece.address[12:]) &
                 (((end.to ^ piece.address[:12]) & outside) == 0)),
             level.eq(end.address[6:12] == piece.to[6:]),
@@ -137,6 +149,10 @@ class Cover(LiteXModule):
             piece.valid.eq(end.valid),
             If(end.valid,
                 after.eq(end.last),
+                head.eq(passed < C.PACKET_HEAD),
+                early.eq(end.last | (early & (count <= start))),
+                If(early, passed.eq(count)),
+                If(end.last, passed.eq(0)),
                 piece.last.eq(end.last),
                 piece.address.eq(end.address),
                 piece.length.eq(end.length),

@@ -31,11 +31,14 @@ def transfer_layout():
 # Packetizer ---------------------------------------------------------------------------------------
 
 class Packetizer(LiteXModule):
-    """Cut a transfer's bytes into packets of PACKET_PAYLOAD bytes, the last one shorter.
+    """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
 
-    A transfer of 0 bytes is one packet without payload. A transfer that fails has no last packet: the
-    one that is open, if it has any line, is made void by `payload.error`. One that is stale when it
-    ends is REWOUND, whatever else it is; its packets find out for themselves.
+    A packet leaves the card when all of its payload is here. So a transfer of more than twice PACKET_HEAD bytes is cut
+    there too, and one of more than 1.5 times PACKET_NEXT there: each packet is read while the one before it leaves.
+    One of more than HEAD_LENGTH has no need of it. One of 0 bytes is one packet without payload.
+
+    A transfer that fails has no last packet: the one that is open, if it has any line, is made void by
+    `payload.error`. One that is stale when it ends is REWOUND, whatever else it is; its packets find out for themselves.
 
     Attributes
     ----------
@@ -66,14 +69,20 @@ class Packetizer(LiteXModule):
         self.ended = ended = stream.SyncFIFO([("tag", 10), ("status", 8), ("psn", 16), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
-        # Packet: `line` lines of it have left, `rest` bytes of the transfer are to come from its start on.
+        # Packet: `size` bytes unless it is the last one, `rest` bytes of the transfer are to come from its start
+        # on. `line` is its next line's place, from the multiple of PACKET_PAYLOAD before it.
         line    = Signal(max=lines)
+        size    = Signal(13)
         rest    = Signal(32)
         skip    = Signal(32)
         psn     = Signal(16)
         busy    = Signal()
         free    = Signal()
-        final   = Signal()  # the transfer's last packet
+        head    = Signal()  # it ends at PACKET_HEAD
+        next_   = Signal()  # it, or the one behind the head, ends at PACKET_NEXT
+        short   = Signal()  # the transfer begins with a head
+        longer  = Signal()  # and it has a second packet that ends at PACKET_NEXT
+        fresh   = Signal()  # no line of the packet has left
         failed  = Signal()
         close   = Signal()  # the packet ends with this line
         empty   = Signal()
@@ -81,19 +90,23 @@ class Packetizer(LiteXModule):
         finish  = Signal()
         taken   = Signal()
         self.comb += [
-            final.eq(rest <= C.PACKET_PAYLOAD),
+            short.eq((transfers.skip == 0) & (transfers.length > 2*C.PACKET_HEAD) & (transfers.length <= C.HEAD_LENGTH)),
+            longer.eq(Mux(transfers.skip == C.PACKET_HEAD,
+                transfers.length > 3*C.PACKET_NEXT//2 - C.PACKET_HEAD,
+                short & (transfers.length > 3*C.PACKET_NEXT//2))),
             failed.eq(sink.status != STATUS.OK),
-            close.eq(sink.last | (line == lines - 1)),
+            close.eq(sink.last | (line == lines - 1) | (head & (line == C.PACKET_HEAD//width - 1)) |
+                (next_ & (line == C.PACKET_NEXT//width - 1))),
             free.eq(queue.sink.ready & ended.sink.ready),
             taken.eq(sink.valid & sink.ready),
 
             # A line that has nothing to make void goes no further.
-            payload.valid.eq(busy & sink.valid & (~close | free) & ~(failed & (line == 0))),
+            payload.valid.eq(busy & sink.valid & (~close | free) & ~(failed & fresh)),
             payload.dat.eq(sink.dat),
             payload.bytes.eq(sink.bytes),
             payload.last.eq(close),
             payload.error.eq(failed),
-            sink.ready.eq(busy & (~close | free) & (payload.ready | (failed & (line == 0)))),
+            sink.ready.eq(busy & (~close | free) & (payload.ready | (failed & fresh))),
 
             empty.eq(~busy & transfers.valid & (transfers.status == STATUS.OK) &
                 (transfers.length == 0) & free),
@@ -109,7 +122,7 @@ class Packetizer(LiteXModule):
             If(busy,
                 queue.sink.psn.eq(psn),
                 queue.sink.skip.eq(skip),
-                queue.sink.length.eq(Mux(final, rest, C.PACKET_PAYLOAD)),
+                queue.sink.length.eq(Mux(sink.last, rest, size)),
             ).Else(
                 queue.sink.psn.eq(transfers.psn),
                 queue.sink.skip.eq(0),
@@ -118,7 +131,7 @@ class Packetizer(LiteXModule):
             queue.sink.flags.eq(
                 Mux(queue.sink.psn == 0, PACKET_FLAG.FIRST, 0) |
                 Mux(transfers.response, PACKET_FLAG.RESPONSE, 0) |
-                Mux(busy & ~final, 0, transfers.flags | PACKET_FLAG.LAST)),
+                Mux(busy & ~sink.last, 0, transfers.flags | PACKET_FLAG.LAST)),
 
             ended.sink.valid.eq(finish),
             ended.sink.last.eq(1),
@@ -137,14 +150,31 @@ class Packetizer(LiteXModule):
                 rest.eq(transfers.length),
                 skip.eq(transfers.skip),
                 psn.eq(transfers.psn),
-                line.eq(0),
+                line.eq(transfers.skip[log2_int(width):]),
+                head.eq(short),
+                next_.eq(longer),
+                size.eq(C.PACKET_PAYLOAD - transfers.skip[:log2_int(C.PACKET_PAYLOAD)]),
+                If(short,
+                    size.eq(C.PACKET_HEAD)
+                ).Elif(longer,
+                    size.eq(C.PACKET_NEXT - C.PACKET_HEAD)
+                ),
+                fresh.eq(1),
             ).Elif(taken,
                 line.eq(line + 1),
+                fresh.eq(close),
                 If(close,
-                    line.eq(0),
+                    head.eq(0),
+                    next_.eq(head & next_),
+                    size.eq(C.PACKET_PAYLOAD),
+                    If(head,
+                        size.eq(Mux(next_, C.PACKET_NEXT, C.PACKET_PAYLOAD) - C.PACKET_HEAD)
+                    ).Elif(next_,
+                        size.eq(C.PACKET_PAYLOAD - C.PACKET_NEXT)
+                    ),
                     psn.eq(psn + 1),
-                    skip.eq(skip + C.PACKET_PAYLOAD),
-                    rest.eq(rest - C.PACKET_PAYLOAD),
+                    skip.eq(skip + size),
+                    rest.eq(rest - size),
                 ),
                 If(sink.last, busy.eq(0))
             )

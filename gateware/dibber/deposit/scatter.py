@@ -170,10 +170,10 @@ class Admission(LiteXModule):
 class ScatterEngine(LiteXModule):
     """Write the payload of lane BULK's packets where they say, and report each when it has landed.
 
-    The bytes of a piece must all be here before its write starts, as the packet may be cut short in
-    any block; the last piece waits until the packet is known to be good to its end. A packet that is
-    refused is drained; what was inside the region before the first byte outside has been written by
-    then. A packet that is cut short reports nothing.
+    A packet may be cut short between any two blocks, so a write starts when the last block of its piece is good. Blocks
+    come whole, the last one only in a packet that is good to its end: a block's first line says all that, and the
+    write's lines follow those of the block as they come. A packet that is refused is drained; what was inside the
+    region before the first byte outside has been written by then. A packet that is cut short reports nothing.
 
     Parameters
     ----------
@@ -182,7 +182,8 @@ class ScatterEngine(LiteXModule):
     Attributes
     ----------
     deposits    : Endpoint(deposit_layout), in    in the order of their payload
-    payload     : Endpoint(payload_layout), in    a line with `error` has no bytes of worth
+    payload     : Endpoint(payload_layout), in    blocks of BLOCK_BYTES, the lines of each without gaps; or a line with
+                                                  `error`, which is no block
     lookup      : lookup_port(), to the region table
     expected    : expected_port(), to the table of gets under way
     writes      : Endpoint(write_layout), out     the packet's last one with `mark`
@@ -214,6 +215,7 @@ class ScatterEngine(LiteXModule):
 
         width = data_width//8
         bits  = log2_int(width)
+        blocks = bits_for(C.PACKET_PAYLOAD//C.BLOCK_BYTES)  # bits of their number
         write_params = [("address", 64), ("length", 13), ("mark", 1), ("tail", 1)]
 
         # Header: the next packet is looked up and set up while this one is written.
@@ -240,13 +242,14 @@ class ScatterEngine(LiteXModule):
         ]
 
         # Payload: two of the longest packets, so that the longest piece always fits, and how many
-        # good bytes each packet has that is here to its end.
+        # blocks each packet has that is here to its end.
         self.store    = store    = stream.SyncFIFO(
             payload_layout(data_width), 2*C.PACKET_PAYLOAD//width, buffered=True)
-        self.ends     = ends     = stream.SyncFIFO([("bytes", 13), ("error", 1)], 16)
+        self.ends     = ends     = stream.SyncFIFO([("blocks", blocks), ("error", 1)], 16)
         self.unpacker = unpacker = Unpacker(data_width, write_params)
-        arrived = Signal(13)  # of the packet that is coming in
-        total   = Signal(13)
+        arrived = Signal(blocks)  # of the packet that is coming in: blocks that have begun
+        total   = Signal(blocks)
+        place   = Signal(max=C.BLOCK_BYTES//width)  # of the line in its block
         taken   = Signal()
         self.comb += [
             store.source.connect(unpacker.sink),
@@ -254,12 +257,15 @@ class ScatterEngine(LiteXModule):
             taken.eq(payload.valid & payload.ready),
             payload.ready.eq(store.sink.ready & ends.sink.ready),
             store.sink.valid.eq(taken),
-            total.eq(arrived + Mux(payload.error, 0, payload.bytes)),
+            total.eq(arrived + ((place == 0) & ~payload.error)),
             ends.sink.valid.eq(taken & payload.last),
-            ends.sink.bytes.eq(total),
+            ends.sink.blocks.eq(total),
             ends.sink.error.eq(payload.error),
         ]
-        self.sync += If(taken, arrived.eq(Mux(payload.last, 0, total)))
+        self.sync += If(taken,
+            arrived.eq(Mux(payload.last, 0, total)),
+            place.eq(Mux(payload.last, 0, place + 1)),
+        )
 
         # Pieces: each as orders for its lines.
         packet  = packets.source
@@ -267,8 +273,8 @@ class ScatterEngine(LiteXModule):
         piece   = pages.source
         address = Signal(64)
         length  = Signal(13)
-        upto    = Signal(13)  # bytes of the packet up to this piece's end
-        beyond  = Signal(13)  # and up to the next one's
+        upto    = Signal(13)  # place in the packet of this piece's last byte
+        beyond  = Signal(13)  # and of the next one's
         here    = Signal()
         over    = Signal()
         error   = Signal()
@@ -276,9 +282,8 @@ class ScatterEngine(LiteXModule):
         lane    = Signal(bits)
         rest    = Signal(13)
         ending  = Signal()
-        present = Signal(13)  # bytes of the packet that are here
+        present = Signal(blocks)  # blocks of the packet that are here
         covered = Signal()    # all of the piece's are
-        final   = Signal()    # the piece is the packet's last
         good    = Signal()    # it may be written
         cut     = Signal()    # it never may
         line    = Signal()    # a line of this piece goes
@@ -286,10 +291,9 @@ class ScatterEngine(LiteXModule):
         writing = Signal()
         drop    = Signal()
         self.comb += [
-            present.eq(Mux(ends.source.valid, ends.source.bytes, arrived)),
+            present.eq(Mux(ends.source.valid, ends.source.blocks, arrived)),
             beyond.eq(upto + piece.length),
-            covered.eq(Mux(load, present >= beyond, present >= upto)),
-            final.eq(Mux(load, piece.last, over)),
+            covered.eq(present > Mux(load, beyond, upto)[log2_int(C.BLOCK_BYTES):log2_int(C.PACKET_PAYLOAD)]),
             ending.eq(rest <= (width - lane)),
             orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
             orders.last.eq(drop | (over & ending)),
@@ -303,10 +307,9 @@ class ScatterEngine(LiteXModule):
             load.eq(writing & (~here | (line & ending & ~over))),
         ]
         self.sync += [
-            # A verdict stands while its piece is here, for bytes only become more. The last piece carries
-            # the mark: the packet must be good to its end.
-            good.eq(covered & (~final | (ends.source.valid & ~ends.source.error))),
-            cut.eq(ends.source.valid & ~(covered & ~(final & ends.source.error))),
+            # A verdict stands while its piece is here, for blocks only become more.
+            good.eq(covered),
+            cut.eq(ends.source.valid & ~covered),
             If(line,
                 lane.eq(0),
                 rest.eq(rest - orders.count),
@@ -331,7 +334,7 @@ class ScatterEngine(LiteXModule):
         report  = Signal()
         self.fsm = fsm = FSM(reset_state="OPEN")
         fsm.act("OPEN",
-            NextValue(upto, 0),
+            NextValue(upto, 2**len(upto) - 1),
             NextValue(refused, packet.refused),
             NextValue(reason, packet.reason),
             If(packet.valid,

@@ -13,6 +13,7 @@ from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, S
 from dibber.layouts import (completion_layout, job_done_layout, job_layout, payload_layout, read_layout,
     send_layout)
 
+from dibber.deposit.cover import HEAD_REQUEST
 from dibber.deposit.departures import Departures
 from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch
@@ -110,7 +111,8 @@ class SendEngine(LiteXModule):
         self.pulses     = gather.pulses
         waiting, walked, cut = epochs.ports
         self.comb += [
-            walker.max_piece.eq(self.max_request),
+            # `Cover` joins what may be read at once.
+            walker.max_piece.eq(HEAD_REQUEST),
             # A transfer whose last piece has left the walker needs no abort any more.
             walker.abort.eq((gather.abort & ~pages.ending) | walked.stale),
             walker.order.connect(lists.sink),

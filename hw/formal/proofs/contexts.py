@@ -80,7 +80,8 @@ class Puts(Harness):
         following = [Signal(16, name=f"following{n}") for n in range(flows)]
         begun    = Signal(flows)  # it was armed once
         claimed  = Signal()       # and not armed again since
-        more     = named(16, Mux(put.lane == LANE.BULK, inner(block, "less")[12:], 0))
+        less     = inner(block, "less")
+        more     = named(16, Mux(put.lane == LANE.BULK, less[12:] + ((less >= 512) & (less < 32768)) + ((less >= 1536) & (less < 32768)), 0))
         for n in range(flows):
             appends = named(1, block.taken & (where == n))
             removes = named(1, move.head & (move.flow == n))

@@ -10,6 +10,7 @@ import pytest
 from migen import passive
 
 from dibber.deposit.cover import Cover
+from dibber.interface.description import C
 
 from compiled import run_simulation
 from cover import UNIT, cost, cover, down, element_walk, random_walk
@@ -109,6 +110,19 @@ def test_pieces_that_come_late_change_no_byte(seed, crowded):
     assert got == wanted
 
 
+def behind_head(items, **how):
+    """The reads of pieces that come late enough in their transfer to be read by `max_request`."""
+    before   = [Piece(2**30 + 2**20*n, C.PACKET_HEAD) for n in range(5)]
+    reads, _ = run([*before, *items], **how)
+    return reads[len(before):]
+
+
+@pytest.mark.parametrize("place, spans", [(0, [128, 128, 256, 256, 256, 512]), (100, [28, 128, 128, 128, 256, 256, 512, 100])])
+def test_the_first_packet_is_read_by_short_reads(place, spans):
+    reads, _ = run(pieces(Walk(2**32 + place, 0, 2**64, 0, (), (), 1536), 128))
+    assert [read[-1]["span"] for read in reads] == spans
+
+
 @pytest.mark.parametrize("stride, crowded, bytes_down, requests", [
     (2, 0, 19, 1/4), (3, 0, 25.5, 3/8), (4, 0, 28, 1), (5, 0, 28, 1), (8, 0, 28, 1), (64, 0, 28, 1),
     (2, 1, 20.75, 1/32), (4, 1, 30, 1/2), (6, 1, 33, 3/4), (7, 1, 28, 1),
@@ -116,7 +130,7 @@ def test_pieces_that_come_late_change_no_byte(seed, crowded):
 def test_cost_of_elements(stride, crowded, bytes_down, requests):
     """8-byte elements: PCIe bytes downstream and requests for each, as the formula has them."""
     count    = 256
-    reads, _ = run(pieces(element_walk(8, 8*stride, count, 2**33 + 2**20 - (8 if stride < 0 else 0)), REQUEST),
+    reads    = behind_head(pieces(element_walk(8, 8*stride, count, 2**33 + 2**20 - (8 if stride < 0 else 0)), REQUEST),
         crowded=crowded)
     spans    = [(read[-1]["address"], read[-1]["address"] + read[-1]["span"]) for read in reads]
     assert sum(down(*span) for span in spans) == bytes_down*count
@@ -137,7 +151,7 @@ def test_no_other_choice_takes_less(seed, upstream):
         cuts   = len(spans) - 1
         least  = min(
             sum(cost(begin, end, upstream) for begin, end in grouped(spans, choice)) for choice in range(2**cuts))
-        assert sum(cost(read.begin, read.end, upstream) for read in cover(items, 4096, upstream)) == least
+        assert sum(cost(read.begin, read.end, upstream) for read in cover(items, 4096, upstream, head=-1)) == least
 
 
 def grouped(spans, choice):
@@ -154,14 +168,14 @@ def grouped(spans, choice):
 def test_levels_that_touch_are_one_pick():
     """Rows of 24 bytes of which each begins where the one before it ends: as one contiguous run."""
     walk     = Walk(2**32, 0, 2**64, 8, (8, 24), (3, 40), 960)
-    reads, _ = run(pieces(walk, REQUEST))
+    reads    = behind_head(pieces(walk, REQUEST))
     assert [(r[-1]["address"] - 2**32, r[-1]["span"], len(r)) for r in reads] == [
         (0, 504, 1), (504, 24, 1), (528, 432, 1)]
 
 
 @pytest.mark.parametrize("crowded, spans", [(0.2, [56, 56, 32]), (0.8, [176])])
 def test_upstream_counts_when_it_is_crowded_most_of_the_time(crowded, spans):
-    reads, _ = run(pieces(element_walk(8, 24, 8), REQUEST), crowded=crowded, seed=3)
+    reads = behind_head(pieces(element_walk(8, 24, 8), REQUEST), crowded=crowded, seed=3)
     assert [read[-1]["span"] for read in reads] == spans
 
 

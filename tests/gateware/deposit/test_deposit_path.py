@@ -8,6 +8,7 @@ import pytest
 from dibber.interface.description import FLAG, PACKET_FLAG, STATUS
 
 from command import command
+from cut import cut, packets_of
 from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, expected_memory, memory, walk_of
 from walk import touched
 
@@ -34,16 +35,27 @@ def test_a_long_put_is_cut_into_packets(data_width):
     assert path.writes.memory == expected_memory([put])
     last   = PACKET_FLAG.LAST | PACKET_FLAG.NOTICE
     assert [p[2:4] + p[7:] for p in path.packets] == [
-        (65535, 0, 0, 4096), (0, PACKET_FLAG.FIRST, 4096, 4096), (1, last, 8192, 1408)]
-    assert path.ended == [(0, STATUS.OK, 2)]
+        (65535, 0, 0, 256), (0, PACKET_FLAG.FIRST, 256, 768), (1, 0, 1024, 3072), (2, 0, 4096, 4096),
+        (3, last, 8192, 1408)]
+    assert path.ended == [(0, STATUS.OK, 4)]
 
 
-def test_a_job_may_start_in_the_middle():
+@pytest.mark.parametrize("data_width, length", [(64, 512), (128, 513), (64, 1536), (128, 1537), (64, 4097), (128, 0x8001)])
+def test_a_transfer_that_is_not_long_begins_with_short_packets(data_width, length):
+    put  = ((1, 3, 0, (), ()), (2, 0, 0, (), ()), length)
+    path = Path([(command(*put), {})], data_width).run(lambda p: len(p.done) == packets_of(length))
+    assert path.writes.memory == expected_memory([put])
+    assert [p[7:] for p in path.packets] == cut(length)
+
+
+@pytest.mark.parametrize("skip", [256, 1024, 4096])
+def test_a_job_may_start_in_the_middle(skip):
     put  = ((1, 3, 600, (1000,), (8,)), (2, 0, 48, (56,), (100,)), 4800)
-    path = Path([(command(*put), dict(skip=4096, psn=77))], 64).run(lambda p: p.done)
-    source_bytes = [memory(a) for a in touched(walk_of(SOURCE, put[0], 4800))][4096:]
-    assert path.writes.memory == dict(zip(touched(walk_of(TARGET, put[1], 4800))[4096:], source_bytes))
-    assert [p[2:4] + p[7:] for p in path.packets] == [(77, PACKET_FLAG.LAST, 4096, 704)]
+    path = Path([(command(*put), dict(skip=skip, psn=77))], 64).run(lambda p: len(p.done) == len(cut(4800, skip)))
+    source_bytes = [memory(a) for a in touched(walk_of(SOURCE, put[0], 4800))][skip:]
+    assert path.writes.memory == dict(zip(touched(walk_of(TARGET, put[1], 4800))[skip:], source_bytes))
+    assert [p[7:] for p in path.packets] == cut(4800, skip)
+    assert path.ended == [(0, STATUS.OK, 77 + len(cut(4800, skip)))]
 
 
 def bad_jobs():
@@ -86,12 +98,12 @@ def test_the_length_is_the_jobs_whatever_the_slot_says_by_now():
 
 
 def test_a_read_error_ends_the_transfer_without_a_last_packet():
-    """Errors in the first packet, at its start and in it, and in the second; good jobs go on between."""
-    places, jobs, bad, ended, last = (0, 1000, 4096, 5000), [], set(), [], []
+    """Errors in the first packet, at its start and in it, and in later ones; good jobs go on between."""
+    places, jobs, bad, ended, last = (0, 104, 256, 1000, 4096, 5000), [], set(), [], []
     for place in places:
         n      = len(jobs)
         start  = 50000*(n + 1)
-        whole  = place//4096
+        whole  = len([begin for begin, size in cut(5600) if begin + size <= place])
         jobs  += [(command((1, start, 8, (64,), (700,)), (2, 0, 0, (), ()), 5600), {}),
                   (command((1, 8, 0, (), ()), (2, 0, 0, (), ()), 24), {})]
         bad.add(SOURCE + start + place//8*64)

@@ -52,7 +52,7 @@ def incarnation_of(node):
 
 
 class Packet:
-    """A deposit packet: `walk` is relative to the region; `good` is None or the bytes before it was cut."""
+    """A deposit packet: `walk` is relative to the region; `good` is None or the bytes before it was cut, whole blocks."""
     def __init__(self, psn, data, offset=0, block=0, strides=(), counts=(), skip=0, key=KEY, flags=0,
         source=1, notice=0, total=None, good=None, context=0):
         self.psn, self.data, self.good = psn, data, good
@@ -73,6 +73,11 @@ class Packet:
         if self.good is not None:
             result.append(dict(dat=0, bytes=width, error=1, last=1))
         return result
+
+    def blocks(self, width):
+        """Its lines, block by block."""
+        lines, per_block = self.lines(width), C.BLOCK_BYTES//width
+        return [lines[at:at + per_block] for at in range(0, len(lines), per_block)]
 
     def bytes_by_address(self):
         return dict(zip(touched(self.walk), self.data))
@@ -103,6 +108,13 @@ def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, 
         while not ready[0]:
             yield None
         yield from items
+    def blocks():
+        """The lines of a block come without gaps."""
+        for block in (b for p in packets for b in p.blocks(data_width//8)):
+            while random.random() >= busy:
+                for _ in block:
+                    yield None
+            yield from block
     @passive
     def watch():
         while True:
@@ -111,7 +123,7 @@ def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, 
                 landed.append(host.landed)
     run_simulation(dut, [set_up(), host.run(), watch(),
         source(engine.deposits, after_set_up([p.fields for p in packets]), random, busy),
-        source(engine.payload, after_set_up([l for p in packets for l in p.lines(data_width//8)]), random, busy),
+        source(engine.payload, after_set_up(blocks()), random),
         sink(engine.done, DONE, done, random, busy),
         sink(engine.arrivals, ARRIVAL, arrivals, random, arrival_busy)])
     host.landed_at_done = landed
@@ -202,15 +214,15 @@ def test_a_walk_that_leaves_the_region_stops_there(data_width):
 def test_a_packet_that_is_cut_short_reports_nothing(data_width):
     """Bytes of good blocks may be written, later ones not; the next packet is whole."""
     random, packets, allowed, needed = Random(data_width), [], {}, {}
-    for n, good in enumerate((0, 256, 512, 700)):
+    for n, good in enumerate((0, 256, 512)):
         cut    = Packet(n, random.randbytes(700), 64 + 10000*n, 8, (24,), (100,),
             flags=PACKET_FLAG.NOTICE | PACKET_FLAG.LAST, good=good)
         after  = Packet(n + 10, random.randbytes(90), 5000 + 10000*n, 8, (24,), (100,))
         packets += [cut, after]
         allowed.update(list(cut.bytes_by_address().items())[:good])
         needed.update(after.bytes_by_address())
-    host, done, arrivals = run(packets, 4, data_width)
-    assert done == [(1, n + 10, 0, 0) for n in range(4)] and arrivals == []
+    host, done, arrivals = run(packets, 3, data_width)
+    assert done == [(1, n + 10, 0, 0) for n in range(3)] and arrivals == []
     assert host.memory.items() <= (allowed | needed).items()
     assert needed.items() <= host.memory.items()
 
@@ -310,6 +322,16 @@ def test_the_last_packet_of_an_answer_ends_the_get():
             notice=CONTEXT << 16)]
     host, done, arrivals = run(packets, 2, rights=RIGHT.LOCAL_WRITE, owner=OWNER, gets=GETS)
     assert arrivals == [(1, 3, 0, CONTEXT << 16, 64, KEY, 1, 0)]
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_a_write_follows_its_block_line_by_line(data_width):
+    """The last line of 256 bytes leaves a few cycles after the last line of the same bytes without a header came."""
+    lines, when = C.BLOCK_BYTES*8//data_width, {}
+    for n in (1, lines):
+        packet = Packet(0, bytes(n*data_width//8), -BASE % 4096)
+        when[n] = run([packet], 1, data_width)[0].cycles[0]
+    assert when[lines] - when[1] == lines - 1
 
 
 @pytest.mark.parametrize("data_width", [64, 128])

@@ -13,6 +13,7 @@ from dibber.interface.description import C, ENTRY, LANE, STATUS
 from dibber.mcp.contexts import Contexts
 
 from compiled import run_simulation
+from cut import packets_of
 
 FLOWS   = C.LANES*C.NODES
 EXPRESS = LANE.EXPRESS*C.NODES  # a lane's first flow
@@ -39,7 +40,7 @@ class Put:
 
     @property
     def packets(self):
-        return -(-self.length//C.PACKET_PAYLOAD) if self.bulk else 1
+        return packets_of(self.length) if self.bulk else 1
 
 
 class Flow:

@@ -10,6 +10,7 @@ import pytest
 from dibber.interface.description import C, STATUS
 
 from contexts_world import BULK, EXPRESS, FLOWS, PSNS, SHOWN, World
+from cut import packets_of
 
 
 def test_an_inline_put_is_ordered_in_two_cycles_and_completed_in_four():
@@ -133,7 +134,7 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         assert world.count["passed"] == 2 and world.count["own"] == 2
         puts = yield from world.claim(flow)
         assert [put.ended for put in puts] == [True, False, False]
-        yield from world.acknowledge(flow + 1, 102)
+        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD))
         yield from world.wait(6)
         assert world.count["completed"] == 1
 
@@ -243,7 +244,7 @@ def test_every_put_ends_once(seed):
                 continue
             n = random.choice(chosen)
             length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
-                [1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
+                [1, 512, 513, 1536, 1537, C.HEAD_LENGTH, C.HEAD_LENGTH + 1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
             yield from world.send(n, random.choice(tags), length)
             yield from world.wait(random.choice([0, 0, 3, 12, 30]))
 
