@@ -213,10 +213,11 @@ class Card:
         if command["opcode"] == OPCODE.PUT_INLINE:
             inline = decode(INLINE, slot)
             self.server.write_memory(target["base"] + inline["offset"], bytes(inline["data"][:command["length"]]))
+            self._notice(command)
             return STATUS.OK
         source = self.regions.get(command["source"]["key"])
         if source is None:
-            return STATUS.BAD_KEY
+            return STATUS.REMOTE_BAD_KEY if command["opcode"] == OPCODE.GET else STATUS.BAD_KEY
         payload = b""
         for offset in self._offsets(command["source"], command["levels"] & 15):
             if not 0 <= offset <= source["length"] - command["source"]["block"]:
@@ -227,11 +228,14 @@ class Card:
             if not 0 <= offset <= target["length"] - block:
                 return STATUS.REMOTE_BOUNDS
             self.server.write_memory(target["base"] + offset, payload[i*block:(i + 1)*block])
-        if command["flags"] & FLAG.NOTICE:
+        self._notice(command)
+        return STATUS.OK
+
+    def _notice(self, command):
+        if command["flags"] & FLAG.NOTICE and command["endpoint"] in self.queues:
             vector = command["endpoint"] if command["flags"] & FLAG.INTERRUPT else None
             self.post(command["endpoint"], command["notice"], ENTRY.NOTICE, 1, vector, length=command["length"],
                       node=command["node"], key=command["target"]["key"])
-        return STATUS.OK
 
     def _meet(self, endpoint, command, slot):
         """A send meets the oldest receive of its pair of endpoints, or the reverse, or waits for it."""

@@ -116,7 +116,8 @@ static int identify(struct dib_card *card)
 	    (rc = dib_read_register(card, DIBBER_HOST_BUILD, &info->build)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_GEOMETRY, &geometry)) ||
-	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)))
+	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &info->node)))
 		return rc;
 	info->endpoints = FIELD(geometry, GEOMETRY_ENDPOINTS);
 	info->slots = FIELD(geometry, GEOMETRY_SLOTS);
@@ -298,6 +299,8 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 		rc = dib_fail(DIB_ERR_IN_USE, "the control program runs: set the node number before it is loaded");
 	if (!rc)
 		rc = dib_write_register(card, DIBBER_HOST_NODE_ID, node);
+	if (!rc)
+		card->fixed.node = node;
 	dib_card_leave(card);
 	return rc;
 }

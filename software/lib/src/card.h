@@ -45,7 +45,7 @@ struct dib_card {
 	unsigned int references;	/* the card's own handle, endpoints, regions */
 	bool closed;
 
-	struct dib_card_info fixed;	/* what never changes */
+	struct dib_card_info fixed;	/* what never changes, and the node number */
 	uint64_t iova_base;
 	struct dib_map *maps;
 	unsigned int by_message;	/* mappings that have no descriptor */
@@ -70,6 +70,7 @@ struct dib_endpoint {
 	struct dib_map *map;
 	struct dib_queue completions, events;
 	int event_fd;			/* -1 until asked for */
+	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
 	uint32_t producer;		/* commands written, modulo 2³² */
 	uint32_t busy;			/* bit n: slot n's completion has not been polled */
@@ -152,6 +153,27 @@ int dib_page_table_free(struct dib_card *card, struct dib_page_table *table);
 void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint);
 /* Close an endpoint on the card, leaving the handle. With the card locked. */
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
+
+/* put.c: commands of what is the library's own; arguments are those of the public calls, and not checked */
+
+int dib_issue(struct dib_endpoint *endpoint, enum dibber_opcode opcode, const struct dib_delivery *delivery,
+	      uint32_t source_key, uint64_t source_offset, uint32_t target_key, uint64_t target_offset,
+	      uint32_t length, enum dibber_call call);
+int dib_issue_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery, const void *data,
+		     uint32_t target_key, uint64_t target_offset, uint32_t length, enum dibber_call call);
+
+/* poll.c */
+
+/* dib_poll() and dib_poll_events() without their checks; finding nothing costs nothing. */
+int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
+int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
+/* `count` looks by calls of a kind found nothing: tell the clock and let time go on, or give the simulator a chance. */
+int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count);
+
+/* mailbox.c */
+
+/* Its endpoint is going. */
+void dib_mailbox_detach(struct dib_mailbox *mailbox);
 
 /* queue.c */
 

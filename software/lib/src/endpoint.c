@@ -168,6 +168,8 @@ void dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!endpoint)
 		return;
 	card = endpoint->card;
+	if (endpoint->mailbox)
+		dib_mailbox_detach(endpoint->mailbox);
 	dib_card_lock(card, endpoint->participant);
 	if (!card->closed)
 		dib_endpoint_withdraw(card, endpoint);

@@ -19,15 +19,14 @@ static int settle(struct dib_endpoint *endpoint)
 	return card->by_message ? card->transport->ops->serve(card->transport, 0) : 0;
 }
 
-/* Nothing was found: tell the clock, or give the simulator a chance. */
-static int found_nothing(struct dib_endpoint *endpoint)
+int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	struct dib_card *card = endpoint->card;
 	int rc;
 
 	if (!dib_has_clock(card))
 		return card->transport->ops->serve(card->transport, 0);
-	rc = dib_charge(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	rc = dib_charge(endpoint, call, count);
 	return rc ? rc : dib_clock_catch_up(endpoint);
 }
 
@@ -38,6 +37,8 @@ static int check_poll(const struct dib_endpoint *endpoint, const void *entries, 
 				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (endpoint->mailbox)
+		return dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's");
 	return 0;
 }
 
@@ -72,14 +73,11 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 	return 0;
 }
 
-int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
 {
 	const struct dibber_queue_entry *entry;
 	int count = 0, rc;
 
-	rc = check_poll(endpoint, entries, max);
-	if (rc)
-		return rc;
 	while (count < max && (entry = dib_queue_peek(&endpoint->completions)) != NULL) {
 		if (count == 0 && (rc = settle(endpoint)) != 0)
 			return rc;
@@ -90,21 +88,18 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 		count++;
 	}
 	if (count == 0)
-		return found_nothing(endpoint);
+		return 0;
 	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
 	return rc ? rc : count;
 }
 
-int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
+int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
 {
 	const struct dibber_queue_entry *entry;
 	int count = 0, rc;
 
-	rc = check_poll(endpoint, entries, max);
-	if (rc)
-		return rc;
 	while (count < max && (entry = dib_queue_peek(&endpoint->events)) != NULL) {
 		if (count == 0 && (rc = settle(endpoint)) != 0)
 			return rc;
@@ -115,11 +110,31 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 		};
 	}
 	if (count == 0)
-		return found_nothing(endpoint);
+		return 0;
 	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
 	return rc ? rc : count;
+}
+
+int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	int rc = check_poll(endpoint, entries, max);
+
+	if (rc)
+		return rc;
+	rc = dib_take_completions(endpoint, entries, max);
+	return rc ? rc : dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+}
+
+int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
+{
+	int rc = check_poll(endpoint, entries, max);
+
+	if (rc)
+		return rc;
+	rc = dib_take_events(endpoint, entries, max);
+	return rc ? rc : dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
 }
 
 /* Waiting ---------------------------------------------------------------------------------------- */

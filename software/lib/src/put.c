@@ -59,6 +59,8 @@ static int check_endpoint(const struct dib_endpoint *endpoint)
 		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (endpoint->mailbox)
+		return dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's");
 	return 0;
 }
 
@@ -274,6 +276,32 @@ int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *deliver
 	slot.atomic.compare = atomic->compare;
 	slot.atomic.mask = atomic->mask;
 	return issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
+}
+
+int dib_issue_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery, const void *data,
+		     uint32_t target_key, uint64_t target_offset, uint32_t length, enum dibber_call call)
+{
+	union slot slot = { 0 };
+
+	fill_head(&slot, DIBBER_OPCODE_PUT_INLINE, delivery, length);
+	slot.in.key = target_key;
+	slot.in.block = length;
+	slot.in.offset = target_offset;
+	memcpy(slot.in.data, data, length);
+	return issue(endpoint, &slot, delivery->tag, call);
+}
+
+int dib_issue(struct dib_endpoint *endpoint, enum dibber_opcode opcode, const struct dib_delivery *delivery,
+	      uint32_t source_key, uint64_t source_offset, uint32_t target_key, uint64_t target_offset,
+	      uint32_t length, enum dibber_call call)
+{
+	union slot slot = { .command = {
+		.source = { .key = source_key, .block = length, .offset = source_offset },
+		.target = { .key = target_key, .block = length, .offset = target_offset },
+	} };
+
+	fill_head(&slot, opcode, delivery, length);
+	return issue(endpoint, &slot, delivery->tag, call);
 }
 
 int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag)

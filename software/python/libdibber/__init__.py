@@ -18,6 +18,7 @@ those of dibber/dibber.h; the calls here add nothing to a transfer's cost in sim
 
 from libdibber.binding import DibberError, library_path
 from libdibber.card    import Card, Endpoint, PagedRegion, Region, alloc
+from libdibber.mailbox import Mailbox, PeerError
 from libdibber.walk    import Walk
 
-__all__ = ["Card", "DibberError", "Endpoint", "PagedRegion", "Region", "Walk", "alloc", "library_path"]
+__all__ = ["Card", "DibberError", "Endpoint", "Mailbox", "PagedRegion", "PeerError", "Region", "Walk", "alloc", "library_path"]
