@@ -29,7 +29,7 @@ def open_hub(side):
 
 def open_leaves(side, hub):
     """Two mailboxes at endpoints 1 and 2; their addresses."""
-    side.other     = getattr(side, "other", None) or side.card.endpoint(2)
+    side.other     = side.card.endpoint(2)
     side.mailboxes = [endpoint.mailbox(**SIZES) for endpoint in (side.endpoint, side.other)]
     for mailbox, address in zip(side.mailboxes, hub):
         mailbox.connect(address)
@@ -80,22 +80,27 @@ def test_two_senders_and_one_receiver_exchange_messages_of_all_lengths_both_ways
 
 
 def send_until_told(side):
-    """Send to peer 0 until it is known what became of it."""
+    """Send to peer 1 until it is known what became of it."""
     try:
         while True:
-            side.mailboxes[0].send(b"is anybody there?")
+            side.mailboxes[0].send(b"is anybody there?", 1)
             side.mailboxes[0].wait(MESSAGE, SECOND)
             assert side.mailboxes[0].receive() is None
     except PeerError as error:
         return error.name, error.peer
 
 
-def test_a_peer_whose_process_is_killed_is_told():
+def vanish(side):
+    """The memory goes, and nobody says so."""
+    side.other.close()
+    side.mailboxes.pop().close()
+
+
+def test_a_peer_that_is_gone_without_a_word_is_told():
     """One that cannot be reached at all: tests/software/test_mailbox.py, which need not simulate 40 ms."""
     with Pair() as pair:
         leaves = pair.second(open_leaves, pair.first(open_hub))
         pair.first(connect_hub, leaves)
-        pair.processes[1].kill()
-        pair.processes[1].join(10)
-        pair.pipes[0].send((send_until_told,))
-        assert pair._answer(0) == ("done", ("CLOSED", 0))
+        pair.second(vanish)
+        assert pair.first(send_until_told) == ("CLOSED", 1)
+        pair.together((close,), (close,))

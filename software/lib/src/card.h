@@ -175,10 +175,17 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 /* Its endpoint is going. */
 void dib_mailbox_detach(struct dib_mailbox *mailbox);
 
-/* queue.c */
+/* The oldest entry of a queue that was not taken, or NULL: the phase tells new from old. What it announces is in memory. */
+static inline const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue)
+{
+	const struct dibber_queue_entry *entry = &queue->entries[queue->taken & (queue->count - 1)];
+	uint32_t phase = queue->taken & queue->count ? 0 : 1;
 
-/* The oldest entry that was not taken, or NULL. What it announces is in memory. */
-const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue);
+	/* Acquire: the rest of the entry, and what it announces, is read after the phase. */
+	if (__atomic_load_n(&entry->phase, __ATOMIC_ACQUIRE) != phase)
+		return NULL;
+	return entry;
+}
 
 /* clock.c */
 

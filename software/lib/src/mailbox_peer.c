@@ -68,6 +68,8 @@ int dib_mailbox_progress(struct dib_mailbox *m)
 	struct dib_completion done[BATCH];
 	int count;
 
+	if (!dib_queue_peek(&m->endpoint->completions))
+		return 0;
 	do {
 		count = dib_take_completions(m->endpoint, done, BATCH);
 		for (int i = 0; i < count; i++)
@@ -81,6 +83,8 @@ int dib_mailbox_drop_events(struct dib_mailbox *m)
 	struct dib_event events[BATCH];
 	int count;
 
+	if (!dib_queue_peek(&m->endpoint->events))
+		return 0;
 	do
 		count = dib_take_events(m->endpoint, events, BATCH);
 	while (count == BATCH);

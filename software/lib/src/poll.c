@@ -24,7 +24,7 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 	struct dib_card *card = endpoint->card;
 	int rc;
 
-	if (!dib_has_clock(card))
+	if (!card->fixed.simulated_clock)
 		return card->transport->ops->serve(card->transport, 0);
 	rc = dib_charge(endpoint, call, count);
 	return rc ? rc : dib_clock_catch_up(endpoint);
@@ -123,8 +123,9 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 
 	if (rc)
 		return rc;
-	rc = dib_take_completions(endpoint, entries, max);
-	return rc ? rc : dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	if (!dib_queue_peek(&endpoint->completions))
+		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	return dib_take_completions(endpoint, entries, max);
 }
 
 int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
@@ -133,8 +134,9 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 
 	if (rc)
 		return rc;
-	rc = dib_take_events(endpoint, entries, max);
-	return rc ? rc : dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	if (!dib_queue_peek(&endpoint->events))
+		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	return dib_take_events(endpoint, entries, max);
 }
 
 /* Waiting ---------------------------------------------------------------------------------------- */

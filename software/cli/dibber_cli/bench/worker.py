@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from dibber_cli.bench.messages import EXCHANGES, MAILBOX_ENDPOINT
 from dibber_cli.bench.point import FILL
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -44,6 +45,25 @@ class Worker(Program):
         super().__init__(uri, node, firmware, seed)
         self.allocate(max((p.extent(p.source) for p in points if node in p.senders), default=1),
                       max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
+        longest      = max((p.source.length for p in points if p.operation == "sendrecv-postal"), default=0)
+        self.mailbox = self.open(MAILBOX_ENDPOINT).mailbox(max_length=longest) if longest else None
+        self.connected = False
+
+    @property
+    def keys(self):
+        return {**super().keys, "mailbox": self.mailbox and self.mailbox.address()}
+
+    def connected_mailbox(self, address):
+        """The mailbox, connected with that of the other side."""
+        if not self.connected:
+            self.mailbox.connect(address)
+            self.connected = True
+        return self.mailbox
+
+    def close(self):
+        if self.mailbox:
+            self.mailbox.close()
+        super().close()
 
     def prepare(self, point):
         """Fill memory, pack."""
@@ -95,7 +115,7 @@ class Worker(Program):
 
     def run(self, point, keys):
         """Transfer, unpack, compare every byte."""
-        result = self._transfer(point, keys)
+        result = EXCHANGES.get(point.operation, Worker._transfer)(self, point, keys)
         if 1 - self.node in point.senders:
             memory = self.target.memory[:point.extent(point.target)]
             point.unpack(memory)
