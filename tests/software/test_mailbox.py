@@ -272,7 +272,7 @@ def test_what_is_opened_is_given_back(ends):
 
 
 @pytest.mark.parametrize("sizes", [dict(peers=33), dict(slots=1), dict(slots=3), dict(slots=512), dict(slot_bytes=64),
-                                   dict(slot_bytes=130), dict(slot_bytes=1 << 17), dict(max_length=1 << 30)])
+                                   dict(slot_bytes=130), dict(slot_bytes=1 << 18), dict(max_length=1 << 30)])
 def test_sizes_that_cannot_be_are_refused(loaded, sizes):
     with pytest.raises(DibberError) as raised:
         loaded().endpoint.mailbox(**sizes)

@@ -22,8 +22,8 @@ static int check_sizes(const struct dib_mailbox_options *o)
 		return dib_fail(DIB_ERR_ARGUMENT, "a mailbox of %u peers: 1 to %u are possible", o->peers, PEERS);
 	if (o->slots < 2 || o->slots > 256 || o->slots & (o->slots - 1))
 		return dib_fail(DIB_ERR_ARGUMENT, "%u slots: a power of two from 2 to 256", o->slots);
-	if (o->slot_bytes < 128 || o->slot_bytes > 65536 || o->slot_bytes % 64)
-		return dib_fail(DIB_ERR_ARGUMENT, "slots of %u bytes: a multiple of 64 from 128 to 65536", o->slot_bytes);
+	if (o->slot_bytes < 128 || o->slot_bytes > 131072 || o->slot_bytes % 64)
+		return dib_fail(DIB_ERR_ARGUMENT, "slots of %u bytes: a multiple of 64 from 128 to 131072", o->slot_bytes);
 	if (o->max_length > LENGTH)
 		return dib_fail(DIB_ERR_ARGUMENT, "messages of %u bytes: up to %u are possible", o->max_length, LENGTH);
 	return 0;
@@ -37,7 +37,7 @@ static void choose_sizes(struct dib_mailbox_options *chosen, const struct dib_ma
 	if (!chosen->slots)
 		chosen->slots = 16;
 	if (!chosen->slot_bytes)
-		chosen->slot_bytes = 8192;
+		chosen->slot_bytes = 32768 + 64;
 	if (!chosen->max_length)
 		chosen->max_length = 1u << 20;
 }

@@ -28,7 +28,9 @@ SERIES = {
     "get"                     : ("get", STREAM),
     "get-one-at-a-time"       : ("get", 1),
 }
-CHOICE = (*SERIES, *EXCHANGES)
+# In the order in which they are measured. What the control programs execute, gets and sends, comes last: for some hundred
+# commands after it they keep the flows to themselves.
+CHOICE = (*(s for s in SERIES if not s.startswith("get")), "sendrecv-postal", "get", "get-one-at-a-time", "sendrecv-restricted")
 
 # Of messages, which go both ways: bytes of a point in one direction, and how many messages.
 MESSAGE_BYTES = 128*1024

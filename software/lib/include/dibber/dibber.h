@@ -659,8 +659,8 @@ int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock);
 struct dib_mailbox_options {
 	uint32_t peers;			/* mailboxes that it can be connected with, 1 … 32; default 1 */
 	uint32_t slots;			/* messages from each that can wait here: a power of two, 2 … 256; default 16 */
-	uint32_t slot_bytes;		/* a multiple of 64, 128 … 65536; default 8192. Longer messages than slot_bytes - 8
-					 * wait at the sender, two from each */
+	uint32_t slot_bytes;		/* a multiple of 64, 128 … 131072; default 32832, 64 more than 32 KiB. Longer messages than
+					 * slot_bytes - 8 wait at the sender, two from each */
 	uint32_t max_length;		/* bytes of the longest message, below 2³⁰; default 1 MiB */
 };
 
