@@ -134,7 +134,7 @@ class Card:
             slot = bytes(self.slots[endpoint][at:at + C.SLOT_BYTES])
             self.heads[endpoint] += 1
             self.commands.append((endpoint, slot))
-            if endpoint == 0:
+            if endpoint == 0 and (slot[0] >= OPCODE.ENDPOINT_OPEN or not self.queues[0][1]):
                 command = decode(ADMIN, slot)
                 self.post(0, command["cookie"], status=self._administer(command))
             else:
@@ -163,7 +163,11 @@ class Card:
             os.write(self.vectors[vector], struct.pack("<Q", 1))
 
     def _administer(self, command):
-        if command["opcode"] == OPCODE.ENDPOINT_OPEN:
+        if command["opcode"] == OPCODE.ENDPOINT_OPEN and command["endpoint"] == 0:
+            self.queues[0] = self.queues[0][0], Queue(command["eq_base"], command["eq_entries"])
+        elif command["opcode"] == OPCODE.ENDPOINT_CLOSE and command["endpoint"] == 0:
+            self.queues[0] = self.queues[0][0], None
+        elif command["opcode"] == OPCODE.ENDPOINT_OPEN:
             self.heads[command["endpoint"]] = self.registers.get(
                 C.ENDPOINT_BASE + command["endpoint"]*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET, 0)
             self.queues[command["endpoint"]] = (Queue(command["cq_base"], command["cq_entries"]),

@@ -15,6 +15,10 @@
 
 #define DIB_PAGE 4096u	/* bytes: the card's view of a page, whatever the processor's */
 
+/* Of endpoint 0, whose queues the administrator has made: completions, events. */
+#define DIB_ADMIN_ENTRIES 64u
+#define DIB_ADMIN_EVENTS  256u
+
 /* A mapping in the card's bus address space; the card keeps them in a list sorted by address. */
 struct dib_map {
 	struct dib_mapping mapping;
@@ -33,7 +37,7 @@ struct dib_page_table {
 /* A completion or event queue in host memory. */
 struct dib_queue {
 	struct dibber_queue_entry *entries;
-	uint64_t iova;
+	uint64_t iova;		/* 0: the card does not write it */
 	uint32_t count;		/* entries, a power of two */
 	uint32_t taken;		/* by the program, modulo 2³² */
 	uint32_t told;		/* `taken` as the card last heard */
@@ -51,10 +55,19 @@ struct dib_card {
 	unsigned int by_message;	/* mappings that have no descriptor */
 
 	bool firmware;			/* a control program was loaded through this handle */
-	void *admin_memory;		/* the administrator's queue */
+	void *admin_memory;		/* both queues of endpoint 0: admin.c */
 	struct dib_map *admin_map;
-	struct dib_queue admin_queue;
-	uint32_t admin_producer;
+
+	/* What the administrator and the program that has endpoint 0 share, each in a thread of its own. */
+	pthread_mutex_t admin_lock;	/* guards what follows, for moments */
+	struct dib_queue admin_queue;	/* completions of both */
+	uint32_t admin_producer;	/* commands of both, modulo 2³² */
+	uint32_t admin_shared;		/* bit n: slot n has a command of the program that has not completed */
+	bool admin_waits;		/* a command of the administrator has not completed: … */
+	uint32_t admin_cookie;		/* … this one */
+	struct dibber_queue_entry admin_answer;	/* its completion */
+	struct dibber_queue_entry admin_sorted[DIB_ADMIN_ENTRIES];	/* the program's completions: its queue */
+	uint32_t admin_sorted_count;	/* modulo 2³² */
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
@@ -125,6 +138,14 @@ void dib_admin_close(struct dib_card *card);
 int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 	      const char *what);
 
+/* Endpoint 0 in the hands of a program. With the card locked: */
+void dib_admin_share(struct dib_endpoint *endpoint);
+/* Without: take its turn for a command, which sets `producer`; whether there is a slot. The turn ends with or without one. */
+bool dib_admin_begin(struct dib_endpoint *endpoint);
+void dib_admin_end(struct dib_endpoint *endpoint, bool issued);
+/* Give each its completions. */
+int dib_admin_sort(struct dib_card *card);
+
 /* memory.c */
 
 /* Give memory a bus address and map it there, `aligned` at a multiple of a power of two. With the card locked. */
@@ -185,6 +206,16 @@ static inline const struct dibber_queue_entry *dib_queue_peek(const struct dib_q
 	if (__atomic_load_n(&entry->phase, __ATOMIC_ACQUIRE) != phase)
 		return NULL;
 	return entry;
+}
+
+/* The same of an endpoint's completions. */
+static inline const struct dibber_queue_entry *dib_peek_completion(struct dib_endpoint *endpoint)
+{
+	const struct dibber_queue_entry *entry = dib_queue_peek(&endpoint->completions);
+
+	if (entry || endpoint->number || dib_admin_sort(endpoint->card))
+		return entry;
+	return dib_queue_peek(&endpoint->completions);
 }
 
 /* clock.c */

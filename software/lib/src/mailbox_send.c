@@ -99,14 +99,17 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 	if (peer->error)
 		return dib_mailbox_error(m, peer);
 	kind = length > capacity(m) ? REFUSED_LONG : REFUSED_SHORT;
-	if (!has_room(m, peer, kind)) {
+	if (!has_room(m, peer, kind))
+		rc = DIB_ERR_AGAIN;
+	else
+		rc = kind == REFUSED_LONG ? put_long(m, peer, data, length) : put(m, peer, data, length);
+	if (rc == DIB_ERR_AGAIN) {
 		peer->refused |= kind;
 		/* Who tries again and again must not stop time. */
 		rc = dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, 1);
 		return rc ? rc : dib_fail(DIB_ERR_AGAIN, "peer %u has not taken what was sent, or the card is busy: wait for room",
 					  index);
 	}
-	rc = kind == REFUSED_LONG ? put_long(m, peer, data, length) : put(m, peer, data, length);
 	if (rc)
 		return rc;
 	peer->refused &= (uint8_t)~kind;

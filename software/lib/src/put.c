@@ -26,7 +26,7 @@ union slot {
 _Static_assert(sizeof(union slot) == DIBBER_SLOT_BYTES, "every command fills a slot");
 
 /* Write a command into the next slot and ring once. */
-static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag, enum dibber_call call)
+static int issue_next(struct dib_endpoint *endpoint, union slot *image, uint64_t tag, enum dibber_call call)
 {
 	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
@@ -51,6 +51,21 @@ static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag,
 	endpoint->tag[slot] = tag;
 	endpoint->opcode[slot] = command->opcode;
 	return 0;
+}
+
+/* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the voice. */
+static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag, enum dibber_call call)
+{
+	int rc;
+
+	if (endpoint->number)
+		return issue_next(endpoint, image, tag, call);
+	if (dib_admin_begin(endpoint))
+		rc = issue_next(endpoint, image, tag, call);
+	else
+		rc = dib_fail(DIB_ERR_AGAIN, "the administrator has the next slot");
+	dib_admin_end(endpoint, rc == 0);
+	return rc;
 }
 
 static int check_endpoint(const struct dib_endpoint *endpoint)
@@ -201,6 +216,8 @@ static int one_side(struct dib_endpoint *endpoint, enum dibber_opcode opcode, co
 	if ((rc = check_endpoint(endpoint)) || (rc = check_delivery(delivery, COMMON_FLAGS)) ||
 	    (rc = check_walk(send ? "source" : "target", walk, &bytes)))
 		return rc;
+	if (endpoint->number == 0)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 knows no sends and receives: they wait in slots that the library needs");
 	fill_head(&slot, opcode, delivery, (uint32_t)bytes);
 	slot.command.levels = (uint8_t)(send ? walk->levels : walk->levels << 4);
 	fill_walk(send ? &slot.command.source : &slot.command.target, walk);
@@ -314,6 +331,9 @@ int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *comma
 		return rc;
 	if (!command)
 		return dib_fail(DIB_ERR_ARGUMENT, "no command given");
+	if (endpoint->number == 0 && (command->opcode >= DIBBER_OPCODE_ENDPOINT_OPEN ||
+				      command->opcode == DIBBER_OPCODE_SEND || command->opcode == DIBBER_OPCODE_RECEIVE))
+		return dib_fail(DIB_ERR_ARGUMENT, "opcode 0x%x on endpoint 0 is the library's alone", command->opcode);
 	copy.command = *command;
 	return issue(endpoint, &copy, tag, DIBBER_CALL_PUT);
 }

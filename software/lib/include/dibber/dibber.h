@@ -276,11 +276,15 @@ struct dib_endpoint_options {
 
 /**
  * dib_endpoint_open() - get an endpoint with its queues.
- * @number:  1 … info.endpoints - 1 (0 is the library's own)
+ * @number:  0 … info.endpoints - 1
  * @options: may be NULL
  * @endpoint: set on success; the caller closes it with dib_endpoint_close()
  *
  * Any thread. After TIMEOUT the control program is not relied on any more: load it again.
+ *
+ * The library's own commands (regions, endpoints) go through endpoint 0, whichever thread asks for them. A program can have
+ * it as an endpoint, too, and the two do not disturb each other; but its completions are 64 and its events 256 at most, it has
+ * the card's place in the simulator's clock, and it knows no sends and receives, which would wait in slots that others need.
  *
  * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, LIMIT, CLOCK, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
  */
