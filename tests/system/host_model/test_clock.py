@@ -19,7 +19,7 @@ HIGH = 0x10_0000_0000
 POKE = 0x80000
 NS   = 1000
 PROFILE = pathlib.Path(__file__).resolve().parents[3] / "hw" / "sim" / "profiles" / "gen2x4.toml"
-CPU  = tomllib.loads(PROFILE.read_text())["cpu"]
+CPU, COPY = (tomllib.loads(PROFILE.read_text())[table] for table in ("cpu", "benchmark"))
 
 def poke(client, address, value, delay=0):
     client.write(POKE, struct.pack("<QII", address, value, delay))
@@ -40,13 +40,21 @@ def test_each_call_is_charged_its_cost_in_the_profile(one):
     client = Client(one.path(0))
     total = 0
     for call, key in [("PUT", "put_ns"), ("PUT_STRIDED", "put_strided_ns"), ("POLL_EMPTY", "poll_empty_ns"),
-                      ("POLL_ENTRY", "poll_entry_ns")]:
+                      ("POLL_ENTRY", "poll_entry_ns"), ("MAILBOX_SEND", "mailbox_send_ns"),
+                      ("MAILBOX_RECEIVE", "mailbox_receive_ns"), ("MAILBOX_EMPTY", "mailbox_empty_ns")]:
         before = client.clock("NOW").now
         reply = client.charge(call, 3)
         total += round(3*CPU[key]*NS)
         assert reply.now - before == round(3*CPU[key]*NS)
         assert reply.cpu == total
         assert reply.free == 0
+
+@pytest.mark.parametrize("length, near", [(0, None), (1, 0), (64, 0), (65, 1), (1 << 20, (1 << 14) - 1)])
+def test_a_copy_is_charged_by_its_lines(one, length, near):
+    client = Client(one.path(0))
+    reply  = client.charge("COPY", length)
+    wanted = 0 if near is None else 2*near*COPY["copy_line_ns"] + COPY["copy_far_load_ns"] + COPY["copy_far_store_ns"]
+    assert reply.cpu == round(wanted*NS)
 
 @pytest.mark.parametrize("deadline", [0, 1, 999, 1_000_000, 123_456_789])
 def test_a_wait_ends_at_its_deadline(one, deadline):

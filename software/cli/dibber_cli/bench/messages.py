@@ -9,9 +9,9 @@ postal     : sent at any time, buffered where it arrives, copied out: a mailbox,
 
 from dataclasses import dataclass
 
+from dibber.interface.description import STATUS
 from dibber_cli.bench.point import Point
 from dibber_cli.bench.program import TIMEOUT_NS, Failed
-from dibber.interface.description import STATUS
 from libdibber.mailbox import MESSAGE, ROOM
 
 MAILBOX_ENDPOINT = 2
