@@ -56,15 +56,16 @@ static int issue_next(struct dib_endpoint *endpoint, union slot *image, uint64_t
 /* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the voice. */
 static int issue(struct dib_endpoint *endpoint, union slot *image, uint64_t tag, enum dibber_call call)
 {
+	bool shared = endpoint->number == 0;
 	int rc;
 
-	if (endpoint->number)
-		return issue_next(endpoint, image, tag, call);
-	if (dib_admin_begin(endpoint))
-		rc = issue_next(endpoint, image, tag, call);
-	else
-		rc = dib_fail(DIB_ERR_AGAIN, "the administrator has the next slot");
-	dib_admin_end(endpoint, rc == 0);
+	if (shared && !dib_admin_begin(endpoint)) {
+		dib_admin_end(endpoint, false);
+		return dib_fail(DIB_ERR_AGAIN, "the administrator has the next slot");
+	}
+	rc = issue_next(endpoint, image, tag, call);
+	if (shared)
+		dib_admin_end(endpoint, rc == 0);
 	return rc;
 }
 

@@ -87,7 +87,7 @@ def test_a_register_write_happens_at_the_participants_own_time(one):
         assert reply.woken
         client.close()
         return reply.now - before
-    assert arrival(10) - arrival(2) == 8*round(CPU["put_ns"]*NS) == 56*8*NS
+    assert arrival(10) - arrival(2) == 8*round(CPU["put_ns"]*NS)
 
 def test_a_wait_ends_when_the_write_is_visible_and_not_before(one):
     client = Client(one.path(0))
