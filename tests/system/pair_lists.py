@@ -21,10 +21,9 @@ ALL   = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_
 
 
 @contextlib.contextmanager
-def opened(fast_path=True, options=()):
-    """Both cards; keys in `keys[node]` of the Pair."""
+def opened(options=()):
+    """Both cards; keys in `keys[node]` of the Pair. Lists are the control program's, whatever the fast path takes."""
     with Pair(options=options) as pair:
-        pair.together(*[(Side.fast_path, fast_path)]*2)
         pair.keys = pair.together((prepare,), (prepare,))
         yield pair
 

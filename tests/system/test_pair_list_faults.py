@@ -13,9 +13,9 @@ from pair import Side
 from pair_lists import ALL_OK, LISTS, SHAPES, SIZE, Half, Memories, asked, ended, move, opened, transfer, write_list
 
 
-@pytest.fixture(scope="module", params=["fast path", "control program"])
-def pair(request):
-    with opened(request.param == "fast path") as pair:
+@pytest.fixture(scope="module")
+def pair():
+    with opened() as pair:
         yield pair
 
 
