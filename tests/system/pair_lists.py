@@ -57,7 +57,8 @@ class Half:
 
     def places(self, length):
         """Where each byte of the transfer is in `memory`, in order."""
-        blocks = np.array(self.walk({"memory": 0, "lists": 0}).blocks([0] if self.entries is None else self.entries))
+        walk   = Walk(0, self.block, self.offset, self.levels)
+        blocks = np.array(walk.blocks([0] if self.entries is None else self.entries), dtype=np.int64)
         return (blocks[:, None] + np.arange(self.block)).reshape(-1)[:length]
 
 
