@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 from dibber.interface.description import C, MESSAGE, STATUS
+from cut import packets_of
 from mcp_native import BULK, get, indexed, put, receive, send, walk
 from test_mcp_messages import endings, outbox, word
 from test_mcp_send import check_job, finish, ready
@@ -107,7 +108,7 @@ def test_a_job_says_how_the_receivers_list_is_walked(card, strides):
     card.step()
     [job] = card.jobs
     check_job(card, job, 5, message, 8000, levels=C.LIST + strides)
-    finish(card, job, 2)
+    finish(card, job, packets_of(8000))
     assert endings(card) == [(7, "OK")]
 
 
@@ -129,7 +130,7 @@ def test_a_list_that_the_gateware_refuses_ends_the_put_and_the_next_one_goes_wel
         card.job_done(first.tag, first.psn, STATUS.BAD_LIST)
         card.job_done(second.tag, second.psn + 1)
     else:
-        card.job_done(first.tag, first.psn + 2)
+        card.job_done(first.tag, first.psn + packets_of(5000))
         card.refuse(BULK + 1, first.psn + 1, STATUS.REMOTE_BAD_LIST)
         card.job_done(second.tag, second.psn + 1)
         card.ack(BULK + 1, second.psn)

@@ -9,8 +9,8 @@
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 _Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");
 
-/* Write a command into the next slot and ring once. */
-static int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+/* Write a command into the next slot and ring once. Inline, so that sharing costs the other endpoints one comparison. */
+static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
 {
 	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
@@ -38,48 +38,30 @@ static int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t
 }
 
 /* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the voice. */
-int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+static int issue_shared(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
 {
-	bool shared = endpoint->number == 0;
 	int rc;
 
-	if (shared && !dib_admin_begin(endpoint)) {
+	if (!dib_admin_begin(endpoint)) {
 		dib_admin_end(endpoint, false);
 		return dib_fail(DIB_ERR_AGAIN, "the administrator has the next slot");
 	}
 	rc = issue(endpoint, image, tag, call);
-	if (shared)
-		dib_admin_end(endpoint, rc == 0);
+	dib_admin_end(endpoint, rc == 0);
 	return rc;
 }
 
-int dib_check_endpoint(const struct dib_endpoint *endpoint)
+int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
 {
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (endpoint->mailbox)
-		return dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's");
-	return 0;
+	if (endpoint->number == 0)
+		return issue_shared(endpoint, image, tag, call);
+	return issue(endpoint, image, tag, call);
 }
 
 int dib_check_two_sided(const struct dib_endpoint *endpoint)
 {
 	if (endpoint->number == 0)
 		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 knows no sends and receives: they wait in slots that the library needs");
-	return 0;
-}
-
-int dib_check_delivery(const struct dib_delivery *d, unsigned int known)
-{
-	if (!d)
-		return dib_fail(DIB_ERR_ARGUMENT, "no delivery given");
-	if (d->flags & ~known)
-		return dib_fail(DIB_ERR_ARGUMENT, "flags 0x%x: this operation knows 0x%x, see enum dibber_flag",
-				d->flags, known);
-	if (d->flags & DIBBER_FLAG_INTERRUPT && !(d->flags & DIBBER_FLAG_NOTICE))
-		return dib_fail(DIB_ERR_ARGUMENT, "INTERRUPT comes with NOTICE only");
 	return 0;
 }
 
@@ -113,14 +95,4 @@ void dib_fill_walk(struct dibber_walk *out, const struct dib_walk *walk)
 		out->stride[2 * i + 1] = (uint32_t)((uint64_t)walk->stride[i] >> 32);
 		out->count[i] = walk->count[i];
 	}
-}
-
-void dib_fill_head(union dib_image *image, enum dibber_opcode opcode, const struct dib_delivery *d, uint32_t length)
-{
-	image->command.opcode = (uint8_t)opcode;
-	image->command.flags = d->flags;
-	image->command.endpoint = d->endpoint;
-	image->command.node = d->node;
-	image->command.length = length;
-	image->command.notice = d->notice;
 }

@@ -8,9 +8,9 @@
 
 #include "command.h"
 
-static int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode, unsigned int known,
-		      const struct dib_delivery *delivery, uint32_t source_key, uint64_t source_offset,
-		      uint32_t target_key, uint64_t target_offset, uint32_t length)
+static inline int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode, unsigned int known,
+			     const struct dib_delivery *delivery, uint32_t source_key, uint64_t source_offset,
+			     uint32_t target_key, uint64_t target_offset, uint32_t length)
 {
 	union dib_image slot = { .command = {
 		.source = { .key = source_key, .block = length, .offset = source_offset },
