@@ -18,4 +18,4 @@ def test_whatever_comes_each_command_completes_once_and_each_endpoint_can_be_clo
     assert code == 0, said
     # Inputs come to where something is at stake.
     assert reached["runs"] == reached["completed"] == RUNS
-    assert min(reached["stray"], reached["claimed"]) > RUNS//2 and reached["timed_out"] > RUNS//20
+    assert min(reached["stray"], reached["claimed"]) > RUNS//2 and reached["timed_out"] > RUNS//5

@@ -17,8 +17,10 @@
 #define REFUSALS_MAX	32u	/* what the gateware's two queues hold */
 #define TURNS		20000u	/* after which an endpoint that is not closed will never be */
 #define QUEUE_ENTRIES	64u
+#define PUTS		5u	/* of the opcodes of a_command(), those that come first */
+#define OPENED		3u	/* endpoints that are open when an input begins */
 
-const struct fuzz_form fuzz_form = { .length = 1024, .bursts = 6, .burst = 1024 };
+const struct fuzz_form fuzz_form = { .length = 4096, .bursts = 6, .burst = 4096 };
 
 /* Inputs with completions, with strays, with transfers that timed out, with flows that were claimed. */
 enum { COMPLETED, STRAY, TIMED_OUT, CLAIMED };
@@ -59,9 +61,27 @@ static uint32_t pick(uint32_t range)
 	return value < 248 ? value % range : word();
 }
 
+static uint32_t spread;		/* nodes that most of this input is about: with few of them things meet */
+static bool puts_only;		/* what the fast path takes, most of the time */
+
+static uint32_t a_node(void)
+{
+	uint32_t value = byte();
+
+	return value < 240 ? 1 + value % spread : pick(DIBBER_NODES);
+}
+
+/* Mostly one that was opened at first. */
+static uint32_t an_endpoint(void)
+{
+	uint32_t value = byte();
+
+	return value < 224 ? 1 + value % OPENED : value % DIBBER_ENDPOINTS;
+}
+
 static uint32_t a_length(void)
 {
-	switch (byte() % 8) {
+	switch (puts_only ? 3 + (byte() & 1) : byte() % 8) {
 	case 0:
 		return 0;
 	case 1:
@@ -69,9 +89,9 @@ static uint32_t a_length(void)
 	case 2:
 		return word() >> 12;
 	case 3:
-		return DIBBER_PACKET_PAYLOAD * byte();
+		return DIBBER_PACKET_PAYLOAD * byte() + 8;
 	default:
-		return 8 * (byte() % 9);
+		return 8 * (byte() % 9) + 8 * puts_only;
 	}
 }
 
@@ -100,20 +120,22 @@ static void a_walk(struct dibber_walk *walk, uint32_t length, bool levels)
 static void a_command(uint8_t *out)
 {
 	static const uint8_t opcodes[16] = {
-		DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT_INLINE, DIBBER_OPCODE_PUT_INLINE, DIBBER_OPCODE_PUT_INLINE,
+		DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT_INLINE, DIBBER_OPCODE_PUT_INLINE,
 		DIBBER_OPCODE_GET, DIBBER_OPCODE_GET, DIBBER_OPCODE_SEND, DIBBER_OPCODE_SEND, DIBBER_OPCODE_RECEIVE,
 		DIBBER_OPCODE_RECEIVE, DIBBER_OPCODE_FETCH_ADD, DIBBER_OPCODE_MASKED_SWAP, BARRIER_OPCODE, DIBBER_OPCODE_NOP,
 		BARRIER_OPCODE,
 	};
-	struct dibber_command command = { .opcode = opcodes[byte() % 16] };
+	struct dibber_command command = { .opcode = opcodes[byte() % (puts_only ? PUTS : 16)] };
 	uint32_t flags = byte(), levels = byte();
 
+	if (puts_only)
+		flags &= 0x3f;
 	command.flags = flags & 0x80 ? flags : flags & 0x40 ? flags & DIBBER_FLAG_FENCE : 0;
 	command.levels = levels & 0x80 ? 0 : levels & 0x11;
-	command.endpoint = byte() % DIBBER_ENDPOINTS;
-	command.node = pick(DIBBER_NODES);
+	command.endpoint = an_endpoint();
+	command.node = a_node();
 	command.length = a_length();
-	command.notice = byte() << 1;
+	command.notice = command.opcode == BARRIER_OPCODE ? 2u << byte() % spread : byte();
 	a_walk(&command.source, command.length, command.levels & 1);
 	a_walk(&command.target, command.length, command.levels >> 4);
 	if (command.opcode == DIBBER_OPCODE_PUT_INLINE || command.opcode >= DIBBER_OPCODE_FETCH_ADD)
@@ -124,13 +146,13 @@ static void a_command(uint8_t *out)
 static void an_admin_command(uint8_t *out)
 {
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN + byte() % 6, .endpoint = byte() % DIBBER_ENDPOINTS,
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN + byte() % 6, .endpoint = an_endpoint(),
 		.cq_base = 0x100000u, .eq_base = 0x200000u, .cq_entries = QUEUE_ENTRIES, .eq_entries = QUEUE_ENTRIES,
-		.key = 1 + byte() % 4, .base = 0x10000, .length = 0x10000,
+		.key = 1 + byte() % 4, .base = 0x10000, .length = 0x10000, .page = byte() & 1 ? 12 : 0,
 	};
 	struct dibber_route_command route = {
 		.opcode = command.opcode, .place = byte() % 5, .valid = byte() & 1, .timeout = 1 + word() % (1u << 20),
-		.node = byte() % DIBBER_NODES, .route = byte() % 4,
+		.node = a_node(), .route = byte() % 4,
 	};
 
 	if (command.opcode >= DIBBER_OPCODE_SCOUT)
@@ -149,7 +171,7 @@ static void fill(uint32_t tag, bool admin)
 		an_admin_command(slot(tag));
 	else
 		a_command(slot(tag));
-	for (spoiled = spoiled < 128 ? 0 : spoiled % 8; spoiled; spoiled--) {
+	for (spoiled = spoiled < (puts_only ? 250 : 128) ? 0 : spoiled % 8; spoiled; spoiled--) {
 		uint32_t at = byte() % DIBBER_SLOT_BYTES;
 
 		slot(tag)[at] = byte();
@@ -159,7 +181,7 @@ static void fill(uint32_t tag, bool admin)
 
 static void ring(void)
 {
-	uint32_t endpoint = byte() % DIBBER_ENDPOINTS;
+	uint32_t endpoint = an_endpoint();
 
 	for (uint32_t count = byte() % 8 + 1; count; count--) {
 		uint32_t producer = (&REG(PRODUCER))[endpoint];
@@ -174,7 +196,7 @@ static void ring(void)
 
 static void scribble(void)
 {
-	uint32_t tag = word() % MCP_COMMANDS;
+	uint32_t tag = an_endpoint() * DIBBER_SLOTS + byte() % DIBBER_SLOTS;
 
 	for (uint32_t count = byte() % 8; count; count--) {
 		uint32_t at = byte() % DIBBER_SLOT_BYTES;
@@ -184,19 +206,23 @@ static void scribble(void)
 	set_cookie(tag);
 }
 
-/* A doorbell that says anything; not the administrator's. */
+/* A doorbell that says anything, though not the administrator's; or the card has another number now. */
 static void lie(void)
 {
 	uint32_t endpoint = 1 + byte() % (DIBBER_ENDPOINTS - 1);
 
-	switch (byte() % 4) {
+	switch (byte() % 6) {
 	case 0:
-		(&REG(PRODUCER))[endpoint] = word();
+		if (byte() < 32)
+			(&REG(PRODUCER))[endpoint] = word();
 		break;
 	case 1:
-		(&REG(PRODUCER))[endpoint] += byte();
+		REG(NODE_ID) = byte() % DIBBER_NODES;
 		break;
 	case 2:
+		(&REG(PRODUCER))[endpoint] += byte();
+		break;
+	case 3:
 		fake_cq_consumer[endpoint] += byte();
 		break;
 	default:
@@ -211,16 +237,17 @@ static uint32_t strays;		/* that there must be at least */
 
 static void notice(void)
 {
-	fake_push(FIFO_ARRIVAL, pick(DIBBER_NODES) % 256 | byte() % 16 << 8 | (byte() & 1) << 24, word(), word(), word());
+	fake_push(FIFO_ARRIVAL, a_node() % 256 | byte() % 16 << 8 | (byte() & 1) << 24, word(), word(), word());
 }
 
 /* The context of a request of this card, as it is or nearly. */
 static uint32_t a_context(uint32_t *node)
 {
-	const struct request *request = &requests[word() % MCP_COMMANDS];
+	uint32_t start = word();
+	const struct request *request = &requests[start % MCP_COMMANDS];
 
-	for (uint32_t i = 0; !request->sent && i < MCP_COMMANDS; i++)
-		request = &requests[i];
+	for (uint32_t i = 1; !request->sent && i < MCP_COMMANDS; i++)
+		request = &requests[(start + i) % MCP_COMMANDS];
 	*node = byte() < 240 ? request->node : byte();
 	return byte() < 240 ? request->word : request->word ^ 1u << byte() % 32;
 }
@@ -239,10 +266,10 @@ static void message(void)
 			       type == DIBBER_MESSAGE_ATOMIC ? DIBBER_OPCODE_SWAP :
 							       DIBBER_OPCODE_RECEIVE;
 	if (type == DIBBER_MESSAGE_GET_FAILED || type == DIBBER_MESSAGE_ATOMIC_REPLY) {
-		slot(tag)[offsetof(struct dibber_reply, status)] = byte();
+		slot(tag)[offsetof(struct dibber_reply, status)] = byte() % 32;
 	} else {
-		node = byte() < 240 ? byte() % DIBBER_NODES : byte();
-		context = word();
+		node = a_node();
+		context = (word() & ~0xff00u) | an_endpoint() << 8;
 	}
 	if (type > 6)
 		type = byte() & 1 ? BARRIER_MESSAGE : 7 + byte() % 100;
@@ -259,18 +286,22 @@ static void respond(void)
 
 static void refuse(void)
 {
-	uint32_t flow = pick(MCP_FLOWS) & 0xff;
-	uint32_t psn = byte() < 240 && flow < MCP_FLOWS ? engines_sent(flow) - byte() % 64 : word();
+	uint32_t flow = byte() < 248 ? (byte() & 1) * DIBBER_NODES + a_node() % DIBBER_NODES : byte();
+	uint32_t psn = byte() < 240 && flow < MCP_FLOWS ? (&REG(ACKED))[flow] + byte() % 8 : word();
+	uint32_t reason = byte();
 
 	if (refusals_waiting == REFUSALS_MAX)
 		return;
 	refusals_waiting++;
-	fake_push(FIFO_REFUSAL, (psn & 0xffff) | byte() << 16 | flow << 24, 0, 0, 0);
+	fake_push(FIFO_REFUSAL, (psn & 0xffff) | reason << 16 | flow << 24, 0, 0, 0);
 }
 
 static void scout(void)
 {
-	fake_push(FIFO_SCOUT, pick(DIBBER_NODES) % 65536 | (byte() & 1) << 16, byte() & 1 ? scout_number : word(), pick(8), 0);
+	uint32_t came = (a_node() & 0xffff) | (byte() & 1) << 16;
+	uint32_t number = byte() & 1 ? scout_number : word();
+
+	fake_push(FIFO_SCOUT, came, number, pick(8), 0);
 }
 
 /* Whoever was asked answers. */
@@ -314,6 +345,12 @@ static void consume(uint32_t endpoint)
 	fake_eq_consumer[endpoint] += QUEUE_ENTRIES;
 }
 
+/* What claims flows is rare while there are puts only, so that the fast path comes to something. */
+static bool is_apart(void)
+{
+	return !puts_only || byte() < 16;
+}
+
 static void act(void)
 {
 	uint32_t a = byte(), flow;
@@ -323,7 +360,8 @@ static void act(void)
 		ring();
 		break;
 	case 6:
-		scribble();
+		if (is_apart())
+			scribble();
 		break;
 	case 7:
 		if (byte() < 64)
@@ -344,24 +382,29 @@ static void act(void)
 			engines_ack(flow, byte() % 64 + 1);
 		break;
 	case 19:
-		flow = byte() % MCP_FLOWS;
+		flow = (byte() & 1) * DIBBER_NODES + a_node() % DIBBER_NODES;
 		engines_ack(flow, byte());
-		fake_nak(flow);
+		if (is_apart())
+			fake_nak(flow);
 		break;
 	case 20:
-		refuse();
+		if (is_apart())
+			refuse();
 		break;
 	case 21:
 		notice();
 		break;
 	case 22 ... 23:
-		message();
+		if (is_apart())
+			message();
 		break;
 	case 24:
-		respond();
+		if (is_apart())
+			respond();
 		break;
 	case 25:
-		scout();
+		if (is_apart())
+			scout();
 		break;
 	case 26:
 		atomic_done(byte() & 1 ? byte() % 64 : 0);
@@ -375,12 +418,13 @@ static void act(void)
 		posts_leave();
 		break;
 	case 29:
-		fake_fast = byte() & 3;
+		if (!puts_only)
+			fake_fast = byte() & 3;
 		REG(REGION_BUSY) = byte() & 1;
 		break;
 	case 30:
 		/* Few inputs wait until somebody gives up: each tick costs as much as ten of the rest. */
-		for (uint32_t count = byte() < 8 ? 900 : byte() % 8; count; count--) {
+		for (uint32_t count = byte() < 8 ? 1800 : byte() % 8; count; count--) {
 			fake_advance(MCP_TICK);
 			engines_turn();
 		}
@@ -443,9 +487,8 @@ static void boot(void)
 		set_cookie(tag);
 	REG(ADMIN_CQ_LOW) = 0x1000;
 	REG(ADMIN_CQ_ENTRIES) = QUEUE_ENTRIES;
-	fake_fast = byte() & 3;
 	mcp_boot();
-	for (uint32_t endpoint = 1; endpoint < 4; endpoint++) {
+	for (uint32_t endpoint = 1; endpoint <= OPENED; endpoint++) {
 		struct dibber_admin_command command = {
 			.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .endpoint = endpoint, .cq_base = 0x100000u * endpoint,
 			.eq_base = 0x1000000u * endpoint, .cq_entries = QUEUE_ENTRIES, .eq_entries = QUEUE_ENTRIES,
@@ -454,17 +497,23 @@ static void boot(void)
 		memcpy(slot(endpoint - 1), &command, sizeof(command));
 		set_cookie(endpoint - 1);
 	}
-	REG(PRODUCER) = 3;
-	while (REG(HEAD) != 3)
+	REG(PRODUCER) = OPENED;
+	while (REG(HEAD) != OPENED)
 		engines_turn();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	uint32_t mood = size ? data[size - 1] : 0;
+
 	input = data;
 	left = size;
 	strays = 0;
+	/* Zeros are what most inputs begin with, and fewest end with. */
+	spread = (mood & 3) < 3 ? 1 + (mood >> 2 & 1) : DIBBER_NODES - 1;
+	puts_only = (mood >> 3 & 3) == 3;
 	boot();
+	fake_fast = puts_only ? 3 : mood >> 5 & 3;
 	while (left)
 		act();
 	fake_link(1);

@@ -54,7 +54,6 @@ void posts_leave(void);
 void engines_job(uint32_t status, uint32_t packets);	/* the oldest ends; packets of one that fails */
 void engines_express(void);			/* the oldest packet is sent */
 bool engines_ack(uint32_t flow, uint32_t count);	/* of what was sent; false: of nothing */
-uint32_t engines_sent(uint32_t flow);		/* PSN behind what was sent */
 bool is_all_completed(void);
 
 #endif

@@ -33,7 +33,7 @@ static struct {
 	uint16_t sent;			/* PSN behind it */
 } lanes[MCP_FLOWS];
 
-static bool taken[MCP_COMMANDS];	/* and not completed */
+static uint8_t taken[MCP_COMMANDS];	/* commands that have not completed */
 static uint32_t posts_waiting;
 bool inbox_used[DIBBER_SLOTS];
 bool atomic_asked_for;
@@ -68,15 +68,19 @@ void engines_reset(void)
 
 static void take(uint32_t tag)
 {
-	check(tag < MCP_COMMANDS && !taken[tag]);
-	taken[tag] = true;
+	/*
+	 * Two, for a host that does not wait for completions: that of the first, whose slot its job freed later, may still
+	 * wait for the gateware.
+	 */
+	check(tag < MCP_COMMANDS && taken[tag] < 2);
+	taken[tag]++;
 }
 
 /* Only what was taken completes, and once. */
 static void complete(uint32_t tag)
 {
 	check(tag < MCP_COMMANDS && taken[tag]);
-	taken[tag] = false;
+	taken[tag]--;
 	completions++;
 }
 
@@ -253,11 +257,6 @@ static void send(uint32_t flow, uint32_t end)
 {
 	if ((int16_t)(end - lanes[flow].sent) > 0)
 		lanes[flow].sent = end;
-}
-
-uint32_t engines_sent(uint32_t flow)
-{
-	return lanes[flow].sent;
 }
 
 bool engines_ack(uint32_t flow, uint32_t count)
