@@ -37,7 +37,7 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
-	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 14 threads for'
+	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
 	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link;'
 	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'

@@ -12,7 +12,7 @@ cd "$(dirname "$0")"
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
 # Core files of the control program: gdb-multiarch. Tests of the library: mandoc, pkg-config, valgrind.
-# Bitstreams into a model TAP: openocd.
+# Bitstreams into a model TAP, and gdb at a simulated card: openocd.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
 PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libtomlplusplus-dev make mandoc
           nlohmann-json3-dev openocd perl pkg-config python3-venv spin valgrind"

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What all 7-series boards with PCIe share: clock, PCIe PHY and core; the board adds the PHY of its link."""
+"""What all 7-series boards with PCIe share: clock, PCIe PHY, core and its debugger's port; the board adds the PHY of its link."""
 
 from migen import *
 
@@ -12,6 +12,8 @@ from litex.build.io import DifferentialInput
 from litex.soc.cores.clock import S7PLL
 
 from dibber.core import DibberCore
+from dibber.debug.transport import DebugTransport
+from dibber.phy.jtag import XilinxJTAG
 from dibber.phy.pcie import S7PCIePHY
 
 # CRG ----------------------------------------------------------------------------------------------
@@ -35,6 +37,11 @@ class CRG(LiteXModule):
         if reference_freq:
             self.cd_reference = ClockDomain(reset_less=True)
             pll.create_clkout(self.cd_reference, reference_freq, with_reset=False, margin=0)
+
+# Constraints --------------------------------------------------------------------------------------
+
+# TCK clocks nothing here: what BSCANE2 gives is sampled by `sys`, and TDO stands still before TCK falls.
+JTAG_PATHS = "set_false_path -through [get_pins -of_objects [get_cells -hierarchical -filter {{REF_NAME == BSCANE2}}]]"
 
 # PCIe Board ---------------------------------------------------------------------------------------
 
@@ -70,12 +77,19 @@ class PCIeBoard(LiteXModule):
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
     def add_core(self, serial, core=DibberCore):
-        """The core between PCIe and `serial`."""
+        """The core between PCIe and `serial`, and its debug module behind the FPGA's JTAG port."""
         self.serial = serial
         if not getattr(serial, "absent", False):
             tx, rx = serial.serdes.cd_tx.clk, serial.serdes.cd_rx.clk
             self.asynchronous(tx)
             self.asynchronous(rx)
             self.asynchronous(rx, to=tx)
-        self.core = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq)
-        self.lit  = [self.core.link.up, serial.signal, self.pcie._link_status.fields.status]
+        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq)
+        self.debug = DebugTransport()
+        self.jtag  = XilinxJTAG()
+        self.comb += [
+            self.jtag.scan.connect(self.debug.scan),
+            self.debug.dmi.connect(self.core.dmi),
+        ]
+        self.platform.add_platform_command(JTAG_PATHS)
+        self.lit = [self.core.link.up, serial.signal, self.pcie._link_status.fields.status]

@@ -3,7 +3,8 @@
 
 /*
  * The administrator's commands: who has an endpoint, and which memory may be reached. They come
- * only through endpoint 0, whose pages the owner of the card keeps to itself.
+ * only through endpoint 0, whose pages the owner of the card keeps to itself. Opened, endpoint 0 is an
+ * endpoint like the others besides, with the administrator's completion queue.
  */
 
 #include "barrier.h"
@@ -59,15 +60,17 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 	uint32_t eq_entries = ADMIN_WORD(tag, eq_entries);
 
 	if (index >= DIBBER_ENDPOINTS || vector >= DIBBER_VECTORS ||
-	    !queue_is_possible(cq_low, cq_high, cq_entries) ||
+	    (index && !queue_is_possible(cq_low, cq_high, cq_entries)) ||
 	    !queue_is_possible(eq_low, eq_high, eq_entries))
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	if (endpoints[index].state != ENDPOINT_CLOSED)
+	if (endpoints[index].state != (index ? ENDPOINT_CLOSED : ENDPOINT_ADMIN))
 		return DIBBER_STATUS_IN_USE;
 
-	/* Commands that were rung while nobody had it are not this owner's. */
-	REG_WRITE(COMMAND_SKIP, index);
-	queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
+	if (index) {
+		/* Commands that were rung while nobody had it are not this owner's. */
+		REG_WRITE(COMMAND_SKIP, index);
+		queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
+	}
 	queue_open(QUEUE_EVENTS(index), eq_low, eq_high, eq_entries, vector);
 	barrier_forget(index);
 	command_allow(index);
@@ -80,7 +83,7 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool soli
 	struct endpoint *endpoint;
 	uint32_t waiting;
 
-	if (!index || index >= DIBBER_ENDPOINTS || endpoints[index].state != ENDPOINT_OPENED)
+	if (index >= DIBBER_ENDPOINTS || endpoints[index].state != ENDPOINT_OPENED)
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	/* First: HEAD stands still then. */
 	command_stop(index);
@@ -93,6 +96,9 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool soli
 	/* No more can wait than there are slots: who rang for more overwrote the older. */
 	waiting = REG_READ_AT(PRODUCER, index) - REG_READ_AT(HEAD, index);
 	endpoint->close_left = waiting < DIBBER_SLOTS ? waiting : DIBBER_SLOTS;
+	/* What comes behind this command is the administrator's, who has to wait. */
+	if (!index)
+		endpoint->close_left = 0;
 	admin_closing |= 1u << index;
 	return DIBBER_STATUS_OK;
 }
@@ -128,10 +134,10 @@ static bool flush(uint32_t index)
 	return true;
 }
 
-/* Nothing of it is under way any more, nor on its way to its queue. */
+/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes endpoint 0. */
 static bool is_closed(uint32_t index)
 {
-	return !endpoints[index].close_left && !endpoints[index].outstanding &&
+	return !endpoints[index].close_left && endpoints[index].outstanding == !index &&
 	       !(REG_READ(FAST_BUSY) >> index & 1) && queue_is_idle();
 }
 
@@ -146,9 +152,11 @@ RARE uint32_t admin_close_step(void)
 		if (flush(index) || send_close_step(index) || barrier_close_step(index)) {
 			done++;
 		} else if (is_closed(index)) {
-			REG_WRITE(COMMAND_SKIP, index);
-			REG_WRITE(QUEUE_CLOSE, QUEUE_COMPLETIONS(index));
-			endpoint->state = ENDPOINT_CLOSED;
+			if (index) {
+				REG_WRITE(COMMAND_SKIP, index);
+				REG_WRITE(QUEUE_CLOSE, QUEUE_COMPLETIONS(index));
+			}
+			endpoint->state = index ? ENDPOINT_CLOSED : ENDPOINT_ADMIN;
 			admin_closing &= ~(1u << index);
 			trace(DIBBER_TRACE_CLOSE, index, REG_READ_AT(HEAD, index));
 			command_complete(endpoint->close_tag, endpoint->close_cookie, 0, 0,

@@ -41,6 +41,7 @@ void command_stop(uint32_t index)
 {
 	endpoints[index].state = ENDPOINT_CLOSING;
 	allowed &= ~(1u << index);
+	served_bit &= allowed;
 	REG_WRITE(FAST_ENDPOINTS, allowed);
 }
 
@@ -88,11 +89,13 @@ static RARE bool administrate(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* NOP, and what nobody knows. */
+/* NOP, the administrator's, and what nobody knows. */
 static RARE bool command_other(uint32_t tag, uint32_t first_word)
 {
 	enum dibber_status status = DIBBER_STATUS_OK;
 
+	if (tag < DIBBER_SLOTS && (first_word & 0xff) >= DIBBER_OPCODE_ENDPOINT_OPEN)
+		return administrate(tag, first_word);
 	if ((first_word & 0xff) != DIBBER_OPCODE_NOP)
 		status = DIBBER_STATUS_BAD_OPCODE;
 	else if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
@@ -114,8 +117,6 @@ static RARE bool command_elsewhere(uint32_t index)
 	}
 	if (endpoints[index].state == ENDPOINT_CLOSING)
 		return false;
-	if ((first_word & 0xff) >= DIBBER_OPCODE_ENDPOINT_OPEN)
-		return administrate(tag, first_word);
 	return command_other(tag, first_word);
 }
 

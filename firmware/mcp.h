@@ -120,7 +120,7 @@ enum endpoint_state {
 	ENDPOINT_CLOSED,	/* its commands are dropped */
 	ENDPOINT_OPENED,
 	ENDPOINT_CLOSING,	/* no command is taken; waits for its transfers */
-	ENDPOINT_ADMIN,		/* the administrator's, when it has a queue to be answered in */
+	ENDPOINT_ADMIN,		/* endpoint 0, the administrator's alone, when it has a queue to be answered in */
 };
 
 struct endpoint {

@@ -3,6 +3,7 @@
 
 #include "profile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -66,7 +67,7 @@ public:
         return *node.value<std::string>();
     }
 
-    /* What nobody asked for is a mistake of the writer. Table [benchmark] belongs to the benchmarks. */
+    /* What nobody asked for is a mistake of the writer. Table [benchmark] may hold more, which is the benchmarks' alone. */
     void refuse_unknown() const
     {
         for (auto&& [table, node] : root_) {
@@ -132,15 +133,28 @@ void Profile::finish()
     pcie_ps_per_byte_ = 8e3/(pcie.lanes*pcie.rate_gbps*0.8*(1 - pcie.overhead_percent/100));
 }
 
-Time Profile::cpu_time(uint32_t call) const
+Time Profile::cpu_time(uint32_t call, uint32_t count) const
 {
     switch (call) {
-    case DIBBER_CALL_PUT:         return from_ns(cpu.put_ns);
-    case DIBBER_CALL_PUT_STRIDED: return from_ns(cpu.put_strided_ns);
-    case DIBBER_CALL_POLL_EMPTY:  return from_ns(cpu.poll_empty_ns);
-    case DIBBER_CALL_POLL_ENTRY:  return from_ns(cpu.poll_entry_ns);
+    case DIBBER_CALL_PUT:             return from_ns(cpu.put_ns)*count;
+    case DIBBER_CALL_PUT_STRIDED:     return from_ns(cpu.put_strided_ns)*count;
+    case DIBBER_CALL_POLL_EMPTY:      return from_ns(cpu.poll_empty_ns)*count;
+    case DIBBER_CALL_POLL_ENTRY:      return from_ns(cpu.poll_entry_ns)*count;
+    case DIBBER_CALL_MAILBOX_SEND:    return from_ns(cpu.mailbox_send_ns)*count;
+    case DIBBER_CALL_MAILBOX_RECEIVE: return from_ns(cpu.mailbox_receive_ns)*count;
+    case DIBBER_CALL_MAILBOX_EMPTY:   return from_ns(cpu.mailbox_empty_ns)*count;
+    case DIBBER_CALL_COPY:            return copy_time(count);
     }
     return never;
+}
+
+/* As dibber_cli/bench/cpu.py has it for contiguous bytes that begin with a line. */
+Time Profile::copy_time(uint32_t bytes) const
+{
+    if (bytes == 0)
+        return 0;
+    unsigned near = (bytes + memory.line_bytes - 1)/memory.line_bytes - 1;
+    return from_ns(std::max(copy.element_ns, 2*near*copy.line_ns + copy.far_load_ns + copy.far_store_ns));
 }
 
 Profile read_profile(const std::string& path, const std::vector<std::string>& overrides)
@@ -205,6 +219,14 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.cpu.put_strided_ns = reader.number("cpu.put_strided_ns", 0, 1e6);
     p.cpu.poll_empty_ns  = reader.number("cpu.poll_empty_ns", 0, 1e6);
     p.cpu.poll_entry_ns  = reader.number("cpu.poll_entry_ns", 0, 1e6);
+    p.cpu.mailbox_send_ns    = reader.number("cpu.mailbox_send_ns", 0, 1e6);
+    p.cpu.mailbox_receive_ns = reader.number("cpu.mailbox_receive_ns", 0, 1e6);
+    p.cpu.mailbox_empty_ns   = reader.number("cpu.mailbox_empty_ns", 0, 1e6);
+
+    p.copy.element_ns   = reader.number("benchmark.copy_element_ns", 0, 1e6);
+    p.copy.line_ns      = reader.number("benchmark.copy_line_ns", 0, 1e6);
+    p.copy.far_load_ns  = reader.number("benchmark.copy_far_load_ns", 0, 1e6);
+    p.copy.far_store_ns = reader.number("benchmark.copy_far_store_ns", 0, 1e6);
     reader.refuse_unknown();
     p.finish();
 

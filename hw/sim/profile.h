@@ -75,7 +75,18 @@ struct Profile {
         double put_strided_ns;
         double poll_empty_ns;
         double poll_entry_ns;
+        double mailbox_send_ns;
+        double mailbox_receive_ns;
+        double mailbox_empty_ns;
     } cpu;
+
+    /* What a copy costs the CPU: a line loaded or stored behind its neighbour, and the first one of each side. */
+    struct Copy {
+        double element_ns;
+        double line_ns;
+        double far_load_ns;
+        double far_store_ns;
+    } copy;
 
     /* Period of the card's clock. */
     Time period() const { return Time(1e6/card.clock_mhz + 0.5); }
@@ -89,13 +100,15 @@ struct Profile {
         return from_ns(link.transmit_ns + link.receive_ns + link.length_m*link.delay_ns_per_m);
     }
 
-    /* CPU time of one call of kind `call` (enum call of the interface), or `never` for no such call. */
-    Time cpu_time(uint32_t call) const;
+    /* CPU time of `count` calls of kind `call` (enum call of the interface), or `never` for no such call. */
+    Time cpu_time(uint32_t call, uint32_t count) const;
 
     /* Called by read_profile: checks what one value cannot say alone. */
     void finish();
 
 private:
+    Time copy_time(uint32_t bytes) const;
+
     double pcie_ps_per_byte_ = 0;
 };
 

@@ -13,6 +13,7 @@ another takes, register to register. It has to be one of these:
                            only where they are a Gray count, or STATIC says why that does no harm
     AsyncResetSynchronizer into the asynchronous set of LiteX's pair of registers
     AsyncFIFO              out of a LUT memory that the taking clock addresses, with MultiRegs of Gray counts both ways
+    BSCANE2                one register straight into TDO, which a debugger's TCK takes long after it changed
     WAIVED                 what is none of these and is known
 
 and a line of the XDC has to keep the tools from timing it. Each clock that times a register or a hard block has to have a period, by
@@ -31,6 +32,9 @@ from netlist import FLIPFLOPS, LUT_MEMORIES, Netlist
 # What LiteX writes for its synchronisers on Xilinx parts.
 MULTIREG_LINE = r"^set_false_path .*-through \[get_nets .*mr_ff == TRUE"
 RESET_LINE    = r"^set_false_path .*-to \[get_pins .*ars_ff1 == TRUE"
+
+# What boards/xilinx.py writes for the debugger's port.
+JTAG_LINE = r"^set_false_path .*-through \[get_pins .*REF_NAME == BSCANE2"
 
 GRAY = r"graycounter\d+_q(\[\d+\])?$"
 
@@ -58,12 +62,13 @@ Crossing = collections.namedtuple("Crossing", "kind name source taker given prob
 # Constraints --------------------------------------------------------------------------------------
 
 class Constraints:
-    """An XDC as LiteX writes it: `clocks`, names with a period; `groups`, pairs of names; `multireg`, `reset`: whether the line is there."""
+    """An XDC as LiteX writes it: `clocks`, names with a period; `groups`, pairs of names; `multireg`, `reset`, `jtag`: whether the line is there."""
     def __init__(self, text):
         self.clocks   = set(re.findall(r"^create_clock .*\[get_(?:nets|ports) \{?(\w+)\}?\]", text, re.M))
         self.groups   = re.findall(r"^set_clock_groups .*-of \[get_\w+ (\w+)\].*-of \[get_\w+ (\w+)\].*-asynchronous", text, re.M)
         self.multireg = bool(re.search(MULTIREG_LINE, text, re.M))
         self.reset    = bool(re.search(RESET_LINE, text, re.M))
+        self.jtag     = bool(re.search(JTAG_LINE, text, re.M))
 
 # Check --------------------------------------------------------------------------------------------
 
@@ -143,7 +148,8 @@ class Check:
             if len(members) > 1:
                 for n, source in members:
                     found[n] = self.judge_bus(found[n], source)
-        return [self.judge_fifo(crossing) for crossing in found]
+        scanned = [self.judge_tdo(cell) for cell in self.netlist.cells if self.netlist.kind(cell) == "BSCANE2"]
+        return [*map(self.judge_fifo, found), *scanned]
 
     def related(self, one, other):
         return None not in (one, other) and self.netlist.origins(one) == self.netlist.origins(other)
@@ -176,6 +182,15 @@ class Check:
         if port == "D" and any(re.search(pattern, name) for pattern in WAIVED):
             return crossing("WAIVED", "" if grouped else "no set_clock_groups for its clocks")
         return crossing("none", f"{port} takes it bare")
+
+    def judge_tdo(self, cell):
+        """What leaves by a JTAG port, whose clock is none of the design's. Of one register it is known when it changes."""
+        bit     = self.netlist.pin(cell, "TDO")
+        sources = [] if bit is None else self.netlist.sources(bit)
+        problem = "" if self.constraints.jtag else "no line of the XDC for BSCANE2"
+        if [source.cell and self.netlist.kind(source.cell) in FLIPFLOPS and self.straight(bit, source.bit) for source in sources] != [True]:
+            problem = "no register straight into TDO"
+        return Crossing("BSCANE2", f"{cell}.TDO", ", ".join(map(self.pin_name, sources)), None, tuple(s.domain for s in sources), problem)
 
     def straight(self, bit, source):
         """Is a bit a register's output, or its inverse? Logic of one input does not glitch."""

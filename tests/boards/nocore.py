@@ -3,16 +3,19 @@
 
 """In place of the core, where a board's PHYs and constraints are looked at: the core knows no clock but `sys`."""
 
-from migen import Signal
+from migen import If, Signal
 
 from litex.gen import LiteXModule
 
+from dibber.debug.transport import dmi_port
+
 
 class NoCore(LiteXModule):
-    """In place of the core: what comes from the host goes back, what comes from the link too."""
+    """In place of the core: what comes from the host goes back, what comes from the link or the debugger too."""
     def __init__(self, platform, phy, serial, data_width, clock_hz):
         self.link    = LiteXModule()
         self.link.up = Signal()
+        self.dmi     = dmi_port()
 
         # # #
 
@@ -22,3 +25,4 @@ class NoCore(LiteXModule):
             serial.source.connect(serial.sink, keep={"valid", "data", "k"}),
             self.link.up.eq(phy.msix_enable & phy.extended_tags),
         ]
+        self.sync += If(self.dmi.we, self.dmi.dat_r.eq(self.dmi.dat_w ^ self.dmi.adr))

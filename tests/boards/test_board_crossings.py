@@ -19,8 +19,8 @@ from nocore import NoCore
 
 # name: board file, design, arguments of the platform, lanes, bits, hard blocks
 DESIGNS = {
-    "acorn_link": (acorn, "Link", {"variant": "cle-101"}, 1, 64,  {"pcie_s7": 1, "GTPE2_CHANNEL": 1, "GTPE2_COMMON": 1}),
-    "kc705":      (kc705, "Card", {},                     4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 1}),
+    "acorn_link": (acorn, "Link", {"variant": "cle-101"}, 1, 64,  {"pcie_s7": 1, "GTPE2_CHANNEL": 1, "GTPE2_COMMON": 1, "BSCANE2": 2}),
+    "kc705":      (kc705, "Card", {},                     4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 1, "BSCANE2": 2}),
 }
 
 
@@ -53,10 +53,19 @@ def test_every_crossing_has_a_synchroniser_and_a_constraint(design):
     assert sum(line.startswith("WAIVED") for line in lines) == 1
 
 
+def test_the_debugger_s_port_is_sampled_and_the_transport_is_behind_it(design):
+    *_, nets, text = design
+    lines, _ = crossings.report(nets, crossings.Constraints(text))
+    sampled  = {line.rpartition("BSCANE2.")[2] for line in lines if line.startswith("MultiReg               asynchronous to sys_clk: BSCANE2")}
+    assert sampled == {"TCK", "TDI", "CAPTURE", "SHIFT", "UPDATE", "SEL, 2 bits"}
+    assert sum(bool(re.fullmatch(r"BSCANE2 +sys_clk to asynchronous: .*shifted, 2 bits", line)) for line in lines) == 1
+
+
 @pytest.mark.parametrize("line, complaint", [
     ("create_clock -name tx_clk", "clock tx_clk has no period"),
     ("create_clock -name clk200_p", "clock sys_clk has no period"),
     ("create_clock -name pcie_x[14]_clk_p", "clk_p has no period"),
+    ("set_false_path .*BSCANE2", "no line of the XDC for BSCANE2"),
     ("set_clock_groups .*sys_clk.*pcie_clk", "no set_clock_groups for its clocks"),
 ])
 def test_without_a_line_of_the_xdc_it_fails(design, line, complaint):

@@ -47,7 +47,7 @@ def text(folder, suffix):
 def test_each_clock_has_a_period_and_crossings_have_theirs(name, projects):
     constraints = crossings.Constraints(text(projects[name], "xdc"))
     assert constraints.clocks == DESIGNS[name][3]
-    assert constraints.multireg and constraints.reset
+    assert constraints.multireg and constraints.reset and constraints.jtag
     groups = {frozenset(pair) for pair in constraints.groups}
     clocks = {"pcie_clk"} | DESIGNS[name][3] & {"tx_clk", "rx_clk"}
     assert {frozenset({"sys_clk", clock}) for clock in clocks} <= groups
@@ -101,6 +101,17 @@ def test_the_tcl_runs_and_stops_at_a_wrong_block_and_at_a_missed_time(name, chan
     result   = subprocess.run(["openocd", "-f", tmp_path/"run.tcl", "-c", "exit"], capture_output=True, text=True, timeout=20)
     assert said in result.stdout + result.stderr
     assert (said == "the project ran to its end") == ("the project ran to its end" in result.stdout + result.stderr)
+
+
+def debug_chains(verilog):
+    """Which of the FPGA's USER instructions reach the debug transport."""
+    found = re.findall(r"^BSCANE2 #\(.*?\.JTAG_CHAIN +\(\S*?(\d)\).*?\.TDO +\(\w+_tdo\)", verilog, re.M | re.S)
+    return [int(chain) for chain in found]
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_debug_module_is_behind_the_jtag_port_of_the_fpga(name, projects):
+    assert debug_chains(text(projects[name], "v")) == [3, 4]
 
 
 def test_x4_has_no_transceiver_left_and_x1_shares_its_quad(projects):
@@ -222,6 +233,7 @@ def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_pa
     assert "pcie_s7" not in verilog.replace("openpciephy", "") and "\npcie_7x #(" in verilog
     for line in (".MSIX_CAP_TABLE_OFFSET     (10'd512)", ".CFG_VEND_ID               (16'd4617)", ".BAR0                      (32'd4293918720)"):
         assert line in verilog
+    assert debug_chains(verilog) == [3, 4]
     assert ".s_axis_tx_tdata" in verilog and ".pl_ltssm_state" not in verilog
     command = (folder/"run.sh").read_text()
     assert all((folder/f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES)

@@ -112,7 +112,32 @@ def test_an_impossible_endpoint_is_not_opened(card, change):
 
 def test_an_open_endpoint_is_not_opened_again(card):
     assert card.open(1) == STATUS.IN_USE
+    assert card.open(0) == STATUS.OK
     assert card.open(0) == STATUS.IN_USE
+
+
+def test_endpoint_0_can_be_opened_and_is_the_administrators_as_well():
+    card = WiredCard()
+    card.ring(0, put(cookie=1))
+    card.settle()
+    assert card.statuses == {1: STATUS.BAD_OPCODE}
+    assert card.open(0) == STATUS.OK
+    card.ring(0, put(cookie=2), admin(OPCODE.REGION_ADD, key=0x105, length=4096, cookie=3), put(cookie=4))
+    card.settle()
+    assert (card.statuses[2], card.statuses[3], card.statuses[4]) == (0, 0, 0)
+    assert {e.address & ~0xfff for e in card.entries()} <= {card.cq(0) & ~0xfff}
+
+
+def test_closing_endpoint_0_waits_for_its_transfers_and_leaves_the_administrator():
+    card = WiredCard()
+    assert card.open(0) == STATUS.OK
+    card.ring(0, put(cookie=1), admin(OPCODE.ENDPOINT_CLOSE, endpoint=0, cookie=2))
+    card.settle()
+    assert list(card.statuses.items())[-2:] == [(1, STATUS.OK), (2, STATUS.OK)]
+    card.ring(0, put(cookie=3))
+    card.settle()
+    assert card.statuses[3] == STATUS.BAD_OPCODE
+    assert card.administrate(OPCODE.REGION_ADD, key=0x105, length=4096) == STATUS.OK and card.open(0) == STATUS.OK
 
 
 @pytest.mark.parametrize("endpoint", [0, 2, C.ENDPOINTS, 255])

@@ -8,8 +8,8 @@
  *
  * A thread and the one with the same endpoint on the other card are partners: each has a window that only the other one
  * changes, by puts, inline puts and atomics, so that the other one knows what every byte of it must be. It reads them back by
- * gets, and at the end of a batch both compare. Each round registers memory anew and withdraws it, so that endpoint 0,
- * the library's own, is used by all threads too. Prints rounds, bytes, notices and wrong bytes; exit code 1 when any
+ * gets, and at the end of a batch both compare. Each round registers memory anew and withdraws it, so that endpoint 0, by
+ * which the library asks for that, is used by all threads beside the one that has it. Prints rounds, bytes, notices and wrong bytes; exit code 1 when any
  * was wrong or a call failed. */
 
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #include <dibber/dibber.h>
 
 #define CARDS    2
-#define WORKERS  (DIBBER_ENDPOINTS - 1)		/* endpoint 0 is the library's */
+#define WORKERS  DIBBER_ENDPOINTS
 #define WINDOW   16384u				/* bytes, of which the last 8 are a counter */
 #define COUNTER  (WINDOW - 8u)
 #define LONGEST  4096u				/* bytes of a transfer */
@@ -219,8 +219,10 @@ static void play_round(struct worker *w)
 		case 3: get(w, dib_key(store), &d);   break;
 		}
 	}
-	exchange(w, inbox, dib_key(messages), &d);
-	if (w->number == 1)
+	/* Endpoint 0 knows no sends and receives. */
+	if (w->number)
+		exchange(w, inbox, dib_key(messages), &d);
+	else
 		check(w, dib_card_info(w->card, &info), "information");
 	check(w, dib_unregister(store), "region");
 	check(w, dib_unregister(messages), "region");
@@ -262,7 +264,7 @@ static void work(struct worker *w)
 	dib_free(memory);
 }
 
-/* Endpoints 2 and above: each has its own place in the simulator's clock. */
+/* Endpoints 1 and above: each has its own place in the simulator's clock. */
 static void *worker(void *argument)
 {
 	struct dib_endpoint_options options = { .own_clock = 1 };
@@ -275,7 +277,7 @@ static void *worker(void *argument)
 	return NULL;
 }
 
-/* Endpoint 1, and the card itself. */
+/* Endpoint 0, and the card itself. */
 static void *opener(void *argument)
 {
 	struct worker *w = argument, *all = workers[w->node];
@@ -324,7 +326,7 @@ int main(int argc, char **argv)
 			struct worker *w = &workers[node][i];
 
 			w->node = node;
-			w->number = i + 1;
+			w->number = i;
 			w->partner = &workers[!node][i];
 			w->random = strtoull(argv[4], NULL, 0) << 8 ^ node << 4 ^ i;
 		}

@@ -136,7 +136,7 @@ class Card:
             slot = bytes(self.slots[endpoint][at:at + C.SLOT_BYTES])
             self.heads[endpoint] += 1
             self.commands.append((endpoint, slot))
-            if endpoint == 0:
+            if endpoint == 0 and (slot[0] >= OPCODE.ENDPOINT_OPEN or not self.queues[0][1]):
                 command = decode(ADMIN, slot)
                 more = self._scout(decode(ROUTE_COMMAND, slot)) if command["opcode"] == OPCODE.SCOUT else {}
                 self.post(0, command["cookie"], **{"status": self._administer(command), **more})
@@ -166,7 +166,11 @@ class Card:
             os.write(self.vectors[vector], struct.pack("<Q", 1))
 
     def _administer(self, command):
-        if command["opcode"] == OPCODE.ENDPOINT_OPEN:
+        if command["opcode"] == OPCODE.ENDPOINT_OPEN and command["endpoint"] == 0:
+            self.queues[0] = self.queues[0][0], Queue(command["eq_base"], command["eq_entries"])
+        elif command["opcode"] == OPCODE.ENDPOINT_CLOSE and command["endpoint"] == 0:
+            self.queues[0] = self.queues[0][0], None
+        elif command["opcode"] == OPCODE.ENDPOINT_OPEN:
             self.heads[command["endpoint"]] = self.registers.get(
                 C.ENDPOINT_BASE + command["endpoint"]*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET, 0)
             self.queues[command["endpoint"]] = (Queue(command["cq_base"], command["cq_entries"]),
@@ -238,10 +242,11 @@ class Card:
         if command["opcode"] == OPCODE.PUT_INLINE:
             inline = decode(INLINE, slot)
             self.server.write_memory(target["base"] + inline["offset"], bytes(inline["data"][:command["length"]]))
+            self._notice(command)
             return STATUS.OK
         source = self.regions.get(command["source"]["key"])
         if source is None:
-            return STATUS.BAD_KEY
+            return STATUS.REMOTE_BAD_KEY if command["opcode"] == OPCODE.GET else STATUS.BAD_KEY
         read    = self._pieces(command["source"], command["levels"] & 15, command["length"])
         written = self._pieces(command["target"], command["levels"] >> 4, command["length"])
         if read is None or written is None:
@@ -256,11 +261,14 @@ class Card:
                 return STATUS.REMOTE_BOUNDS
             self.server.write_memory(target["base"] + offset, payload[:size])
             payload = payload[size:]
-        if command["flags"] & FLAG.NOTICE:
+        self._notice(command)
+        return STATUS.OK
+
+    def _notice(self, command):
+        if command["flags"] & FLAG.NOTICE and command["endpoint"] in self.queues:
             vector = command["endpoint"] if command["flags"] & FLAG.INTERRUPT else None
             self.post(command["endpoint"], command["notice"], ENTRY.NOTICE, 1, vector, length=command["length"],
                       node=command["node"], key=command["target"]["key"])
-        return STATUS.OK
 
     def _meet(self, endpoint, command, slot):
         """A send meets the oldest receive of its pair of endpoints, or the reverse, or waits for it."""

@@ -67,6 +67,7 @@ static void live(const char *uri, const char *firmware)
 	void *const list[] = { page, NULL, page };
 	const struct dib_pages pages = { .memory = list, .count = 3, .shift = 12, .length = 3 * 4096 };
 	struct dib_endpoint *endpoint;
+	struct dib_mailbox *mailbox;
 	struct dib_region *region;
 	struct dib_card *card;
 	void *memory;
@@ -83,6 +84,8 @@ static void live(const char *uri, const char *firmware)
 			good("unregister pages", dib_unregister(region), DIB_ERR_NO_MEMORY);
 		if (good("alloc", dib_alloc(8192, &memory), DIB_ERR_NO_MEMORY))
 			dib_free(memory);
+		if (good("mailbox", dib_mailbox_open(endpoint, NULL, &mailbox), DIB_ERR_NO_MEMORY))
+			dib_mailbox_close(mailbox);
 		good("event fd", dib_event_fd(endpoint), DIB_ERR_SYSTEM);
 		dib_endpoint_close(endpoint);
 	}

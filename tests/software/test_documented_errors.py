@@ -16,8 +16,8 @@ import pytest
 
 from dibber.interface.description import C, COMMAND, HOST, OPCODE, STATUS
 from libdibber import binding
-from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, CSide, CWalk, Delivery, Event, Pages,
-                               library)
+from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, CSide, CWalk, Delivery, Event, MailboxAddress,
+                               Message, Pages, library)
 from mock_card import encode
 from mock_vfio_user import DMA_MAP, DMA_UNMAP, ERROR, HEADER, REGION_INFO, REGION_READ, REPLY, SET_IRQS
 
@@ -81,6 +81,12 @@ CALLS = {
     "dib_clock_leave"    : lambda lib, m: lib.dib_clock_leave(m.endpoint),
     "dib_clock_enter"    : lambda lib, m: lib.dib_clock_enter(m.endpoint),
     "dib_clock_now"      : lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
+    "dib_mailbox_open"   : lambda lib, m: lib.dib_mailbox_open(m.endpoint, None, ctypes.byref(m.mailbox)),
+    "dib_mailbox_address": lambda lib, m: lib.dib_mailbox_address(m.mailbox, m.peer, MailboxAddress()),
+    "dib_mailbox_connect": lambda lib, m: lib.dib_mailbox_connect(m.mailbox, m.peer, m.address),
+    "dib_mailbox_send"   : lambda lib, m: lib.dib_mailbox_send(m.mailbox, m.peer, MEMORY, 8),
+    "dib_mailbox_receive": lambda lib, m: lib.dib_mailbox_receive(m.mailbox, MEMORY, m.length, m.message and Message()),
+    "dib_mailbox_wait"   : lambda lib, m: lib.dib_mailbox_wait(m.mailbox, 1 + 4*m.peer, 0),
 }
 
 UNLOADED = ("dib_node_set", "dib_firmware_load")     # want a card without a control program
@@ -94,6 +100,7 @@ class Mock:
         self.new_image, self.image, self.iova_base = image, image(), iova_base
         self.card, self.endpoint, self.region = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.opened, self.length, self.network = None, 4096, binding.Network()
+        self.mailbox, self.address, self.peer, self.message = ctypes.c_void_p(), MailboxAddress(), 0, True
 
     def prepare(self, name):
         """Bring it to where the call `name` succeeds."""
@@ -104,6 +111,12 @@ class Mock:
             return
         binding.check(self.lib.dib_firmware_load(self.card, self.image.encode()))
         binding.check(self.lib.dib_endpoint_open(self.card, 1, None, ctypes.byref(self.endpoint)))
+        if name.startswith("dib_mailbox_") and name != "dib_mailbox_open":
+            # Its own peer.
+            binding.check(self.lib.dib_mailbox_open(self.endpoint, None, ctypes.byref(self.mailbox)))
+            binding.check(self.lib.dib_mailbox_address(self.mailbox, 0, self.address))
+            if name != "dib_mailbox_connect":
+                binding.check(self.lib.dib_mailbox_connect(self.mailbox, 0, self.address))
         if name == "dib_unregister":
             binding.check(self.lib.dib_register(self.endpoint, MEMORY, 4096, 1, ctypes.byref(self.region)))
 
@@ -121,6 +134,8 @@ class Mock:
     def close(self):
         self.server.tamper = None
         endpoint, card = self.opened or (self.endpoint, self.card)
+        self.device.silent, self.device.fail_clock = False, 0
+        self.lib.dib_mailbox_close(self.mailbox)
         self.lib.dib_endpoint_close(endpoint)
         self.lib.dib_close(card)
 
@@ -177,6 +192,38 @@ def set_image(**header):
     return lambda m: setattr(m, "image", m.new_image(**header))
 
 
+def peer_is(status):
+    """A message to the peer ended so."""
+    def provoke(m):
+        m.device._execute = lambda *_: status
+        binding.check(m.lib.dib_mailbox_send(m.mailbox, 0, MEMORY, 8))
+        assert m.lib.dib_mailbox_wait(m.mailbox, 1, 1000) == 1
+    return provoke
+
+
+def hostile_peer(m):
+    m.server.write_memory(m.device.regions[m.address.key]["base"] + m.address.slots*m.address.slot_bytes, bytes([1]))
+
+
+def full_mailbox(m):
+    for _ in range(m.address.slots):
+        binding.check(m.lib.dib_mailbox_send(m.mailbox, 0, MEMORY, 8))
+
+
+def full_and_no_clock(m):
+    full_mailbox(m)
+    m.device.fail_clock = errno.EBUSY
+
+
+def lost_with_a_full_mailbox(m):
+    full_mailbox(m)
+    m.server.disconnect()
+
+
+def commands_under_way(m):
+    binding.check(m.lib.dib_submit(m.endpoint, NOP, 0))
+
+
 EVERYWHERE = {
     "ARGUMENT"   : Mock.forget,
     "LOST"       : lambda m: m.server.disconnect(),
@@ -207,6 +254,16 @@ HERE = {
     ("dib_register_pages", "LIMIT")   : all_regions,
     ("dib_scout", "NOT_FOUND")        : set_device(neighbour=None),
     ("dib_alloc", "ARGUMENT")         : lambda m: setattr(m, "length", 0),
+    ("dib_mailbox_open", "LIMIT")     : all_regions,
+    ("dib_mailbox_open", "IN_USE")    : commands_under_way,
+    ("dib_mailbox_connect", "IN_USE") : lambda m: binding.check(m.lib.dib_mailbox_connect(m.mailbox, 0, m.address)),
+    ("dib_mailbox_send", "AGAIN")     : full_mailbox,
+    ("dib_mailbox_send", "CLOCK")     : full_and_no_clock,
+    ("dib_mailbox_send", "LOST")      : lost_with_a_full_mailbox,
+    ("dib_mailbox_receive", "ARGUMENT"): lambda m: setattr(m, "message", None),
+    **{(f"dib_mailbox_{call}", "ARGUMENT"): lambda m: setattr(m, "peer", 1) for call in ("address", "connect", "send", "wait")},
+    **{(f"dib_mailbox_{call}", error): provoke for call in ("send", "receive") for error, provoke in (
+        ("TIMEOUT", peer_is(STATUS.TIMEOUT)), ("COMMAND", peer_is(STATUS.REMOTE_BOUNDS)), ("PROTOCOL", hostile_peer))},
 }
 
 ELSEWHERE = {("dib_open", "IN_USE"): "tests/system/qemu/vfio_refusals.c"}     # needs VFIO

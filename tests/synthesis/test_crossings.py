@@ -25,7 +25,7 @@ import flow
 import netlist
 import xilinx
 
-from boards.xilinx import CRG
+from boards.xilinx import CRG, JTAG_PATHS
 
 _io = [
     ("clk200", 0, Subsignal("p", Pins("A1")), Subsignal("n", Pins("A2"))),
@@ -37,7 +37,7 @@ _io = [
 # Designs ------------------------------------------------------------------------------------------
 
 class Good(LiteXModule):
-    """A clock of a PLL and one of a pin, a FIFO and a flag between them."""
+    """A clock of a PLL and one of a pin, a FIFO and a flag between them, and a bit for a debugger."""
     def __init__(self, platform):
         self.crg      = CRG(platform, 100e6)
         self.cd_other = ClockDomain()
@@ -53,10 +53,12 @@ class Good(LiteXModule):
         platform.add_period_constraint(pads.p, 5)
         platform.add_period_constraint(clk50, 20)
         platform.add_false_path_constraints(self.crg.cd_sys.clk, self.cd_other.clk)
+        platform.add_platform_command(JTAG_PATHS)
         self.specials += [
             AsyncResetSynchronizer(self.cd_other, ~self.crg.pll.locked),
             MultiReg(self.flag, flag, "other"),
         ]
+        self.specials += Instance("BSCANE2", p_JTAG_CHAIN=1, i_TDO=self.flag)
         data, pin = Signal(8), Signal()
         self.specials += MultiReg(self.pin, pin)
         self.sync += [
@@ -73,7 +75,7 @@ class Good(LiteXModule):
 
 
 class Bad(Good):
-    """The same with a mistake in each of four places."""
+    """The same with a mistake in each of five places."""
     def __init__(self, platform):
         Good.__init__(self, platform)
         count  = Signal(2)
@@ -94,6 +96,7 @@ class Bad(Good):
         self.sync.other += [first.eq(self.flag), second.eq(first), other.eq(~first ^ second)]
         self.sync.other += early.eq(bare ^ binary[0] ^ binary[1] ^ gated ^ other)
         self.sync.other += If(early, self.out.eq(0))
+        self.specials += Instance("BSCANE2", p_JTAG_CHAIN=2, i_TDO=count[0] & self.flag)
 
 
 def made(folder, design):
@@ -121,7 +124,7 @@ def test_each_crossing_is_listed_with_its_synchroniser(good):
     assert wrong == []
     assert {line for line in lines if line.startswith("clock")} == {"clock clk200_p", "clock clk50", "clock sys_clk"}
     kinds = {line.split()[0] for line in lines}
-    assert kinds == {"clock", "MultiReg", "AsyncResetSynchronizer", "AsyncFIFO"}
+    assert kinds == {"clock", "MultiReg", "AsyncResetSynchronizer", "AsyncFIFO", "BSCANE2"}
     assert any(line.startswith("AsyncFIFO") and line.endswith("8 bits") for line in lines)
 
 
@@ -129,6 +132,7 @@ def test_each_crossing_is_listed_with_its_synchroniser(good):
     (r"create_clock .*clk50", "clock clk50 has no period"),
     (r"create_clock .*clk200", "has no period"),
     (r"set_clock_groups", "no set_clock_groups"),
+    (r"set_false_path .*BSCANE2", "no line of the XDC for BSCANE2"),
 ])
 def test_a_line_of_the_xdc_that_is_missing_is_found(good, pattern, complaint):
     design, text = good
@@ -154,7 +158,8 @@ def test_bare_crossings_are_found():
     assert sum("several bits that are no Gray count" in line for line in wrong) == 2
     assert sum("logic in front of it" in line for line in wrong) == 1
     assert sum("read by more than its second" in line for line in wrong) == 1
-    assert len(wrong) == 5
+    assert sum("no register straight into TDO" in line for line in wrong) == 1
+    assert len(wrong) == 6
 
 # Cells --------------------------------------------------------------------------------------------
 

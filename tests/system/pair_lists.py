@@ -21,10 +21,9 @@ ALL   = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_
 
 
 @contextlib.contextmanager
-def opened(fast_path=True, options=()):
-    """Both cards; keys in `keys[node]` of the Pair."""
+def opened(options=()):
+    """Both cards; keys in `keys[node]` of the Pair. Lists are the control program's, whatever the fast path takes."""
     with Pair(options=options) as pair:
-        pair.together(*[(Side.fast_path, fast_path)]*2)
         pair.keys = pair.together((prepare,), (prepare,))
         yield pair
 
@@ -58,7 +57,8 @@ class Half:
 
     def places(self, length):
         """Where each byte of the transfer is in `memory`, in order."""
-        blocks = np.array(self.walk({"memory": 0, "lists": 0}).blocks([0] if self.entries is None else self.entries))
+        walk   = Walk(0, self.block, self.offset, self.levels)
+        blocks = np.array(walk.blocks([0] if self.entries is None else self.entries), dtype=np.int64)
         return (blocks[:, None] + np.arange(self.block)).reshape(-1)[:length]
 
 

@@ -19,7 +19,7 @@ POINTS = {
     "element" : (element, lambda: element.points(sizes=(1, 3, 8, 100), times=(2,))),
     "bidir"   : (bidir,   lambda: bidir.points(strides=(1, 8))),
     "latency" : (latency, lambda: latency.points(rounds=20)),
-    "rate"    : (rate,    lambda: rate.points(outstanding=(1, 8), endpoints=(1, 7), many=100)),
+    "rate"    : (rate,    lambda: rate.points(outstanding=(1, 8), endpoints=(1, 8), many=100)),
     "stride"  : (stride,  lambda: stride.points(series=("get-dst-strided", "get-src-strided", *stride.LISTS), strides=(1, 8))),
     "matrix"  : (matrix,  lambda: matrix.points({"column": matrix.column(256, 16), "halo-x": matrix.face(0, 16),
                                                  "halo-z": matrix.face(2, 16), "transpose": matrix.transpose(32),

@@ -13,7 +13,9 @@ from dibber_cli.simulator import Pair
 SAID = {
     "put_strided": {"completion: 512 bytes", "notice 7: 512 bytes; the last element is 63"},
     "put_indexed": {"completion: 64 bytes", "at 3: object 999", "at 500: object 0", "at 2: object 17", "at 700: object 400"},
-    "mailbox":     {"counted: 4", *(f"10 bytes: message {n}" for n in range(4))},
+    "messages":    {"counted: 4", *(f"10 bytes: message {n}" for n in range(4))},
+    "mailbox":     {"answered: 32 words and the 200000 bytes of the index",
+                    "asked for 32 words, all answers are right; the other side has closed its mailbox"},
 }
 
 

@@ -18,9 +18,9 @@ from pair_lists import (ALL, ALL_OK, LISTS, SHAPES, Half, Memories, asked, ended
                         write_list)
 
 
-@pytest.fixture(scope="module", params=["fast path", "control program"])
-def pair(request):
-    with opened(request.param == "fast path") as pair:
+@pytest.fixture(scope="module")
+def pair():
+    with opened() as pair:
         yield pair
 
 

@@ -21,4 +21,4 @@ def test_threads_share_a_card_without_a_wrong_byte_or_a_race(sanitizer, seed):
     report = threads.run(0, seed, sanitizer)
     assert report["exit_code"] == 0 and report["trouble"] == "", report["trouble"]
     assert report["bytes_wrong"] == 0 and report["bytes"] > 100_000 and report["notices"] > 0
-    assert report["rounds"] >= 2*2*(C.ENDPOINTS - 1)
+    assert report["rounds"] >= 2*2*C.ENDPOINTS

@@ -26,7 +26,7 @@ class SystemBus(LiteXModule):
     dat_w                : Signal(32), in
     clear                : Signal(), in        SBCS takes its reset value
 
-    Cycles of an access: 1, and what the bus takes.
+    Cycles of an access: 3, and what the bus takes.
     """
     def __init__(self):
         self.bus           = bus = wishbone.Interface(data_width=32, adr_width=30)
@@ -73,11 +73,13 @@ class SystemBus(LiteXModule):
         lane  = self.address[:2]
         start = Signal()
         write = Signal()
+        asks  = Signal()
+        ended = Signal()
         self.comb += [
             If(~busy & ~busy_error & (error == 0),
                 start.eq(self.write_data | self.write_address & read_on_address | self.read_data & read_on_data)),
-            bus.cyc.eq(busy),
-            bus.stb.eq(busy),
+            bus.cyc.eq(asks),
+            bus.stb.eq(asks),
             bus.we.eq(write),
             bus.adr.eq(self.address[2:]),
             Case(size, {
@@ -100,12 +102,19 @@ class SystemBus(LiteXModule):
                 ).Elif(~aligned,
                     error.eq(ALIGNMENT)
                 ).Else(
-                    busy.eq(1)
+                    busy.eq(1),
+                    asks.eq(1)
                 )
             ),
+            # The bus answers late in its cycle: what is made of the answer is made in the next.
+            ended.eq(bus.cyc & bus.ack),
             If(bus.cyc & bus.ack,
+                asks.eq(0),
+                If(~write, self.data.eq(bus.dat_r))
+            ),
+            If(ended,
                 busy.eq(0),
-                If(~write, self.data.eq(bus.dat_r >> Cat(C(0, 3), lane))),
+                If(~write, self.data.eq(self.data >> Cat(C(0, 3), lane))),
                 If(increment, self.address.eq(self.address + (1 << size[:2])))
             )
         ]

@@ -47,27 +47,27 @@ class Landing(LiteXModule):
     done     : Endpoint(deposit_done_layout), out
     arrivals : Endpoint(arrival_layout), out            when full, packets wait
 
-    Cycles: 2 from `marked` to `done` and to `arrivals`.
+    Cycles: 1 from `marked` to `done`, 2 to `arrivals`.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
         self.marked   = Signal()
-        self.ended    = ended    = stream.PipeValid(deposit_done_layout())
-        self.done     = ended.source
+        self.done     = done     = stream.Endpoint(deposit_done_layout())
         self.arrivals = arrivals = stream.Endpoint(arrival_layout())
 
         # # #
 
         self.waiting = waiting = stream.SyncFIFO(landing_layout() + [("marked", 1)], depth)
+        self.first   = first   = stream.PipeValid(landing_layout() + [("marked", 1)])
         self.notices = notices = stream.SyncFIFO(arrival_layout(), depth)
         self.comb += [
             sink.connect(waiting.sink),
+            waiting.source.connect(first.sink),
             notices.source.connect(arrivals),
         ]
 
         # Marks come in the order of the packets that wait for them.
-        packet = waiting.source
-        done   = ended.sink
+        packet = first.source
         marks  = Signal(max=2*depth)
         landed = Signal()
         node   = Signal(max=C.NODES)

@@ -129,22 +129,22 @@ class Translator(LiteXModule):
         ]
 
         # Where in the table: two registers in front of the cache, one for the directory, one for the shift. Whether
-        # anything moves depends on the cache, and goes no further back than here.
-        gate     = stream.PipeReady(layout)
+        # anything moves depends on the cache, and goes no further back than between them.
         place    = [("paged", 1), ("region", log2_int(C.REGIONS)), ("shift", shift_bits), ("table", 64)]
         where    = stream.PipeValid(self._extended(layout, place))
+        gate     = stream.PipeReady(self._extended(layout, place))
         numbered = stream.PipeValid(self._extended(layout, place + [("page", 57 - SHIFT_LEAST)]))
-        self.gate, self.where, self.numbered = gate, where, numbered
-        virtual  = where.source.address[SHIFT_LEAST:INDEX.start]
+        self.where, self.gate, self.numbered = where, gate, numbered
+        virtual  = gate.source.address[SHIFT_LEAST:INDEX.start]
         self.comb += [
-            within.connect(gate.sink),
-            gate.source.connect(where.sink),
-            where.sink.paged.eq(is_paged(gate.source.address)),
-            where.sink.region.eq(gate.source.address[INDEX]),
-            look.adr.eq(gate.source.address[INDEX]),
+            within.connect(where.sink),
+            where.sink.paged.eq(is_paged(within.address)),
+            where.sink.region.eq(within.address[INDEX]),
+            look.adr.eq(within.address[INDEX]),
             Cat(where.sink.table, where.sink.shift).eq(look.dat_r),
-            where.source.connect(numbered.sink),
-            numbered.sink.page.eq(virtual >> (where.source.shift - SHIFT_LEAST)[:shift_bits]),
+            where.source.connect(gate.sink),
+            gate.source.connect(numbered.sink),
+            numbered.sink.page.eq(virtual >> (gate.source.shift - SHIFT_LEAST)[:shift_bits]),
         ]
 
         # Cache ------------------------------------------------------------------------------------
@@ -331,15 +331,20 @@ class PagedPieces(LiteXModule):
     """
     def __init__(self, data_width, **translator):
         self.sink       = sink   = stream.Endpoint(piece_layout())
-        self.source     = source = stream.Endpoint(piece_layout())
+        # Whether a piece is taken is heard a cycle later, by the translator and by the walk.
+        self.gate       = gate   = stream.PipeReady(piece_layout())
+        self.source     = gate.source
+        self.ending     = Signal()
         self.translator = translator = Translator(piece_layout(), data_width, **translator)
-        for name in ["ending", "directory", "reads", "completions", "extended_tags", "pulses"]:
+        for name in ["directory", "reads", "completions", "extended_tags", "pulses"]:
             setattr(self, name, getattr(translator, name))
 
         # # #
 
+        source = gate.sink
         failed = Signal()
         self.comb += [
+            self.ending.eq(translator.ending | (self.source.valid & self.source.last)),
             sink.connect(translator.sink),
             # What lies outside the region is in no page.
             If(sink.error, translator.sink.address.eq(0)),

@@ -44,6 +44,7 @@ class Admission(LiteXModule):
     expected : expected_port(), to the table of gets under way; answers with the region table
     walk     : Endpoint(walk_layout), out      for packets that are not refused and not empty
     source   : Endpoint(admitted_layout), out  every packet; `refused` with its `reason`
+    enters   : Signal(), out                   one cycle for each packet: it is looked up
 
     Cycles: 5 from a packet to its walk, 12 with a list.
     """
@@ -51,6 +52,7 @@ class Admission(LiteXModule):
         self.sink   = sink   = stream.Endpoint(deposit_layout())
         self.walk   = walk   = stream.Endpoint(walk_layout())
         self.source = source = stream.Endpoint(admitted_layout())
+        self.enters = Signal()
         self.lookup = lookup = lookup_port()
         self.expected = expected = expected_port()
 
@@ -90,6 +92,7 @@ class Admission(LiteXModule):
         self.fsm = fsm = FSM(reset_state="LOOKUP")
         fsm.act("LOOKUP",
             lookup.valid.eq(sink.valid),
+            self.enters.eq(sink.valid),
             lookup.key.eq(sink.key),
             expected.valid.eq(sink.valid),
             If(sink.valid, NextState("ANSWER"))
@@ -415,7 +418,7 @@ class ScatterEngine(LiteXModule):
         ]
 
         # A packet is gone when it has landed, or when it was cut short.
-        self.departures = Departures(self.lookup.valid,
+        self.departures = Departures(admission.enters,
             [self.done.valid & self.done.ready, packet.valid & packet.ready & ~report], 32)
 
         # Writes.

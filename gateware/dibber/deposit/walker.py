@@ -186,15 +186,11 @@ class Walker(LiteXModule):
     """
     def __init__(self):
         self.sink      = stream.Endpoint(walk_layout())
-        self.pipe      = pipe = stream.PipeReady(piece_layout())
-        self.source    = pipe.source
+        self.source    = source = stream.Endpoint(piece_layout())
         self.max_piece = Signal(13)
         self.abort     = Signal()
 
         # # #
-
-        # Whether a piece is taken goes as far as the nest: it is registered here.
-        source = pipe.sink
 
         self.skip = Skip()
         self.nest = Nest()
@@ -249,7 +245,7 @@ class Walker(LiteXModule):
             # Side by side: neither comparison waits for the other.
             beyond.eq(Mux(split, room > left, rest > left)),
             # Once a last piece waits at the source this stage is in the next transfer.
-            abort.eq(self.abort & ~(source.valid & source.last) & ~(pipe.source.valid & pipe.source.last)),
+            abort.eq(self.abort & ~(source.valid & source.last)),
             error.eq(~inside | beyond | abort),
             free.eq(~source.valid | source.ready),
             emit.eq(valid & ~drop & free & (split | closed | abort)),

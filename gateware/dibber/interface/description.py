@@ -31,7 +31,7 @@ CONSTANTS = (
     ("SLOT_OFFSET",          0x0000, "endpoint pages: command slots"),
     ("DOORBELL_OFFSET",      0x1000, "endpoint pages: the doorbell page (bank `doorbell`)"),
 
-    ("ENDPOINTS",                 8, "endpoints of a card; endpoint 0 is the administrator's"),
+    ("ENDPOINTS",                 8, "endpoints of a card; the administrator's commands come through endpoint 0"),
     ("SLOTS",                    32, "command slots of an endpoint, a power of two"),
     ("SLOT_BYTES",              128, "bytes of a command slot"),
     ("OUTBOX",                    8, "in place of an endpoint: slots that the control program fills with messages"),
@@ -262,10 +262,14 @@ CLOCK_OP = enum("clock_op", 32, "simulator clock extension: what a participant s
 )
 
 CALL = enum("call", 32, "library calls that the CPU is charged for",
-    ("PUT",          1, "dib_put"),
-    ("PUT_STRIDED",  2, "dib_put_strided"),
-    ("POLL_EMPTY",   3, "dib_poll that finds nothing"),
-    ("POLL_ENTRY",   4, "dib_poll, each entry found"),
+    ("PUT",             1, "dib_put"),
+    ("PUT_STRIDED",     2, "dib_put_strided"),
+    ("POLL_EMPTY",      3, "dib_poll that finds nothing"),
+    ("POLL_ENTRY",      4, "dib_poll, each entry found"),
+    ("MAILBOX_SEND",    5, "dib_mailbox_send, its command included, but for COPY"),
+    ("MAILBOX_RECEIVE", 6, "dib_mailbox_receive that takes a message, but for COPY"),
+    ("MAILBOX_EMPTY",   7, "dib_mailbox_receive that takes none, each peer looked at"),
+    ("COPY",            8, "the CPU copies `count` bytes, by the profile's model of memory"),
 )
 
 ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY, CHANNEL, MCP_STATE, TRACE,
@@ -334,7 +338,7 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
     Member("cookie",   "u32", "returned in the completion"),
     Member("base",     "u64", "REGION_ADD: bus address of the first byte; paged: of the page table, a multiple of 64: the bus address of each page, bit 0 set where there is none, the last line of 64 bytes whole"),
     Member("length",   "u64", "REGION_ADD: bytes"),
-    Member("cq_base",  "u64", "ENDPOINT_OPEN: bus address of the completion queue, 32-byte aligned"),
+    Member("cq_base",  "u64", "ENDPOINT_OPEN: bus address of the completion queue, 32-byte aligned; of endpoint 0 it stays the administrator's, and this is not looked at"),
     Member("eq_base",  "u64", "ENDPOINT_OPEN: bus address of the event queue, 32-byte aligned"),
     Member("cq_entries","u32","ENDPOINT_OPEN: a power of two"),
     Member("eq_entries","u32","ENDPOINT_OPEN: a power of two"),
@@ -450,7 +454,7 @@ CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the
     Member("op",       "u32", "enum clock_op"),
     Member("endpoint", "u32", "participant"),
     Member("call",     "u32", "CHARGE: enum call"),
-    Member("count",    "u32", "CHARGE: how many; LEAVE: 1 for good, else 0"),
+    Member("count",    "u32", "CHARGE: how many; COPY: bytes; LEAVE: 1 for good, else 0"),
     Member("watch",    "u64", "WAIT: bus address"),
     Member("length",   "u64", "WAIT: bytes, 0 for none"),
     Member("deadline", "u64", "WAIT: picoseconds from now, all ones for none"),

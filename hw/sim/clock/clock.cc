@@ -46,11 +46,11 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
         return refuse(EBUSY);
     switch (request.op) {
     case DIBBER_CLOCK_OP_CHARGE: {
-        Time cost = profile_.cpu_time(request.call);
+        Time cost = profile_.cpu_time(request.call, request.count);
         if (cost == never)
             return refuse(EINVAL);
-        p.time += cost*request.count;
-        p.cpu  += cost*request.count;
+        p.time += cost;
+        p.cpu  += cost;
         return answer(p, reply);
     }
     case DIBBER_CLOCK_OP_WAIT:

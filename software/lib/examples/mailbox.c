@@ -2,92 +2,122 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-/* Messages that the receiver sleeps for, as a program does that has other descriptors to wait for too; then it
- * counts them in the sender's memory. */
+/* Questions that are asked without waiting for answers, and an answer that is longer than any buffer of the other side:
+ * nobody posts receives, registers memory or counts slots. */
 
-#include <poll.h>
 #include <string.h>
 
 #include "two_sides.h"
 
-#define MESSAGES 4
-#define LENGTH   64		/* bytes of a message at most */
-#define COUNTER  (MESSAGES * LENGTH)
-#define RIGHTS   (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		  DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define WORDS 32		/* more than fit at once: sending meets a full ring */
+#define INDEX 200000u		/* bytes of the long answer */
 
-static void send_messages(struct side *s)
+static struct dib_mailbox *open_mailbox(struct side *s)
 {
-	struct dib_delivery delivery = { .node = 1, .endpoint = 1 };
-	struct dib_event counted;
-	char *text = s->memory;
+	const struct dib_mailbox_options options = { .slots = 8, .slot_bytes = 256 };
+	struct dib_mailbox_address ours, theirs;
+	struct dib_mailbox *mailbox;
 
-	exchange_keys(s);
-	for (int i = 0; i < MESSAGES; i++) {
-		snprintf(text + i * LENGTH, LENGTH, "message %d", i);
-		check(dib_send(s->endpoint, &delivery, dib_key(s->region), (uint64_t)i * LENGTH,
-			       (uint32_t)strlen(text + i * LENGTH) + 1), "send");
-	}
-	for (int i = 0; i < MESSAGES; i++)
-		completed(s);
-	/* Here, not outside the clock: the other side sleeps there, and somebody must let time go on. */
-	while (check(dib_poll_events(s->endpoint, &counted, 1), "poll") == 0) {
-		if (!check(dib_wait(s->endpoint, PATIENCE), "waiting for the notice")) {
-			fprintf(stderr, "no notice came\n");
-			exit(1);
-		}
-	}
-	printf("counted: %llu\n", *(unsigned long long *)(text + COUNTER));
+	check(dib_mailbox_open(s->endpoint, &options, &mailbox), "mailbox");
+	check(dib_mailbox_address(mailbox, 0, &ours), "address");
+	exchange(s, &ours, &theirs, sizeof(ours));
+	check(dib_mailbox_connect(mailbox, 0, &theirs), "connect");
+	return mailbox;
 }
 
-/* Sleep in poll(2) until the card interrupts. On a simulated card this is done outside its clock: time goes on as long
- * as somebody is left in it. */
-static void sleep_for(struct side *s, int event_fd)
+/* Send, waiting for room as long as there is none. */
+static void send_message(struct dib_mailbox *mailbox, const void *data, uint32_t length)
 {
-	struct pollfd waiting = { .fd = event_fd, .events = POLLIN };
-	uint64_t interrupts;
+	int rc;
 
-	check(dib_clock_leave(s->endpoint), "clock");
-	if (poll(&waiting, 1, (int)(PATIENCE / 1000000u)) != 1 ||
-	    read(event_fd, &interrupts, sizeof(interrupts)) != sizeof(interrupts)) {
-		fprintf(stderr, "no interrupt came\n");
-		exit(1);
-	}
-	check(dib_clock_enter(s->endpoint), "clock");
+	while ((rc = dib_mailbox_send(mailbox, 0, data, length)) == DIB_ERR_AGAIN)
+		check(dib_mailbox_wait(mailbox, DIB_MAILBOX_ROOM, PATIENCE), "waiting for room");
+	check(rc, "send");
 }
 
-static void receive_messages(struct side *s)
+/* The length of the next message, waited for. */
+static uint32_t next_message(struct dib_mailbox *mailbox, void *data, uint32_t room)
 {
-	struct dib_delivery delivery = { .endpoint = 1, .flags = DIBBER_FLAG_SOLICIT };
-	struct dib_delivery counted = { .endpoint = 1, .flags = DIBBER_FLAG_NOTICE, .notice = MESSAGES };
-	struct dib_completion done;
-	struct dib_atomic count = {
-		.opcode = DIBBER_OPCODE_FETCH_ADD, .size = 8, .offset = COUNTER, .operand = 1,
-	};
-	int event_fd = check(dib_event_fd(s->endpoint), "event descriptor"), received = 0;
-	char *text = s->memory;
+	struct dib_message message;
+	int rc;
 
-	for (int i = 0; i < MESSAGES; i++) {
-		delivery.tag = (uint64_t)i;
-		check(dib_receive(s->endpoint, &delivery, dib_key(s->region), (uint64_t)i * LENGTH, LENGTH), "receive");
-	}
-	count.key = exchange_keys(s);
-	while (received < MESSAGES) {
-		sleep_for(s, event_fd);
-		while (check(dib_poll(s->endpoint, &done, 1), "poll") == 1) {
-			printf("%u bytes: %s\n", done.length, text + done.tag * LENGTH);
-			received++;
+	while ((rc = dib_mailbox_receive(mailbox, data, room, &message)) == 0)
+		check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, PATIENCE), "waiting for a message");
+	check(rc, "receive");
+	return message.length;
+}
+
+static uint8_t entry(uint32_t place)
+{
+	return (uint8_t)(place * 7 + place / 251);
+}
+
+/* Take an answer if there is one; returns how many of its bytes are wrong, or -1 when there is none. */
+static int take_answer(struct dib_mailbox *mailbox, uint8_t *answer, int number)
+{
+	struct dib_message message;
+	char word[16];
+
+	if (check(dib_mailbox_receive(mailbox, answer, INDEX, &message), "receive") == 0)
+		return -1;
+	snprintf(word, sizeof(word), "WORD %d", number);
+	return message.length != strlen(word) + 1 || memcmp(answer, word, message.length);
+}
+
+static void ask(struct side *s)
+{
+	struct dib_mailbox *mailbox = open_mailbox(s);
+	int asked = 0, answered = 0, wrong = 0, rc;
+	uint8_t *answer = s->memory;
+	struct dib_message message;
+	char word[16];
+
+	/* Who only asked, and took no answers meanwhile, would wait for one who waits for room for an answer. */
+	while (answered < WORDS) {
+		snprintf(word, sizeof(word), "word %d", asked);
+		if (asked < WORDS && (rc = dib_mailbox_send(mailbox, 0, word, (uint32_t)strlen(word) + 1)) != DIB_ERR_AGAIN) {
+			check(rc, "send");
+			asked++;
+		} else if ((rc = take_answer(mailbox, answer, answered)) < 0) {
+			check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM, PATIENCE), "waiting");
+		} else {
+			wrong += rc;
+			answered++;
 		}
 	}
-	for (int i = 0; i < received; i++) {
-		check(dib_atomic(s->endpoint, &(struct dib_delivery){ .node = 0 }, &count), "fetch and add");
-		completed(s);
+	send_message(mailbox, NULL, 0);
+	wrong += next_message(mailbox, answer, INDEX) != INDEX;
+	for (uint32_t i = 0; i < INDEX; i++)
+		wrong += answer[i] != entry(i);
+	check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, PATIENCE), "waiting for the end");
+	if (dib_mailbox_receive(mailbox, answer, INDEX, &message) == DIB_ERR_CLOSED)
+		printf("asked for %d words, %s; the other side has closed its mailbox\n", WORDS,
+		       wrong ? "and answers are wrong" : "all answers are right");
+	dib_mailbox_close(mailbox);
+}
+
+static void answer(struct side *s)
+{
+	struct dib_mailbox *mailbox = open_mailbox(s);
+	uint8_t *index = s->memory;
+	uint32_t length;
+	char word[16];
+	int words = 0;
+
+	while ((length = next_message(mailbox, word, sizeof(word))) != 0) {
+		memcpy(word, "WORD", 4);
+		send_message(mailbox, word, length);
+		words++;
 	}
-	check(dib_put_inline(s->endpoint, &counted, "", count.key, COUNTER + 8, 1), "notice");
-	completed(s);
+	for (uint32_t i = 0; i < INDEX; i++)
+		index[i] = entry(i);
+	send_message(mailbox, index, INDEX);
+	printf("answered: %d words and the %u bytes of the index\n", words, INDEX);
+	/* The long answer is still here: closing waits until it was fetched. */
+	dib_mailbox_close(mailbox);
 }
 
 int main(int argc, char **argv)
 {
-	return run_two_sides(argc, argv, COUNTER + 16, RIGHTS, send_messages, receive_messages);
+	return run_two_sides(argc, argv, INDEX, DIBBER_RIGHT_LOCAL_READ, ask, answer);
 }

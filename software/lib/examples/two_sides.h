@@ -6,7 +6,7 @@
  *
  *	PROGRAM FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1
  *
- * What the processes must know of each other (a key) goes through a socket, and while they wait for that they leave
+ * What the processes must know of each other (a key, an address) goes through a socket, and while they wait for that they leave
  * the simulator's clock. On cards in PCIe slots ("vfio:0000:01:00.0") the same programs run as they stand.
  */
 
@@ -59,22 +59,28 @@ static void close_side(struct side *s)
 	dib_free(s->memory);
 }
 
-/* Tell the other side our key and that we are ready; returns its key. */
-static uint32_t exchange_keys(struct side *s)
+/* Give the other side some bytes for as many of its own, and know that it is ready. */
+static void exchange(struct side *s, const void *ours, void *theirs, size_t length)
 {
-	uint32_t key = dib_key(s->region);
-
 	check(dib_clock_leave(s->endpoint), "clock");
-	if (write(s->other, &key, sizeof(key)) != sizeof(key) || read(s->other, &key, sizeof(key)) != sizeof(key)) {
+	if (write(s->other, ours, length) != (ssize_t)length || read(s->other, theirs, length) != (ssize_t)length) {
 		fprintf(stderr, "the other side is gone\n");
 		exit(1);
 	}
 	check(dib_clock_enter(s->endpoint), "clock");
-	return key;
+}
+
+/* Tell the other side our key; returns its key. */
+static inline uint32_t exchange_keys(struct side *s)
+{
+	uint32_t ours = dib_key(s->region), theirs;
+
+	exchange(s, &ours, &theirs, sizeof(ours));
+	return theirs;
 }
 
 /* Wait for the next completion, which must be a good one. */
-static struct dib_completion completed(struct side *s)
+static inline struct dib_completion completed(struct side *s)
 {
 	struct dib_completion completion;
 

@@ -2,14 +2,18 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-/* Endpoint 0, the administrator: one command at a time, each waited for. */
+/*
+ * Endpoint 0, the administrator: one command at a time, each waited for. When a program has opened endpoint 0 as well, its
+ * commands and the administrator's go through one queue, and so do their completions: who looks there first gives each
+ * its own. The program's lie in a queue of the library's then, from which dib_poll() takes them as from any other.
+ */
 
 #include <string.h>
 #include <time.h>
 
 #include "card.h"
 
-#define ENTRIES   64u
+#define QUEUE_BYTES ((DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES)
 /* Simulated time where there is a clock. A region is removed when what uses it has ended, which takes a lost peer 80 ms. */
 #define TIMEOUT_NS 200000000u
 #define LOOK_NS    1000000u	/* how often it is looked whether the control program runs at all */
@@ -19,22 +23,22 @@ int dib_admin_open(struct dib_card *card)
 	int rc;
 
 	if (!card->admin_memory) {
-		rc = dib_alloc(ENTRIES * DIBBER_QUEUE_ENTRY_BYTES, &card->admin_memory);
+		rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
 		if (rc)
 			return rc;
-		rc = dib_map(card, card->admin_memory, ENTRIES * DIBBER_QUEUE_ENTRY_BYTES, true,
-			     &card->admin_map);
+		rc = dib_map(card, card->admin_memory, QUEUE_BYTES, true, &card->admin_map);
 		if (rc) {
 			dib_free(card->admin_memory);
 			card->admin_memory = NULL;
 			return rc;
 		}
 	}
-	memset(card->admin_memory, 0, ENTRIES * DIBBER_QUEUE_ENTRY_BYTES);
+	memset(card->admin_memory, 0, QUEUE_BYTES);
 	card->admin_queue = (struct dib_queue){
-		.entries = card->admin_memory, .iova = card->admin_map->mapping.iova, .count = ENTRIES,
+		.entries = card->admin_memory, .iova = card->admin_map->mapping.iova, .count = DIB_ADMIN_ENTRIES,
 	};
 	card->admin_producer = 0;
+	card->admin_shared = 0;
 	for (unsigned int i = 0; i < card->fixed.endpoints; i++) {
 		if ((rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_COMMAND_PRODUCER), 0)) ||
 		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
@@ -44,7 +48,7 @@ int dib_admin_open(struct dib_card *card)
 	if ((rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_LOW, (uint32_t)card->admin_queue.iova)) ||
 	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_HIGH,
 				     (uint32_t)(card->admin_queue.iova >> 32))) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, ENTRIES)) ||
+	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, DIB_ADMIN_ENTRIES)) ||
 	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_VECTOR, 0)))
 		return rc;
 	return 0;
@@ -87,16 +91,135 @@ static int check_it_runs(struct dib_card *card, unsigned int participant, const 
 	return rc;
 }
 
-static int wait_for_completion(struct dib_card *card, unsigned int participant, const char *what,
-			       const struct dibber_queue_entry **entry)
+/* Sharing ---------------------------------------------------------------------------------------- */
+
+void dib_admin_share(struct dib_endpoint *endpoint)
 {
+	struct dib_card *card = endpoint->card;
+
+	pthread_mutex_lock(&card->admin_lock);
+	memset(card->admin_sorted, 0, sizeof(card->admin_sorted));
+	card->admin_sorted_count = 0;
+	card->admin_shared = 0;
+	endpoint->completions = (struct dib_queue){ .entries = card->admin_sorted, .count = DIB_ADMIN_ENTRIES };
+	pthread_mutex_unlock(&card->admin_lock);
+}
+
+static bool slot_is_free(const struct dib_card *card)
+{
+	uint32_t mask = card->fixed.slots - 1, slot = card->admin_producer & mask;
+
+	return !(card->admin_shared & 1u << slot) && !(card->admin_waits && (card->admin_cookie & mask) == slot);
+}
+
+bool dib_admin_begin(struct dib_endpoint *endpoint)
+{
+	pthread_mutex_lock(&endpoint->card->admin_lock);
+	endpoint->producer = endpoint->card->admin_producer;
+	return slot_is_free(endpoint->card);
+}
+
+void dib_admin_end(struct dib_endpoint *endpoint, bool issued)
+{
+	struct dib_card *card = endpoint->card;
+
+	if (issued)
+		card->admin_shared |= 1u << (card->admin_producer & (card->fixed.slots - 1));
+	card->admin_producer = endpoint->producer;
+	pthread_mutex_unlock(&card->admin_lock);
+}
+
+/* There is room: as many lie there as the program has commands, at most. */
+static void hand_over(struct dib_card *card, const struct dibber_queue_entry *entry)
+{
+	uint32_t number = card->admin_sorted_count++;
+	struct dibber_queue_entry *place = &card->admin_sorted[number % DIB_ADMIN_ENTRIES];
+
+	memcpy(place, entry, offsetof(struct dibber_queue_entry, phase));
+	__atomic_store_n(&place->phase, number & DIB_ADMIN_ENTRIES ? 0 : 1, __ATOMIC_RELEASE);
+}
+
+int dib_admin_sort(struct dib_card *card)
+{
+	const struct dibber_queue_entry *entry;
 	struct dib_queue *q = &card->admin_queue;
+	uint32_t bit;
+	int rc = 0;
+
+	pthread_mutex_lock(&card->admin_lock);
+	while ((entry = dib_queue_peek(q)) != NULL) {
+		q->taken++;
+		bit = 1u << (entry->cookie & (card->fixed.slots - 1));
+		if (card->admin_waits && (entry->cookie == card->admin_cookie || !card->endpoints[0])) {
+			card->admin_answer = *entry;
+			card->admin_waits = false;
+		} else if (card->admin_shared & bit) {
+			card->admin_shared &= ~bit;
+			hand_over(card, entry);
+		}
+	}
+	if (q->taken - q->told >= DIB_ADMIN_ENTRIES / 2) {
+		q->told = q->taken;
+		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), q->taken);
+	}
+	pthread_mutex_unlock(&card->admin_lock);
+	return rc;
+}
+
+/* Commands --------------------------------------------------------------------------------------- */
+
+/* Write the command and ring, if there is a slot. */
+static bool try_to_issue(struct dib_card *card, struct dibber_admin_command *command, int *rc)
+{
+	bool free_slot;
+
+	pthread_mutex_lock(&card->admin_lock);
+	free_slot = slot_is_free(card);
+	*rc = 0;
+	if (free_slot) {
+		command->cookie = card->admin_producer;
+		*rc = card->transport->ops->bar_write(card->transport,
+						      dib_slot(0, card->admin_producer & (card->fixed.slots - 1)),
+						      command, sizeof(*command));
+		if (!*rc)
+			*rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER),
+						 card->admin_producer + 1);
+		if (!*rc) {
+			card->admin_producer++;
+			card->admin_cookie = command->cookie;
+			card->admin_waits = true;
+		}
+	}
+	pthread_mutex_unlock(&card->admin_lock);
+	return free_slot;
+}
+
+static bool is_answered(struct dib_card *card)
+{
+	bool answered;
+
+	pthread_mutex_lock(&card->admin_lock);
+	answered = !card->admin_waits;
+	pthread_mutex_unlock(&card->admin_lock);
+	return answered;
+}
+
+/* Issue the command when there is a slot, then wait for its completion. */
+static int execute(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
+		   const char *what)
+{
+	const struct dib_queue *q = &card->admin_queue;
 	uint64_t begin = monotonic_ns();
+	bool issued = false, over = false;
 	unsigned int waits = 0;
-	bool over = false;
 	int rc;
 
-	while (!(*entry = dib_queue_peek(q))) {
+	for (;;) {
+		rc = dib_admin_sort(card);
+		if (!rc && !issued)
+			issued = try_to_issue(card, command, &rc);
+		if (rc || (issued && is_answered(card)))
+			return rc;
 		if (over)
 			return dib_fail(DIB_ERR_TIMEOUT, "%s: no answer from the control program in %u ms", what,
 					TIMEOUT_NS / 1000000u);
@@ -109,12 +232,11 @@ static int wait_for_completion(struct dib_card *card, unsigned int participant, 
 			rc = card->transport->ops->serve(card->transport, LOOK_NS / 1000000u);
 			over = monotonic_ns() - begin > 100ull * TIMEOUT_NS;
 		}
-		if (!rc)
+		if (rc >= 0)
 			rc = check_it_runs(card, participant, what);
 		if (rc < 0)
 			return rc;
 	}
-	return 0;
 }
 
 _Static_assert(offsetof(struct dibber_admin_command, cookie) == offsetof(struct dibber_route_command, cookie) &&
@@ -124,40 +246,25 @@ int dib_admin_run(struct dib_card *card, unsigned int participant, void *any, co
 		  struct dibber_queue_entry *answer)
 {
 	struct dibber_admin_command *command = any;
-	const struct dibber_queue_entry *entry;
-	struct dib_queue *q = &card->admin_queue;
 	int rc;
 
 	if (!card->firmware)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
 	rc = check_it_runs(card, participant, what);
-	if (rc) {
-		card->firmware = false;
-		return rc;
-	}
-	command->cookie = card->admin_producer;
-	rc = card->transport->ops->bar_write(card->transport,
-					     dib_slot(0, card->admin_producer & (card->fixed.slots - 1)),
-					     command, sizeof(*command));
 	if (!rc)
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER),
-					card->admin_producer + 1);
-	if (rc)
-		return rc;
-	card->admin_producer++;
-	rc = wait_for_completion(card, participant, what, &entry);
+		rc = execute(card, participant, command, what);
 	if (rc) {
 		/* Whether it will still run is unknown: this control program cannot be relied on any more. */
 		card->firmware = false;
+		pthread_mutex_lock(&card->admin_lock);
+		card->admin_waits = false;
+		pthread_mutex_unlock(&card->admin_lock);
 		return rc;
 	}
-	*answer = *entry;
-	if (entry->cookie != command->cookie)
+	*answer = card->admin_answer;
+	if (answer->cookie != command->cookie)
 		rc = dib_fail(DIB_ERR_PROTOCOL, "%s: the control program completed command %u instead of %u", what,
-			      entry->cookie, command->cookie);
-	q->taken++;
-	if (!rc)
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), q->taken);
+			      answer->cookie, command->cookie);
 	return rc;
 }
 

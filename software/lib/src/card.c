@@ -51,6 +51,7 @@ void dib_card_release(struct dib_card *card)
 	if (!last)
 		return;
 	pthread_mutex_destroy(&card->lock);
+	pthread_mutex_destroy(&card->admin_lock);
 	free(card);
 }
 
@@ -116,7 +117,8 @@ static int identify(struct dib_card *card)
 	    (rc = dib_read_register(card, DIBBER_HOST_BUILD, &info->build)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_GEOMETRY, &geometry)) ||
-	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)))
+	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &info->node)))
 		return rc;
 	info->endpoints = FIELD(geometry, GEOMETRY_ENDPOINTS);
 	info->slots = FIELD(geometry, GEOMETRY_SLOTS);
@@ -146,6 +148,7 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	card->references = 1;
 	card->iova_base = options ? options->iova_base : 0;
 	pthread_mutex_init(&card->lock, NULL);
+	pthread_mutex_init(&card->admin_lock, NULL);
 
 	rc = dib_transport_open(uri, &card->transport);
 	if (rc)
@@ -165,6 +168,7 @@ no_card:
 	card->transport->ops->close(card->transport);
 no_transport:
 	pthread_mutex_destroy(&card->lock);
+	pthread_mutex_destroy(&card->admin_lock);
 	free(card);
 	return rc;
 }
@@ -174,7 +178,7 @@ void dib_close(struct dib_card *card)
 	if (!card || dib_card_enter(card, DIB_CARD))
 		return;
 	/* A card that went away meanwhile has nothing to be told: what fails here is already over. */
-	for (unsigned int i = 1; i < DIBBER_ENDPOINTS; i++) {
+	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
 		if (!card->endpoints[i])
 			continue;
 		/* Nobody is there any more to let time go on for it. */
@@ -298,6 +302,8 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 		rc = dib_fail(DIB_ERR_IN_USE, "the control program runs: set the node number before it is loaded");
 	if (!rc)
 		rc = dib_write_register(card, DIBBER_HOST_NODE_ID, node);
+	if (!rc)
+		card->fixed.node = node;
 	dib_card_leave(card);
 	return rc;
 }

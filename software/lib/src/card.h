@@ -15,6 +15,10 @@
 
 #define DIB_PAGE 4096u	/* bytes: the card's view of a page, whatever the processor's */
 
+/* Of endpoint 0, whose queues the administrator has made: completions, events. */
+#define DIB_ADMIN_ENTRIES 64u
+#define DIB_ADMIN_EVENTS  256u
+
 /* A mapping in the card's bus address space; the card keeps them in a list sorted by address. */
 struct dib_map {
 	struct dib_mapping mapping;
@@ -33,7 +37,7 @@ struct dib_page_table {
 /* A completion or event queue in host memory. */
 struct dib_queue {
 	struct dibber_queue_entry *entries;
-	uint64_t iova;
+	uint64_t iova;		/* 0: the card does not write it */
 	uint32_t count;		/* entries, a power of two */
 	uint32_t taken;		/* by the program, modulo 2³² */
 	uint32_t told;		/* `taken` as the card last heard */
@@ -45,16 +49,25 @@ struct dib_card {
 	unsigned int references;	/* the card's own handle, endpoints, regions */
 	bool closed;
 
-	struct dib_card_info fixed;	/* what never changes */
+	struct dib_card_info fixed;	/* what never changes, and the node number */
 	uint64_t iova_base;
 	struct dib_map *maps;
 	unsigned int by_message;	/* mappings that have no descriptor */
 
 	bool firmware;			/* a control program was loaded through this handle */
-	void *admin_memory;		/* the administrator's queue */
+	void *admin_memory;		/* both queues of endpoint 0: admin.c */
 	struct dib_map *admin_map;
-	struct dib_queue admin_queue;
-	uint32_t admin_producer;
+
+	/* What the administrator and the program that has endpoint 0 share, each in a thread of its own. */
+	pthread_mutex_t admin_lock;	/* guards what follows, for moments */
+	struct dib_queue admin_queue;	/* completions of both */
+	uint32_t admin_producer;	/* commands of both, modulo 2³² */
+	uint32_t admin_shared;		/* bit n: slot n has a command of the program that has not completed */
+	bool admin_waits;		/* a command of the administrator has not completed: … */
+	uint32_t admin_cookie;		/* … this one */
+	struct dibber_queue_entry admin_answer;	/* its completion */
+	struct dibber_queue_entry admin_sorted[DIB_ADMIN_ENTRIES];	/* the program's completions: its queue */
+	uint32_t admin_sorted_count;	/* modulo 2³² */
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
@@ -70,6 +83,7 @@ struct dib_endpoint {
 	struct dib_map *map;
 	struct dib_queue completions, events;
 	int event_fd;			/* -1 until asked for */
+	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
 	uint32_t producer;		/* commands written, modulo 2³² */
 	uint32_t busy;			/* bit n: slot n's completion has not been polled */
@@ -127,6 +141,14 @@ int dib_admin_run(struct dib_card *card, unsigned int participant, void *command
 int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 	      const char *what);
 
+/* Endpoint 0 in the hands of a program. With the card locked: */
+void dib_admin_share(struct dib_endpoint *endpoint);
+/* Without: take its turn for a command, which sets `producer`; whether there is a slot. The turn ends with or without one. */
+bool dib_admin_begin(struct dib_endpoint *endpoint);
+void dib_admin_end(struct dib_endpoint *endpoint, bool issued);
+/* Give each its completions. */
+int dib_admin_sort(struct dib_card *card);
+
 /* memory.c */
 
 /* Give memory a bus address and map it there, `aligned` at a multiple of a power of two. With the card locked. */
@@ -156,10 +178,48 @@ void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoi
 /* Close an endpoint on the card, leaving the handle. With the card locked. */
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
 
-/* queue.c */
+/* put.c: commands of what is the library's own; arguments are those of the public calls, and not checked */
 
-/* The oldest entry that was not taken, or NULL. What it announces is in memory. */
-const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue);
+int dib_issue_contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode, const struct dib_delivery *delivery,
+			 uint32_t source_key, uint64_t source_offset, uint32_t target_key, uint64_t target_offset,
+			 uint32_t length, enum dibber_call call);
+int dib_issue_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery, const void *data,
+		     uint32_t target_key, uint64_t target_offset, uint32_t length, enum dibber_call call);
+
+/* poll.c */
+
+/* dib_poll() and dib_poll_events() without their checks; finding nothing costs nothing. */
+int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
+int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
+/* `count` looks by calls of a kind found nothing: tell the clock and let time go on, or give the simulator a chance. */
+int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count);
+
+/* mailbox.c */
+
+/* Its endpoint is going. */
+void dib_mailbox_detach(struct dib_mailbox *mailbox);
+
+/* The oldest entry of a queue that was not taken, or NULL: the phase tells new from old. What it announces is in memory. */
+static inline const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue)
+{
+	const struct dibber_queue_entry *entry = &queue->entries[queue->taken & (queue->count - 1)];
+	uint32_t phase = queue->taken & queue->count ? 0 : 1;
+
+	/* Acquire: the rest of the entry, and what it announces, is read after the phase. */
+	if (__atomic_load_n(&entry->phase, __ATOMIC_ACQUIRE) != phase)
+		return NULL;
+	return entry;
+}
+
+/* The same of an endpoint's completions. */
+static inline const struct dibber_queue_entry *dib_peek_completion(struct dib_endpoint *endpoint)
+{
+	const struct dibber_queue_entry *entry = dib_queue_peek(&endpoint->completions);
+
+	if (entry || endpoint->number || dib_admin_sort(endpoint->card))
+		return entry;
+	return dib_queue_peek(&endpoint->completions);
+}
 
 /* clock.c */
 

@@ -9,7 +9,8 @@
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 _Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");
 
-int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+/* Write a command into the next slot and ring once. */
+static int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
 {
 	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
@@ -36,12 +37,37 @@ int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t ta
 	return 0;
 }
 
+/* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the voice. */
+int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+{
+	bool shared = endpoint->number == 0;
+	int rc;
+
+	if (shared && !dib_admin_begin(endpoint)) {
+		dib_admin_end(endpoint, false);
+		return dib_fail(DIB_ERR_AGAIN, "the administrator has the next slot");
+	}
+	rc = issue(endpoint, image, tag, call);
+	if (shared)
+		dib_admin_end(endpoint, rc == 0);
+	return rc;
+}
+
 int dib_check_endpoint(const struct dib_endpoint *endpoint)
 {
 	if (!endpoint)
 		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (endpoint->mailbox)
+		return dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's");
+	return 0;
+}
+
+int dib_check_two_sided(const struct dib_endpoint *endpoint)
+{
+	if (endpoint->number == 0)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 knows no sends and receives: they wait in slots that the library needs");
 	return 0;
 }
 

@@ -21,6 +21,9 @@ union dib_image {
 
 int dib_check_endpoint(const struct dib_endpoint *endpoint);
 
+/* Sends and receives are not for every endpoint. */
+int dib_check_two_sided(const struct dib_endpoint *endpoint);
+
 /* `known` are the flags of the operation. */
 int dib_check_delivery(const struct dib_delivery *delivery, unsigned int known);
 
@@ -33,7 +36,7 @@ void dib_fill_walk(struct dibber_walk *out, const struct dib_walk *walk);
 void dib_fill_head(union dib_image *image, enum dibber_opcode opcode, const struct dib_delivery *delivery,
 		   uint32_t length);
 
-/* Write a command into the next slot and ring once. */
+/* Give the card a command. */
 int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call);
 
 #endif

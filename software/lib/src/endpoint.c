@@ -16,6 +16,8 @@
 #define CQ_ENTRIES 64u
 #define EQ_ENTRIES 256u
 
+_Static_assert(CQ_ENTRIES == DIB_ADMIN_ENTRIES && EQ_ENTRIES == DIB_ADMIN_EVENTS, "endpoint 0 has what is usual");
+
 static bool is_queue_length(uint32_t entries, uint32_t least)
 {
 	return entries >= least && entries <= DIBBER_QUEUE_MAX_ENTRIES && !(entries & (entries - 1));
@@ -24,9 +26,13 @@ static bool is_queue_length(uint32_t entries, uint32_t least)
 static int check_options(const struct dib_card *card, unsigned int number,
 			 const struct dib_endpoint_options *options)
 {
-	if (number == 0 || number >= card->fixed.endpoints)
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u: a program can have 1 to %u", number,
+	if (number >= card->fixed.endpoints)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u: a program can have 0 to %u", number,
 				card->fixed.endpoints - 1);
+	if (number == 0 && (options->own_clock || options->cq_entries != DIB_ADMIN_ENTRIES ||
+			    options->eq_entries > DIB_ADMIN_EVENTS))
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
+				DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
 	if (!is_queue_length(options->cq_entries, card->fixed.slots))
 		return dib_fail(DIB_ERR_ARGUMENT, "a completion queue of %u entries: a power of two from %u to %u",
 				options->cq_entries, card->fixed.slots, DIBBER_QUEUE_MAX_ENTRIES);
@@ -37,6 +43,34 @@ static int check_options(const struct dib_card *card, unsigned int number,
 		return dib_fail(DIB_ERR_IN_USE, "endpoint %u is open already", number);
 	if (!card->firmware)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "opening an endpoint: load a control program first");
+	return 0;
+}
+
+/* Of endpoint 0: they are there, and so are its completions. With the card locked. */
+static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_options *options)
+{
+	struct dib_card *card = endpoint->card;
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .eq_entries = options->eq_entries,
+		.eq_base = card->admin_map->mapping.iova + DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES,
+	};
+	int rc;
+
+	endpoint->map = card->admin_map;
+	endpoint->memory_length = (DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES;
+	endpoint->events = (struct dib_queue){
+		.entries = (struct dibber_queue_entry *)card->admin_memory + DIB_ADMIN_ENTRIES,
+		.iova = command.eq_base, .count = options->eq_entries,
+	};
+	memset(endpoint->events.entries, 0, DIB_ADMIN_EVENTS * DIBBER_QUEUE_ENTRY_BYTES);
+	dib_admin_share(endpoint);
+	rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_EQ_CONSUMER), 0);
+	if (!rc)
+		rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint");
+	if (rc)
+		return rc;
+	card->endpoints[0] = endpoint;
+	card->references++;
 	return 0;
 }
 
@@ -120,7 +154,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	if (!rc && chosen.own_clock)
 		rc = dib_clock_join(card, endpoint->participant);
 	if (!rc) {
-		rc = open_queues(endpoint, &chosen);
+		rc = number ? open_queues(endpoint, &chosen) : open_shared(endpoint, &chosen);
 		if (rc && chosen.own_clock)
 			dib_clock_part(card, endpoint->participant);
 	}
@@ -153,8 +187,10 @@ int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 	int rc = dib_admin(card, endpoint->participant, &command, "closing an endpoint");
 
 	dib_endpoint_leave_clock(card, endpoint);
-	dib_unmap(card, endpoint->map);
-	dib_free(endpoint->memory);
+	if (endpoint->number) {
+		dib_unmap(card, endpoint->map);
+		dib_free(endpoint->memory);
+	}
 	if (endpoint->event_fd >= 0)
 		close(endpoint->event_fd);
 	card->endpoints[endpoint->number] = NULL;
@@ -168,6 +204,8 @@ void dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!endpoint)
 		return;
 	card = endpoint->card;
+	if (endpoint->mailbox)
+		dib_mailbox_detach(endpoint->mailbox);
 	dib_card_lock(card, endpoint->participant);
 	if (!card->closed)
 		dib_endpoint_withdraw(card, endpoint);

@@ -107,7 +107,7 @@ static int add_switch(struct mapping *mapping, const struct way *way)
 }
 
 /* Which known switch's free port this way ends at: 1 and `peer`, 0 for none of them, or an error. */
-static int find(struct mapping *mapping, const struct way *way, struct dib_peer *peer)
+static int find(struct mapping *mapping, const struct way *way, struct dib_neighbour *peer)
 {
 	struct dib_network *network = mapping->network;
 
@@ -125,7 +125,7 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_peer 
 			if (rc < 0)
 				return rc;
 			if (rc) {
-				*peer = (struct dib_peer){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port,
+				*peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port,
 							   .number = (uint16_t)n };
 				return 1;
 			}
@@ -134,9 +134,9 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_peer 
 	return 0;
 }
 
-static void add_host(struct dib_network *network, unsigned int node, struct dib_peer *peer)
+static void add_host(struct dib_network *network, unsigned int node, struct dib_neighbour *peer)
 {
-	*peer = (struct dib_peer){ .kind = DIB_PEER_HOST, .number = (uint16_t)node };
+	*peer = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)node };
 	if (network->hosts >> node & 1)
 		network->conflicts |= 1u << node;
 	network->hosts |= 1u << node;
@@ -145,11 +145,11 @@ static void add_host(struct dib_network *network, unsigned int node, struct dib_
 static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 {
 	struct dib_network *network = mapping->network;
-	struct dib_peer *here = &network->sw[n].peer[port];
+	struct dib_neighbour *here = &network->sw[n].peer[port];
 	static const struct way nowhere;
 	struct way there = onwards(&mapping->way[n], port);
 	struct way back = home(&nowhere, &there), round;
-	struct dib_peer peer;
+	struct dib_neighbour peer;
 	unsigned int node = 0;
 	int rc;
 
@@ -180,11 +180,11 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 		rc = add_switch(mapping, &there);
 		if (rc < 0)
 			return rc;
-		peer = (struct dib_peer){ .kind = DIB_PEER_SWITCH, .number = (uint16_t)rc };
+		peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .number = (uint16_t)rc };
 	}
 	*here = peer;
 	network->sw[peer.number].peer[peer.port] =
-		(struct dib_peer){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port, .number = (uint16_t)n };
+		(struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port, .number = (uint16_t)n };
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static void number(struct dib_network *network)
 	for (uint32_t n = 0; n < found.switches; n++) {
 		is[n] = UINT32_MAX;
 		for (uint32_t port = 0; port < found.sw[n].ports; port++) {
-			const struct dib_peer *peer = &found.sw[n].peer[port];
+			const struct dib_neighbour *peer = &found.sw[n].peer[port];
 
 			if (peer->kind == DIB_PEER_HOST && peer->number < lowest) {
 				lowest = peer->number;
@@ -220,7 +220,7 @@ static void number(struct dib_network *network)
 
 		new->ports = old->ports;
 		for (uint32_t port = 0; port < new->ports; port++) {
-			const struct dib_peer *peer = &old->peer[(port + first[n]) % old->ports];
+			const struct dib_neighbour *peer = &old->peer[(port + first[n]) % old->ports];
 
 			/* A cable from a switch to itself leads nowhere, and not everybody can see it. */
 			if (peer->kind == DIB_PEER_SWITCH && peer->number == was[n])
@@ -272,7 +272,7 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 	if (rc < 0)
 		return rc;
 	network->uplink.kind = DIB_PEER_SWITCH;
-	network->sw[0].peer[0] = (struct dib_peer){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
+	network->sw[0].peer[0] = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
 	for (uint32_t n = 0; n < network->switches; n++) {
 		for (uint32_t port = 0; port < network->sw[n].ports; port++) {
 			if (network->sw[n].peer[port].kind != DIB_PEER_NONE)

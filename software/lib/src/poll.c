@@ -19,15 +19,14 @@ static int settle(struct dib_endpoint *endpoint)
 	return card->by_message ? card->transport->ops->serve(card->transport, 0) : 0;
 }
 
-/* Nothing was found: tell the clock, or give the simulator a chance. */
-static int found_nothing(struct dib_endpoint *endpoint)
+int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	struct dib_card *card = endpoint->card;
 	int rc;
 
-	if (!dib_has_clock(card))
+	if (!card->fixed.simulated_clock)
 		return card->transport->ops->serve(card->transport, 0);
-	rc = dib_charge(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	rc = dib_charge(endpoint, call, count);
 	return rc ? rc : dib_clock_catch_up(endpoint);
 }
 
@@ -38,13 +37,15 @@ static int check_poll(const struct dib_endpoint *endpoint, const void *entries, 
 				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (endpoint->mailbox)
+		return dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's");
 	return 0;
 }
 
 /* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
 static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue, uint32_t offset)
 {
-	if (queue->taken - queue->told < (queue->count + 1) / 2)
+	if (!queue->iova || queue->taken - queue->told < (queue->count + 1) / 2)
 		return 0;
 	queue->told = queue->taken;
 	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset), queue->taken);
@@ -72,15 +73,12 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 	return 0;
 }
 
-int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
 {
 	const struct dibber_queue_entry *entry;
 	int count = 0, rc;
 
-	rc = check_poll(endpoint, entries, max);
-	if (rc)
-		return rc;
-	while (count < max && (entry = dib_queue_peek(&endpoint->completions)) != NULL) {
+	while (count < max && (entry = dib_peek_completion(endpoint)) != NULL) {
 		if (count == 0 && (rc = settle(endpoint)) != 0)
 			return rc;
 		endpoint->completions.taken++;
@@ -90,21 +88,18 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 		count++;
 	}
 	if (count == 0)
-		return found_nothing(endpoint);
+		return 0;
 	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
 	return rc ? rc : count;
 }
 
-int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
+int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
 {
 	const struct dibber_queue_entry *entry;
 	int count = 0, rc;
 
-	rc = check_poll(endpoint, entries, max);
-	if (rc)
-		return rc;
 	while (count < max && (entry = dib_queue_peek(&endpoint->events)) != NULL) {
 		if (count == 0 && (rc = settle(endpoint)) != 0)
 			return rc;
@@ -115,18 +110,40 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 		};
 	}
 	if (count == 0)
-		return found_nothing(endpoint);
+		return 0;
 	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
 	return rc ? rc : count;
 }
 
+int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	int rc = check_poll(endpoint, entries, max);
+
+	if (rc)
+		return rc;
+	if (!dib_peek_completion(endpoint))
+		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	return dib_take_completions(endpoint, entries, max);
+}
+
+int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max)
+{
+	int rc = check_poll(endpoint, entries, max);
+
+	if (rc)
+		return rc;
+	if (!dib_queue_peek(&endpoint->events))
+		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	return dib_take_events(endpoint, entries, max);
+}
+
 /* Waiting ---------------------------------------------------------------------------------------- */
 
-static bool something_there(const struct dib_endpoint *endpoint)
+static bool something_there(struct dib_endpoint *endpoint)
 {
-	return dib_queue_peek(&endpoint->completions) || dib_queue_peek(&endpoint->events);
+	return dib_peek_completion(endpoint) || dib_queue_peek(&endpoint->events);
 }
 
 static uint64_t monotonic_ns(void)
@@ -135,6 +152,36 @@ static uint64_t monotonic_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Only queue entries are written there, so whatever wakes this is one; of endpoint 0 it may be the administrator's. */
+static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
+{
+	struct dib_clock begin, now;
+	uint64_t left = picoseconds;
+	int rc;
+
+	if (something_there(endpoint))
+		return 1;
+	if (endpoint->number == 0 && (rc = dib_clock_now(endpoint, &begin)) < 0)
+		return rc;
+	for (;;) {
+		rc = dib_clock_watch(endpoint->card, endpoint->participant, endpoint->map->mapping.iova,
+				     endpoint->memory_length, left);
+		if (rc < 0)
+			return rc;
+		if (something_there(endpoint))
+			return 1;
+		if (rc == 0 || endpoint->number)
+			return 0;
+		rc = dib_clock_now(endpoint, &now);
+		if (rc < 0)
+			return rc;
+		if (now.now_ps - begin.now_ps >= picoseconds)
+			return 0;
+		if (picoseconds != UINT64_MAX)
+			left = picoseconds - (now.now_ps - begin.now_ps);
+	}
 }
 
 int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
@@ -148,15 +195,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 	card = endpoint->card;
 	if (card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (dib_has_clock(card)) {
-		/* Only queue entries are written there, so whatever wakes this is one. */
-		if (something_there(endpoint))
-			return 1;
-		rc = dib_clock_watch(card, endpoint->participant, endpoint->map->mapping.iova,
-				     endpoint->memory_length,
-				     timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
-		return rc < 0 ? rc : something_there(endpoint);
-	}
+	if (card->fixed.simulated_clock)
+		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
 	begin = monotonic_ns();
 	while (!something_there(endpoint)) {
 		waited = monotonic_ns() - begin;

@@ -90,6 +90,9 @@ static int one_side(struct dib_endpoint *endpoint, enum dibber_opcode opcode, co
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
 	    (rc = dib_check_walk(send ? "source" : "target", walk, &bytes)))
 		return rc;
+	rc = dib_check_two_sided(endpoint);
+	if (rc)
+		return rc;
 	dib_fill_head(&slot, opcode, delivery, (uint32_t)bytes);
 	slot.command.levels = (uint8_t)(send ? walk->levels : walk->levels << 4);
 	dib_fill_walk(send ? &slot.command.source : &slot.command.target, walk);
@@ -167,6 +170,32 @@ int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *deliver
 	return dib_issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
 }
 
+int dib_issue_inline(struct dib_endpoint *endpoint, const struct dib_delivery *delivery, const void *data,
+		     uint32_t target_key, uint64_t target_offset, uint32_t length, enum dibber_call call)
+{
+	union dib_image slot = { 0 };
+
+	dib_fill_head(&slot, DIBBER_OPCODE_PUT_INLINE, delivery, length);
+	slot.in.key = target_key;
+	slot.in.block = length;
+	slot.in.offset = target_offset;
+	memcpy(slot.in.data, data, length);
+	return dib_issue(endpoint, &slot, delivery->tag, call);
+}
+
+int dib_issue_contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode, const struct dib_delivery *delivery,
+			 uint32_t source_key, uint64_t source_offset, uint32_t target_key, uint64_t target_offset,
+			 uint32_t length, enum dibber_call call)
+{
+	union dib_image slot = { .command = {
+		.source = { .key = source_key, .block = length, .offset = source_offset },
+		.target = { .key = target_key, .block = length, .offset = target_offset },
+	} };
+
+	dib_fill_head(&slot, opcode, delivery, length);
+	return dib_issue(endpoint, &slot, delivery->tag, call);
+}
+
 int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag)
 {
 	union dib_image copy;
@@ -177,6 +206,9 @@ int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *comma
 		return rc;
 	if (!command)
 		return dib_fail(DIB_ERR_ARGUMENT, "no command given");
+	if (endpoint->number == 0 && (command->opcode >= DIBBER_OPCODE_ENDPOINT_OPEN ||
+				      command->opcode == DIBBER_OPCODE_SEND || command->opcode == DIBBER_OPCODE_RECEIVE))
+		return dib_fail(DIB_ERR_ARGUMENT, "opcode 0x%x on endpoint 0 is the library's alone", command->opcode);
 	copy.command = *command;
 	return dib_issue(endpoint, &copy, tag, DIBBER_CALL_PUT);
 }

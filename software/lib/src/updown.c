@@ -45,7 +45,7 @@ static void look(struct search *search, struct path *path, uint32_t hops, bool d
 	uint32_t last = path->hops - 1, here = path->at[last];
 
 	for (uint32_t port = 0; port < network->sw[here].ports; port++) {
-		const struct dib_peer *peer = &network->sw[here].peer[port];
+		const struct dib_neighbour *peer = &network->sw[here].peer[port];
 		bool up, seen = false;
 
 		path->out[last] = (uint8_t)port;

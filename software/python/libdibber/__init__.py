@@ -19,8 +19,9 @@ those of dibber/dibber.h; the calls here add nothing to a transfer's cost in sim
 
 from libdibber.binding import DibberError, library_path
 from libdibber.card    import Card, Endpoint, routes_to
+from libdibber.mailbox import Mailbox, PeerError
 from libdibber.memory  import Indexed, PagedRegion, Region, alloc
 from libdibber.walk    import List, Walk
 
-__all__ = ["Card", "DibberError", "Endpoint", "Indexed", "List", "PagedRegion", "Region", "Walk", "alloc", "library_path",
-           "routes_to"]
+__all__ = ["Card", "DibberError", "Endpoint", "Indexed", "List", "Mailbox", "PagedRegion", "PeerError", "Region", "Walk",
+           "alloc", "library_path", "routes_to"]

@@ -122,10 +122,25 @@ class Routes(ctypes.Structure):
                 ("changes", c_uint32)]
 
 
+class MailboxOptions(ctypes.Structure):
+    _fields_ = [("peers", c_uint32), ("slots", c_uint32), ("slot_bytes", c_uint32), ("max_length", c_uint32)]
+
+
+class MailboxAddress(ctypes.Structure):
+    _fields_ = [("key", c_uint32), ("node", c_uint16), ("endpoint", c_uint16), ("slots", c_uint32),
+                ("slot_bytes", c_uint32), ("max_length", c_uint32)]
+
+
+class Message(ctypes.Structure):
+    """peer, length (bytes)."""
+    _fields_ = [("peer", c_uint32), ("length", c_uint32)]
+
+
 STRUCTURES = {"dib_card_options": CardOptions, "dib_counter": Counter, "dib_card_info": CardInfo,
               "dib_endpoint_options": EndpointOptions, "dib_pages": Pages, "dib_walk": CWalk, "dib_side": CSide,
               "dib_delivery": Delivery, "dib_atomic": Atomic, "dib_completion": Completion, "dib_event": Event, "dib_clock": Clock,
-              "dib_peer": Peer, "dib_switch": Switch, "dib_network": Network, "dib_routes": Routes}
+              "dib_neighbour": Peer, "dib_switch": Switch, "dib_network": Network, "dib_routes": Routes,
+              "dib_mailbox_options": MailboxOptions, "dib_mailbox_address": MailboxAddress, "dib_message": Message}
 
 # Functions ----------------------------------------------------------------------------------------
 
@@ -177,6 +192,13 @@ _SIGNATURES = {
     "dib_clock_leave"    : (c_int, [c_void_p]),
     "dib_clock_enter"    : (c_int, [c_void_p]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),
+    "dib_mailbox_open"   : (c_int, [c_void_p, POINTER(MailboxOptions), POINTER(c_void_p)]),
+    "dib_mailbox_close"  : (None,  [c_void_p]),
+    "dib_mailbox_address": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
+    "dib_mailbox_connect": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
+    "dib_mailbox_send"   : (c_int, [c_void_p, c_uint32, c_void_p, c_uint32]),
+    "dib_mailbox_receive": (c_int, [c_void_p, c_void_p, c_uint32, POINTER(Message)]),
+    "dib_mailbox_wait"   : (c_int, [c_void_p, c_uint, c_uint64]),
 }
 
 _library = None

@@ -10,6 +10,7 @@ import os
 from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, Network,
                                Routes, check, library)
+from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk
 
@@ -267,6 +268,10 @@ class Endpoint(Handle):
     def wait(self, timeout_ns=FOR_EVER):
         """Sleep until there is something to poll; False when the time is over."""
         return check(library().dib_wait(self._handle, timeout_ns)) == 1
+
+    def mailbox(self, **sizes):
+        """Open a Mailbox, to which the endpoint's commands, completions and events belong from now on."""
+        return Mailbox(self, **sizes)
 
     def event_fd(self):
         return check(library().dib_event_fd(self._handle))

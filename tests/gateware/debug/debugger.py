@@ -46,7 +46,7 @@ def build():
         includes = ["-I", BUILD/"obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
         objects  = [BUILD/"obj"/f"{n}.o" for n in range(len(sources))]
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda pair: run("g++", "-std=gnu++20", "-O1", *includes, "-c", "-o", *pair), zip(objects, sources)))
+            list(pool.map(lambda pair: run("g++", "-std=gnu++20", "-O0", *includes, "-c", "-o", *pair), zip(objects, sources)))
         run("g++", "-o", program, *objects, "-pthread", "-latomic")
     return program
 

@@ -10,6 +10,7 @@ import pytest
 from migen import *
 
 from dibber.deposit.gather import Gather
+from dibber.deposit.tags import UNEXTENDED
 from dibber.interface.description import STATUS
 
 from compiled import run_simulation
@@ -44,7 +45,7 @@ def test_reads_of_4096_bytes(data_width):
     assert got == [(expected(transfers[0]), STATUS.OK)]
 
 
-@pytest.mark.parametrize("extended, most", [(0, 24), (1, 64)])
+@pytest.mark.parametrize("extended, most", [(0, UNEXTENDED), (1, 64)])
 def test_tags_in_flight(extended, most):
     """As many reads in flight as the host allows, and no tag that it did not."""
     transfers = [[(64*i, 8) for i in range(200)]]

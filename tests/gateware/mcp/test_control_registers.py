@@ -199,8 +199,8 @@ def test_a_job_leaves_in_one_cycle_with_all_its_fields():
         yield
         assert (yield from dut.read("JOB_SPACE")) == 7
         for n in range(4):
-            yield from dut.write("JOB_SLOT", n | 5 << 8 | 3 << 16 | (n & 1) << 20 | (n >> 1 & 1) << 21 |
-                (n & 3) << 22 | (31 - n) << 24)
+            yield from dut.write("JOB_SLOT", n | 5 << 7 | 3 << 15 | (n & 1) << 19 | (n >> 1 & 1) << 20 |
+                (n + 3) << 21 | (31 - n) << 24)
             yield from dut.write("JOB_MESSAGE", 0xabc00000 + n)
             yield from dut.write("JOB_FLOW", 100 + n | 7 << 16 | 9 << 24)
             yield from dut.write("JOB_LENGTH", 1000 + n)
@@ -210,7 +210,7 @@ def test_a_job_leaves_in_one_cycle_with_all_its_fields():
         yield
 
     run_simulation(dut, [bench(), record_of(dut.r.jobs, names, "valid", jobs)])
-    assert jobs == [(n, 5, 3, n & 1, n >> 1 & 1, n & 3, 31 - n, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
+    assert jobs == [(n, 5, 3, n & 1, n >> 1 & 1, n + 3, 31 - n, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
         for n in range(4)]
 
 

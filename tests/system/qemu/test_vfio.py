@@ -17,8 +17,8 @@ ROOT  = HERE.parents[2]
 BUILD = ROOT / "build"
 
 EXAMPLES = ROOT / "software/lib/examples"
-TESTS    = {"put_strided": EXAMPLES / "put_strided.c", "mailbox": EXAMPLES / "mailbox.c",
-            "vfio_refusals": HERE / "vfio_refusals.c"}
+TESTS    = {"put_strided": EXAMPLES / "put_strided.c", "messages": EXAMPLES / "messages.c",
+            "mailbox": EXAMPLES / "mailbox.c", "vfio_refusals": HERE / "vfio_refusals.c"}
 
 
 def programs(directory):
@@ -49,8 +49,13 @@ def test_a_column_is_put_into_the_other_cards_memory(console):
 
 
 def test_messages_atomics_and_interrupts(console):
-    assert machine.said(console)["mailbox"] == 0
+    assert machine.said(console)["messages"] == 0
     assert "10 bytes: message 3" in console and "counted: 4" in console
+
+
+def test_mailboxes(console):
+    assert machine.said(console)["mailbox"] == 0
+    assert "32 words and the 200000 bytes of the index" in console
 
 
 def test_what_cannot_be_opened_is_refused_with_a_reason(console):

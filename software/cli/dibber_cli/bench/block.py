@@ -1,11 +1,12 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`block`: contiguous puts and gets of 4 bytes to 1 MiB, streamed and one at a time, and N½ of all."""
+"""`block`: contiguous puts, gets and messages of 4 bytes to 1 MiB, streamed and one at a time, and N½ of all."""
 
 from dibber.interface.description import C
 from dibber_cli.bench import session
 from dibber_cli.bench.figures import half_size
+from dibber_cli.bench.messages import EXCHANGES, Messages
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table, of_series
@@ -27,7 +28,13 @@ SERIES = {
     "get"                     : ("get", STREAM),
     "get-one-at-a-time"       : ("get", 1),
 }
-CHOICE = tuple(SERIES)
+# In the order in which they are measured. What the control programs execute, gets and sends, comes last: for some hundred
+# commands after it they keep the flows to themselves.
+CHOICE = (*(s for s in SERIES if not s.startswith("get")), "sendrecv-postal", "get", "get-one-at-a-time", "sendrecv-restricted")
+
+# Of messages, which go both ways: bytes of a point in one direction, and how many messages.
+MESSAGE_BYTES = 128*1024
+MESSAGES      = {"sendrecv-restricted": (1, 8), "sendrecv-postal": (2, 32)}    # least, most
 
 QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}    # of points()
 
@@ -37,14 +44,18 @@ def transfers(size, outstanding):
     return min(MANY[outstanding], max(ENOUGH//size, outstanding, 2), MOST//size)
 
 
-def points(sizes=SIZES, series=tuple(SERIES)):
+def points(sizes=SIZES, series=CHOICE):
     def point(name, size):
+        if name in EXCHANGES:
+            least, most = MESSAGES[name]
+            pattern = Pattern.contiguous(size, min(most, max(MESSAGE_BYTES//size, least)))
+            return Messages(name, size, pattern, pattern, 1, operation=name)
         operation, outstanding = SERIES[name]
         pattern = Pattern.contiguous(size, transfers(size, outstanding))
         return Point(name, size, pattern, pattern, outstanding, operation=operation)
 
     return numbered(point(s, x) for s in series for x in sizes
-                    if SERIES[s][0] != "put-inline" or x <= C.INLINE_BYTES)
+                    if not s.startswith("put-inline") or x <= C.INLINE_BYTES)
 
 
 def curve(points, name):
@@ -69,14 +80,17 @@ def evaluate(profile, seed, results):
                          for name, half in halves.items()],
             "notes": ["N½: half of the series' own peak, on a straight line over log size between two points; that of "
                       f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and others by 'put'",
+                      "'sendrecv-restricted': ping-pong, half a round, receives posted first. 'sendrecv-postal': both cards send at "
+                      "once, by mailbox; the value is that of one direction, copies out of the ring are in it",
                       f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as {MOST >> 20} MiB have"]}
 
 
 def tables(report):
     present = [s for s in SERIES if of_series(report, s)]
-    groups  = ([s for s in present if SERIES[s][0] == operation] for operation in ("put", "put-inline", "get"))
+    groups  = [*([s for s in present if SERIES[s][0] == operation] for operation in ("put", "put-inline", "get")),
+               [s for s in EXCHANGES if of_series(report, s)]]
     return [Table("bytes", group) for group in groups if group]
 
 
 def panels(report):
-    return [Panel(f"contiguous, profile {report['profile']}", list(SERIES), "bytes a transfer")]
+    return [Panel(f"contiguous, profile {report['profile']}", list(CHOICE), "bytes a transfer")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dibber.interface.description import C
 from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -41,6 +42,11 @@ class Flood:
         return np.random.default_rng((seed, self.number)).integers(0, 256, self.payload, dtype=np.uint8)
 
 
+def _numbers(count):
+    """The endpoints of a point; the one that is the administrator's, too, is the last."""
+    return [(n + 1) % C.ENDPOINTS for n in range(count)]
+
+
 class Flooder(Program):
     """Node 0 sends, node 1 compares."""
 
@@ -48,7 +54,7 @@ class Flooder(Program):
         super().__init__(uri, node, firmware, seed)
         self.allocate(WORD, max(p.payload for p in points) + 2*GUARD)
         if node == 0:
-            for number in range(1, max(p.endpoints for p in points) + 1):
+            for number in _numbers(max(p.endpoints for p in points)):
                 self.open(number)
 
     def prepare(self, point):
@@ -59,7 +65,7 @@ class Flooder(Program):
 
     def _send(self, point, keys):
         data      = point.data(self.seed).tobytes()
-        endpoints = [self.open(number) for number in range(1, point.endpoints + 1)]
+        endpoints = [self.open(number) for number in _numbers(point.endpoints)]
         under_way = [0]*point.endpoints
         sent      = 0
         begin     = self.endpoint.clock()

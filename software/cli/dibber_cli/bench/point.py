@@ -53,6 +53,11 @@ class Point:
         return 1 - sender if self.pulls else sender
 
     @property
+    def both_ways(self):
+        """True when bytes go in both directions at once."""
+        return len(self.senders) == 2
+
+    @property
     def issuers(self):
         return tuple(self.issuer(sender) for sender in self.senders)
 

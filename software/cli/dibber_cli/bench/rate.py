@@ -12,11 +12,11 @@ NAME    = "rate"
 PROGRAM = Flooder
 
 OUTSTANDING = (1, 2, 4, 8, 16, 32)       # of an endpoint: up to its slots
-ENDPOINTS   = (1, 2, 4, 7)               # all but the administrator's
+ENDPOINTS   = (1, 2, 4, 8)
 FEW, MANY   = 96, 320                    # messages of a point …
 FULL        = 8                          # … few, when fewer than this are under way
 
-QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 7)}    # of points()
+QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 8)}    # of points()
 
 
 def series(endpoints, fast):

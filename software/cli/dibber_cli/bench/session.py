@@ -129,7 +129,7 @@ def versions_of(build, identity, interface, hash_):
 def bound_of(profile, point):
     """The Bound of what the card does for a point."""
     sides = [pattern.side(BUS_ADDRESS + base) for pattern, base in (point.moved(point.source), point.moved(point.target))]
-    return bound(profile, *sides, both_ways=len(point.senders) == 2)
+    return bound(profile, *sides, both_ways=point.both_ways)
 
 
 def copying_ps(profile, point):

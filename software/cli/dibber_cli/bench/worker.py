@@ -7,6 +7,7 @@ import libdibber
 import numpy as np
 
 from dibber.interface.description import C, RIGHT
+from dibber_cli.bench.messages import EXCHANGES, MAILBOX_ENDPOINT
 from dibber_cli.bench.point import FILL
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -54,12 +55,25 @@ class Worker(Program):
         self.entries = max((len(pattern.entries) for p in points for pattern in (p.source, p.target)), default=0)
         if self.entries:
             self.lists = self.endpoint.register(libdibber.alloc(2*self.entries*C.LIST_ENTRY_BYTES), RIGHT.LOCAL_READ)
+        longest      = max((p.source.length for p in points if p.operation == "sendrecv-postal"), default=0)
+        self.mailbox = self.open(MAILBOX_ENDPOINT).mailbox(max_length=longest) if longest else None
+        self.connected = False
 
     @property
     def keys(self):
-        return super().keys | ({"lists": self.lists.key} if self.lists else {})
+        return {**super().keys, "mailbox": self.mailbox and self.mailbox.address(),
+                **({"lists": self.lists.key} if self.lists else {})}
+
+    def connected_mailbox(self, address):
+        """The mailbox, connected with that of the other side."""
+        if not self.connected:
+            self.mailbox.connect(address)
+            self.connected = True
+        return self.mailbox
 
     def close(self):
+        if self.mailbox:
+            self.mailbox.close()
         if self.lists:
             self.lists.close()
         super().close()
@@ -121,7 +135,7 @@ class Worker(Program):
 
     def run(self, point, keys):
         """Transfer, unpack, compare every byte."""
-        result = self._transfer(point, keys)
+        result = EXCHANGES.get(point.operation, Worker._transfer)(self, point, keys)
         if 1 - self.node in point.senders:
             memory = self.target.memory[:point.extent(point.target)]
             point.unpack(memory)

@@ -53,6 +53,7 @@ extern "C" {
 struct dib_card;
 struct dib_endpoint;
 struct dib_region;
+struct dib_mailbox;
 
 /* What went wrong. dib_strerror() has a sentence for each. */
 enum dib_error {
@@ -275,11 +276,15 @@ struct dib_endpoint_options {
 
 /**
  * dib_endpoint_open() - get an endpoint with its queues.
- * @number:  1 … info.endpoints - 1 (0 is the library's own)
+ * @number:  0 … info.endpoints - 1
  * @options: may be NULL
  * @endpoint: set on success; the caller closes it with dib_endpoint_close()
  *
  * Any thread. After TIMEOUT the control program is not relied on any more: load it again.
+ *
+ * The library's own commands (regions, endpoints) go through endpoint 0, whichever thread asks for them. A program can have
+ * it as an endpoint, too, and the two do not disturb each other; but its completions are 64 and its events 256 at most, it has
+ * the card's place in the simulator's clock, and it knows no sends and receives, which would wait in slots that others need.
  *
  * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, LIMIT, CLOCK, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
  */
@@ -683,15 +688,15 @@ int dib_event_fd(struct dib_endpoint *endpoint);
 #define DIB_NETWORK_PORTS    16u	/* of a switch at most */
 #define DIB_NETWORK_ROUTES   DIBBER_ROUTES
 
-enum dib_peer_kind {
+enum dib_neighbour_kind {
 	DIB_PEER_NONE,
 	DIB_PEER_HOST,			/* `number` is the node */
 	DIB_PEER_SWITCH,		/* `number` is its index in the map, `port` the one there */
 };
 
 /* What is at the other end of a cable. */
-struct dib_peer {
-	uint8_t kind;			/* enum dib_peer_kind */
+struct dib_neighbour {
+	uint8_t kind;			/* enum dib_neighbour_kind */
 	uint8_t port;
 	uint16_t number;
 };
@@ -700,7 +705,7 @@ struct dib_switch {
 	uint8_t ports;			/* 4, 8 or 16 */
 	uint8_t level;			/* links from switch 0 */
 	uint8_t reserved[2];
-	struct dib_peer peer[DIB_NETWORK_PORTS];
+	struct dib_neighbour peer[DIB_NETWORK_PORTS];
 };
 
 /* What a card can reach. Switches and ports are numbered by a rule that depends on the network alone, so that all hosts see the same
@@ -708,7 +713,7 @@ struct dib_switch {
 struct dib_network {
 	uint16_t own;			/* this card's node */
 	uint16_t truncated;		/* 1: there may be more, too far away or too much to be mapped */
-	struct dib_peer uplink;		/* at the end of this card's cable */
+	struct dib_neighbour uplink;		/* at the end of this card's cable */
 	uint32_t hosts;			/* a bit for each node that was found, this one included */
 	uint32_t conflicts;		/* of these, those that were found in two places */
 	uint32_t scouts;		/* sent for it */
@@ -821,6 +826,138 @@ struct dib_clock {
  * Errors: those of dib_clock_leave().
  */
 int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock);
+
+/* Mailboxes -------------------------------------------------------------------------------------- */
+
+/* Sizes; both ends of a connection have the same, but for `peers`. 0 stands for the default. */
+struct dib_mailbox_options {
+	uint32_t peers;			/* mailboxes that it can be connected with, 1 … 32; default 1 */
+	uint32_t slots;			/* messages from each that can wait here: a power of two, 2 … 256; default 16 */
+	uint32_t slot_bytes;		/* a multiple of 64, 128 … 131072; default 32832, 64 more than 32 KiB. Longer messages than
+					 * slot_bytes - 8 wait at the sender, two from each */
+	uint32_t max_length;		/* bytes of the longest message, below 2³⁰; default 1 MiB */
+};
+
+/* What another program must know to connect with a peer of a mailbox; told by whatever way the programs have. */
+struct dib_mailbox_address {
+	uint32_t key;
+	uint16_t node;
+	uint16_t endpoint;
+	uint32_t slots, slot_bytes, max_length;
+};
+
+struct dib_message {
+	uint32_t peer;			/* who sent it */
+	uint32_t length;		/* bytes */
+};
+
+/* What dib_mailbox_wait() waits for. */
+enum dib_mailbox_news {
+	DIB_MAILBOX_MESSAGE = 1,	/* dib_mailbox_receive() has something: a message, or an error */
+	DIB_MAILBOX_ROOM    = 2,	/* a dib_mailbox_send() that was refused with AGAIN can go now */
+};
+
+/**
+ * dib_mailbox_open() - give an endpoint a mailbox: messages that are sent at any time and wait where they arrive.
+ * @options: may be NULL
+ * @mailbox: set on success; the caller closes it with dib_mailbox_close()
+ *
+ * Each peer has a ring of slots in memory of the library's, registered for it alone: what one peer does, by mistake or
+ * with intent, harms nobody's messages but its own. peers × (slots × slot_bytes × 2 + max_length × 2) + max_length bytes
+ * are registered, in peers + 1 regions.
+ *
+ * The endpoint's commands, completions and events are the mailbox's as long as it is open: calls that use them
+ * return IN_USE. Memory can be registered and the clock used as before. Like the endpoint, its mailbox belongs to one
+ * thread at a time; when the endpoint is closed first, calls on the mailbox return CLOSED.
+ *
+ * Errors: ARGUMENT, IN_USE (the endpoint has a mailbox, or commands under way), LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND,
+ * TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
+		     struct dib_mailbox **mailbox);
+
+/**
+ * dib_mailbox_close() - close a mailbox, NULL being allowed, and tell its peers.
+ *
+ * Messages that were sent still arrive; for those that wait here to be fetched this call waits for up to 100 ms.
+ * What was not received is lost.
+ *
+ * Errors: none.
+ */
+void dib_mailbox_close(struct dib_mailbox *mailbox);
+
+/**
+ * dib_mailbox_address() - what the program at the other end must give to its dib_mailbox_connect().
+ * @peer:    below options.peers
+ * @address: filled in
+ *
+ * Errors: ARGUMENT, CLOSED.
+ */
+int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_mailbox_address *address);
+
+/**
+ * dib_mailbox_connect() - say where the messages to a peer go.
+ * @peer:    below options.peers
+ * @address: dib_mailbox_address() of the other end, for the peer that this program is there
+ *
+ * Both ends connect before either sends: what comes from a peer is not looked at before. A peer is connected once.
+ *
+ * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED.
+ */
+int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct dib_mailbox_address *address);
+
+/**
+ * dib_mailbox_send() - send a message, whether or not anybody waits for it.
+ * @data:   any memory, which may be changed as soon as the call returns; NULL for no bytes
+ * @length: up to options.max_length
+ *
+ * Messages to a peer arrive in order. One of up to slot_bytes - 8 bytes is put into the next slot there: inline when it has up
+ * to 56, else from a copy. A longer one stays here in a copy, and the receiver gets it when it wants it.
+ *
+ * AGAIN: as many messages as there are slots were sent and not received, or two long ones, or the card has as many commands
+ * as it takes. Receive, or wait for DIB_MAILBOX_ROOM, and try again.
+ *
+ * A peer that could not be reached, closed its mailbox, or sent what it must not is not talked to any more: each
+ * send to it fails in the same way, and dib_mailbox_receive() tells it once.
+ *
+ * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its mailbox; or
+ * the card or endpoint was closed), COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent what it must
+ * not), CLOCK.
+ */
+int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *data, uint32_t length);
+
+/**
+ * dib_mailbox_receive() - take the next message of any peer.
+ * @data:    where its bytes are copied to
+ * @room:    bytes there
+ * @message: set when there is one, when it is longer than @room, and (its peer) when the error is one of a peer
+ *
+ * Peers take turns. A long message is fetched first, one at a time, which takes some calls of this or dib_mailbox_wait();
+ * messages of other peers go on meanwhile.
+ *
+ * Returns 1 when a message was taken, 0 when there is none.
+ *
+ * What happened to a peer is told once, after its last message; the others go on. A peer that stops without closing its
+ * mailbox is found out by what is sent to it: dib_mailbox_wait() sends something now and then.
+ *
+ * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it closed its
+ * mailbox; or the card or endpoint was closed), COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent
+ * what it must not), CLOCK.
+ */
+int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, struct dib_message *message);
+
+/**
+ * dib_mailbox_wait() - sleep until there is news.
+ * @news:       enum dib_mailbox_news, or'ed
+ * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX: as long as all peers can be reached
+ *
+ * Each 20 ms without news every peer is told how far its messages were read, so that one that is gone is found out.
+ *
+ * Returns 1 when there is news, 0 when the time is over.
+ *
+ * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
+ */
+int dib_mailbox_wait(struct dib_mailbox *mailbox, unsigned int news, uint64_t timeout_ns);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -1,0 +1,245 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Mailboxes: opening, connecting, closing. */
+
+#include <stdlib.h>
+
+#include "mailbox.h"
+
+#define PEERS      32u
+#define LINGER_NS  100000000u	/* that closing waits for long messages to be fetched … */
+#define SETTLE_NS  200000000u	/* … and for its commands: a lost peer takes 80 ms */
+#define LOOK_NS    1000000u
+
+#define PEER_RIGHTS (DIBBER_RIGHT_REMOTE_WRITE | DIBBER_RIGHT_REMOTE_READ)
+#define OWN_RIGHTS  (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE)
+
+static int check_sizes(const struct dib_mailbox_options *o)
+{
+	if (o->peers > PEERS)
+		return dib_fail(DIB_ERR_ARGUMENT, "a mailbox of %u peers: 1 to %u are possible", o->peers, PEERS);
+	if (o->slots < 2 || o->slots > 256 || o->slots & (o->slots - 1))
+		return dib_fail(DIB_ERR_ARGUMENT, "%u slots: a power of two from 2 to 256", o->slots);
+	if (o->slot_bytes < 128 || o->slot_bytes > 131072 || o->slot_bytes % 64)
+		return dib_fail(DIB_ERR_ARGUMENT, "slots of %u bytes: a multiple of 64 from 128 to 131072", o->slot_bytes);
+	if (o->max_length > LENGTH)
+		return dib_fail(DIB_ERR_ARGUMENT, "messages of %u bytes: up to %u are possible", o->max_length, LENGTH);
+	return 0;
+}
+
+static void choose_sizes(struct dib_mailbox_options *chosen, const struct dib_mailbox_options *options)
+{
+	*chosen = options ? *options : (struct dib_mailbox_options){ 0 };
+	if (!chosen->peers)
+		chosen->peers = 1;
+	if (!chosen->slots)
+		chosen->slots = 16;
+	if (!chosen->slot_bytes)
+		chosen->slot_bytes = 32768 + 64;
+	if (!chosen->max_length)
+		chosen->max_length = 1u << 20;
+}
+
+static void give_memory_back(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++)
+		dib_unregister(m->peers[i].region);
+	dib_unregister(m->own_region);
+	dib_free(m->memory);
+	dib_free(m->own);
+}
+
+static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
+{
+	size_t own_bytes;
+	int rc;
+
+	m->peer_bytes = (size_t)long_place(m, 2);
+	m->peer_bytes = (m->peer_bytes + DIB_PAGE - 1) & ~(size_t)(DIB_PAGE - 1);
+	m->landing = (uint64_t)ring_bytes(m) * m->size.peers;
+	own_bytes = (size_t)m->landing + m->size.max_length;
+	if ((rc = dib_alloc(m->peer_bytes * m->size.peers, &m->memory)) || (rc = dib_alloc(own_bytes, &m->own)) ||
+	    (rc = dib_register(endpoint, m->own, own_bytes, OWN_RIGHTS, &m->own_region)))
+		return rc;
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		struct dib_peer *peer = &m->peers[i];
+
+		peer->ring = (uint8_t *)m->memory + i * m->peer_bytes;
+		peer->staging = (uint8_t *)m->own + (size_t)i * ring_bytes(m);
+		rc = dib_register(endpoint, peer->ring, m->peer_bytes, PEER_RIGHTS, &peer->region);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
+		     struct dib_mailbox **out)
+{
+	struct dib_mailbox_options chosen;
+	struct dib_mailbox *m;
+	int rc;
+
+	if (!endpoint || !out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", endpoint ? "place for the mailbox" : "endpoint");
+	choose_sizes(&chosen, options);
+	rc = check_sizes(&chosen);
+	if (rc)
+		return rc;
+	if (endpoint->card->closed)
+		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	if (endpoint->mailbox || endpoint->busy)
+		return dib_fail(DIB_ERR_IN_USE, endpoint->mailbox ? "the endpoint has a mailbox" :
+				"the endpoint has commands under way: poll their completions first");
+	m = calloc(1, sizeof(*m) + chosen.peers * sizeof(m->peers[0]));
+	if (!m)
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a mailbox");
+	m->size = chosen;
+	m->fetching = NOBODY;
+	rc = get_memory(m, endpoint);
+	if (rc) {
+		give_memory_back(m);
+		free(m);
+		return rc;
+	}
+	m->endpoint = endpoint;
+	endpoint->mailbox = m;
+	*out = m;
+	return 0;
+}
+
+int dib_mailbox_check(const struct dib_mailbox *m)
+{
+	if (!m)
+		return dib_fail(DIB_ERR_ARGUMENT, "no mailbox given");
+	if (!m->endpoint || m->endpoint->card->closed)
+		return dib_fail(DIB_ERR_CLOSED, "the %s of this mailbox was closed", m->endpoint ? "card" : "endpoint");
+	return 0;
+}
+
+static int check_peer(const struct dib_mailbox *m, uint32_t peer, const void *address)
+{
+	int rc = dib_mailbox_check(m);
+
+	if (rc)
+		return rc;
+	if (peer >= m->size.peers)
+		return dib_fail(DIB_ERR_ARGUMENT, "peer %u: this mailbox has %u", peer, m->size.peers);
+	if (!address)
+		return dib_fail(DIB_ERR_ARGUMENT, "no address given");
+	return 0;
+}
+
+int dib_mailbox_address(struct dib_mailbox *m, uint32_t peer, struct dib_mailbox_address *address)
+{
+	int rc = check_peer(m, peer, address);
+
+	if (rc)
+		return rc;
+	*address = (struct dib_mailbox_address){
+		.key = dib_key(m->peers[peer].region), .node = (uint16_t)m->endpoint->card->fixed.node,
+		.endpoint = (uint16_t)m->endpoint->number, .slots = m->size.slots, .slot_bytes = m->size.slot_bytes,
+		.max_length = m->size.max_length,
+	};
+	return 0;
+}
+
+int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_mailbox_address *address)
+{
+	int rc = check_peer(m, index, address);
+	struct dib_peer *peer;
+
+	if (rc)
+		return rc;
+	if (address->slots != m->size.slots || address->slot_bytes != m->size.slot_bytes ||
+	    address->max_length != m->size.max_length)
+		return dib_fail(DIB_ERR_ARGUMENT, "the other mailbox has %u slots of %u bytes for messages of up to %u bytes, this one %u, %u, %u",
+				address->slots, address->slot_bytes, address->max_length, m->size.slots,
+				m->size.slot_bytes, m->size.max_length);
+	if (address->node >= m->endpoint->card->fixed.nodes || address->endpoint >= DIBBER_ENDPOINTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "no node %u with an endpoint %u is possible", address->node,
+				address->endpoint);
+	peer = &m->peers[index];
+	if (peer->connected)
+		return dib_fail(DIB_ERR_IN_USE, "peer %u is connected already", index);
+	peer->key = address->key;
+	peer->node = address->node;
+	peer->endpoint = address->endpoint;
+	peer->connected = true;
+	return 0;
+}
+
+/* Closing ---------------------------------------------------------------------------------------- */
+
+void dib_mailbox_detach(struct dib_mailbox *m)
+{
+	m->endpoint = NULL;
+}
+
+/* Whether a peer that can be reached has not fetched a long message. */
+static bool long_waits(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		struct dib_peer *peer = &m->peers[i];
+
+		dib_mailbox_look_at_words(m, peer);
+		for (unsigned int place = 0; place < 2 && !peer->error; place++)
+			if ((int32_t)(peer->taken - peer->long_number[place]) < 0)
+				return true;
+	}
+	return false;
+}
+
+static bool commands_under_way(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++)
+		if (m->peers[i].under_way)
+			return true;
+	return false;
+}
+
+/* Tell those that were not told; whether there are more. */
+static bool say_closed(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		struct dib_peer *peer = &m->peers[i];
+
+		if (!peer->connected)
+			continue;
+		if (dib_mailbox_give_back(m, peer, true))
+			return true;
+		peer->connected = false;
+	}
+	return false;
+}
+
+/* Let time go on as long as `waits` says so, `most` nanoseconds at most. */
+static void wait_while(struct dib_mailbox *m, bool (*waits)(struct dib_mailbox *m), uint64_t most)
+{
+	struct dib_clock begin, now;
+
+	if (dib_clock_now(m->endpoint, &begin))
+		return;
+	while (waits(m)) {
+		if (dib_wait(m->endpoint, LOOK_NS) < 0 || dib_mailbox_progress(m) || dib_mailbox_drop_events(m) ||
+		    dib_clock_now(m->endpoint, &now) || (now.now_ps - begin.now_ps) / 1000u > most)
+			return;
+	}
+}
+
+void dib_mailbox_close(struct dib_mailbox *m)
+{
+	if (!m)
+		return;
+	if (m->endpoint && !m->endpoint->card->closed) {
+		wait_while(m, long_waits, LINGER_NS);
+		wait_while(m, say_closed, SETTLE_NS);
+		wait_while(m, commands_under_way, SETTLE_NS);
+	}
+	if (m->endpoint)
+		m->endpoint->mailbox = NULL;
+	give_memory_back(m);
+	free(m);
+}

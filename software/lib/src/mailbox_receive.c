@@ -1,0 +1,187 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/* Receiving by mailbox: looking at rings, fetching long messages, copying; and waiting. */
+
+#include <string.h>
+
+#include "mailbox.h"
+
+#define PROBE_NS 20000000u	/* without news, until peers are asked whether they are there */
+
+/* Begin to get the next message of a peer, when the only place for that is free and the card takes the command. */
+static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
+{
+	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_FETCH, 0);
+
+	if (m->fetching != NOBODY || peer->error)
+		return;
+	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key, long_place(m, !!(length & SECOND)),
+		      dib_key(m->own_region), m->landing, length & LENGTH, DIBBER_CALL_PUT))
+		return;
+	m->fetching = (uint32_t)(peer - m->peers);
+	peer->under_way++;
+	peer->fetch = FETCH_RUNS;
+	peer->fetch_length = length & LENGTH;
+}
+
+/* 1: a peer's next message is here, `length` says how much (with LONG: in `landing`); 0: there is none; or its error. */
+static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
+{
+	uint32_t number = peer->received + 1;
+	uint64_t trailer;
+
+	if (!peer->connected || peer->told)
+		return 0;
+	if (peer->fetch == FETCH_DONE) {
+		*length = peer->fetch_length | LONG;
+		return 1;
+	}
+	trailer = read_word(peer->ring + slot_of(m, number) + capacity(m));
+	if ((uint32_t)(trailer >> 32) == number && peer->fetch == FETCH_NONE && peer->error != DIB_ERR_PROTOCOL) {
+		*length = (uint32_t)trailer;
+		if (*length & LONG && (*length & LENGTH) - 1u < m->size.max_length)
+			fetch(m, peer, *length);
+		else if (*length <= capacity(m))
+			return 1;
+		else
+			peer->error = DIB_ERR_PROTOCOL;
+	} else {
+		dib_mailbox_look_at_words(m, peer);
+		/* It may have closed between the two looks, with a message before that. */
+		if (peer->error == DIB_ERR_CLOSED && peer->fetch == FETCH_NONE &&
+		    (uint32_t)(read_word(peer->ring + slot_of(m, number) + capacity(m)) >> 32) == number)
+			return 0;
+	}
+	if (peer->error && peer->fetch == FETCH_NONE)
+		return peer->error;
+	return 0;
+}
+
+bool dib_mailbox_has_message(struct dib_mailbox *m)
+{
+	uint32_t length;
+
+	for (uint32_t i = 0; i < m->size.peers; i++)
+		if (look(m, &m->peers[i], &length))
+			return true;
+	return false;
+}
+
+/* Copy a message out, and give its slot back when that is due. */
+static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32_t length)
+{
+	uint32_t bytes = length & LENGTH;
+	const uint8_t *from = peer->ring + slot_of(m, peer->received + 1) + capacity(m) - ((bytes + 7u) & ~7u);
+	int rc;
+
+	if (length & LONG)
+		from = (uint8_t *)m->own + m->landing;
+	if (bytes)
+		memcpy(data, from, bytes);
+	if (length & LONG) {
+		peer->fetch = FETCH_NONE;
+		m->fetching = NOBODY;
+	}
+	peer->received++;
+	/* Half a ring at once; but the sender has two places only for long ones. */
+	if (length & LONG || peer->received - peer->returned >= m->size.slots / 2)
+		peer->owing = true;
+	rc = dib_charge(m->endpoint, DIBBER_CALL_MAILBOX_RECEIVE, 1);
+	if (!rc && bytes)
+		rc = dib_charge(m->endpoint, DIBBER_CALL_COPY, bytes);
+	return rc;
+}
+
+/* What finds no command slot now does so at the next look. */
+static void give_back_what_is_due(struct dib_mailbox *m, struct dib_peer *peer)
+{
+	if (peer->owing && !peer->error)
+		dib_mailbox_give_back(m, peer, false);
+}
+
+int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct dib_message *message)
+{
+	uint32_t length;
+	int rc;
+
+	rc = dib_mailbox_check(m);
+	if (rc)
+		return rc;
+	if (!message || (!data && room))
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", message ? "memory" : "place for the message");
+	if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
+		return rc;
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		uint32_t index = (m->turn + i) % m->size.peers;
+		struct dib_peer *peer = &m->peers[index];
+
+		rc = look(m, peer, &length);
+		if (rc == 0) {
+			give_back_what_is_due(m, peer);
+			continue;
+		}
+		*message = (struct dib_message){ .peer = index, .length = rc > 0 ? length & LENGTH : 0 };
+		if (message->length > room)
+			return dib_fail(DIB_ERR_ARGUMENT, "room for %u bytes, and the message of peer %u has %u", room, index,
+					message->length);
+		m->turn = (index + 1) % m->size.peers;
+		if (rc < 0) {
+			peer->told = true;
+			return dib_mailbox_error(m, peer);
+		}
+		rc = take(m, peer, data, length);
+		give_back_what_is_due(m, peer);
+		return rc ? rc : 1;
+	}
+	return dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, m->size.peers);
+}
+
+/* Waiting ---------------------------------------------------------------------------------------- */
+
+/* Something to each peer that has nothing under way: if it is gone, that fails. */
+static void probe(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		struct dib_peer *peer = &m->peers[i];
+
+		if (peer->connected && !peer->error && !peer->under_way)
+			dib_mailbox_give_back(m, peer, false);
+	}
+}
+
+int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_ns)
+{
+	struct dib_clock begin, now;
+	uint64_t left;
+	int rc;
+
+	rc = dib_mailbox_check(m);
+	if (rc)
+		return rc;
+	if (!news || news & ~(unsigned int)(DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM))
+		return dib_fail(DIB_ERR_ARGUMENT, "0x%x is nothing to wait for, see enum dib_mailbox_news", news);
+	rc = dib_clock_now(m->endpoint, &begin);
+	for (now = begin; !rc; rc = dib_clock_now(m->endpoint, &now)) {
+		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
+			return rc;
+		if ((news & DIB_MAILBOX_MESSAGE && dib_mailbox_has_message(m)) ||
+		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m))) {
+			m->news_ps = now.now_ps;
+			return 1;
+		}
+		if ((now.now_ps - m->news_ps) / 1000u >= PROBE_NS) {
+			m->news_ps = now.now_ps;
+			probe(m);
+		}
+		left = (now.now_ps - begin.now_ps) / 1000u;
+		if (left >= timeout_ns)
+			return 0;
+		left = timeout_ns - left;
+		rc = dib_wait(m->endpoint, left < PROBE_NS ? left : PROBE_NS);
+		if (rc < 0)
+			return rc;
+	}
+	return rc;
+}
