@@ -439,6 +439,7 @@ static void be_good(void)
 {
 	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
 		consume(i);
+	posts_leave();
 	engines_job(0, 0);
 	for (uint32_t i = 0; i < 16; i++)
 		engines_express();
