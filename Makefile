@@ -38,7 +38,7 @@ help:
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
-	@echo '                  5 minutes, 100,000 runs of the fuzzer, long runs with bit errors: hours'
+	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link;'
 	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
@@ -106,7 +106,8 @@ soak: build
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
-	@$(PYTHON) tests/fuzz/fuzz.py --runs 100000 --seed $(SEED)
+	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
+	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
 
 docs: install

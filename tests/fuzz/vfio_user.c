@@ -334,7 +334,13 @@ static void listen_at(struct server *s, struct sockaddr_un *address)
 
 static uint8_t store[3 * GUARD];	/* what is registered begins inside, and ends there */
 
-struct fuzz_reached fuzz_reached;
+const struct fuzz_form fuzz_form = { .length = 192, .bursts = 8, .burst = 12 };
+
+/* An open card, an endpoint, a registered region, the end without an error. */
+enum { CARD, ENDPOINT, REGION, END };
+struct fuzz_reached fuzz_reached[] = {
+	[CARD] = { "card", 0 }, [ENDPOINT] = { "endpoint", 0 }, [REGION] = { "region", 0 }, [END] = { "end", 0 }, { NULL, 0 },
+};
 
 /* Whatever fails: what was opened is closed. */
 static void live(struct dib_card *card, const char *firmware)
@@ -349,16 +355,16 @@ static void live(struct dib_card *card, const char *firmware)
 	dib_card_info(card, &info);
 	if (dib_firmware_load(card, firmware) || dib_endpoint_open(card, 1, NULL, &endpoint))
 		return;
-	fuzz_reached.endpoint++;
+	fuzz_reached[ENDPOINT].count++;
 	if (dib_register(endpoint, store + GUARD + 3, GUARD - 6,
 			 DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, &region) == 0) {
-		fuzz_reached.region++;
+		fuzz_reached[REGION].count++;
 		dib_put(endpoint, &delivery, dib_key(region), 0, dib_key(region), 64, 8);
 		dib_wait(endpoint, 1000);
 		dib_poll(endpoint, &completion, 1);
 		dib_event_fd(endpoint);
 		dib_clock_now(endpoint, &clock);
-		fuzz_reached.end += dib_unregister(region) == 0;
+		fuzz_reached[END].count += dib_unregister(region) == 0;
 	}
 	dib_endpoint_close(endpoint);
 }
@@ -403,7 +409,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	snprintf(uri, sizeof(uri), "sim:%s", address.sun_path);
 	if (dib_open(uri, NULL, &card) == 0) {
-		fuzz_reached.card++;
+		fuzz_reached[CARD].count++;
 		live(card, image());
 		dib_close(card);
 	}

@@ -14,7 +14,7 @@ RUNS = 1500
 
 
 def test_whatever_a_simulator_sends_no_sanitizer_speaks_and_every_call_returns(seed):
-    code, said, reached = fuzz.run(seed, RUNS)
+    code, said, reached = fuzz.run("vfio-user", seed, RUNS)
     assert code == 0, said
     # It comes to every part of a program's life, and not always to its end.
     assert reached["runs"] == RUNS and RUNS//10 < reached["end"] < reached["region"] < reached["endpoint"] < reached["card"]

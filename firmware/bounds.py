@@ -1,0 +1,405 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Bounds of the control program's image: the stack, and the instructions of each handler, of every path that there is.
+
+    python firmware/bounds.py [build/firmware/mcp.elf]
+
+Read from the machine code, so that whatever the compiler did is in them. The stack of a function is the deepest that its
+instructions take it, or that and a callee's; instructions are those of its longest path, where each loop is run as often
+as LOOPS says at most. Refused: recursion, jumps and calls whose targets are not known, a loop that LOOPS does not know,
+and what else moves the stack pointer than the addition of a constant.
+"""
+
+import re
+import struct
+import subprocess
+import sys
+
+from functools import cached_property
+from pathlib import Path
+
+from dibber.interface.description import C
+
+ROOT  = Path(__file__).resolve().parents[1]
+IMAGE = ROOT/"build"/"firmware"/"mcp.elf"
+TOOLS = "riscv64-unknown-elf-"
+
+BRANCHES = {"beq", "bne", "blt", "bge", "bltu", "bgeu", "beqz", "bnez", "blez", "bgez", "bltz", "bgtz",
+            "bgt", "ble", "bgtu", "bleu"}
+
+# The event loop, whose turns are counted one by one, and what its turns run.
+LOOP     = "loop"
+HANDLERS = ("command_handler", "bulk_job_handler", "arrival_handler", "atomic_handler", "replay_handler",
+            "replay_timer_handler", "message_handler", "receive_handler", "barrier_handler", "send_lose_step",
+            "scout_handler", "scout_step", "admin_close_step", "queue_drain")
+
+
+# What bounds the loops of each source function: how often all ways back to their heads are taken in a call of it at most, and the
+# way in.
+PUTS, BATCH, POSTS, REFUSALS = 16, 8, 64, 48    # MCP_PUTS, MCP_BATCH; WAITING of queue.c; REFUSALS of flow.c
+COMMANDS = C.ENDPOINTS*C.SLOTS                  # and at most as many wait in a line or lie on a flow,
+FLOWS    = C.LANES*C.NODES
+IN_FLOW  = COMMANDS + C.SLOTS                   # with the answers to what lies in the inbox
+
+LOOPS = {
+    ("admin.c",   "admin_close_step"):     C.ENDPOINTS,
+    ("admin.c",   "admin_boot"):           C.REGIONS,
+    ("arrival.c", "arrival_handler"):      BATCH,
+    ("barrier.c", "barrier_boot"):         C.ENDPOINTS,
+    ("barrier.c", "barrier_forget"):       C.NODES,
+    ("barrier.c", "barrier_handler"):      C.ENDPOINTS,
+    ("barrier.c", "is_over"):              C.NODES,
+    ("barrier.c", "step"):                 C.NODES,
+    ("bulk.c",    "bulk_find"):            IN_FLOW,
+    ("bulk.c",    "bulk_job_handler"):     BATCH,
+    ("bulk.c",    "complete"):             BATCH + 1,
+    ("bulk.c",    "give_up"):              IN_FLOW,
+    ("bulk.c",    "replay"):               BATCH + 1,
+    ("command.c", "command_boot"):         C.ENDPOINTS,
+    ("command.c", "command_handler"):      BATCH,
+    ("express.c", "end_others"):           BATCH + 1,
+    ("express.c", "end_puts"):             PUTS + 1,
+    ("express.c", "express_expire"):       C.WINDOW,
+    ("express.c", "express_puts"):         PUTS,
+    ("express.c", "requeue"):              C.WINDOW,
+    ("fast.c",    "fast_boot"):            FLOWS,
+    ("fast.c",    "fast_claim_active"):    FLOWS,
+    ("fast.c",    "fast_given"):           FLOWS,
+    ("fast.c",    "fast_take"):            C.FAST_PUTS,
+    ("fast.c",    "fast_tick"):            FLOWS,
+    ("flow.c",    "flow_boot"):            FLOWS,
+    ("flow.c",    "take_refusals"):        REFUSALS,
+    ("flow.c",    "take_turns"):           FLOWS,
+    ("get.c",     "get_boot"):             COMMANDS,
+    ("message.c", "message_boot"):         C.NODES,
+    ("message.c", "message_handler"):      C.SLOTS,
+    ("message.c", "message_tick"):         C.NODES*(1 + 2),    # ASKS
+    ("put.c",     "check_walk"):           C.LEVELS,
+    ("queue.c",   "queue_drain"):          POSTS,
+    ("receive.c", "leave_turn"):           COMMANDS,
+    ("receive.c", "receive_handler"):      COMMANDS,
+    ("replay.c",  "replay_timer_handler"): FLOWS,
+    ("replay.c",  "take_link"):            FLOWS,
+    ("replay.c",  "take_naks"):            FLOWS,
+    ("routes.c",  "routes_boot"):          C.NODES,
+    ("routes.c",  "routes_tick"):          C.NODES,
+    ("send.c",    "leave"):                COMMANDS,
+    ("send.c",    "send_close_step"):      C.SLOTS,
+    ("send.c",    "send_lose_step"):       COMMANDS,
+    ("send.c",    "send_unready"):         C.SLOTS,
+    ("send.c",    "take_oldest"):          COMMANDS,
+}
+
+# Functions without a loop in which a caller's loop may end.
+STRAIGHT = {("fast.c", "adopt"), ("fast.c", "packets_of_entry"), ("queue.c", "post")}
+
+# How often all that a handler calls does this in one call of it, however it comes to it: each flow can be claimed once, for
+# it is armed again only when a put of this program has ended on it; of refusals the gateware's queues hold 32.
+AT_MOST = {"fast_take": FLOWS, "refusal": REFUSALS}
+
+
+class Unbounded(Exception):
+    """Why there is no bound."""
+
+
+class Image:
+    """The instructions of an image.
+
+    Attributes
+    ----------
+    code     : dict address -> (mnemonic, operands)
+    symbols  : dict name -> address; functions, and what the linker script names
+    starts   : dict address -> name of the function that begins there
+    """
+    def __init__(self, path=IMAGE):
+        self.path    = path
+        self.symbols = {name: int(address, 16) for address, name in
+                        (line.split()[::2] for line in self._tool("nm").splitlines() if len(line.split()) == 3)}
+        self.starts  = {}
+        self.code    = {}
+        for line in self._tool("objdump", "-d", "--no-show-raw-insn", "-j", ".text").splitlines():
+            if start := re.match(r"([0-9a-f]{8}) <(.*)>:$", line):
+                self.starts[int(start[1], 16)] = start[2]
+            elif instruction := re.match(r"\s+([0-9a-f]+):\t(\S+)(?:\t(.*))?$", line):
+                operands = (instruction[3] or "").split("#")[0].split("<")[0].strip().split(",")
+                self.code[int(instruction[1], 16)] = instruction[2], operands
+
+    def _tool(self, name, *arguments):
+        return subprocess.run([TOOLS + name, *arguments, str(self.path)], check=True, capture_output=True, text=True).stdout
+
+    @cached_property
+    def words(self):
+        """The first section's words."""
+        binary = self.path.with_suffix(".bounds.bin")
+        subprocess.run([TOOLS + "objcopy", "-O", "binary", "-j", ".text", str(self.path), str(binary)], check=True)
+        content = binary.read_bytes()
+        binary.unlink()
+        return struct.unpack(f"<{len(content)//4}I", content[:len(content)//4*4])
+
+    def inlined(self, addresses):
+        """For each address the source functions that it is of, the innermost first."""
+        out = subprocess.run([TOOLS + "addr2line", "-a", "-f", "-i", "-s", "-e", str(self.path), *map(hex, addresses)],
+                             check=True, capture_output=True, text=True).stdout.splitlines()
+        found, address = {}, None
+        for line in out:
+            if re.fullmatch(r"0x[0-9a-f]{8}", line):
+                address = int(line, 16)
+                found[address], name = [], None
+            elif name is None:
+                name = line
+            else:
+                found[address].append((line.split(":")[0], name))
+                name = None
+        return found
+
+    def table(self, address):
+        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base, sum, `lw`, `jr`."""
+        register, values, limit, base = self.code[address][1][0], {}, None, None
+        for at in range(address - 4*20, address, 4):
+            mnemonic, operands = self.code.get(at, ("", [""]))
+            if mnemonic == "li":
+                values[operands[0]] = int(operands[1], 0)
+            elif mnemonic == "lui":
+                values[operands[0]] = int(operands[1], 0) << 12
+            elif mnemonic == "bltu":
+                limit = values.get(operands[0])
+            elif mnemonic in ("add", "addi") and operands[0] == operands[1] and re.fullmatch(r"-?\d+", operands[2]):
+                if operands[0] in values:
+                    base = values[operands[0]] + int(operands[2])
+        if limit is None or base is None or self.code[address - 4] != ("lw", [register, f"0({register})"]):
+            raise Unbounded(f"jump at 0x{address:x} to nobody knows where")
+        targets = set(self.words[base//4:base//4 + limit + 1])
+        if not targets <= self.code.keys():
+            raise Unbounded(f"no table of jumps at 0x{base:x}")
+        return targets
+
+    def step(self, address):
+        """(addresses that follow in this function, function that is called or None) of an instruction.
+
+        A jump to the start of another function is a call of it behind which this one returns.
+        """
+        mnemonic, operands = self.code[address]
+        after = address + 4
+        if mnemonic in BRANCHES:
+            return {after, int(operands[-1], 16)}, None
+        if mnemonic in ("ret", "mret"):
+            return set(), None
+        if mnemonic == "j":
+            target = int(operands[0], 16)
+            return (set(), target) if target in self.starts else ({target}, None)
+        if mnemonic == "jal" and len(operands) == 1:
+            return {after}, int(operands[0], 16)
+        if mnemonic == "jr" and operands[0] != "ra":
+            return self.table(address), None
+        if mnemonic in ("jal", "jalr", "jr"):
+            raise Unbounded(f"{mnemonic} {','.join(operands)} at 0x{address:x}")
+        return {after}, None
+
+
+class Function:
+    """What is known of the function at `start`.
+
+    Attributes
+    ----------
+    edges : dict address -> set of those that follow
+    calls : dict address -> address of the function that is called there
+    depth : dict address -> bytes of stack in use behind it
+    """
+    def __init__(self, image, start):
+        self.start, self.edges, self.calls, self.depth = start, {}, {}, {}
+        todo = [(start, 0)]
+        while todo:
+            address, depth = todo.pop()
+            if address in self.edges:
+                if self.depth[address] != depth + self._moved(image, address):
+                    raise Unbounded(f"the stack at 0x{address:x} depends on the way there")
+                continue
+            self.depth[address] = depth + self._moved(image, address)
+            self.edges[address], called = image.step(address)
+            if called is not None:
+                self.calls[address] = called
+            todo += [(n, self.depth[address]) for n in self.edges[address]]
+
+    @staticmethod
+    def _moved(image, address):
+        """Bytes by which an instruction makes the stack deeper."""
+        mnemonic, operands = image.code[address]
+        if operands[0] != "sp" or mnemonic in ("sw", "sh", "sb") or mnemonic in BRANCHES:
+            return 0
+        if mnemonic not in ("add", "addi") or operands[1] != "sp" or not re.fullmatch(r"-?\d+", operands[2]):
+            raise Unbounded(f"{mnemonic} {','.join(operands)} at 0x{address:x}")
+        return -int(operands[2])
+
+
+class Bounds:
+    """Stack and instructions of an image's functions, by their addresses."""
+    def __init__(self, image):
+        self.image = image
+        self.functions, self.stacks, self.costs = {}, {}, {}
+
+    def function(self, start):
+        if start not in self.functions:
+            self.functions[start] = Function(self.image, start)
+        return self.functions[start]
+
+    def stack(self, start, above=()):
+        """Bytes of stack that a function needs, with all that it calls."""
+        if start in above:
+            raise Unbounded(" calls ".join(self.image.starts[a] for a in (*above, start)))
+        if start not in self.stacks:
+            function = self.function(start)
+            self.stacks[start] = max(*function.depth.values(), 0, *(
+                function.depth[at] + self.stack(called, (*above, start)) for at, called in function.calls.items()))
+        return self.stacks[start]
+
+    def way(self, start):
+        """The functions on the way to the deepest place, with what each takes."""
+        function, deepest = self.function(start), self.stack(start)
+        for at, called in function.calls.items():
+            if function.depth[at] + self.stack(called) == deepest:
+                return [(self.image.starts[start], function.depth[at]), *self.way(called)]
+        return [(self.image.starts[start], deepest)]
+
+    # Instructions ---------------------------------------------------------------------------------
+
+    def handler(self, start):
+        """Instructions of a call of a handler at most, with those of AT_MOST. `stack` has found that there is no recursion."""
+        return self.cost(start) + self._rest(self._reached(start))
+
+    def _reached(self, start, known=()):
+        """The functions that this one calls, and those that they call."""
+        found = set(known) | {start}
+        for called in set(self.function(start).calls.values()) - found:
+            found |= self._reached(called, found)
+        return found
+
+    def _rest(self, reached):
+        return sum(n*self.cost(self.image.symbols[name]) for name, n in AT_MOST.items() if self.image.symbols[name] in reached)
+
+    def cost(self, start):
+        """Instructions of a function at most, without those of AT_MOST that it calls."""
+        if start not in self.costs:
+            function = self.function(start)
+            self.costs[start] = self._longest(function, function.edges, start)
+        return self.costs[start]
+
+    def _longest(self, function, edges, entry, within=()):
+        """Of the ways through a graph that begin at `entry`."""
+        best, where = {}, {}
+        groups = _components(edges)     # those that follow come first
+        for number, group in enumerate(groups):
+            where |= dict.fromkeys(group, number)
+        for number, group in enumerate(groups):
+            leave = max((best[where[n]] for a in group for n in edges[a] if where[n] != number), default=0)
+            first = next(iter(group))
+            if len(group) == 1 and first not in edges[first]:
+                best[number] = self._instruction(function, first) + leave
+            else:
+                best[number] = self._loop(function, edges, group, entry, within) + leave
+        return best[where[entry]]
+
+    def _instruction(self, function, address):
+        called = function.calls.get(address)
+        return 1 + (0 if called is None or self.image.starts[called] in AT_MOST else self.cost(called))
+
+    def _loop(self, function, edges, group, entry, within):
+        """Without the ways back to a head of it, what is in a loop is a graph with fewer loops.
+
+        A compiler may let a loop begin in its middle: then it has several heads, and the first time round is not counted. It
+        may make several loops of one: all of them together go round as often as that one.
+        """
+        heads  = {n for a in edges.keys() - group for n in edges[a] if n in group} | ({entry} & group)
+        costs  = []
+        for head in heads:
+            latches = [a for a in group if head in edges[a]]
+            inside  = {a: {n for n in edges[a] if n in group and n != head} for a in group}
+            if latches:
+                place   = self._place(latches)
+                longest = max(self._longest(function, inside, start, (*within, place)) for start in heads)
+                costs.append(longest*((1 if place in within else LOOPS[place]) + len(heads) - 1))
+        return min(costs)
+
+    def _place(self, latches):
+        """The loop is of the innermost source function that all ways back are of."""
+        of = self.image.inlined(latches)
+        for place in of[latches[0]]:
+            if place not in STRAIGHT and all(place in of[latch] for latch in latches):
+                if place in LOOPS:
+                    return place
+                break
+        raise Unbounded(f"no bound of the loop that ends at 0x{latches[0]:x}, of {of[latches[0]]}")
+
+    def turn(self):
+        """Instructions of a turn of the event loop at most: from one write of WATCHDOG to the next."""
+        function = self.function(self.image.symbols[LOOP])
+        stores   = [a for a in function.edges if self.image.code[a][0] == "sw"]
+        begins   = {a for a, of in self.image.inlined(stores).items()
+                    if of == [("registers.h", "bus_write"), ("main.c", LOOP)]}
+        if not begins:
+            raise Unbounded("the event loop does not write WATCHDOG")
+        edges    = {a: set() if a in begins else n for a, n in function.edges.items()}
+        return max(self._longest(function, edges, n) for a in begins for n in function.edges[a]) + \
+            self._rest(self._reached(function.start))
+
+
+def _components(edges):
+    """Strongly connected components, those that follow first (Tarjan, SIAM J. Comput. 1, 1972), without recursion."""
+    index, low, stack, on, out = {}, {}, [], set(), []
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(edges[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on.add(root)
+        while work:
+            node, following = work[-1]
+            for n in following:
+                if n not in index:
+                    index[n] = low[n] = len(index)
+                    stack.append(n)
+                    on.add(n)
+                    work.append((n, iter(edges[n])))
+                    break
+                if n in on:
+                    low[node] = min(low[node], index[n])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    group = set()
+                    while node not in group:
+                        group.add(stack.pop())
+                    on -= group
+                    out.append(group)
+    return out
+
+
+# Report -------------------------------------------------------------------------------------------
+
+def report(path=IMAGE):
+    """[(function, stack, instructions)] of start, event loop and handlers, and (stack in use, stack that there is)."""
+    image  = Image(path)
+    bounds = Bounds(image)
+    stack  = bounds.stack(image.symbols["main"])
+    rows   = [(name, bounds.stack(image.symbols[name]), bounds.handler(image.symbols[name])) for name in ("mcp_boot", *HANDLERS)]
+    return [*rows, (f"{LOOP}, one turn", bounds.stack(image.symbols[LOOP]), bounds.turn())], \
+        (stack, image.symbols["stack_top"] - image.symbols["bss_end"])
+
+
+def table(rows):
+    """Lines in Markdown."""
+    return ["| function | stack, bytes | instructions |", "|---|---|---|",
+            *(f"| `{name}` | {stack} | {instructions:,} |" for name, stack, instructions in rows)]
+
+
+def main():
+    rows, (used, there) = report(*map(Path, sys.argv[1:2]))
+    print(*table(rows), sep="\n")
+    print(f"\n{used} of {there} bytes of stack")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Stack and instructions of the image have bounds, and the tool that says so refuses what has none."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mcp_native import FIRMWARE, OUT
+
+sys.path.insert(0, str(FIRMWARE))
+
+import bounds
+
+
+@pytest.fixture(scope="module")
+def report():
+    subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
+    return bounds.report()
+
+
+def test_the_stack_fits_whatever_is_called(report, figure):
+    rows, (used, there) = report
+    assert used >= max(stack for _, stack, _ in rows)
+    assert figure("mcp_stack_bytes", used, "bytes", at_most=there//4)
+
+
+def test_each_handler_has_a_bound(report):
+    rows, _ = report
+    costs = {name: cost for name, _, cost in rows}
+    assert set(bounds.HANDLERS) < set(costs) and min(costs.values()) > 10
+    # A turn runs handlers that were inlined, too.
+    assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS)
+
+
+def test_every_handler_of_the_event_loop_is_in_the_report():
+    ran     = set(re.findall(r"\brun\(DIBBER_MCP_STATE_\w+, (\w+)\)", (FIRMWARE/"main.c").read_text()))
+    inlined = {"flow_ack_handler"}
+    assert ran - inlined == set(bounds.HANDLERS) - {"queue_drain"}
+
+
+def body_of(file, function):
+    return re.search(rf"^[^\n;]*\b{function}\([^;{{]*\)\n{{\n(.*?)^}}", (FIRMWARE/file).read_text(), re.M | re.S)[1]
+
+
+def test_what_is_said_of_loops_is_said_of_functions_that_loop():
+    for file, function in bounds.LOOPS:
+        assert re.search(r"\b(for|while|do)\b", body_of(file, function)), (file, function)
+    for file, function in bounds.STRAIGHT:
+        assert not re.search(r"\b(for|while|do)\b", body_of(file, function)), (file, function)
+
+
+WITHOUT_BOUND = {
+    "recursion":     ("int f(int n) { return n ? f(n - 1) * n + f(n - 2) : 1; } void main(void) { x = f(x); }", "f calls f"),
+    "indirect call": ("int (*volatile g)(int); void main(void) { x = g(x) + 1; }",                             "jalr"),
+    "a long array":  ("void h(char *); void main(void) { char a[x]; h(a); } void h(char *a) { *a = x; }",      "sp"),
+    "loop":          ("void main(void) { while (x) x = x * 5; }",                                              "no bound of the loop"),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_BOUND)
+def test_what_has_no_bound_is_refused(what):
+    source, why = WITHOUT_BOUND[what]
+    OUT.mkdir(parents=True, exist_ok=True)
+    program = OUT/f"{what.replace(' ', '_')}.elf"
+    subprocess.run([bounds.TOOLS + "gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-O1", "-g", "-ffreestanding", "-nostdlib",
+                    "-fno-inline", "-fno-optimize-sibling-calls", "-x", "c", "-o", program, "-", "-Wl,-e,main"],
+                   input=f"volatile int x;\n{source}", text=True, check=True)
+    image = bounds.Image(program)
+    found = bounds.Bounds(image)
+    with pytest.raises(bounds.Unbounded, match=why):
+        found.stack(image.symbols["main"])
+        found.cost(image.symbols["main"])
