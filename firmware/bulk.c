@@ -255,7 +255,7 @@ static RARE void leave_drain(uint32_t number, uint32_t end)
 	struct flow *flow = &flows[number];
 
 	flow->mark = MCP_NO_TAG;
-	if (flow->head == MCP_NO_TAG && flow->next == end) {
+	if (flow->head == MCP_NO_TAG && flow->next == end && flow->acked == end) {
 		/* The next one takes up where the failed one stopped. */
 		flow->state = FLOW_OPEN;
 		return;
@@ -263,6 +263,13 @@ static RARE void leave_drain(uint32_t number, uint32_t end)
 	flow_incarnate(number, 1);
 	flow_renumber(flow);
 	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
+}
+
+/* Nobody is left who would send the packets that are missing to the peer. */
+static RARE void leave_gap(uint32_t number)
+{
+	flow_incarnate(number, 1);
+	flow_renumber(&flows[number]);
 }
 
 static inline uint32_t complete(uint32_t number)
@@ -292,8 +299,12 @@ static inline uint32_t complete(uint32_t number)
 		}
 	}
 	flow->abandon = 0;
-	if (put && flow->head == MCP_NO_TAG && flow->state == FLOW_OPEN)
-		fast_rest(number);
+	if (flow->head == MCP_NO_TAG && flow->state == FLOW_OPEN) {
+		if (flow->acked != flow->next)
+			leave_gap(number);
+		if (put)
+			fast_rest(number);
+	}
 	return done;
 }
 
@@ -330,8 +341,14 @@ static bool requeue(struct flow *flow, uint32_t tag)
 	struct transfer *transfer = &transfers[tag];
 	uint32_t skip = 0;
 
-	if (transfer->state == TRANSFER_OVER)
-		return true;
+	if (transfer->state == TRANSFER_OVER) {
+		if (psn_before(transfer->first, flow->start) || !psn_before(flow->acked, transfer->end))
+			return true;
+		/* It is not sent again, and nothing behind it can do without its PSNs: a new incarnation when all before it has ended. */
+		flow->state = FLOW_DRAIN;
+		flow->mark = tag;
+		return false;
+	}
 	if (psn_before(transfer->first, flow->start)) {
 		/* It was behind a gap. If it failed there it has no packets, but its place. */
 		uint32_t packets = transfer->state == TRANSFER_CUT ? 0 : packets_of(transfer->length);
