@@ -216,7 +216,8 @@ class ListReader(LiteXModule):
         beats  = LINE//width
         data   = Memory(data_width, lines*beats)
         fill   = data.get_port(write_capable=True)
-        fetch  = data.get_port(has_re=True)
+        # An entry that was read may wait while its place is filled anew: its line leaves the ring with the last one.
+        fetch  = data.get_port(has_re=True, mode=READ_FIRST)
         self.specials += data, fill, fetch
         first  = Signal(reset=1)
         beat   = Signal(max=beats)

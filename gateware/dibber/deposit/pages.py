@@ -228,10 +228,10 @@ class Translator(LiteXModule):
         owners = Memory(index_bits, max(tags, 2))
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
-        # No entry is read while its line is being filled.
+        # No entry is read while its line is being filled; but one that was read may wait while its line is filled anew.
         data   = Memory(data_width, lines*beats, name="page_entries")
         fill   = data.get_port(write_capable=True)
-        entry  = data.get_port(has_re=True)
+        entry  = data.get_port(has_re=True, mode=READ_FIRST)
         self.specials += owners, own, of_answer, of_expired, data, fill, entry
         onward = Signal(max=beats)
         first  = Signal(reset=1)

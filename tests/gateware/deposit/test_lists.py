@@ -89,6 +89,13 @@ def test_an_entry_a_cycle_with_sixteen_reads_under_way(data_width):
     assert bench.when[-1] - bench.when[100] == 699 - 100
 
 
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_an_entry_that_waits_stays_what_it_is_while_its_place_is_filled_anew(data_width, seed):
+    """Entries are taken so slowly that whatever leaves the ring is followed there by a line before it is taken itself."""
+    bench = Bench([dict(address=2**33 + 136, more=399, origin=5)], data_width, seed, busy=0.1, latency=(1, 4), pause=0.3).run()
+    assert bench.got == bench.expected()
+
+
 @pytest.mark.parametrize("kind", ["error", "never"])
 def test_entries_that_cannot_be_read_are_errors_and_the_others_are_not(kind):
     bad   = 2**33 + 128

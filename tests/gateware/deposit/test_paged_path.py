@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from dibber.interface.description import RIGHT, STATUS
+from dibber.interface.description import C, RIGHT, STATUS
 
 from command import command
+from cut import cut, packets_of
 from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
 from hostread import HostRead
 from page_tables import Tables, paged
@@ -31,7 +32,7 @@ class PagedPath(Path):
     sides         : "source", "target", "both"
     table_latency : cycles to read a line of a table
     table_fault   : as `fault` of HostRead, for tables
-    cut           : {PSN: lines}: what comes of these packets before they are cut short
+    cut           : {PSN: blocks}: what comes of these packets before they are cut short
     """
     def __init__(self, jobs, data_width, tables, sides="both", table_latency=(20, 60), table_fault=None, cut={}, **how):
         super().__init__(jobs, data_width, **how)
@@ -66,10 +67,9 @@ class PagedPath(Path):
     def hand_over(self, values):
         start = len(self.payload)
         super().hand_over(values)
-        lines = self.cut.pop(self.deposits[-1]["psn"], None)
-        if lines is not None:
-            del self.payload[start + lines + 1:]
-            self.payload[-1] |= dict(last=1, error=1)
+        blocks = self.cut.pop(self.deposits[-1]["psn"], None)
+        if blocks is not None:
+            self.payload[start + blocks:] = [[dict(dat=0, bytes=self.width, last=1, error=1)]]
 
     def bus(self, walk, length):
         """Bus address of each byte of a walk (key, offset, block, strides, counts), None where there is no page."""
@@ -135,32 +135,47 @@ def coming_to_the_hole(key, before):
 
 @pytest.mark.parametrize("data_width, busy", [(64, 0.8), (128, 1.0)])
 def test_a_source_page_that_is_not_there(data_width, busy, seed):
-    """At the start, in the middle and at the end of a transfer: READ_ERROR, and the transfer behind it is whole."""
-    jobs = []
+    """At the start, in the middle and at the end of a transfer: READ_ERROR, and the transfer behind it is whole.
+
+    Of the transfer itself those packets land that end before the hole.
+    """
+    jobs, landing, packets = [], [], []
     for before in BEFORE:
-        jobs += [(command(coming_to_the_hole(1, before), (2, 0, 0, (), ()), 800), {}), (command(*GOOD), {})]
+        walk   = coming_to_the_hole(1, before)
+        whole  = [packet for packet in cut(800) if sum(packet) <= 8*before]
+        jobs  += [(command(walk, (2, 0, 0, (), ()), 800), {}), (command(*GOOD), {})]
+        landing += [(walk, (2, 0, 0, (), ()), sum(whole[-1]) if whole else 0), GOOD]
+        packets += [*whole, (0, 64)]
     path = PagedPath(jobs, data_width, tables_of(seed, [(0, HOLE)]), seed=seed, busy=busy).run(
-        lambda p: len(p.ended) == len(jobs) and len(p.done) == len(BEFORE), 20_000)
+        lambda p: len(p.ended) == len(jobs) and len(p.done) == len(packets), 20_000)
     assert [status for _, status, _ in path.ended] == [STATUS.READ_ERROR, STATUS.OK]*len(BEFORE)
-    assert path.writes.memory == path.expected([GOOD]) and path.lines == []
+    assert [packet[-2:] for packet in path.packets] == packets
+    assert path.writes.memory == path.expected(landing) and path.lines == []
 
 
 @pytest.mark.parametrize("data_width, busy", [(64, 0.8), (128, 1.0)])
 def test_a_target_page_that_is_not_there(data_width, busy, seed):
-    """The packet is refused with REMOTE_READ_ERROR, nothing behind the hole is written, and the next packet is whole."""
+    """A packet with the hole in it is refused with REMOTE_READ_ERROR, nothing of it behind the hole is written, and the
+    next packet is whole."""
     jobs, bad = [], []
     for before in BEFORE:
         bad.append(((1, 5000, 0, (), ()), coming_to_the_hole(2, before), 800))
         jobs += [(command(*bad[-1]), {}), (command(*GOOD), {})]
     path = PagedPath(jobs, data_width, tables_of(seed, [(1, HOLE)]), seed=seed, busy=busy).run(
-        lambda p: len(p.done) == len(jobs), 20_000)
-    assert [done[2:] for done in path.done] == [(1, STATUS.REMOTE_READ_ERROR), (0, STATUS.OK)]*len(BEFORE)
-    expected = path.expected([GOOD])
+        lambda p: len(p.done) == len(BEFORE)*(packets_of(800) + 1), 20_000)
+    expected, outcomes = {}, []
     for source, target, length in bad:
-        where = path.bus(target, length)
-        upto  = where.index(None)
-        expected |= path.expected([(source, target, upto)])
-    assert path.writes.memory == expected | path.expected([GOOD])
+        data, where = list(map(memory, path.bus(source, length))), path.bus(target, length)
+        for begin, size in cut(length):
+            part = where[begin:begin + size]
+            good = part[:part.index(None)] if None in part else part
+            outcomes.append((0, STATUS.OK) if good == part else (1, STATUS.REMOTE_READ_ERROR))
+            expected.update(zip(good, data[begin:]))
+        outcomes.append((0, STATUS.OK))
+        expected |= path.expected([GOOD])
+    assert [done[2:] for done in path.done] == outcomes
+    assert outcomes.count((1, STATUS.REMOTE_READ_ERROR)) >= len(BEFORE)
+    assert path.writes.memory == expected
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
@@ -169,31 +184,25 @@ def test_a_table_that_cannot_be_read(data_width, seed):
     tables = tables_of(seed)
     state  = {"fault": "error"}
     put    = ((1, 16, 8, (8192,), (100,)), (2, 3, 8, (8192,), (100,)), 800)
-    for sides, status in (("source", [STATUS.READ_ERROR]), ("target", [STATUS.OK])):
+    whole  = packets_of(800)
+    for sides, status, refused in (("source", [STATUS.READ_ERROR], 0), ("target", [STATUS.OK], whole)):
         state["fault"] = "error"
         path = PagedPath([(command(*put), {}), (command(*put), {})], data_width, tables, sides, seed=seed,
             table_fault=lambda address: state["fault"])
 
-        def finished(p):
-            over = len(p.ended) if sides == "source" else len(p.done)
-            if over:
-                state["fault"] = None
-            return over == 2 and p.done and p.done[-1][2] == 0
+        def one_after_the_other(first, second):
+            """The second is queued when all of the first is over, so that it reads the table again."""
+            yield first
+            while not path.ended or len(path.done) < refused:
+                yield None
+            state["fault"] = None
+            yield second
 
-        # The second is queued when the first is over, so that it reads the table again.
-        first, second = path.jobs
-        path.jobs = one_after_the_other(path, first, second, sides)
-        path.run(finished, 20_000)
+        path.jobs = one_after_the_other(*path.jobs)
+        path.run(lambda p: len(p.ended) == 2 and len(p.done) == refused + whole, 20_000)
         assert [s for _, s, _ in path.ended] == status + [STATUS.OK]
-        assert [done[2:] for done in path.done] == ([] if sides == "source" else [(1, STATUS.REMOTE_READ_ERROR)]) + [(0, 0)]
+        assert [done[2:] for done in path.done] == [(1, STATUS.REMOTE_READ_ERROR)]*refused + [(0, STATUS.OK)]*whole
         assert path.writes.memory == path.expected([put])
-
-
-def one_after_the_other(path, first, second, sides):
-    yield first
-    while not (path.ended if sides == "source" else path.done):
-        yield None
-    yield second
 
 
 # Aborts -------------------------------------------------------------------------------------------
@@ -215,7 +224,8 @@ def test_a_read_error_while_pieces_wait_for_their_page(data_width, table_latency
 
 @pytest.mark.parametrize("after", [0, 30, 500])
 def test_a_rewind_while_pieces_wait_for_their_page(after, seed):
-    """The job gives way whatever of it is in the translator; what follows in the new epoch is whole."""
+    """The job gives way whatever of it is in the translator, between two packets or before its first one; what follows in
+    the new epoch is whole."""
     long = ((1, 16, 8, (4096,), (250,)), (2, 0, 0, (), ()), 2000)
     path = PagedPath([(command(*long), {}), (command(*GOOD), dict(epoch=1))], 64, tables_of(seed), seed=seed,
         table_latency=(200, 300))
@@ -243,22 +253,29 @@ def test_a_rewind_while_pieces_wait_for_their_page(after, seed):
     path.jobs   = jobs()
     hosts       = path.beside()
     path.beside = lambda: [*hosts, rewind()]
-    path.run(lambda p: len(p.ended) == 2 and p.done, 20_000)
+    path.run(lambda p: len(p.ended) == 2 and len(p.done) == len(p.packets), 20_000)
     assert [status for _, status, _ in path.ended] == [STATUS.REWOUND, STATUS.OK]
-    assert path.writes.memory == path.expected([GOOD])
+    *before, good = [packet[-2:] for packet in path.packets]
+    assert before == cut(2000)[:len(before)] and len(before) < packets_of(2000) and good == (0, 64)
+    assert path.writes.memory == path.expected([(*long[:2], sum(before[-1]) if before else 0), GOOD])
 
 
 @pytest.mark.parametrize("data_width, table_latency", [(64, (20, 20)), (128, (300, 400))])
 def test_a_packet_that_is_cut_short_while_pieces_wait_for_their_page(data_width, table_latency, seed):
-    """It reports nothing, writes nothing of what did not come, and the next one is whole."""
-    jobs, cut, bad = [], {}, []
-    for n, count in enumerate((4, 30, 100)):
-        bad.append(((1, 9000*n, 0, (), ()), (2, place(3*n, 40), 8, (8192,), (count,)), 8*count))
-        cut[10*len(jobs)] = count//2*8//(data_width//8)
-        jobs += [(command(*bad[-1]), {}), (command(*GOOD), {})]
-    path = PagedPath(jobs, data_width, tables_of(seed), seed=seed, table_latency=table_latency, cut=cut).run(
-        lambda p: len(p.done) == len(jobs)//2, 20_000)
-    assert [done[1:] for done in path.done] == [(10*n, 0, 0) for n in range(1, len(jobs), 2)]
-    allowed = path.expected([(source, target, length//2) for source, target, length in bad])
+    """A transfer's last one, before its last block: it reports nothing, writes nothing of what did not come, and the next one is whole."""
+    jobs, short, come, reports = [], {}, [], []
+    for n, count in enumerate((4, 60, 100)):
+        source, target = (1, 9000*n, 0, (), ()), (2, place(3*n, 40), 8, (8192,), (count,))
+        psn            = 10*len(jobs)
+        *whole, (begin, size) = cut(8*count)
+        blocks         = (size - 1)//C.BLOCK_BYTES
+        short[psn + len(whole)] = blocks
+        come.append((source, target, begin + blocks*C.BLOCK_BYTES))
+        reports += [*range(psn, psn + len(whole)), psn + 10]
+        jobs    += [(command(source, target, 8*count), {}), (command(*GOOD), {})]
+    path = PagedPath(jobs, data_width, tables_of(seed), seed=seed, table_latency=table_latency, cut=short).run(
+        lambda p: len(p.done) == len(reports), 20_000)
+    assert [done[1:] for done in path.done] == [(psn, 0, 0) for psn in reports]
+    allowed = path.expected(come)
     assert path.writes.memory.items() <= (allowed | path.expected([GOOD])).items()
     assert path.expected([GOOD]).items() <= path.writes.memory.items()

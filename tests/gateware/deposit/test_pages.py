@@ -91,6 +91,18 @@ def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
     assert all(address % LINE == 0 and length == LINE for address, length, _ in bench.host.issued)
 
 
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_an_address_that_waits_stays_what_it_is_while_its_line_is_filled_anew(data_width, seed):
+    """Taken so slowly, from a cache so small, that the next line is in its place before an address is taken."""
+    random = Random(f"{seed} {data_width}")
+    tables = Tables(random, 1)
+    region = next(iter(tables.shift))
+    items  = [dict(address=paged(region, random.randrange(200) << tables.shift[region]), length=8, last=1) for _ in range(200)]
+    bench  = Bench(piece_layout(), data_width, random, tables, out_busy=0.1, items=items, latency=(1, 4), lines=2, depth=2)
+    bench.run()
+    bench.check()
+
+
 def test_lines_that_are_needed_are_fetched_once_and_ahead():
     """A stride of two pages: each line of the table serves four, and many are under way together."""
     random = Random(1)

@@ -37,7 +37,8 @@ class Pair(LiteXModule):
     """Both engines and one region table."""
     def __init__(self, data_width, tags):
         self.regions = RegionTable()
-        self.send    = SendEngine(data_width, tags=tags, timeout=600)
+        # Long enough for a host that is asked for all its tags at once and answers them in any order.
+        self.send    = SendEngine(data_width, tags=tags, timeout=1200)
         self.scatter = ScatterEngine(data_width)
         self.comb   += [
             self.send.lookup.connect(self.regions.ports[0]),
@@ -48,7 +49,7 @@ class Pair(LiteXModule):
 class Path:
     """Slots, host memories and the way between the engines.
 
-    jobs : list of (command bytes, job fields); packets and payload are recorded as they come
+    jobs : list of (command bytes, job fields); packets and payload, block by block, are recorded as they come
 
     Attributes
     ----------
@@ -114,10 +115,19 @@ class Path:
             fields[f"stride{i}"] = word(base + 16 + 8*i, 8)
             fields[f"count{i}"]  = word(base + 40 + 4*i, 4)
         self.deposits.append(fields)
+        lines, per_block = [], C.BLOCK_BYTES//self.width
         for at in range(0, len(data), self.width):
             part = data[at:at + self.width]
-            self.payload.append(dict(dat=int.from_bytes(part, "little"), bytes=len(part), error=0,
+            lines.append(dict(dat=int.from_bytes(part, "little"), bytes=len(part), error=0,
                 last=int(at + self.width >= len(data))))
+        self.payload += [lines[at:at + per_block] for at in range(0, len(lines), per_block)]
+
+    def blocks(self):
+        """Lines for the scatter engine, with gaps only between blocks, as the receiver lets them out."""
+        for block in growing(self.payload):
+            while self.random.random() > self.busy:
+                yield None
+            yield from block or [None]
 
     @passive
     def way(self):
@@ -178,7 +188,7 @@ class Path:
             sink(send.packets, PACKET, self.packets, random, self.busy),
             sink(send.done, ("tag", "status", "psn"), self.ended, random, self.busy),
             source(scatter.deposits, growing(self.deposits), random, self.busy),
-            source(scatter.payload, growing(self.payload), random, self.busy),
+            source(scatter.payload, self.blocks(), random),
             sink(scatter.done, ("node", "psn", "refused", "reason"), self.done, random, self.busy),
             sink(scatter.arrivals, ("node", "endpoint", "value", "length"), self.arrivals, random)])
         return self

@@ -14,13 +14,16 @@ class HostRead:
     split     : whether a read may come in several completions
     fault     : function (address) -> None, "error", "never", or cycles of delay; asked for each byte of a
                 read until one has a fault, which is then the read's
+    pause     : share of cycles without a beat between those of a completion
     issued    : list of (address, length, tag), as requested
     """
-    def __init__(self, reads, completions, memory, random, latency=(10, 60), split=True, fault=None, busy=1.0):
+    def __init__(self, reads, completions, memory, random, latency=(10, 60), split=True, fault=None, busy=1.0,
+            pause=0.0):
         self.reads, self.completions = reads, completions
         self.memory, self.random     = memory, random
         self.latency, self.split     = latency, split
         self.fault, self.busy        = fault or (lambda address: None), busy
+        self.pause    = pause
         self.width    = len(completions.dat)//8
         self.issued   = []
         self.flight   = {}  # tag -> list of (cycle due, completion as list of beats)
@@ -56,7 +59,7 @@ class HostRead:
 
     @passive
     def run(self):
-        now, sending = 0, []
+        now, sending, begun = 0, [], False
         while True:
             yield self.reads.ready.eq(int(self.random.random() < self.busy))
             if not sending:
@@ -67,10 +70,11 @@ class HostRead:
                     sending = self.flight[tag].pop(0)[1]
                     if not self.flight[tag]:
                         del self.flight[tag]
-            if sending:
+            if sending and not (begun and self.pause and self.random.random() < self.pause):
                 for name, value in sending.pop(0).items():
                     yield getattr(self.completions, name).eq(value)
                 yield self.completions.valid.eq(1)
+                begun = bool(sending)
             else:
                 yield self.completions.valid.eq(0)
             yield
