@@ -28,6 +28,8 @@ TOOLS = "riscv64-unknown-elf-"
 BRANCHES = {"beq", "bne", "blt", "bge", "bltu", "bgeu", "beqz", "bnez", "blez", "bgez", "bltz", "bgtz",
             "bgt", "ble", "bgtu", "bleu"}
 
+ENDS     = {"ret", "mret", "ebreak"}
+
 # The event loop, whose turns are counted one by one, and what its turns run.
 LOOP     = "loop"
 HANDLERS = ("command_handler", "bulk_job_handler", "arrival_handler", "atomic_handler", "replay_handler",
@@ -174,21 +176,23 @@ class Image:
             raise Unbounded(f"no table of jumps at 0x{base:x}")
         return targets
 
-    def step(self, address):
-        """(addresses that follow in this function, function that is called or None) of an instruction.
+    def step(self, address, begin):
+        """(addresses that follow, function that is called or None) of an instruction of the function that begins at `begin`.
 
-        A jump to the start of another function is a call of it behind which this one returns.
+        A jump to the start of another function is a call of it behind which this one returns, one to the start of this one
+        is a loop. Where a way goes into another function otherwise, what it finds there is of both. `ebreak` is what the
+        compiler puts where nothing can come; start.S's trap, without a stack, does not return from it.
         """
         mnemonic, operands = self.code[address]
         after = address + 4
         if mnemonic in BRANCHES:
             return {after, int(operands[-1], 16)}, None
-        if mnemonic in ("ret", "mret"):
+        if mnemonic in ENDS:
             return set(), None
         if mnemonic == "j":
             target = int(operands[0], 16)
-            return (set(), target) if target in self.starts else ({target}, None)
-        if mnemonic == "jal" and len(operands) == 1:
+            return (set(), target) if target in self.starts and target != begin else ({target}, None)
+        if mnemonic == "jal" and len(operands) == 1 and int(operands[0], 16) in self.starts:
             return {after}, int(operands[0], 16)
         if mnemonic == "jr" and operands[0] != "ra":
             return self.table(address), None
@@ -205,20 +209,30 @@ class Function:
     edges : dict address -> set of those that follow
     calls : dict address -> address of the function that is called there
     depth : dict address -> bytes of stack in use behind it
+    ends  : whether it returns
     """
-    def __init__(self, image, start):
-        self.start, self.edges, self.calls, self.depth = start, {}, {}, {}
+    def __init__(self, image, start, returns):
+        """`returns`: of the start of another function, whether that one does. Nothing follows a call of one that does not."""
+        self.start, self.edges, self.calls, self.depth, self.ends = start, {}, {}, {}, False
         todo = [(start, 0)]
         while todo:
             address, depth = todo.pop()
+            if address not in image.code or image.code[address][0].startswith("."):
+                raise Unbounded(f"no instruction at 0x{address:x}")
             if address in self.edges:
                 if self.depth[address] != depth + self._moved(image, address):
                     raise Unbounded(f"the stack at 0x{address:x} depends on the way there")
                 continue
             self.depth[address] = depth + self._moved(image, address)
-            self.edges[address], called = image.step(address)
+            self.edges[address], called = image.step(address, start)
             if called is not None:
                 self.calls[address] = called
+            if called is not None and not returns(called):
+                self.edges[address] = set()
+            elif not self.edges[address] and image.code[address][0] != "ebreak":
+                self.ends = True
+                if self.depth[address]:
+                    raise Unbounded(f"the stack is not as it was behind 0x{address:x}")
             todo += [(n, self.depth[address]) for n in self.edges[address]]
 
     @staticmethod
@@ -236,12 +250,20 @@ class Bounds:
     """Stack and instructions of an image's functions, by their addresses."""
     def __init__(self, image):
         self.image = image
-        self.functions, self.stacks, self.costs = {}, {}, {}
+        self.functions, self.stacks, self.costs, self.reading = {}, {}, {}, set()
 
     def function(self, start):
         if start not in self.functions:
-            self.functions[start] = Function(self.image, start)
+            self.reading.add(start)
+            try:
+                self.functions[start] = Function(self.image, start, self._returns)
+            finally:
+                self.reading.remove(start)
         return self.functions[start]
+
+    def _returns(self, start):
+        """Of one that is being read it is not known yet: that is recursion, which `stack` refuses."""
+        return start in self.reading or self.function(start).ends
 
     def stack(self, start, above=()):
         """Bytes of stack that a function needs, with all that it calls."""

@@ -74,3 +74,57 @@ def test_what_has_no_bound_is_refused(what):
     with pytest.raises(bounds.Unbounded, match=why):
         found.stack(image.symbols["main"])
         found.cost(image.symbols["main"])
+
+
+def instructions(what, source):
+    """Bounds of a program in assembly, and its image."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    program = OUT/f"{what}.elf"
+    subprocess.run([bounds.TOOLS + "gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-nostdlib", "-mno-relax", "-x", "assembler",
+                    "-o", program, "-", "-Wl,-e,main"], input=source, text=True, check=True)
+    image = bounds.Image(program)
+    return bounds.Bounds(image), image
+
+
+def function(name, body):
+    return f".globl {name}\n.type {name}, @function\n{name}:\n{body}\n.size {name}, .-{name}\n"
+
+
+# What the compiler makes of the ends of functions: (functions, stack and instructions of main).
+ENDS = {
+    "no_return":   (function("main", "addi sp,sp,-16\njal f") + function("other", "jal main\nret") + function("f", "nop\nebreak"),
+                    (16, 4)),
+    "through":     (function("main", "addi sp,sp,-16\njal f") + function("other", "jal main\nret") + function("f", "nop\nj g")
+                    + function("g", "nop\nebreak"), (16, 6)),
+    "trap":        (function("main", "beqz a0,1f\nret\n1: ebreak") + function("other", "j main"), (0, 2)),
+    "shared_tail": (function("main", "addi sp,sp,-16\nj 1f") + function("f", "addi sp,sp,-16\n1: nop\naddi sp,sp,16\nret"),
+                    (16, 5)),
+    "tail_call":   (function("main", "addi sp,sp,-16\naddi sp,sp,16\nj f") + function("f", "addi sp,sp,-32\naddi sp,sp,32\nret"),
+                    (32, 6)),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_functions_end_where_their_code_does(what):
+    source, expected = ENDS[what]
+    found, image = instructions(what, ".text\n" + source)
+    main = image.symbols["main"]
+    assert (found.stack(main), found.cost(main)) == expected
+
+
+REFUSED = {
+    "own_start":     (function("main", "addi a0,a0,-1\nbnez a0,2f\nret\n2: j main"),                   "no bound of the loop"),
+    "deeper":        (function("main", "addi sp,sp,-16\nbnez a0,main\naddi sp,sp,16\nret"),            "depends on the way"),
+    "unbalanced":    (function("main", "addi sp,sp,-16\nret"),                                         "not as it was"),
+    "to_each_other": (function("main", "beqz a0,1f\nret\n1: j f") + function("f", "nop\nj main"),        "main calls f calls main"),
+    "off_the_end":   (function("main", "nop"),                                                        "no instruction"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_goes_on_is_not_taken_for_an_end(what):
+    source, why = REFUSED[what]
+    found, image = instructions(what, ".text\n" + source)
+    with pytest.raises(bounds.Unbounded, match=why):
+        found.stack(image.symbols["main"])
+        found.cost(image.symbols["main"])
