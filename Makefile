@@ -99,7 +99,7 @@ test-formal: install
 
 test-system: firmware library models reference qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
-	@$(PYTEST) --junitxml build/junit-system.xml tests/system
+	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-system.xml tests/system
 
 soak: build
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)

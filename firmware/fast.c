@@ -93,8 +93,8 @@ RARE void fast_take(uint32_t number)
 	if (moved < under_way)
 		moved += 1u << 16;
 
-	/* Armed for nothing: the next time later, 1, 3, 7 and at most 255 puts from now. */
-	flow->shy = moved ? 0 : 2 * flow->shy + 1;
+	/* Armed for nothing: the next time later, 1, 3, 7 and at most 63 puts from now. */
+	flow->shy = moved ? 0 : (2 * flow->shy + 1) & 63;
 	flow->state = FLOW_OPEN;
 	flow->next += moved;
 	flow->acked = flow->next - under_way;

@@ -56,7 +56,7 @@ def test_nobody_leaves_before_both_have_entered(pair):
     for n, ((entered, left, status), (entered2, left2, status2)) in enumerate(zip(ours, theirs)):
         assert status == status2 == STATUS.OK
         last = max(entered, entered2)
-        assert min(left, left2) >= last and max(left, left2) - last < 20_000
+        assert min(left, left2) >= last and max(left, left2) - last < 80_000
     # Who came first has waited.
     assert all(max(left - entered for entered, left, _ in both) > 25_000 for both in zip(ours, theirs))
 

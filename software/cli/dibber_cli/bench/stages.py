@@ -61,8 +61,11 @@ def shares(sender, receiver, cycles):
 
 
 def program_share(sender, receiver, cycles):
-    """The share of the time in which the busier of both control programs was in a handler."""
-    return max(sum(side[name] for name in HANDLERS) for side in (sender, receiver))/cycles
+    """The share of the time in which the busier of both control programs was in a handler.
+
+    Of a ping-pong the time is half of what was counted in, so that a program that was never idle would have twice the time.
+    """
+    return min(1, max(sum(side[name] for name in HANDLERS) for side in (sender, receiver))/cycles)
 
 
 def limit(sender, receiver, cycles, pieces=0, term=("", 0)):
