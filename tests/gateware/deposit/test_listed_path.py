@@ -8,9 +8,9 @@ import pytest
 from dibber.interface.description import RIGHT, STATUS
 
 from command import command
-from deposit_path import LENGTH, REGIONS, SOURCE, TARGET, Path, memory
+from deposit_path import LENGTH, REGIONS, Path, expected_memory
 from hostread import HostRead
-from walk import Walk, touched
+from walk import Walk
 
 TIMEOUT = 6250                                        # no tag is handed out before
 LISTS   = 2**39 + 0x20
@@ -61,14 +61,6 @@ def walk_of(base, walk, length):
     return Walk(base + offset, base, base + LENGTH, block, strides, counts, length, entries=entries)
 
 
-def expected_memory(puts):
-    result = {}
-    for origin, target, length in puts:
-        data = [memory(a) for a in touched(walk_of(SOURCE, origin, length))]
-        result.update(zip(touched(walk_of(TARGET, target, length)), data))
-    return result
-
-
 MIDDLE = LENGTH//2
 PUTS   = [
     # source, target: key, offset, block, strides, counts, list; length
@@ -88,7 +80,7 @@ def test_puts_are_byte_exact(data_width, busy, seed):
         lambda p: len(p.ended) == len(PUTS) and len(p.done) == len(p.packets), 30000)
     assert {status for _, status, _ in path.ended} == {STATUS.OK}
     assert not any(refused for _, _, refused, _ in path.done)
-    assert path.writes.memory == expected_memory(PUTS)
+    assert path.writes.memory == expected_memory(PUTS, walk_of)
 
 
 BAD = [
@@ -115,7 +107,7 @@ def test_a_source_s_bad_list_ends_its_job_and_the_next_is_done(data_width, seed)
         jobs += [(command((1, offset, 8, (), (), where), (2, 0, *PLAIN), length), {}), (command(*good), {})]
     path = ListedPath(jobs, data_width, seed=seed).run(lambda p: len(p.ended) == len(jobs) and len(p.done) == len(BAD), 12000)
     assert [status for _, status, _ in path.ended] == [s for *_, status, _ in BAD for s in (status, STATUS.OK)]
-    assert path.writes.memory == expected_memory([good])
+    assert path.writes.memory == expected_memory([good], walk_of)
     assert path.lines == []
 
 
@@ -128,11 +120,11 @@ def test_a_target_s_bad_list_is_refused_and_the_next_packet_lands(data_width, se
     path = ListedPath(jobs, data_width, seed=seed).run(lambda p: len(p.done) == len(jobs), 12000)
     assert [(refused, reason) for _, _, refused, reason in path.done] == [
         r for *_, status in BAD for r in ((1, status), (0, STATUS.OK))]
-    landed = expected_memory([good])
+    landed = expected_memory([good], walk_of)
     assert landed.items() <= path.writes.memory.items()
     # Of a bad one what came before the entry that is wrong, or that leaves the region, and no more.
     before = expected_memory([((1, 0, *PLAIN), (2, MIDDLE, 8, (), (), where), length)
-        for where, offset, length, *_ in BAD if where[1] == GOOD and where[0] in (END, BROKEN - 32)])
+        for where, offset, length, *_ in BAD if where[1] == GOOD and where[0] in (END, BROKEN - 32)], walk_of)
     assert set(path.writes.memory) <= set(landed) | set(before)
 
 

@@ -199,8 +199,8 @@ def walk_of(base, walk, length):
     return Walk(base + offset, base, base + LENGTH, block, strides, counts, length)
 
 
-def expected_memory(puts):
-    """Bytes at the target after puts of (source, target, length), in order."""
+def expected_memory(puts, walk_of=walk_of):
+    """Bytes at the target after puts of (source, target, length), in order; `walk_of` as the one here."""
     result = {}
     for origin, target, length in puts:
         data = [memory(a) for a in touched(walk_of(SOURCE, origin, length))]
