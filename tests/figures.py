@@ -3,13 +3,14 @@
 
 """Measure every figure that has a target, and write them to one file.
 
-    python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--only GROUP,…] [--list]
+    python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--long] [--only GROUP,…] [--list]
 
 The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1 too; what tests
 measure (fixture `figure` of conftest.py) comes from the tests that assert it, file by file. Each of these is a
 group. A group that fails has a row with the reason, which counts as missed, and the others go on. What each group found
 is kept in build/figure-groups, so that `--resume` goes on where a run ended, if simulator and control program are still the same.
-Rows: figure_rows.py. Ends with 1 when a target is missed.
+The campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their name; else their rows are the kept
+ones, or say that they were not measured. Rows: figure_rows.py. Ends with 1 when a target is missed.
 """
 
 import argparse
@@ -23,13 +24,14 @@ import sys
 import time
 import zlib
 
+from figure_campaigns import CAMPAIGNS
 from figure_rows import READERS, of_stride, row
 
 ROOT     = pathlib.Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "build" / "figures"          # what the fixture `figure` writes
 KEPT     = ROOT / "build" / "figure-groups"    # a file for each group that was measured
 RUNS     = 3                                   # wall times are medians of three
-PATIENCE = 3600                                # seconds of one command
+PATIENCE = 4*3600                              # seconds of one command
 NARROW   = ("gen2x1", "gen1x1")                # profiles that only `stride` is run with, and only these of its series
 OURS     = "put-dst-strided,put-src-strided,put-both-strided"
 
@@ -42,18 +44,18 @@ class Failed(Exception):
     """A command of a group failed; its text says how."""
 
 
-def run(command):
-    """Run in the repository's root; returns what it printed. Raises Failed with the end of that."""
+def run(command, codes=(0,)):
+    """Run in the repository's root; returns what it printed. Raises Failed with the end of that, if its exit code is none of `codes`."""
     environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
     try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE,
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
                               env=environment)
     except subprocess.TimeoutExpired:
         raise Failed(f"{' '.join(command)} did not end in {PATIENCE//60} minutes")
     except OSError as error:
         raise Failed(f"{command[0]}: {error}")
-    if done.returncode:
-        raise Failed(f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout)}")
+    if done.returncode not in codes:
+        raise Failed(f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout + done.stderr)}")
     return done.stdout
 
 
@@ -146,7 +148,13 @@ def groups(profile):
     found.update({f"stride-{other}": narrow(other) for other in NARROW if other != profile})
     found["speed"] = speed
     found.update({file: recorded(file) for file in tests_with_figures()})
+    found.update({name: campaign(name) for name in CAMPAIGNS})
     return found
+
+
+def campaign(name):
+    _, function = CAMPAIGNS[name]
+    return (lambda profile, seed: function(run, profile, seed)) if function else recorded(name)
 
 
 def tests_with_figures():
@@ -182,7 +190,8 @@ def keep(name, state_, seconds, rows):
 
 def minutes(name):
     """What a group will take: what it took, or a guess."""
-    return kept(name).get("seconds", 60*MINUTES.get(name, GUESS))/60
+    guess = CAMPAIGNS[name][0] if name in CAMPAIGNS else MINUTES.get(name, GUESS)
+    return kept(name).get("seconds", 60*guess)/60
 
 
 # Command ------------------------------------------------------------------------------------------
@@ -194,9 +203,14 @@ def say(text, end="\n"):
 def measure(name, function, place, args):
     """The rows of one group, kept ones if they are as good."""
     old = kept(name)
-    if args.resume and old.get("state") == state(args.profile, args.seed) and all(r["value"] is not None for r in old["rows"]):
+    waits = name in CAMPAIGNS and not args.long and not args.only
+    if (args.resume or waits) and old.get("state") == state(args.profile, args.seed) and all(r["value"] is not None for r in old["rows"]):
         say(f"{place} {name}: {len(old['rows'])} rows of an earlier run")
         return old["rows"]
+    if waits:
+        say(f"{place} {name}: not measured, about {minutes(name):.0f} minutes")
+        return [failure(name, f"not measured with this simulator and control program: {minutes(name):.0f} minutes, --long", args.profile,
+                        args.seed)]
     say(f"{place} {name}: about {minutes(name):.1f} minutes … ", end="")
     begin = time.monotonic()
     try:
@@ -226,6 +240,7 @@ def main(argv=None):
     parser.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
     parser.add_argument("--out", type=pathlib.Path, help="file to write (default out/figures.json; figures-part.json with --only)")
     parser.add_argument("--resume", action="store_true", help="take the rows of groups that an earlier run measured")
+    parser.add_argument("--long", action="store_true", help="the campaigns too, that take hours")
     parser.add_argument("--only", default="", metavar="GROUP,…", help="these groups")
     parser.add_argument("--list", action="store_true", help="print the groups and their minutes, and end")
     args   = parser.parse_args(argv)
@@ -237,9 +252,10 @@ def main(argv=None):
         wanted = {name: wanted[name] for name in args.only.split(",")}
     if args.list:
         for name in wanted:
-            say(f"{minutes(name):6.1f}  {name}")
+            say(f"{minutes(name):6.1f}  {name}" + ("  (--long)" if name in CAMPAIGNS else ""))
         return 0
-    say(f"{len(wanted)} groups, about {sum(map(minutes, wanted)):.0f} minutes; Ctrl-C ends it, --resume goes on")
+    now = [name for name in wanted if name not in CAMPAIGNS or args.long or args.only]
+    say(f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, --resume goes on")
     rows = []
     for number, (name, function) in enumerate(wanted.items(), 1):
         rows += measure(name, function, f"[{number}/{len(wanted)}]", args)

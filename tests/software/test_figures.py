@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import figure_campaigns
 import figure_rows
 import figures
 
@@ -121,3 +122,51 @@ def test_a_file_that_fails_for_something_else_than_its_figure_has_a_row_for_that
     monkeypatch.setattr(figures, "run", record)
     found = figures.recorded("tests/x/test_x.py")("gen2x4", 1)
     assert len(found) == rows and not found[-1]["pass"]
+
+
+# Campaigns ----------------------------------------------------------------------------------------
+
+def test_a_campaign_waits_for_its_word_and_is_kept(run):
+    """Without --long: what was measured with this simulator, or a row that says that nothing was."""
+    slow = {"soak-threads": lambda *_: [met("threads")], "quick": lambda *_: [met("quick")]}
+    code, rows, out = run(slow)
+    assert code == 1 and [r["id"] for r in rows] == ["soak-threads", "quick"]
+    assert not rows[0]["pass"] and "--long" in rows[0]["reason"] and rows[0]["command"].endswith("--only soak-threads")
+    assert "about 1 minutes" in out
+    assert [r["id"] for r in run(slow, "--long")[1]] == ["threads", "quick"]
+    assert [r["id"] for r in run({**slow, "soak-threads": fails})[1]] == ["threads", "quick"]
+    run.rebuild()
+    assert not run(slow)[1][0]["pass"]
+    assert run(slow, "--only", "soak-threads")[1][0]["pass"]
+
+
+RESULTS = {
+    "soak-transfers":      ({"transfers": 20_000, "bytes_compared": 9, "bytes_wrong": 0, "trouble": []},
+                            {"transfers": 20_000, "bytes_compared": 9, "bytes_wrong": 0, "trouble": ["a notice was lost"]}),
+    "soak-faults":         ({"runs": 1000, "failures": []}, {"runs": 999, "failures": []}),
+    "soak-program-faults": ({"runs": 1000, "failures": [], "longest_diagnosis_us": 1000.0},
+                            {"runs": 1000, "failures": [], "longest_diagnosis_us": 100_100.0}),
+    "soak-threads":        ({"seconds": 300.1, "bytes": 8, "bytes_wrong": 0}, {"seconds": 300.1, "bytes": 8, "bytes_wrong": 1}),
+    "synthesis-core":      ({"figures": [met()]}, {"figures": [met(**{"pass": False})]}),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_campaign_s_rows_are_its_program_s_result(monkeypatch, name):
+    for result, passed in zip(RESULTS[name], (True, False)):
+        monkeypatch.setattr(figures, "run", lambda command, codes=(0,): json.dumps(result))
+        assert all(r["pass"] for r in figures.campaign(name)("gen2x4", 1)) == passed
+
+
+def test_each_campaign_is_a_program_that_is_there():
+    for name, (minutes, function) in figure_campaigns.CAMPAIGNS.items():
+        assert minutes and name in figures.groups("gen2x4")
+        if not function:
+            assert (figures.ROOT/name).is_file()
+            continue
+
+        def seen(command, codes=(0,)):
+            assert command[0] == "dibber" or (figures.ROOT/command[1]).is_file()
+            raise figures.Failed("seen")
+        with pytest.raises(figures.Failed, match="seen"):
+            function(seen, "gen2x4", 1)
