@@ -16,7 +16,7 @@ from dibber.deposit.regions import RegionTable
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, RIGHT, STATUS
 from dibber.packet.receive import PacketReceiver
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, sink, source, whole
 from hostwrite import HostWrite
 from packet import Packet as WirePacket, encode
@@ -65,7 +65,7 @@ class Bench:
     def __init__(self, packets, data_width=64, seed=1, busy=1.0, rights=RIGHT.REMOTE_WRITE, arrival_busy=1.0,
         free_after=None, delay=(0, 20), length=LENGTH):
         """`free_after`: cycles after which the control program frees a message's slot, None for never."""
-        self.dut     = dut = Engine(data_width)
+        self.dut     = dut = shared(Engine, data_width)
         lander       = dut.lander
         self.random  = random = Random(seed)
         self.size    = data_width//8

@@ -13,7 +13,7 @@ from dibber.deposit.gather import Gather
 from dibber.deposit.walker import Walker
 from dibber.interface.description import STATUS
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from cover import cover, element_walk, random_walk
 from drive import finish, sink, source
 from gather import FIELDS, expected, memory, run
@@ -127,7 +127,7 @@ class Walked(LiteXModule):
 @pytest.mark.parametrize("count", [1, 3, 5, 7, 9, 40])
 def test_the_end_of_a_failed_transfer_does_not_end_the_next(count):
     """The last piece of a transfer may be in any stage when it fails; the walker is in the next one then."""
-    dut, random, lines = Walked(tags=2), Random(count), []
+    dut, random, lines = shared(Walked, tags=2), Random(count), []
     walks = [element_walk(8, 128, count, 2**20*(n + 1)) for n in range(6)]
     model = HostRead(dut.gather.reads, dut.gather.completions, memory, random,
         fault=lambda a: "error" if a >> 20 in (1, 4) else None)

@@ -16,7 +16,7 @@ from litex.gen import *
 from dibber.deposit.lists import ListReader
 from dibber.deposit.walker import Walker
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, sink, source
 from hostread import HostRead
 from walk import Walk, pieces
@@ -42,7 +42,7 @@ class Listed(LiteXModule):
 class Bench:
     """Walks through walker and reader; entries that are None lie in lines that are answered with an error."""
     def __init__(self, walks, data_width=64, seed=1, busy=1.0, latency=(5, 60)):
-        self.dut    = dut = Listed(data_width)
+        self.dut    = dut = shared(Listed, data_width)
         self.random = Random(seed)
         self.walks, self.busy, self.got, self.when = walks, busy, [], []
         entries = {walk.place + 8*n: entry for walk in walks for n, entry in enumerate(walk.entries or ())}

@@ -15,7 +15,7 @@ from dibber.deposit.lists import ListLookup, ListReader
 from dibber.deposit.regions import RegionTable
 from dibber.interface.description import RIGHT
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, sink, source
 from hostread import HostRead
 from page_tables import Tables, paged
@@ -34,15 +34,15 @@ def entry(address):
 class Bench:
     """A reader with host memory; `fault` as in HostRead. Orders are dicts of `list_order_layout`."""
     def __init__(self, orders, data_width=64, seed=1, busy=1.0, tables=None, where=lambda a: a, **host):
-        self.dut    = dut = ListReader(data_width, timeout=TIMEOUT, quarantine=1500)
+        self.dut    = dut = shared(ListReader, data_width, timeout=TIMEOUT, quarantine=1500)
         self.random = random = Random(seed)
         self.orders, self.got, self.when, self.busy, self.where, self.tables = orders, [], [], busy, where, tables
         self.host   = HostRead(dut.reads, dut.completions, memory, random, **host)
         self.counts = dict.fromkeys(dut.pulses, 0)
-        dut.comb   += dut.extended_tags.eq(1)
 
     @passive
     def watch(self):
+        yield self.dut.extended_tags.eq(1)
         while True:
             for name, pulse in self.dut.pulses.items():
                 self.counts[name] += (yield pulse)
@@ -52,14 +52,21 @@ class Bench:
         dut = self.dut
         # Tags are not handed out before their time-out has passed.
         feeding = source(dut.sink, [*[None]*(TIMEOUT + 100), *self.orders], self.random, self.busy)
-        processes = processes or (finish(lambda: len(self.got) == len(self.expected()), cycles),
+        processes = processes or (finish(self.finished, cycles),
             sink(dut.source, ("base", "error", "last"), self.got, self.random, self.busy, self.when))
         run_simulation(dut, [*processes, self.host.run(), self.watch(), feeding])
         return self
 
-    def expected(self):
+    def entries(self, order, count):
+        """The first entries of an order."""
         return [((entry(self.where(order["address"] + 8*n)) + order["origin"]) % 2**64, 0, int(n == order["more"]))
-            for order in self.orders for n in range(order["more"] + 1)]
+            for n in range(count)]
+
+    def expected(self):
+        return [values for order in self.orders for values in self.entries(order, order["more"] + 1)]
+
+    def finished(self):
+        return len(self.got) == sum(order["more"] + 1 for order in self.orders)
 
 
 def order(random, most=60):
@@ -146,8 +153,9 @@ def test_what_is_dropped_ends_soon_and_the_next_list_is_whole(taken, data_width,
                 (got if len(got) < taken else rest).append(values)
     bench.run(consumer())
     end = [last for *_, last in rest].index(1)
-    assert got == bench.expected()[:taken]
-    assert rest[end + 1:] == bench.expected()[-51:]
+    first, second = bench.orders
+    assert got == bench.entries(first, taken)
+    assert rest[end + 1:] == bench.entries(second, 51)
     assert end < 32*8 + 8, "what was under way, and its end"
 
 
@@ -167,7 +175,7 @@ def test_a_list_in_scattered_pages_is_read_where_its_pages_are(data_width, seed)
             yield getattr(directory, name).eq(value)
         yield
         yield directory.strobe.eq(0)
-        yield from finish(lambda: len(bench.got) == len(bench.expected()), 12000)
+        yield from finish(bench.finished, 12000)
     bench.run(enter(), host.run(), sink(bench.dut.source, ("base", "error", "last"), bench.got, random))
     assert bench.got == bench.expected()
 
@@ -218,7 +226,7 @@ class Table(LiteXModule):
     (3, BASE,     SIZE,  RIGHT.LOCAL_READ,      2, 12,         0, None),
     (3, BASE + 4, SIZE,  RIGHT.LOCAL_READ,      2, 8,          0, None)])
 def test_a_list_must_be_its_owner_s_readable_aligned_and_in_its_region(key, base, size, rights, owner, offset, good, entries):
-    dut = Table()
+    dut = shared(Table)
     def play():
         for name, value in dict(index=3, key=3, base=base, length=size, rights=rights, owner=owner, valid=1, write=1).items():
             yield getattr(dut.regions, name).eq(value)

@@ -16,7 +16,7 @@ from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.interface.description import C, LANE, PACKET_FLAG, RIGHT, STATUS
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, sink, source
 from hostwrite import HostWrite
 from walk import Walk, pieces, touched
@@ -86,7 +86,7 @@ class Packet:
 def run(packets, expect_done, data_width=64, seed=1, busy=1.0, max_payload=256, cycles=6000, settle=60,
     rights=RIGHT.REMOTE_WRITE, arrival_busy=1.0, owner=0, gets=()):
     """`gets`: (context, node, key) of those under way."""
-    dut    = Receiver(data_width)
+    dut    = shared(Receiver, data_width)
     engine = dut.engine
     random = Random(seed)
     host   = HostWrite(engine.writes, engine.marked, random, max_payload, busy)

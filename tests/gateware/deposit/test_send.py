@@ -17,7 +17,7 @@ from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, S
 
 from checksum import internet_checksum
 from command import command
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, growing, sink, source
 from hostread import HostRead
 from slots import serve_slots
@@ -58,7 +58,7 @@ class Bench:
     ended : (tag, status, psn, checksum); packets : see PACKET; requests : list of HostRead.issued
     """
     def __init__(self, jobs, data_width=64, seed=1, busy=1.0, latency=(20, 20), tags=16, drain=1.0):
-        self.dut    = Engine(data_width, tags)
+        self.dut    = shared(Engine, data_width, tags)
         self.random = Random(seed)
         self.busy, self.drain = busy, drain
         self.slots, self.jobs = {}, []

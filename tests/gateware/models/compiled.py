@@ -5,204 +5,44 @@
 
 Migen 0.10 walks every combinational statement again and again until nothing changes, which makes two
 cards on a cable run at some 70 cycles a second. Here each combinational signal becomes straight code,
-in the order of the dependencies; synchronous statements become one function a clock domain. Values,
-generators, and what one sees in which cycle are Migen's own: this only replaces how its simulator
-executes a design. One loop of signals that depend on each other is repeated until it settles.
+in the order of the dependencies, and so do the synchronous statements, by the signals that they assign.
+Each such unit has a flag, and is executed when something that it reads has changed: in most cycles most
+of a design stands still. Values, generators, and what one sees in which cycle are Migen's own: this only
+replaces how its simulator executes a design. A loop of signals that depend on each other is repeated
+until it settles.
+
+A design is compiled once, however often it is simulated: tests that need the same one get it from `shared`.
 """
 
-from migen.fhdl.structure import (Case, Cat, ClockSignal, Constant, If, Replicate, ResetSignal, Signal,
-    _ArrayProxy, _Assign, _Operator, _Part, _Slice)
-from migen.fhdl.bitcontainer import value_bits_sign
+import functools
+
+from migen.fhdl.structure import Signal, _Assign, _Fragment
 from migen.fhdl.tools import flat_iteration, list_signals, list_targets
 from migen.sim.core import Simulator
 
-OPERATORS = {">>>": ">>", "<<<": "<<"}
+from compiler import Compiler
 
-
-class Compiler:
-    """Python source of expressions and statements. Values stand in the list `S`, indexed by a signal's duid."""
-    def __init__(self, evaluator):
-        self.evaluator = evaluator
-        self.tables    = {}  # name -> tuple of duids: the choices of an array
-
-    # Expressions ------------------------------------------------------------------------------
-
-    def table(self, signals):
-        name = f"T{len(self.tables)}"
-        self.tables[name] = tuple(signal.duid for signal in signals)
-        return name
-
-    def expression(self, node):
-        if isinstance(node, Constant):
-            return f"({node.value})"
-        if isinstance(node, Signal):
-            return f"S[{node.duid}]"
-        if isinstance(node, _Operator):
-            values = [self.expression(operand) for operand in node.operands]
-            if node.op == "m":
-                return f"({values[1]} if {values[0]} else {values[2]})"
-            if len(values) == 1:
-                return f"({node.op}{values[0]})"
-            return f"({values[0]} {OPERATORS.get(node.op, node.op)} {values[1]})"
-        if isinstance(node, _Slice):
-            return f"(({self.expression(node.value)} >> {node.start}) & {(1 << (node.stop - node.start)) - 1})"
-        if isinstance(node, _Part):
-            return (f"(({self.expression(node.value)} >> {self.expression(node.offset)})"
-                    f" & {(1 << node.width) - 1})")
-        if isinstance(node, Cat):
-            parts, shift = [], 0
-            for element in node.l:
-                bits = len(element)
-                parts.append(f"(({self.expression(element)} & {(1 << bits) - 1}) << {shift})")
-                shift += bits
-            return f"({' | '.join(parts) or '0'})"
-        if isinstance(node, Replicate):
-            bits = len(node.v)
-            return f"(({self.expression(node.v)} & {(1 << bits) - 1})*{sum(1 << i*bits for i in range(node.n))})"
-        if isinstance(node, _ArrayProxy):
-            if all(isinstance(choice, Signal) for choice in node.choices):
-                return f"S[{self.table(node.choices)}[min({len(node.choices) - 1}, {self.expression(node.key)})]]"
-            choices = ", ".join(f"lambda: {self.expression(choice)}" for choice in node.choices)
-            return f"({choices},)[min({len(node.choices) - 1}, {self.expression(node.key)})]()"
-        if isinstance(node, ClockSignal):
-            return self.expression(self.evaluator.clock_domains[node.cd].clk)
-        if isinstance(node, ResetSignal):
-            reset = self.evaluator.clock_domains[node.cd].rst
-            return "0" if reset is None else self.expression(reset)
-        raise NotImplementedError(node)
-
-    # Statements -------------------------------------------------------------------------------
-
-    def statements(self, items, indent, assign):
-        """Lines for statements; `assign(target, source, indent)` makes those of an assignment."""
-        lines, pad = [], "    "*indent
-        for s in flat_iteration(items):
-            if isinstance(s, _Assign):
-                lines += assign(s.l, self.expression(s.r), indent)
-            elif isinstance(s, If):
-                yes, no = (self.statements(branch, indent + 1, assign) for branch in (s.t, s.f))
-                if yes or no:
-                    lines += [f"{pad}if {self.expression(s.cond)} & {(1 << len(s.cond)) - 1}:", *(yes or [pad + "    pass"])]
-                if no:
-                    lines += [f"{pad}else:", *no]
-            elif isinstance(s, Case):
-                lines += self.case(s, indent, assign)
-            else:
-                raise NotImplementedError(s)
-        return lines
-
-    def case(self, s, indent, assign):
-        pad, branches = "    "*indent, []
-        for key, body in s.cases.items():
-            if isinstance(key, Constant):
-                branches.append((key.value, self.statements(body, indent + 1, assign)))
-        default = self.statements(s.cases["default"], indent + 1, assign) if "default" in s.cases else []
-        if not default and not any(body for _, body in branches):
-            return []
-        bits, signed = value_bits_sign(s.test)
-        lines = [f"{pad}t{indent} = {self.expression(s.test)} & {(1 << bits) - 1}"]
-        if signed:
-            lines.append(f"{pad}t{indent} -= (t{indent} & {1 << (bits - 1)}) << 1")
-        word = "if"
-        for value, body in branches:
-            if body or default:
-                lines += [f"{pad}{word} t{indent} == {value}:", *(body or [pad + "    pass"])]
-                word = "elif"
-        if default:
-            lines += ([f"{pad}else:", *default] if word == "elif" else self.statements(s.cases["default"], indent, assign))
-        return lines
-
-    def truncated(self, signal, value):
-        mask = (1 << signal.nbits) - 1
-        if signal.signed:
-            return f"((({value}) & {mask}) ^ {1 << (signal.nbits - 1)}) - {1 << (signal.nbits - 1)}"
-        return f"({value}) & {mask}"
-
-    def store(self, target, value, indent, read, write):
-        """Assignment to any target. `read(signal)`: its value with what was assigned so far."""
-        pad = "    "*indent
-        if isinstance(target, Signal):
-            return write(target, self.truncated(target, value), indent)
-        if isinstance(target, Cat):
-            lines, shift, name = [], 0, f"v{indent}_{id(target)}"
-            for element in target.l:
-                lines += self.store(element, f"({name} >> {shift}) & {(1 << len(element)) - 1}", indent, read, write)
-                shift += len(element)
-            return [f"{pad}{name} = {value}", *lines] if lines else []
-        if isinstance(target, _Slice):
-            mask = (1 << (target.stop - target.start)) - 1
-            return self.store(target.value, f"({read(target.value)} & {~(mask << target.start)})"
-                              f" | ((({value}) & {mask}) << {target.start})", indent, read, write)
-        if isinstance(target, _ArrayProxy):
-            lines, key = [], f"k{indent}_{id(target)}"
-            for i, choice in enumerate(target.choices):
-                body = self.store(choice, value, indent + 1, read, write)
-                lines += [f"{pad}if {key} == {i}:", *body] if body else []
-            return [f"{pad}{key} = min({len(target.choices) - 1}, {self.expression(target.key)})", *lines] if lines else []
-        raise NotImplementedError(target)
-
-    def sync(self, items):
-        """Body of a function that puts what changes at the clock edge into the dict `M`."""
-        def read(value):
-            if isinstance(value, Signal):
-                return f"M.get({value.duid}, S[{value.duid}])"
-            if isinstance(value, _ArrayProxy):
-                name, key = self.table(value.choices), self.expression(value.key)
-                duid = f"{name}[min({len(value.choices) - 1}, {key})]"
-                return f"M.get({duid}, S[{duid}])"
-            return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
-
-        def write(signal, value, indent):
-            return [f"{'    '*indent}M[{signal.duid}] = {value}"]
-
-        def assign(target, value, indent):
-            # A memory has many words, all alike: no comparison for each.
-            if isinstance(target, _ArrayProxy) and all(isinstance(c, Signal) for c in target.choices) \
-                    and len({(c.nbits, c.signed) for c in target.choices}) == 1:
-                last = len(target.choices) - 1
-                return [f"{'    '*indent}M[{self.table(target.choices)}[min({last}, {self.expression(target.key)})]]"
-                        f" = {self.truncated(target.choices[0], value)}"]
-            return self.store(target, value, indent, read, write)
-        return self.statements(items, 1, assign)
-
-    def comb(self, signal, items, indent):
-        """Lines that compute one combinational signal from what is assigned to it."""
-        def read(value):
-            if isinstance(value, Signal):
-                return "r" if value is signal else f"S[{value.duid}]"
-            return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
-
-        def write(target, value, indent):
-            return [f"{'    '*indent}r = {value}"] if target is signal else []
-
-        def assign(target, value, indent):
-            return self.store(target, value, indent, read, write) if signal in list_targets_of(target) else []
-        pad = "    "*indent
-        return [f"{pad}r = {signal.reset.value}", *self.statements(items, indent, assign),
-                f"{pad}S[{signal.duid}] = r"]
+BLOCK = 16  # units that have a flag in common besides their own
 
 # Dependencies -------------------------------------------------------------------------------------
 
-def list_targets_of(target):
-    return list_targets(_Assign(target, Constant(0)))
+def connected(statements, targets):
+    """Statements in groups, such that no signal is assigned in two; each group in the order given."""
+    leader = {}  # duid -> duid, towards one that stands for its group
 
+    def find(duid):
+        while leader.setdefault(duid, duid) != duid:
+            leader[duid] = duid = leader[leader[duid]]
+        return duid
 
-def relevant(items, signal):
-    """The signals on which `signal` depends through these statements."""
-    inputs = set()
-    for s in flat_iteration(items):
-        if signal not in list_targets(s):
-            continue
-        if isinstance(s, _Assign):
-            inputs |= list_signals(s.r)
-            inputs |= list_signals(s.l) - list_targets_of(s.l)
-        elif isinstance(s, If):
-            inputs |= list_signals(s.cond) | relevant(s.t, signal) | relevant(s.f, signal)
-        elif isinstance(s, Case):
-            inputs |= list_signals(s.test)
-            for body in s.cases.values():
-                inputs |= relevant(body, signal)
-    return inputs
+    for s in statements:
+        first, *others = targets(s)
+        for duid in others:
+            leader[find(duid)] = find(first)
+    groups = {}
+    for s in statements:
+        groups.setdefault(find(next(iter(targets(s)))), []).append(s)
+    return list(groups.values())
 
 
 def components(depends):
@@ -238,55 +78,177 @@ def components(depends):
                     order.append(component)
     return order
 
+# Design -------------------------------------------------------------------------------------------
+
+class Design:
+    """A design as Python functions.
+
+    Attributes
+    ----------
+    reset         : duid -> value at the start
+    marks         : duid -> flags of the units, and of their blocks, that read it
+    drives        : duid -> flags of the unit that assigns it, likewise
+    flags         : how many there are
+    comb          : function (S, F): what combinational signals are; `F` are the flags
+    sync          : clock domain -> function (S, F, M): what changes at its edge goes to the dict `M`
+    clock_domains, memories : as Migen's simulator has them
+    """
+    def __init__(self, module, clocks):
+        lowered  = Simulator(module, [], clocks)
+        fragment = lowered.fragment
+        self.clock_domains, self.memories = fragment.clock_domains, lowered.evaluator.replaced_memories
+        compiler = Compiler(self.clock_domains)
+        signals  = {signal.duid: signal for signal in list_signals(fragment)}
+        signals |= {signal.duid: signal for storage in self.memories.values() for signal in storage}
+        self.reset = {duid: signal.reset.value for duid, signal in signals.items()}
+        self.marks, self.drives, self.flags = {}, {}, 0
+
+        # Numbers of the flags: those of the blocks, then those of the units.
+        assigned = {}  # comb target -> its statements
+        for s in flat_iteration(fragment.comb):
+            for duid in compiler.targets(s):
+                assigned.setdefault(duid, []).append(s)
+        bodies  = {duid: compiler.unit(compiler.comb, signals[duid], items, 3) for duid, items in sorted(assigned.items())}
+        depends = {duid: sorted(reads & assigned.keys() - {duid}) for duid, (_, reads) in bodies.items()}
+        order   = components(depends)
+        edges   = {}
+        drivers = {}  # duid -> clock domains that assign it
+        for cd, items in fragment.sync.items():
+            statements = [s for s in flat_iteration(items) if compiler.targets(s)]
+            edges[cd]  = [(group, frozenset().union(*map(compiler.targets, group)),
+                           *compiler.unit(compiler.sync, group, 3)) for group in connected(statements, compiler.targets)]
+            for duid in set().union(*(targets for _, targets, _, _ in edges[cd])):
+                drivers.setdefault(duid, []).append(cd)
+        parts = [[(component, set().union(*(bodies[duid][1] for duid in component))) for component in order]]
+        parts += [[(targets, reads | {duid for duid in targets if len(drivers[duid]) > 1}) for _, targets, _, reads in units]
+                  for units in edges.values()]
+        numbers = [self._number(part) for part in parts]
+
+        source = ["def comb(S, F):"]
+        for n, (component, flag) in enumerate(zip(order, numbers[0])):
+            source += self._guard(n, flag, numbers[0])
+            source += self._comb_unit(component, flag, [bodies[duid][0] for duid in component])
+        source.append("    return")
+        for (cd, units), flags in zip(edges.items(), numbers[1:]):
+            source.append(f"def sync_{cd}(S, F, M):")
+            for n, ((_, _, body, _), flag) in enumerate(zip(units, flags)):
+                source += [*self._guard(n, flag, flags), *body]
+            source.append("    return")
+        scope = dict(compiler.tables)
+        exec(compile("\n".join(source), "<design>", "exec"), scope)
+        self.comb = scope["comb"]
+        self.sync = {cd: scope[f"sync_{cd}"] for cd in edges}
+
+    def _number(self, units):
+        """Number the flags of units (targets, reads) and of their blocks: (unit's, block's) of each."""
+        result = []
+        for n, (targets, reads) in enumerate(units):
+            if n % BLOCK == 0:
+                block, self.flags = self.flags, self.flags + 1
+            unit, self.flags = self.flags, self.flags + 1
+            result.append((unit, block))
+            for duid in reads:
+                self.marks.setdefault(duid, {}).update({unit: None, block: None})
+            for duid in targets:
+                self.drives[duid] = (*self.drives.get(duid, ()), unit, block)
+        return result
+
+    def _guard(self, n, flag, flags):
+        """Lines before a unit; with the first one of a block, those before the block."""
+        unit, block = flag
+        lines = [f"    if F[{block}]:", f"        F[{block}] = 0"] if n % BLOCK == 0 else []
+        return [*lines, f"        if F[{unit}]:", f"            F[{unit}] = 0"]
+
+    def _marked(self, duid, flag, pad):
+        """Lines that mark those who read a signal, but for the unit that assigns it."""
+        flags = [f"F[{n}]" for n in self.marks.get(duid, ()) if n not in flag]
+        return [f"{pad}{' = '.join(flags)} = 1"] if flags else []
+
+    def _comb_unit(self, component, flag, bodies):
+        pad = "    "*3
+        if len(component) == 1:
+            duid = component[0]
+            return [*bodies[0], f"{pad}if r != S[{duid}]:", f"{pad}    S[{duid}] = r", *self._marked(duid, flag, pad + "    ")]
+        names = ", ".join(f"S[{duid}]" for duid in component)
+        lines = [f"{pad}first = ({names})", f"{pad}while True:", f"{pad}    before = ({names})"]
+        for duid, body in reversed(list(zip(component, bodies))):
+            lines += [*("    " + line for line in body), f"{pad}    S[{duid}] = r"]
+        lines.append(f"{pad}    if before == ({names}): break")
+        for n, duid in enumerate(component):
+            if marked := self._marked(duid, flag, pad + "    "):
+                lines += [f"{pad}if first[{n}] != S[{duid}]:", *marked]
+        return lines
+
 # Simulator ----------------------------------------------------------------------------------------
 
 class CompiledSimulator(Simulator):
-    def __init__(self, *args, **kwargs):
-        Simulator.__init__(self, *args, **kwargs)
-        values   = self.evaluator.signal_values
-        compiler = Compiler(self.evaluator)
-        for signal in list_signals(self.fragment):
-            values[signal.duid] = signal.reset.value
-        for storage in self.evaluator.replaced_memories.values():
-            for signal in storage:
-                values[signal.duid] = signal.reset.value
+    """One run of a design, from its reset values on."""
+    def __init__(self, design, generators, clocks={"sys": 10}):
+        if not hasattr(design, "compiled"):
+            design.compiled = Design(design, clocks)
+        self.design = design.compiled
+        # Statements are functions here: what Migen's simulator has to see are the clocks.
+        Simulator.__init__(self, _Fragment(clock_domains=self.design.clock_domains), generators, clocks)
+        self.evaluator.replaced_memories = self.design.memories
+        self.flags = [1]*self.design.flags
+        for duid, value in self.design.reset.items():
+            self.evaluator.signal_values[duid] = value
 
-        assigned = {}  # comb target -> its statements
-        signals  = {}
-        for s in flat_iteration(self.fragment.comb):
-            for target in list_targets(s):
-                signals[target.duid] = target
-                assigned.setdefault(target.duid, []).append(s)
-        depends = {duid: sorted(s.duid for s in relevant(items, signals[duid]) if s.duid in assigned and s.duid != duid)
-                   for duid, items in sorted(assigned.items())}
-        body = []
-        for component in components(depends):
-            if len(component) == 1:
-                body += compiler.comb(signals[component[0]], assigned[component[0]], 1)
-                continue
-            names = ", ".join(f"S[{duid}]" for duid in component)
-            body += ["    while True:", f"        before = ({names})"]
-            for duid in reversed(component):
-                body += compiler.comb(signals[duid], assigned[duid], 2)
-            body += [f"        if before == ({names}): break"]
-        source = ["def comb():", *(body or ["    pass"])]
-        for cd, items in self.fragment.sync.items():
-            source += [f"def sync_{cd}():", *(compiler.sync(items) or ["    pass"])]
-        scope = {"S": values, "M": self.evaluator.modifications, **compiler.tables}
-        exec(compile("\n".join(source), "<design>", "exec"), scope)
-        self._comb = scope["comb"]
-        # What the base class executes as statements is now a call.
-        evaluator, execute = self.evaluator, self.evaluator.execute
-        functions = {id(items): scope[f"sync_{cd}"] for cd, items in self.fragment.sync.items()}
-        functions[id(self.fragment.comb)] = lambda: None
-        evaluator.execute = lambda items: functions[id(items)]() if id(items) in functions else execute(items)
+    def _mark(self, duid):
+        """A generator assigns a signal: what drives it in the design has its say again."""
+        for flag in self.design.drives.get(duid, ()):
+            self.flags[flag] = 1
+
+    def _evalexec_nested_lists(self, x):
+        """As Migen's, with short ways for what generators ask most."""
+        if type(x) is Signal:
+            value = self.evaluator.signal_values[x.duid] if x.duid < len(self.evaluator.signal_values) else None
+            return x.reset.value if value is None else value
+        if type(x) is _Assign:
+            if type(x.l) is Signal:
+                self._mark(x.l.duid)
+            else:
+                for signal in list_targets(x):
+                    self._mark(signal.duid)
+            self.evaluator.assign(x.l, self.evaluator.eval(x.r))
+            return None
+        return Simulator._evalexec_nested_lists(self, x)
 
     def _commit_and_comb_propagate(self):
-        self.evaluator.commit_changed()
-        self._comb()
+        values, flags, marks = self.evaluator.signal_values, self.flags, self.design.marks
+        for duid, value in self.evaluator.modifications.items():
+            if values[duid] != value:
+                values[duid] = value
+                for flag in marks.get(duid, ()):
+                    flags[flag] = 1
+        self.evaluator.modifications.clear()
+        self.design.comb(values, flags)
+
+    def run(self):
+        values, changes = self.evaluator.signal_values, self.evaluator.modifications
+        self._commit_and_comb_propagate()
+        while True:
+            _, rising, falling = self.time.tick()
+            for cd in rising:
+                changes[self.design.clock_domains[cd].clk.duid] = 1
+                if cd in self.design.sync:
+                    self.design.sync[cd](values, self.flags, changes)
+                if cd in self.generators:
+                    self._process_generators(cd)
+            for cd in falling:
+                changes[self.design.clock_domains[cd].clk.duid] = 0
+            self._commit_and_comb_propagate()
+            if rising and not self._continue_simulation():
+                break
 
 
 def run_simulation(*args, **kwargs):
     """As migen.run_simulation, without traces."""
     with CompiledSimulator(*args, **kwargs) as simulator:
         simulator.run()
+
+
+@functools.lru_cache(maxsize=6)
+def shared(design, *args, **kwargs):
+    """design(*args, **kwargs), the same one for all who ask for it: nobody may add statements to it."""
+    return design(*args, **kwargs)

@@ -14,7 +14,7 @@ from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
 from dibber.interface.description import C, COMMAND, RIGHT
 
-from compiled import run_simulation
+from compiled import run_simulation, shared
 from drive import finish, growing, sink, source
 from hostread import HostRead
 from hostwrite import HostWrite
@@ -58,7 +58,7 @@ class Path:
     regions = REGIONS
 
     def __init__(self, jobs, data_width, seed=1, busy=1.0, request=256, fault=None, latency=(10, 40), tags=16):
-        self.dut     = Pair(data_width, tags)
+        self.dut     = shared(Pair, data_width, tags)
         self.width   = data_width//8
         self.busy    = busy
         self.random  = Random(seed)

@@ -12,7 +12,7 @@ from migen import *
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, STATUS
 from dibber.packet.receive import PacketReceiver
 
-from gateware.models.compiled import run_simulation
+from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import finish, sink, source
 from gateware.models.packet import LEVELS, Packet, PacketError, contradicts, crc32c, decode, encode, extension_words, random_walk
 
@@ -152,7 +152,7 @@ class Lane:
 class Bench:
     """`packets`: dict channel -> list of (words, bad)."""
     def __init__(self, data_width, random, packets, busy=1.0, deposits_busy=None, payload_busy=None):
-        self.dut      = dut = PacketReceiver(data_width)
+        self.dut      = dut = shared(PacketReceiver, data_width)
         self.lanes    = [Lane(dut, lane, data_width) for lane in (LANE.EXPRESS, LANE.BULK)]
         self.acks     = []
         self.counts   = dict.fromkeys(dut.counters, 0)

@@ -13,7 +13,7 @@ from migen import *
 from dibber.interface.description import C, CHANNEL, COMMAND, LANE, PACKET, PACKET_FLAG
 from dibber.packet.transmit import PacketTransmitter
 
-from gateware.models.compiled import run_simulation
+from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, sink, source
 from gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
 from gateware.models.slots import serve_slots, target_slot
@@ -82,7 +82,7 @@ class Bench:
     """A transmitter with a model of everything around it. `deposits`: list of (Packet, skip); more by `add`."""
     def __init__(self, data_width, random, deposits, busy=1.0, slot_busy=1.0, voids=False, incarnation=7,
                  link_busy=None):
-        self.dut     = dut = PacketTransmitter(data_width)
+        self.dut     = dut = shared(PacketTransmitter, data_width)
         self.random  = random
         self.taken   = {CHANNEL.CONTROL: [], CHANNEL.BULK: []}
         self.cycles  = []
