@@ -143,4 +143,5 @@ class Property:
     bound   : int = 0
     mutants : list = field(default_factory=list)
     quick   : bool = False   # in the sample of `make test-quick`
+    apart   : bool = False   # the induction's conclusions are asked for one at a time
     arrays  : bool = False   # memories stay arrays for the solver instead of becoming registers
