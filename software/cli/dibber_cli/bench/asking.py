@@ -11,7 +11,8 @@ import numpy as np
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
-WORD = 8          # bytes of a command
+WORD     = 8      # bytes of a command
+QUIET_NS = 20_000 # of silence, after which nothing comes any more
 GET, FETCH_ADD, PUT = "get", "fetch-add", "put"
 
 
@@ -112,6 +113,9 @@ class Area:
 
     def ask(self, point, program, keys):
         """The part of card 0: all commands, and a notice when they have ended."""
+        # A point before this one may have left completions, and one on its way.
+        while program.endpoint.wait(QUIET_NS):
+            reap(program.endpoint)
         answer = self.run(point, program.seed, program.endpoint, keys["there"])
         program.endpoint.put_inline(bytes(WORD), keys["target"], 0, node=1, notice=point.number, endpoint=1)
         while not reap(program.endpoint):
