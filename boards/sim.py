@@ -52,9 +52,10 @@ from dibber.layouts import serial_rx_layout, serial_tx_layout
 # Platform -----------------------------------------------------------------------------------------
 
 class SourceList:
-    """What the processor needs of a platform: a place to put its Verilog."""
-    def __init__(self):
-        self.sources = []
+    """What the processor needs of a platform: a place to put its Verilog, and one to write it."""
+    def __init__(self, output_dir=None):
+        self.sources    = []
+        self.output_dir = output_dir
 
     def add_source(self, path):
         self.sources.append(str(path))
@@ -136,7 +137,7 @@ class SimCard(LiteXModule):
 def generate(output, data_width, clock_hz):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
-    platform = SourceList()
+    platform = SourceList(output)
     card     = SimCard(platform, data_width, clock_hz)
     # A block for each combinatorial signal: Verilator takes Migen's assignments for blocking ones, and
     # then a block of several signals that depend on one another would be wrong.

@@ -26,6 +26,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
+	uint16_t *place;
 	enum dibber_status status = DIBBER_STATUS_OK;
 
 	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
@@ -42,7 +43,8 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (!message_may_ask(node))
+	place = message_may_ask(node);
+	if (!place)
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -52,7 +54,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
 	message_context(tag);
-	message_ask(tag, DIBBER_MESSAGE_ATOMIC);
+	message_ask(place, tag, DIBBER_MESSAGE_ATOMIC);
 	mcp_shared.commands++;
 	return true;
 }

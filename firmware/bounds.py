@@ -59,7 +59,7 @@ LOOPS = {
     ("bulk.c",    "give_up"):              IN_FLOW,
     ("bulk.c",    "replay"):               BATCH + 1,
     ("command.c", "command_boot"):         C.ENDPOINTS,
-    ("command.c", "command_handler"):      BATCH,
+    ("command.c", "take_in_turn"):         BATCH,
     ("express.c", "end_others"):           BATCH + 1,
     ("express.c", "end_puts"):             PUTS + 1,
     ("express.c", "express_expire"):       C.WINDOW,

@@ -156,14 +156,11 @@ APART bool command_next(uint32_t index)
 	}
 }
 
-APART uint32_t command_handler(void)
+/* Those that are pending, in turn. */
+static APART uint32_t take_in_turn(uint32_t pending)
 {
-	uint32_t pending = REG_READ(COMMAND_PENDING);
 	uint32_t index = served, held = 0, done = 0;
 
-	/* Usually the endpoint that was served last is the only one. */
-	if (pending && pending == served_bit)
-		return command_next(index);
 	for (uint32_t i = 0; pending && i < MCP_BATCH; i++) {
 		uint32_t bit;
 
@@ -179,4 +176,12 @@ APART uint32_t command_handler(void)
 	served = index;
 	served_bit = allowed & 1u << index;
 	return done;
+}
+
+APART uint32_t command_handler(void)
+{
+	uint32_t pending = REG_READ(COMMAND_PENDING);
+
+	/* Usually the endpoint that was served last is the only one. */
+	return pending && pending == served_bit ? command_next(served) : take_in_turn(pending);
 }

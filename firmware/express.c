@@ -59,15 +59,21 @@ static inline uint32_t put_tag(uint32_t word)
 	return FIELD_GET(EVENTS, ENDPOINT, word) * DIBBER_SLOTS + FIELD_GET(EVENTS, SLOT, word);
 }
 
-/* EXPRESS_START of an inline put, but for the epoch. */
-static uint32_t start_of(uint32_t tag, uint32_t length)
+/* EXPRESS_START of what lies in a slot, but for the epoch. */
+static ALWAYS uint32_t start_of(uint32_t tag, uint32_t length)
 {
 	return FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
 	       FIELD_PUT(EXPRESS_START, ENDPOINT, tag / DIBBER_SLOTS) |
 	       FIELD_PUT(EXPRESS_START, LENGTH, length);
 }
 
-/* Queue the packet that has this place in the ring. */
+static ALWAYS void queue_packet(struct flow *flow, uint32_t psn, uint32_t start)
+{
+	REG_WRITE(EXPRESS_FLOW, flow->place | (psn & 0xffff));
+	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
+}
+
+/* Queue the packet that has this place in the ring again. */
 static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 {
 	uint32_t start;
@@ -77,11 +83,10 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 	} else if (transfers[word].kind == TRANSFER_INLINE) {
 		start = start_of(word, transfers[word].length);
 	} else {
-		start = transfers[word].start;
+		start = start_of(word, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1);
 		REG_WRITE(EXPRESS_MESSAGE, transfers[word].word);
 	}
-	REG_WRITE(EXPRESS_FLOW, flow->place | (psn & 0xffff));
-	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
+	queue_packet(flow, psn, start);
 }
 
 bool express_accepts(uint32_t node)
@@ -90,13 +95,20 @@ bool express_accepts(uint32_t node)
 	return flows[node].next != flows[node].limit && has_space();
 }
 
-void express_submit(uint32_t tag)
+/* A packet's place in the ring; what it waits for comes first. */
+static ALWAYS void submit(uint32_t tag, uint32_t start)
 {
 	uint32_t node = transfers[tag].node;
 	struct flow *flow = &flows[node];
 
-	queue(flow, flow->next, tag);
+	queue_packet(flow, flow->next, start);
 	*place_of(node, flow->next++) = tag;
+}
+
+void express_message(uint32_t tag)
+{
+	REG_WRITE(EXPRESS_MESSAGE, transfers[tag].word);
+	submit(tag, start_of(tag, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1));
 }
 
 /* Inline puts, the short way ------------------------------------------------------------------- */
@@ -205,7 +217,7 @@ APART bool express_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->key = 0;
 	transfer->flags = first_word >> 8;
-	express_submit(tag);
+	submit(tag, start_of(tag, length));
 	command_take(tag / DIBBER_SLOTS);
 	mcp_shared.commands++;
 	return true;

@@ -68,6 +68,7 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
+	uint16_t *place;
 	enum dibber_status status;
 
 	if (first_word >> 8 & 0xff & ~(DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
@@ -80,7 +81,8 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (!message_may_ask(node))
+	place = message_may_ask(node);
+	if (!place)
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -92,7 +94,7 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	message_context(tag);
 	/* The answer may not be faster than this. */
 	get_expect(tag, COMMAND_WORD(tag, target.key));
-	message_ask(tag, DIBBER_MESSAGE_GET);
+	message_ask(place, tag, DIBBER_MESSAGE_GET);
 	mcp_shared.commands++;
 	return true;
 }
@@ -105,17 +107,16 @@ void get_forget(uint32_t tag)
 void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
 {
 	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
-	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET, TRANSFER_GET);
+	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
+	uint32_t tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
+				     ready ? TRANSFER_RECEIVE : TRANSFER_GET);
 
-	if (tag != MCP_NO_TAG) {
-		message_answered(tag, DIBBER_STATUS_OK);
-		return;
-	}
-	tag = message_asked(node, word, DIBBER_MESSAGE_READY, TRANSFER_RECEIVE);
-	if (tag != MCP_NO_TAG)
+	if (tag == MCP_NO_TAG)
+		message_stray(arrival, word);
+	else if (ready)
 		receive_answered(tag, length);
 	else
-		message_stray(arrival, word);
+		message_answered(tag, DIBBER_STATUS_OK);
 }
 
 /* Why the other end failed, as this end's program is to be told: what was local there is remote here. */

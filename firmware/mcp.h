@@ -270,8 +270,8 @@ struct transfer {
 			uint32_t first, end;	/* BULK: PSNs [first, end) */
 		};
 		struct {
-			uint32_t start;		/* EXPRESS, a message: for EXPRESS_START, but for the epoch */
-			uint32_t word;		/* and its message word */
+			uint32_t reserved;
+			uint32_t word;		/* EXPRESS, a message: its message word */
 		};
 	};
 	uint32_t cookie;	/* ANSWER, REPLY, READY: message word */
@@ -530,8 +530,8 @@ extern uint32_t bulk_moves;
 /* Whether a packet can be queued to a node now. */
 bool express_accepts(uint32_t node);
 
-/* Queue the packet of a transfer that was entered, with its `start` and `word`. */
-void express_submit(uint32_t tag);
+/* Queue the message of a transfer that was entered, with its `word`. */
+void express_message(uint32_t tag);
 
 /* A PUT_INLINE; whether it was taken. */
 bool express_command(uint32_t tag, uint32_t first_word);
@@ -576,11 +576,11 @@ extern uint32_t message_work;	/* a bit for each slot of the inbox whose request 
 void message_boot(void);
 
 /*
- * Whether a node may be asked for something now, and asking it by the slot of a transfer that was entered.
- * A request that may wait for ever is sent without being counted among those asked.
+ * A place for a request if its node may be asked for something now, else NULL; and asking it by the slot of a transfer that
+ * was entered. A request that may wait for ever is sent without being counted among those asked.
  */
-bool message_may_ask(uint32_t node);
-void message_ask(uint32_t tag, enum dibber_message type);
+uint16_t *message_may_ask(uint32_t node);
+void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type);
 void message_request(uint32_t tag, enum dibber_message type);
 
 /* Give a request its context, before anything else is told of it. */

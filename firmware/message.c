@@ -16,7 +16,7 @@
 #define ANSWER_BYTES	4096u
 
 static uint16_t asks[DIBBER_NODES][ASKS];	/* tags of requests that wait for their answers */
-static uint32_t asked;		/* a bit for each node with such a request */
+static uint32_t asked;		/* a bit for each node with such a request, and until the next tick for others */
 static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
@@ -43,9 +43,11 @@ static uint16_t *find_ask(uint32_t node, uint32_t tag)
 	return NULL;
 }
 
-bool message_may_ask(uint32_t node)
+uint16_t *message_may_ask(uint32_t node)
 {
-	return find_ask(node, MCP_NO_TAG) && express_accepts(node);
+	uint16_t *place = find_ask(node, MCP_NO_TAG);
+
+	return place && express_accepts(node) ? place : NULL;
 }
 
 void message_context(uint32_t tag)
@@ -55,23 +57,16 @@ void message_context(uint32_t tag)
 
 void message_request(uint32_t tag, enum dibber_message type)
 {
-	struct transfer *transfer = &transfers[tag];
-
-	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
-			  FIELD_PUT(EXPRESS_START, ENDPOINT, tag / DIBBER_SLOTS) |
-			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
-	transfer->word |= type;
-	express_submit(tag);
+	transfers[tag].word |= type;
+	express_message(tag);
 }
 
-void message_ask(uint32_t tag, enum dibber_message type)
+void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type)
 {
-	struct transfer *transfer = &transfers[tag];
-
-	transfer->age = 0;
-	*find_ask(transfer->node, MCP_NO_TAG) = tag;
-	asked |= 1u << transfer->node;
 	message_request(tag, type);
+	transfers[tag].age = 0;
+	*place = tag;
+	asked |= 1u << transfers[tag].node;
 }
 
 /* The request has ended, one way or the other. */
@@ -86,8 +81,6 @@ static void finish(uint32_t tag)
 		receive_ended(tag);
 	} else {
 		*find_ask(node, tag) = MCP_NO_TAG;
-		if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
-			asked &= ~(1u << node);
 	}
 	transfer->busy = 0;
 	transfer_complete(tag);
@@ -134,8 +127,12 @@ RARE uint32_t message_tick(void)
 	uint32_t done = 0;
 
 	for (uint32_t mask = asked; mask && done < MCP_BATCH; mask &= mask - 1) {
+		uint32_t node = lowest_bit(mask);
+
+		if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
+			asked &= ~(1u << node);
 		for (uint32_t i = 0; i < ASKS; i++) {
-			uint32_t tag = asks[lowest_bit(mask)][i];
+			uint32_t tag = asks[node][i];
 			struct transfer *transfer;
 			uint32_t patience = MCP_GIVE_UP;
 
@@ -164,20 +161,6 @@ void message_free(uint32_t tag)
 	REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
 }
 
-void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
-		   enum dibber_status status)
-{
-	struct transfer *transfer = &transfers[tag];
-
-	transfer->kind = TRANSFER_REPLY;
-	transfer->state = TRANSFER_SENT;
-	transfer->cookie = (transfer->cookie & ~0xffu) | type;
-	transfer->length = low;
-	transfer->key = high;
-	transfer->status = status;
-	message_work |= 1u << (tag - MCP_INBOX);
-}
-
 /* Whether a message can go to a node from the OUTBOX, and sending what is in its next slot. */
 static bool may_tell(uint32_t node)
 {
@@ -191,11 +174,8 @@ static void tell(uint32_t node, uint32_t word)
 	struct transfer *transfer = transfer_enter(tag, TRANSFER_MESSAGE, 0, node);
 
 	outbox |= 1u << slot;
-	transfer->start = FIELD_PUT(EXPRESS_START, SLOT, slot) |
-			  FIELD_PUT(EXPRESS_START, ENDPOINT, DIBBER_OUTBOX) |
-			  FIELD_PUT(EXPRESS_START, MESSAGE, 1);
 	transfer->word = word;
-	express_submit(tag);
+	express_message(tag);
 }
 
 bool message_tell(uint32_t node, uint32_t word)
@@ -207,7 +187,7 @@ bool message_tell(uint32_t node, uint32_t word)
 }
 
 /* Send the reply to what lies in a slot of the inbox; false while it must wait. */
-static bool reply(uint32_t inbox_tag)
+static APART bool reply(uint32_t inbox_tag)
 {
 	struct transfer *from = &transfers[inbox_tag];
 	uint32_t tag;
@@ -221,6 +201,21 @@ static bool reply(uint32_t inbox_tag)
 	tell(from->node, from->cookie);
 	message_free(inbox_tag);
 	return true;
+}
+
+void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
+		   enum dibber_status status)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	transfer->kind = TRANSFER_REPLY;
+	transfer->state = TRANSFER_SENT;
+	transfer->cookie = (transfer->cookie & ~0xffu) | type;
+	transfer->length = low;
+	transfer->key = high;
+	transfer->status = status;
+	if (!reply(tag))
+		message_work |= 1u << (tag - MCP_INBOX);
 }
 
 void message_sent(uint32_t tag)
@@ -266,14 +261,26 @@ RARE void message_stray(uint32_t arrival, uint32_t word)
 }
 
 /* A request of another node: its place is that of its slot in the inbox. */
-static bool enter(uint32_t node, uint32_t tag, uint32_t word, enum transfer_kind kind)
+static ALWAYS bool enter(uint32_t node, uint32_t tag, uint32_t word)
 {
+	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
+
 	if (node >= DIBBER_NODES || node == command_node || !transfer_is_free(tag))
 		return false;
-	transfer_enter(tag, kind, 0, node);
+	transfer_enter(tag, ready ? TRANSFER_READY : TRANSFER_ANSWER, 0, node);
 	transfers[tag].cookie = word;
 	transfers[tag].flags = 0;
 	return true;
+}
+
+static ALWAYS void asked_for(uint32_t tag, uint32_t word)
+{
+	if ((word & 0xff) == DIBBER_MESSAGE_GET)
+		get_asked(tag);
+	else if ((word & 0xff) == DIBBER_MESSAGE_ATOMIC)
+		atomic_asked(tag);
+	else
+		send_ready(tag);
 }
 
 void message_arrived(uint32_t arrival, uint32_t word)
@@ -285,20 +292,10 @@ void message_arrived(uint32_t arrival, uint32_t word)
 
 	switch (word & 0xff) {
 	case DIBBER_MESSAGE_GET:
-		if (enter(node, tag, word, TRANSFER_ANSWER)) {
-			get_asked(tag);
-			return;
-		}
-		break;
 	case DIBBER_MESSAGE_ATOMIC:
-		if (enter(node, tag, word, TRANSFER_ANSWER)) {
-			atomic_asked(tag);
-			return;
-		}
-		break;
 	case DIBBER_MESSAGE_READY:
-		if (enter(node, tag, word, TRANSFER_READY)) {
-			send_ready(tag);
+		if (enter(node, tag, word)) {
+			asked_for(tag, word);
 			return;
 		}
 		break;

@@ -56,6 +56,10 @@ static inline uint32_t cpu_instructions(void)
 	return cpu_cycles();
 }
 
+static inline void forget_code(void)
+{
+}
+
 #else
 
 static inline uint32_t bus_read(uint32_t address)
@@ -82,6 +86,12 @@ static inline uint32_t cpu_instructions(void)
 
 	__asm__ volatile ("csrr %0, minstret" : "=r"(value));
 	return value;
+}
+
+/* What the instruction cache holds is fetched again. */
+static inline void forget_code(void)
+{
+	__asm__ volatile (".option push\n.option arch, +zifencei\nfence.i\n.option pop" : : : "memory");
 }
 
 #endif

@@ -149,6 +149,10 @@ RARE uint32_t replay_timer_handler(void)
 	if ((int32_t)(now - next) >= 0)
 		next = now + MCP_TICK;
 	REG_WRITE(TIMER, next);
+	if (REG_READ(SRAM_WRITTEN)) {
+		REG_WRITE(SRAM_WRITTEN, 1);
+		forget_code();
+	}
 	done = message_tick();
 	if (receive_waiting | send_waiting)
 		send_tick(REG_READ(LINK));

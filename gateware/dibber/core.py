@@ -140,6 +140,7 @@ class DibberCore(LiteXModule):
 
         self.comb += [
             *attach(processor.registers, registers.port),
+            registers.written.eq(processor.written),
             registers.link_up.eq(link.up),
             registers.jobs.connect(jobs.program),
             registers.job_space.eq(jobs.space),

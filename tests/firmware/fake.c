@@ -304,6 +304,9 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_FAST_MOVED:
 		REG(FAST_MOVED) &= ~value;
 		break;
+	case DIBBER_MCP_SRAM_WRITTEN:
+		REG(SRAM_WRITTEN) &= ~value;
+		break;
 	case DIBBER_MCP_GIVEN:
 		REG(GIVEN) &= ~value;
 		break;

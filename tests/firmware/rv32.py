@@ -11,6 +11,8 @@ MASK = 0xffffffff
 CSRS = {0x300: "mstatus", 0x304: "mie", 0x305: "mtvec", 0x340: "mscratch", 0x341: "mepc", 0x342: "mcause",
         0x343: "mtval"}
 
+FENCE_I = 0x100f
+
 ILLEGAL, MISALIGNED_LOAD, MISALIGNED_STORE = 2, 4, 6
 TIMER = 1 << 31 | 7
 
@@ -36,10 +38,12 @@ class Processor:
     pc          : program counter
     instret     : instructions retired
     timer       : the timer asks for an interrupt
+    fences      : how many fence.i were executed; there is no cache here
     """
     def __init__(self, memory, load, store):
         self.memory, self.bus_load, self.bus_store = memory, load, store
         self.x, self.pc, self.instret, self.timer = [0]*32, 0, 0, False
+        self.fences = 0
         self.csr = dict.fromkeys(CSRS.values(), 0)
 
     def load(self, address, size):
@@ -115,6 +119,8 @@ class Processor:
             result, pc = pc, self.pc + signed(offset, 21)
         elif opcode == 0x67 and not funct3:
             result, pc = pc, (a + i) & ~1
+        elif word == FENCE_I:
+            self.fences += 1
         elif opcode == 0x73 and funct3 & 3:
             source = word >> 15 & 31
             result = self.csr_access(word >> 20, funct3 & 3, source if funct3 & 4 else a, bool(source))

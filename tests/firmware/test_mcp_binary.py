@@ -89,6 +89,15 @@ def test_the_image_boots_from_address_0_whatever_the_sram_held(image):
     assert card["STATE"] == MCP_STATE.IDLE
 
 
+def test_what_the_host_wrote_into_the_sram_is_known_after_a_tick(binary):
+    binary.wait(6_250)
+    assert not binary.cpu.fences
+    binary["SRAM_WRITTEN"] = 1
+    for _ in range(2):
+        binary.wait(6_250)
+        assert binary.cpu.fences == 1 and not binary["SRAM_WRITTEN"]
+
+
 def run_put(card, command, packets):
     """One put from doorbell to completion; instructions by handler."""
     before = {state: card.handler(state)["instructions"] for state in ("COMMAND", "SEND_DONE", "ACK")}

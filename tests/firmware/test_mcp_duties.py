@@ -50,7 +50,7 @@ CASES = [
     ("checksumming", "bulk.c", "job_ended", "transfer->key = REG_READ(JOB_CHECKSUM)",
      test_mcp_replay.test_a_transfer_with_checksum_is_sent_again_from_its_first_packet, {}),
     ("sending", "express.c", "express_puts", "REG_WRITE(PUT_START", puts_arrive, {}),
-    ("sending", "express.c", "queue", None, test_mcp_messages.test_a_get_goes_as_a_message_from_its_slot_and_ends_with_its_answer, {}),
+    ("sending", "express.c", "express_message", None, test_mcp_messages.test_a_get_goes_as_a_message_from_its_slot_and_ends_with_its_answer, {}),
     ("sending", "send.c", "meet", None, test_mcp_send.test_a_send_waits_for_its_ready_and_stops_nobody, {}),
     ("sending", "get.c", "get_asked", None, test_mcp_messages.test_a_request_becomes_a_job_on_the_inbox_slot_and_frees_it_when_acknowledged, {}),
     ("receiving", "receive.c", "ask", None, test_mcp_send.test_a_receive_tells_the_other_end_and_ends_with_the_message, {}),
@@ -63,8 +63,8 @@ CASES = [
      test_mcp_commands.test_boot_empties_the_region_table_starts_flows_and_says_who_it_is, {}),
     ("scattering", "admin.c", "region_enter", "REG_WRITE(REGION_WRITE", test_mcp_admin.test_a_region_is_entered_and_removed, {}),
     ("scattering", "get.c", "get_expect", None, test_mcp_messages.test_what_is_expected_is_entered_before_the_message_is_queued, {}),
-    ("interrupts", "arrival.c", "arrive", "queue_post(", test_mcp_queues.test_a_notice_becomes_an_event_and_interrupts_when_asked, {}),
-    ("interrupts", "arrival.c", "arrive", "FIELD_PUT(POST_START, INTERRUPT",
+    ("interrupts", "arrival.c", "notice", "queue_post(", test_mcp_queues.test_a_notice_becomes_an_event_and_interrupts_when_asked, {}),
+    ("interrupts", "arrival.c", "notice", "FIELD_PUT(POST_START, INTERRUPT",
      test_mcp_queues.test_a_notice_becomes_an_event_and_interrupts_when_asked, {}),
 ]
 

@@ -8,6 +8,7 @@ import pytest
 
 from dibber_cli import profile
 from dibber_cli.bench import latency, rate, stages
+from dibber_cli.bench.asking import Asking
 from dibber_cli.bench.flood import Flood
 from dibber_cli.bench.pingpong import PingPong
 
@@ -64,6 +65,28 @@ def test_no_latency_is_below_the_wire(results):
         assert point["value"] > point["bound"] and point["bound_by"] == "wire"
 
 
+def asked(series, picoseconds):
+    """A result of a command with an answer: the program that asks had a handler of 100 cycles, the other one of 300."""
+    count = len(picoseconds)
+    return {"point": Asking(series, latency.ASKED[series], count),
+            "answers": [{"rounds_ps": picoseconds, "elapsed_ps": sum(picoseconds), "cpu_ps": 64_000*count}, {}],
+            "busy": [busy(COMMAND=100*count, ACK=1000*count), busy(ARRIVAL=300*count)]}
+
+
+def test_of_what_has_an_answer_the_whole_round_counts():
+    report = latency.evaluate(profile.load("gen2x4"), 1, [asked("mcp-get", [8_000_000]*100)])
+    idle   = latency.evaluate(profile.load("gen2x4"), 1, [rounds("mcp", False, [8_000_000]*100)])
+    assert {p["value"] for p in report["points"]} == {8.0}
+    assert report["points"][0]["bound"] == pytest.approx(2*idle["points"][0]["bound"], abs=2e-4)
+    parts = report["stages_cycles"]["mcp-get"]
+    assert (parts["control program"], parts["cable"]) == (400.0, 38.8) and sum(parts.values()) == pytest.approx(1000, abs=0.3)
+
+
+def test_each_series_of_latency_can_be_chosen():
+    points = latency.points()
+    assert [p.series for p in points] == list(latency.CHOICE) and not any(p.fast for p in points if isinstance(p, Asking))
+
+
 def test_words_are_distinct_and_not_what_memory_holds_before():
     words = PingPong("mcp", 1000).words(1, 0)
     assert len(set(words.tolist())) == 1000 and words.max() < 0xeeee_eeee
@@ -82,10 +105,12 @@ def test_rate_counts_messages_and_names_the_limit():
 
 
 def test_rate_goes_from_one_command_to_all_slots_and_from_one_endpoint_to_all():
-    points = rate.points()
+    every  = rate.points()
+    points = [p for p in every if isinstance(p, Flood)]
     assert {p.outstanding for p in points} == {1, 2, 4, 8, 16, 32} and {p.endpoints for p in points} == {1, 2, 4, 8}
     assert {p.fast for p in points} == {True, False}
-    assert [p.number for p in points] == list(range(48)) and len({(p.series, p.x) for p in points}) == 48
+    assert [p.number for p in points] == list(range(48)) and len({(p.series, p.x) for p in every}) == len(every) == 60
+    assert {(p.operation, p.outstanding) for p in every[48:]} == {(o, n) for o in ("get", "fetch-add") for n in (1, 2, 4, 8, 16, 32)}
     assert all(p.messages > 2*p.outstanding*p.endpoints or p.messages == rate.MANY for p in points)
 
 

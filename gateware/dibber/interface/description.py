@@ -813,6 +813,8 @@ MCP = bank("mcp", "the control program's registers",
         Field("page",   5, "paged: log2 of a page's bytes, 12 to 30. REGION_BASE is then bit 63, the index in 62:57, and the first byte's place in the first page"))),
     Register("REGION_WRITE", "wo", "the value is the index: enter it"),
     Register("REGION_BUSY",  "ro", "1: something is under way that found a region before the last REGION_WRITE"),
+
+    Register("SRAM_WRITTEN", "w1c", "1: the host wrote into the SRAM since this was cleared; the processor's instruction cache may hold what was there before"),
 )
 
 BANKS = (HOST, DOORBELL, MCP)

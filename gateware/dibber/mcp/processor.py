@@ -3,13 +3,10 @@
 
 """The processor of the control program, and what it can reach."""
 
-import pathlib
-
 from migen import *
 
 from litex.gen import *
 
-from litex import get_data_mod
 from litex.soc.cores.cpu.vexriscv.core import VexRiscv
 from litex.soc.interconnect import wishbone
 
@@ -17,7 +14,12 @@ from dibber.debug.dm import DebugModule
 from dibber.interface.description import C
 from dibber.interface.registers import line_port
 from dibber.layouts import slot_port, slot_write_port
+from dibber.mcp import vexriscv
 from dibber.mcp.sram import SharedSRAM
+
+# Instruction Cache --------------------------------------------------------------------------------
+
+INSTRUCTION_CACHE = 0x8000  # bytes: of the largest image, firmware/mcp.ld
 
 # Slot Window --------------------------------------------------------------------------------------
 
@@ -127,9 +129,9 @@ class Decoder(LiteXModule):
 class Processor(LiteXModule):
     """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM and a debugger's module.
 
-    Memory from 0x8000_0000 up is not cached; the data cache writes through, so that the host sees
-    what the program wrote, and does not snoop, so that the program must not wait in SRAM for what
-    the host writes. Its only interrupt is the watchdog's: the control program is one loop that reads EVENTS.
+    Memory from 0x8000_0000 up is not cached. The instruction cache has a place for each word of the largest image, so that
+    code is fetched once; the data cache writes through, so that the host sees what the program wrote. Neither
+    snoops: `written` says that the host has changed what they may hold. Its only interrupt is the watchdog's: the control program is one loop that reads EVENTS.
 
     Fetch and load of an address where nothing is are answered with 0, which is an illegal
     instruction: a lost program traps instead of hanging.
@@ -138,7 +140,7 @@ class Processor(LiteXModule):
 
     Parameters
     ----------
-    platform   : gets the processor's Verilog by `add_source`
+    platform   : gets the processor's Verilog by `add_source`; it is written to `output_dir`, or build
     data_width : bits of the host's lines
 
     Attributes
@@ -146,6 +148,7 @@ class Processor(LiteXModule):
     reset     : Signal(), in             holds the processor at address 0, its caches empty
     timer_interrupt : Signal(), in       level; machine timer interrupt
     firmware  : line_port(data_width)    the host's window on the SRAM
+    written   : Signal(), out            one cycle: the host wrote there
     registers : line_port(32), out       at MCP_REGISTER_BASE
     reader    : slot_port(data_width), out         of the slots, at MCP_SLOT_BASE
     writer    : slot_write_port(data_width), out   of those of the OUTBOX
@@ -162,7 +165,8 @@ class Processor(LiteXModule):
         self.cpu   = cpu   = VexRiscv(platform, variant="full")
         self.debug = debug = DebugModule()
         # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
-        cpu.use_external_variant(str(pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/"VexRiscv_FullDebug.v"))
+        folder = getattr(platform, "output_dir", None) or "build"
+        cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", INSTRUCTION_CACHE, folder)))
         cpu.set_reset_address(0)
         cpu.cpu_params.update(
             i_timerInterrupt                = self.timer_interrupt,
@@ -178,6 +182,7 @@ class Processor(LiteXModule):
         self.bridge    = RegisterBridge()
         self.slots     = SlotBridge(data_width)
         self.firmware  = self.sram.port
+        self.written   = Signal()
         self.registers = self.bridge.port
         self.reader    = self.slots.reader
         self.writer    = self.slots.writer
@@ -187,6 +192,7 @@ class Processor(LiteXModule):
         self.comb += [
             cpu.reset.eq(self.reset),
             debug.reset.eq(self.reset),
+            self.written.eq(self.firmware.we),
         ]
 
         # Address Map ------------------------------------------------------------------------------

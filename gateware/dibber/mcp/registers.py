@@ -68,6 +68,7 @@ class ControlRegisters(LiteXModule):
     fast_active : Signal(FLOWS), in
     fast_moved, given : Signal(FLOWS), in             pulses
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
+    written    : Signal(), in                         pulse: the host wrote into the SRAM
     acked      : list of Signal(16), in               the last PSN acknowledged of each flow
     changed    : Signal(FLOWS), in                    pulses: `acked` of this flow moved
     naked      : Signal(FLOWS), in                    pulses: a packet of this flow is missing
@@ -116,6 +117,7 @@ class ControlRegisters(LiteXModule):
         self.claim         = Record([("strobe", 1), flow])
         self.claim_pop     = Signal()
         self.claimed       = Record(claimed_layout())
+        self.written       = Signal()
         self.watchdog      = Record([("strobe", 1), ("cycles", 32)])
         self.acked         = [Signal(16, name=f"acked{n}") for n in range(FLOWS)]
         self.changed       = Signal(FLOWS)
@@ -249,6 +251,7 @@ class ControlRegisters(LiteXModule):
             status["CLAIM_LENGTH"][0].eq(self.claimed.length),
             self.watchdog.strobe.eq(strobe["WATCHDOG"][0]),
             self.watchdog.cycles.eq(storage["WATCHDOG"][0]),
+            status["SRAM_WRITTEN"][0].eq(self.written),
         ]
 
         # Link -------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Bench(LiteXModule):
 
 def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    platform = SourceList()
+    platform = SourceList(folder)
     bench    = Bench(platform)
     verilog  = convert(bench, bench.ios, name="bench", regular_comb=False)
     for name, contents in verilog.data_files.items():

@@ -22,7 +22,7 @@ BREAK, TRIGGER, REQUEST, STEPPED = 1, 2, 3, 4
 def started(debugger):
     debugger.write(DMCONTROL, ACTIVE)
     debugger.ask("h", 0)
-    debugger.ask("n", 500)
+    debugger.ask("n", 0x800)  # 1024 to empty the instruction cache
     return debugger
 
 

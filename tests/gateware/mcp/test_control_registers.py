@@ -482,3 +482,19 @@ def test_an_atomic_is_started_and_its_end_read_and_dropped():
         assert not (yield from dut.event("atomic"))
 
     run_simulation(dut, bench())
+
+
+def test_that_the_host_wrote_into_the_sram_stays_known_until_it_is_cleared():
+    dut = Bench()
+
+    def bench():
+        assert (yield from dut.read("SRAM_WRITTEN")) == 0
+        yield dut.r.written.eq(1)
+        yield
+        yield dut.r.written.eq(0)
+        for _ in range(2):
+            assert (yield from dut.read("SRAM_WRITTEN")) == 1
+        yield from dut.write("SRAM_WRITTEN", 1)
+        assert (yield from dut.read("SRAM_WRITTEN")) == 0
+
+    run_simulation(dut, bench())

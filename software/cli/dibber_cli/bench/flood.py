@@ -1,13 +1,15 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The programs of `rate`: one thread puts 8-byte messages through one or several endpoints and takes the completions."""
+"""The programs of `rate`: one thread puts 8-byte messages through one or several endpoints and takes the completions; or gives
+commands of one endpoint that have an answer (asking.py)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from dibber.interface.description import C
+from dibber_cli.bench.asking import Area, Asking
 from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -54,13 +56,27 @@ class Flooder(Program):
         super().__init__(uri, node, firmware, seed)
         self.allocate(WORD, max(p.payload for p in points) + 2*GUARD)
         if node == 0:
-            for number in _numbers(max(p.endpoints for p in points)):
+            for number in _numbers(max((p.endpoints for p in points if isinstance(p, Flood)), default=1)):
                 self.open(number)
+        self.area = Area(self, points)
+
+    @property
+    def keys(self):
+        return {**super().keys, "there": self.area.there.key}
+
+    def close(self):
+        self.area.close()
+        super().close()
 
     def prepare(self, point):
-        self.target.memory[:] = FILL
+        if isinstance(point, Asking):
+            self.area.prepare(point, self.seed)
+        else:
+            self.target.memory[:] = FILL
 
     def run(self, point, keys):
+        if isinstance(point, Asking):
+            return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
         return self._send(point, keys) if self.node == 0 else self._receive(point)
 
     def _send(self, point, keys):

@@ -1,9 +1,11 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`latency`: half of a ping-pong of 8-byte inline puts between two polling programs, idle and under bulk."""
+"""`latency`: half of a ping-pong of 8-byte inline puts between two polling programs, idle and under bulk; and 8 bytes by a
+get, a fetch-add and a put from memory, from the call to the completion."""
 
 from dibber_cli.bench import bound
+from dibber_cli.bench.asking import FETCH_ADD, GET, PUT, Asking
 from dibber_cli.bench.figures import percentile
 from dibber_cli.bench.pingpong import LOOK_NS, WORD, PingPong, Player
 from dibber_cli.bench.point import numbered
@@ -15,24 +17,35 @@ PROGRAM = Player
 ROUNDS      = 1000
 # Whether the fast path does it, and whether there is bulk.
 SERIES      = {"fastpath": (True, False), "fastpath-under-bulk": (True, True), "mcp": (False, False), "mcp-under-bulk": (False, True)}
-CHOICE      = tuple(SERIES)
+# Of these the whole time counts, there and back.
+ASKED       = {"mcp-get": GET, "mcp-fetch-add": FETCH_ADD, "mcp-put": PUT}
+CHOICE      = (*SERIES, *ASKED)
 PERCENTILES = (1, 50, 99, 99.9)
 
 QUICK = {"rounds": 200}    # of points()
 
+# The handlers that such a command waits for, on one card or the other. Acknowledgements of messages and answers come beside it.
+SERIAL = {GET: ("COMMAND", "ARRIVAL"), FETCH_ADD: ("COMMAND", "ARRIVAL"), PUT: ("COMMAND", "SEND_DONE", "ACK")}
 
-def points(series=tuple(SERIES), rounds=ROUNDS):
-    return numbered(PingPong(s, rounds, fast=SERIES[s][0], bulk=SERIES[s][1]) for s in series)
+
+def points(series=CHOICE, rounds=ROUNDS):
+    return numbered(Asking(s, ASKED[s], rounds) if s in ASKED else PingPong(s, rounds, fast=SERIES[s][0], bulk=SERIES[s][1])
+                    for s in series)
+
+
+def passages(point):
+    """How many ways over the cable a round has that do not count alone."""
+    return 1 if isinstance(point, Asking) else 2
 
 
 def _report(profile, result):
     """A point of the report for each percentile. What limits it is the stage that takes most of the median."""
     point, answer = result["point"], result["answers"][0]
     spent  = stages(profile, result)
-    halves = [ps/2 for ps in answer["rounds_ps"]]
-    least  = bound.message_seconds(profile, WORD)
+    times  = [ps/passages(point) for ps in answer["rounds_ps"]]
+    least  = bound.message_seconds(profile, WORD)*2/passages(point)
     for percent in PERCENTILES:
-        ps = percentile(halves, percent)
+        ps = percentile(times, percent)
         yield {"series": point.series, "x": percent, "x_unit": "percentile", "value": round(ps*1e-6, 4), "unit": "us",
                "bound": round(least*1e6, 4), "bound_by": "wire", "limit": None, "limited_by": max(spent, key=spent.get),
                "cycles": round(ps*1e-12*profile.clock_hz, 1),
@@ -43,16 +56,19 @@ def stages(profile, result):
     """Where the time of the median goes, in cycles of the card; what is not known by itself is the rest."""
     point, answer, busy = result["point"], result["answers"][0], result["busy"]
     cycles = profile.clock_hz*1e-12
-    calls  = sum(side["COMMAND calls"] for side in busy)
+    rounds = len(answer["rounds_ps"])
+    ways   = 2/passages(point)
     known  = {
-        "CPU charge"      : answer["cpu_ps"]/point.rounds*cycles,
+        "CPU charge"      : answer["cpu_ps"]/rounds*cycles,
         "PCIe to the card": profile.posted_down_ns*1e3*cycles,
-        "cable"           : profile.cable_ns*1e3*cycles,
+        "cable"           : profile.cable_ns*1e3*cycles*ways,
         "PCIe to memory"  : profile.posted_up_ns*1e3*cycles,
     }
-    if not point.fast:
-        known["control program"] = sum(side["COMMAND"] for side in busy)/calls
-    total = percentile(answer["rounds_ps"], 50)/2*cycles
+    if isinstance(point, Asking):
+        known["control program"] = sum(side[name] for side in busy for name in SERIAL[point.operation])/rounds
+    elif not point.fast:
+        known["control program"] = sum(side["COMMAND"] for side in busy)/sum(side["COMMAND calls"] for side in busy)
+    total = percentile(answer["rounds_ps"], 50)/passages(point)*cycles
     return {name: round(value, 1) for name, value in {**known, "rest of both cards": total - sum(known.values())}.items()}
 
 
@@ -67,7 +83,9 @@ def evaluate(profile, seed, results):
             lines.append(f"{name}: median under bulk {median[f'{name}-under-bulk']/median[name]:.2f} times idle")
     return {"points": found, "stages_cycles": spent, "findings": lines,
             "notes": [f"{WORD} bytes; half of a round, from entry to dib_put_inline to the look at memory that sees the answer; "
-                      f"{results[0]['point'].rounds} rounds, a look every {LOOK_NS} ns, which is in it",
+                      f"{len(results[0]['answers'][0]['rounds_ps'])} rounds, a look every {LOOK_NS} ns, which is in it",
+                      "mcp-get, mcp-fetch-add, mcp-put: one at a time, from the call to the poll that took the completion; the other "
+                      "program sleeps; control program: the handlers of both cards that it waits for",
                       "bulk: both cards keep four puts of 64 KiB under way from another endpoint",
                       "CPU charge: of the calls, a round; a program that looks all the time has no CPU time left",
                       "control program: mean of its handler COMMAND; the rest is the engines, the control program's loop and both packet "
@@ -76,8 +94,8 @@ def evaluate(profile, seed, results):
 
 
 def tables(report):
-    return [Table("percentile", [s for s in SERIES if any(p["series"] == s for p in report["points"])])]
+    return [Table("percentile", [s for s in CHOICE if any(p["series"] == s for p in report["points"])])]
 
 
 def panels(report):
-    return [Panel(f"8 bytes, profile {report['profile']}", list(SERIES), "percentile of the rounds")]
+    return [Panel(f"8 bytes, profile {report['profile']}", list(CHOICE), "percentile of the rounds")]

@@ -1,12 +1,14 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The two programs of `latency`: 8-byte inline puts to and fro, each program looking at its memory until they are there."""
+"""The two programs of `latency`: 8-byte inline puts to and fro, each program looking at its memory until they are there; or
+commands of one that have an answer (asking.py)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from dibber_cli.bench.asking import Area, Asking
 from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
@@ -50,11 +52,23 @@ class Player(Program):
         self.bulk = self.open(BULK_ENDPOINT)
         self.allocate(BULK, BULK_AT + BULK + GUARD, owner=BULK_ENDPOINT)
         self.word = self.target.memory[:WORD].view(np.uint64)
+        self.area = Area(self, points)
+
+    @property
+    def keys(self):
+        return {**super().keys, "there": self.area.there.key}
+
+    def close(self):
+        self.area.close()
+        super().close()
 
     def _bulk_of(self, point, node):
         return np.random.default_rng((self.seed, point.number, node, BULK)).integers(0, 256, BULK, dtype=np.uint8)
 
     def prepare(self, point):
+        if isinstance(point, Asking):
+            self.area.prepare(point, self.seed)
+            return
         self.source.memory[:] = self._bulk_of(point, self.node)
         self.target.memory[:] = FILL
         self.soonest_ns = 0
@@ -105,6 +119,11 @@ class Player(Program):
         return int(np.count_nonzero(wanted != self.target.memory))
 
     def run(self, point, keys):
+        if not isinstance(point, Asking):
+            return self._play(point, keys)
+        return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
+
+    def _play(self, point, keys):
         """All rounds: the picoseconds of each, there and back, from the call to the look that sees the answer."""
         ours, theirs = (point.words(self.seed, node) for node in (self.node, 1 - self.node))
         rounds, begin = [], self.endpoint.clock()

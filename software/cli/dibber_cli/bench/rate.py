@@ -1,9 +1,10 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`rate`: distinct 8-byte inline puts a second, none coalesced, completions taken, one thread."""
+"""`rate`: distinct 8-byte inline puts a second, none coalesced, completions taken, one thread; gets and fetch-adds of 8 bytes."""
 
 from dibber_cli.bench import bound, stages
+from dibber_cli.bench.asking import FETCH_ADD, GET, Asking
 from dibber_cli.bench.flood import WORD, Flood, Flooder
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table, of_series
@@ -13,6 +14,7 @@ PROGRAM = Flooder
 
 OUTSTANDING = (1, 2, 4, 8, 16, 32)       # of an endpoint: up to its slots
 ENDPOINTS   = (1, 2, 4, 8)
+ASKED       = {"mcp-get": GET, "mcp-fetch-add": FETCH_ADD}
 FEW, MANY   = 96, 320                    # messages of a point …
 FULL        = 8                          # … few, when fewer than this are under way
 
@@ -25,8 +27,10 @@ def series(endpoints, fast):
 
 
 def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY):
-    return numbered(Flood(series(e, fast), o, e, many if o*e >= FULL else FEW, fast)
-                    for fast in (True, False) for e in endpoints for o in outstanding)
+    return numbered([
+        *(Flood(series(e, fast), o, e, many if o*e >= FULL else FEW, fast)
+          for fast in (True, False) for e in endpoints for o in outstanding),
+        *(Asking(name, operation, FEW, o, x=o) for name, operation in ASKED.items() for o in outstanding)])
 
 
 def _report(profile, result):
@@ -50,7 +54,8 @@ def evaluate(profile, seed, results):
             "notes": [f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under way; from the first call "
                       "to the poll that took the last completion",
                       "each rings the doorbell; outstanding: of each endpoint",
-                      "mcp: host register FAST_PATH is 0 on both cards"]}
+                      "mcp: host register FAST_PATH is 0 on both cards",
+                      f"mcp-get, mcp-fetch-add: {FEW} commands a point; both control programs work for each"]}
 
 
 def tables(report):
