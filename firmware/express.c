@@ -79,6 +79,7 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 	} else {
 		start = transfers[word].start;
 		REG_WRITE(EXPRESS_MESSAGE, transfers[word].word);
+		mcp_shared.messages++;
 	}
 	REG_WRITE(EXPRESS_FLOW, flow->place | (psn & 0xffff));
 	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
