@@ -88,7 +88,7 @@ struct dib_endpoint {
 	uint32_t halts;			/* of the card when it was opened */
 	bool halted;			/* there have been more since then: its program is gone */
 	bool barred;			/* halted, or its mailbox's: calls that transfer have to say so */
-	uint32_t idle;			/* looks in a row that found nothing */
+	uint64_t idle_ns;		/* about so long nothing was found */
 	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
 	uint32_t producer;		/* commands written, modulo 2³² */
@@ -167,8 +167,9 @@ int dib_admin_sort(struct dib_card *card);
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready);
 /* Look whether the endpoint's program is still there; from then on `halted` says so. */
 int dib_look_for_halt(struct dib_endpoint *endpoint);
-/* The same after `count` looks that found nothing, now and then. */
-int dib_look_when_idle(struct dib_endpoint *endpoint, uint32_t count);
+/* The same, now and then, when about so much time went by without anything. A look at a queue counts for DIB_LOOK_NS. */
+#define DIB_LOOK_NS 250u
+int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds);
 /* What the calls of such an endpoint return. */
 int dib_halted(const struct dib_endpoint *endpoint);
 /* Completions, with status HALTED, of the commands that it left; how many. */

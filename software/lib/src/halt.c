@@ -9,8 +9,8 @@
 
 #include "card.h"
 
-/* Looks in a row that find nothing, until it is looked whether there is anybody who could answer. */
-#define IDLE_LOOKS 4096u
+/* Without anything that completes, until it is looked whether there is anybody who could answer. */
+#define IDLE_NS 1000000u
 
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
 {
@@ -40,12 +40,12 @@ int dib_look_for_halt(struct dib_endpoint *endpoint)
 	return rc;
 }
 
-int dib_look_when_idle(struct dib_endpoint *endpoint, uint32_t count)
+int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds)
 {
-	endpoint->idle += count;
-	if (endpoint->idle < IDLE_LOOKS)
+	endpoint->idle_ns += nanoseconds;
+	if (endpoint->idle_ns < IDLE_NS)
 		return 0;
-	endpoint->idle = 0;
+	endpoint->idle_ns = 0;
 	return dib_look_for_halt(endpoint);
 }
 

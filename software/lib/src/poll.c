@@ -8,7 +8,7 @@
 
 #include "card.h"
 
-#define LOOK_PS 1000000000u	/* simulated time from one look for a halt to the next */
+#define STEP_PS 1000000000u	/* simulated time of a wait until it is asked whether anybody could end it */
 #define SPIN_NS 20000u	/* that a wait looks without sleeping: most transfers of a real card end sooner */
 
 /* Before the first look of a poll that must find what is there. Where memory is reached by message, an
@@ -34,7 +34,7 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 		if (!rc)
 			rc = dib_clock_catch_up(endpoint);
 	}
-	return rc ? rc : dib_look_when_idle(endpoint, count);
+	return rc ? rc : dib_look_when_idle(endpoint, (uint64_t)count * DIB_LOOK_NS);
 }
 
 static int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
@@ -98,7 +98,7 @@ int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *e
 		count += dib_give_up(endpoint, entries + count, max - count);
 	if (count == 0)
 		return 0;
-	endpoint->idle = 0;
+	endpoint->idle_ns = 0;
 	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -121,7 +121,7 @@ int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 	}
 	if (count == 0)
 		return 0;
-	endpoint->idle = 0;
+	endpoint->idle_ns = 0;
 	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -177,7 +177,7 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 	if (endpoint->number == 0 && (rc = dib_clock_now(endpoint, &begin)) < 0)
 		return rc;
 	for (;;) {
-		uint64_t step = left < LOOK_PS ? left : LOOK_PS;
+		uint64_t step = left < STEP_PS ? left : STEP_PS;
 
 		if (endpoint->halted)
 			return dib_halted(endpoint);
@@ -187,7 +187,7 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 			return rc;
 		if (something_there(endpoint))
 			return 1;
-		if ((rc && endpoint->number) || (!rc && step == left))
+		if (rc && endpoint->number)
 			return 0;
 		if (rc) {
 			rc = dib_clock_now(endpoint, &now);
@@ -199,13 +199,15 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 				left = picoseconds - (now.now_ps - begin.now_ps);
 			continue;
 		}
-		if (left != UINT64_MAX)
-			left -= step;
-		rc = dib_look_for_halt(endpoint);
+		rc = dib_look_when_idle(endpoint, step / 1000u);
 		if (rc < 0)
 			return rc;
 		if (something_there(endpoint))
 			return 1;
+		if (step == left)
+			return 0;
+		if (left != UINT64_MAX)
+			left -= step;
 	}
 }
 
@@ -230,8 +232,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 		if (waited >= timeout_ns)
 			return 0;
 		rc = card->transport->ops->serve(card->transport, waited < SPIN_NS ? 0 : 1);
-		if (!rc && waited >= SPIN_NS)
-			rc = dib_look_for_halt(endpoint);
+		if (!rc)
+			rc = dib_look_when_idle(endpoint, waited < SPIN_NS ? DIB_LOOK_NS : 1000000u);
 		if (rc)
 			return rc;
 	}
