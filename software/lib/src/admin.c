@@ -105,7 +105,7 @@ static int fail_without_program(struct dib_card *card, unsigned int participant,
 	uint32_t state = DIBBER_MCP_STATE_RESET;
 	int rc;
 
-	if (!card->behind)
+	if (!card->behind || !card->admin_memory)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
 	/* This register is read in the time of the card's own place: others would wait for it while time waits for them. */
 	if (!dib_has_clock(card) || participant == DIB_CARD) {

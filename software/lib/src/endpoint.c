@@ -41,6 +41,8 @@ static int check_options(const struct dib_card *card, unsigned int number,
 				options->eq_entries, DIBBER_QUEUE_MAX_ENTRIES);
 	if (card->endpoints[number])
 		return dib_fail(DIB_ERR_IN_USE, "endpoint %u is open already", number);
+	if (card->transport->observes)
+		return dib_fail(DIB_ERR_IN_USE, "opening an endpoint: this handle observes the card, which another program drives");
 	/* When it was loaded by others, it turns out when it is asked. */
 	if (!card->firmware && !card->behind)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "opening an endpoint: load a control program first");
