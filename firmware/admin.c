@@ -14,7 +14,7 @@ static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
 static uint32_t removing;	/* key of the region that was taken out last, until its command ends */
 uint32_t admin_closing;
 
-static bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
+static RARE bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
 {
 	uint32_t last = entries * DIBBER_QUEUE_ENTRY_BYTES - 1;
 
@@ -33,20 +33,25 @@ static void region_enter(uint32_t index, uint32_t key, uint32_t access)
 	region_keys[index] = key;
 }
 
-RARE void admin_boot(void)
+RARE bool admin_attach(void)
 {
 	uint32_t low = REG_READ(ADMIN_CQ_LOW);
 	uint32_t high = REG_READ(ADMIN_CQ_HIGH);
 	uint32_t entries = REG_READ(ADMIN_CQ_ENTRIES);
 	uint32_t vector = REG_READ(ADMIN_VECTOR);
 
-	for (uint32_t i = 0; i < DIBBER_REGIONS; i++)
-		region_enter(i, 0, 0);
-	/* Without a queue to answer in, its commands are dropped like a closed endpoint's. */
 	if (!queue_is_possible(low, high, entries) || vector >= DIBBER_VECTORS)
-		return;
+		return false;
 	queue_open(QUEUE_COMPLETIONS(0), low, high, entries, vector);
 	endpoints[0].state = ENDPOINT_ADMIN;
+	return true;
+}
+
+RARE void admin_boot(void)
+{
+	for (uint32_t i = 0; i < DIBBER_REGIONS; i++)
+		region_enter(i, 0, 0);
+	admin_attach();
 }
 
 static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
@@ -225,6 +230,7 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 				 FIELD_PUT(REGION_ACCESS, OWNER, owner) |
 				 FIELD_PUT(REGION_ACCESS, PAGE, page) |
 				 FIELD_PUT(REGION_ACCESS, VALID, 1));
+	mcp_shared.regions++;
 	return DIBBER_STATUS_OK;
 }
 

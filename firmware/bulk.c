@@ -194,8 +194,10 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 	end = flow->acked + (int16_t)(FIELD_GET(JOB_DONE, PSN, done) - flow->acked);
 	if (status == DIBBER_STATUS_OK && end == transfer->end &&
 	    !psn_before(transfer->first, flow->start)) {
-		if (transfer->busy & BUSY_SUM)
+		if (transfer->busy & BUSY_SUM) {
 			transfer->key = REG_READ(JOB_CHECKSUM);
+			mcp_shared.checksums++;
+		}
 		transfer->busy = 0;
 		if (transfer->state != TRANSFER_OVER)
 			transfer->state = TRANSFER_WHOLE;

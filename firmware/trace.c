@@ -21,6 +21,7 @@ void trace(enum dibber_trace event, uint32_t argument0, uint32_t argument1)
 	entry->event = (uint32_t)event << 8 | REG_READ(STATE);
 	entry->argument[0] = argument0;
 	entry->argument[1] = argument1;
+	mcp_shared.events[event]++;
 	/* Last, so that a host that reads in between sees only whole entries. */
 	mcp_shared.trace_head = head + 1;
 }

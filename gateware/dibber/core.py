@@ -337,10 +337,12 @@ class DibberCore(LiteXModule):
             arrivals.halted.eq(halt.reset),
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
+            pages.program.halts.eq(halt.halts),
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [pages, registers, watchdog, turns, commands, contexts, events, queues, expresses, jobs, send,
+                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, events, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],
         ]
+        self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))
 
     # Counters -------------------------------------------------------------------------------------
 

@@ -56,10 +56,11 @@ Simulation::Simulation(const Profile& profile, const Options& options)
     for (unsigned n = 0; n < options.cards; n++) {
         Node& node = *nodes_[n];
         node.host = std::make_unique<RootComplex>(profile, n, options.seed, now_, node.phy, node.memory, *this);
-        if (!options.socket_directory.empty())
-            node.server = std::make_unique<vfio::Server>(
-                options.socket_directory + "/card" + std::to_string(n) + ".sock", n, *this, clock_, *node.host,
-                node.memory);
+        std::string socket = options.socket_directory + "/card" + std::to_string(n) + ".sock";
+        if (!options.socket_directory.empty()) {
+            node.server    = std::make_unique<vfio::Server>(socket, n, *this, clock_, *node.host, node.memory);
+            node.observers = std::make_unique<vfio::Observers>(socket + ".admin", n, *this, *node.host);
+        }
         if (options.jtag)
             node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" + std::to_string(n) + ".jtag");
     }
@@ -75,22 +76,26 @@ void Simulation::schedule(Time at, unsigned card, unsigned endpoint, std::functi
     actions_.emplace(ActionKey{at, card, endpoint, action_order_++}, std::move(action));
 }
 
-/* A debugger is no participant of the clock, and would hang on one that stands: it has to look at a card whose
- * program waits for somebody. So what it asks for makes time go on whoever else holds it, and whoever does finds
- * when it looks again that it was late. */
-bool Simulation::debugged() const
+/* A debugger and an observer are no participants of the clock, and would hang on one that stands: they have to look at a
+ * card whose program waits for somebody. So what they ask for makes time go on whoever else holds it, and whoever does
+ * finds when it looks again that it was late. */
+bool Simulation::watched() const
 {
-    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) { return node->jtag && node->jtag->pending(); });
+    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
+        return (node->jtag && node->jtag->pending()) || (node->observers && node->observers->pending());
+    });
 }
 
-bool Simulation::debugger_connected() const
+bool Simulation::watcher_connected() const
 {
-    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) { return node->jtag && node->jtag->connected(); });
+    return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
+        return (node->jtag && node->jtag->connected()) || (node->observers && node->observers->connected());
+    });
 }
 
 bool Simulation::blocked() const
 {
-    if (!clock_.may_run() && !debugged())
+    if (!clock_.may_run() && !watched())
         return true;
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [](auto& node) { return node->server && node->server->stalls(); });
@@ -213,6 +218,7 @@ void Simulation::serve(int timeout_ms)
     std::vector<pollfd> list;
     for (auto& node : nodes_) {
         node->server->add_to(list);
+        node->observers->add_to(list);
         if (node->jtag)
             node->jtag->add_to(list);
     }
@@ -220,6 +226,7 @@ void Simulation::serve(int timeout_ms)
         quiet_since_ = cycle_;
         for (auto& node : nodes_) {
             node->server->serve();
+            node->observers->serve();
             if (node->jtag)
                 node->jtag->serve();
         }
@@ -278,7 +285,7 @@ void Simulation::run(const std::atomic<bool>& stop)
         }
         if (clock_.any_free())
             rest_when_idle();
-        else if (quanta_ % quanta_between_looks == 0 || debugger_connected())
+        else if (quanta_ % quanta_between_looks == 0 || watcher_connected())
             serve(0);
         if (blocked())
             continue;

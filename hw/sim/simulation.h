@@ -26,6 +26,7 @@
 #include "host/root_complex.h"
 #include "jtag/jtag.h"
 #include "trace.h"
+#include "vfio/observers.h"
 #include "vfio/server.h"
 #include "workers.h"
 
@@ -75,6 +76,7 @@ private:
         Memory  memory;
         std::unique_ptr<RootComplex>  host;
         std::unique_ptr<vfio::Server> server;
+        std::unique_ptr<vfio::Observers> observers;
         std::unique_ptr<Jtag>         jtag;
         Inputs  in;
         Outputs out;
@@ -87,8 +89,8 @@ private:
     void run_cards();
     void run_card(unsigned card);
     bool blocked() const;
-    bool debugged() const;
-    bool debugger_connected() const;
+    bool watched() const;
+    bool watcher_connected() const;
     void serve(int timeout_ms);
     void wait_for_clients();
     void rest_when_idle();

@@ -15,6 +15,8 @@ from dibber.interface.description import (C, CLOCK_OP, ADMIN, ATOMIC, COMMAND, C
                                           ENTRY, FIRMWARE_HEADER, FLAG, HOST, INLINE, INTERFACE, MCP_STATE, OPCODE,
                                           QUEUE_ENTRY, RIGHT, ROUTE_COMMAND, STATUS, WALK)
 
+PROGRAM = C.DOORBELL_OFFSET + DOORBELL["PROGRAM"].offset
+
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
 
@@ -79,6 +81,7 @@ class Card:
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
         self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
         self.neighbour = 1
+        self.halts     = 0
 
     def reset(self):
         """The client is gone, and with it all who took part in the clock."""
@@ -98,6 +101,8 @@ class Card:
         if offset == HOST["CYCLES_LOW"].offset:
             self.cycles += 500_000
             return struct.pack("<I", self.cycles & 0xffffffff)
+        if offset >= C.ENDPOINT_BASE and (offset - C.ENDPOINT_BASE) % C.ENDPOINT_STRIDE == PROGRAM:
+            return struct.pack("<I", self.halts | bool(self.get("MCP_IDENTITY")) << 8)
         return struct.pack("<I", self.registers.get(offset, 0))[:length]
 
     def bar_write(self, offset, data):
@@ -123,14 +128,34 @@ class Card:
 
     # Control program ------------------------------------------------------------------------------
 
+    def halt(self, state=MCP_STATE.TRAP):
+        """It stops by itself."""
+        self._run(False)
+        self.registers[HOST["MCP_STATE"].offset] = state
+
     def _run(self, run):
+        if self.get("MCP_STATE") != MCP_STATE.RESET:
+            self.halts = (self.halts + (not run)) % 256
         self.registers[HOST["MCP_IDENTITY"].offset] = self.identity if run else 0
         self.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE if run else MCP_STATE.RESET
+        if not run:
+            for offset in [offset for offset in self.registers if offset >= C.ENDPOINT_BASE]:
+                self.registers[offset] = 0
         self.regions, self.heads = {}, [0]*C.ENDPOINTS
+        self.queues = {}
+        self._attach()
+
+    def _attach(self):
+        """The administrator has a queue when the host has named one."""
         base = self.get("ADMIN_CQ_LOW") | self.get("ADMIN_CQ_HIGH") << 32
-        self.queues = {0: (Queue(base, self.get("ADMIN_CQ_ENTRIES")), None)}
+        if self.get("ADMIN_CQ_ENTRIES"):
+            self.queues[0] = (Queue(base, self.get("ADMIN_CQ_ENTRIES")), None)
 
     def _take_commands(self, endpoint, producer):
+        if endpoint == 0 and 0 not in self.queues:
+            self._attach()
+        if endpoint not in self.queues:
+            self.heads[endpoint] = producer
         while endpoint in self.queues and self.heads[endpoint] != producer and not self.silent:
             at   = self.heads[endpoint] % C.SLOTS*C.SLOT_BYTES
             slot = bytes(self.slots[endpoint][at:at + C.SLOT_BYTES])

@@ -129,7 +129,7 @@ def test_a_simulator_that_dies_is_an_error_not_a_crash(loaded):
 def test_a_control_program_that_has_stopped_is_not_waited_for(serve, image, state):
     """Neither when it has stopped before the call nor when it stops in it; the card can be loaded again."""
     mock = serve()
-    stop = lambda: mock.device.registers.update({HOST["MCP_STATE"].offset: getattr(MCP_STATE, state)})
+    stop = lambda: mock.device.halt(getattr(MCP_STATE, state))
     with libdibber.Card(mock.uri) as card:
         card.load_firmware(image())
         endpoint, before = card.endpoint(1), len(mock.device.commands)

@@ -73,11 +73,6 @@ def test_a_control_program_that_does_not_say_who_it_is(serve, image, identity, r
         card.load_firmware(image())
 
 
-def test_firmware_is_not_loaded_under_an_open_endpoint(loaded, image):
-    with fails("IN_USE", "endpoints are open"):
-        loaded().card.load_firmware(image())
-
-
 @pytest.mark.parametrize("offset, length", [(2, 4), (0, 6), (C.SRAM_SIZE, 4), (4, C.SRAM_SIZE)])
 def test_reading_and_writing_outside_the_sram(serve, offset, length):
     with libdibber.Card(serve().uri) as card:

@@ -12,8 +12,9 @@ import subprocess
 
 import pytest
 
-from dibber.interface.description import (C, DOORBELL, HANDLER, HOST, INTERFACE, LANE, MCP, MCP_STATE, SHARED, STATUS, TRACE,
+from dibber.interface.description import (C, DOORBELL, HANDLER, HOST, INTERFACE, LANE, MCP, MCP_STATE, ROUTES, SHARED, STATUS, TRACE,
                                           TRACE_ENTRY, TRAP)
+from dibber_cli import paths
 from dibber_cli.errors import CommandError
 from dibber_cli.fw import coredump, images, top, trace, trap
 from dibber_cli.fw.shared import Shared, decode
@@ -198,7 +199,7 @@ def test_a_trap_is_found_though_the_card_was_reset_for_the_next_program(card, ru
 def sampled(cycles, calls, spent, turns, posts):
     handlers = {name.lower(): dict(calls=0, cycles=0, instructions=0, longest=0) for name in top.HANDLERS}
     handlers["command"] = dict(calls=calls, cycles=spent, instructions=spent//2, longest=400)
-    counts = {**dict.fromkeys(top.COUNTS + top.COUNTERS, 0), "turns": turns, "posts": posts}
+    counts = {**dict.fromkeys(("routes", *top.COUNTS, *top.EVENTS, *top.COUNTERS), 0), "turns": turns, "posts": posts}
     return {"cycles": cycles, "state": "IDLE", "stopped": False, "handlers": handlers, "counts": counts, "queues": []}
 
 
@@ -226,6 +227,27 @@ def test_fw_top_shows_handlers_counts_and_queues(card, run):
     assert rates["queues"] == [dict(endpoint=2, commands=6, waiting=3, unread=2)]
     code, out, _ = run("fw", "top", "--once", "--interval", "0", card.uri)
     assert code == 0 and "send_done" in out and "1234" in out and "waiting" in out
+
+
+def test_fw_top_has_a_counter_for_each_duty(card, run):
+    """By the names that the firmware's README gives them; what moves one shows there."""
+    table  = (paths.ROOT/"firmware"/"README.md").read_text().split("## The seven duties")[1].split("\n## ")[0]
+    duties = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")][1:]
+    assert duties == list(top.DUTIES)
+    for name, value in (("checksums", 11), ("messages", 12), ("regions", 13), ("scouts", 14), ("commands", 15)):
+        card.memory.set(name, value)
+    card.memory.set("events", 16, at=4*TRACE.JOB)
+    card.memory.set("routes", 0x0505, at=ROUTES.size*3 + ROUTES["valid"].offset)
+    card.device.registers[HOST["COUNT_INTERRUPTS"].offset] = 17
+    code, out, _ = run("fw", "top", "--once", "--json", "--interval", "0", card.uri)
+    found = json.loads(out)["duties"]
+    assert code == 0 and list(found) == duties
+    assert (found["routing table management"]["routes"], found["routing table management"]["scouts"]) == (2, 14)
+    assert found["gathering"]["send_jobs"] == 16 and found["checksumming"]["checksums"] == 11
+    assert found["sending and receiving"]["commands"] == 15 and found["control message generation"]["messages"] == 12
+    assert found["scattering"]["regions"] == 13 and found["interrupts on arrival"]["interrupts"] == 17
+    code, out, _ = run("fw", "top", "--once", "--interval", "0", card.uri)
+    assert code == 0 and all(duty in out for duty in duties) and "scout " in out
 
 
 def test_fw_top_ends_when_the_program_has_stopped(card, run):

@@ -135,6 +135,7 @@ STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
     ("BAD_LIST",             "source: no region has the list's key, it belongs to another endpoint or may not be read, or the list leaves it"),
     ("REMOTE_BAD_LIST",      "destination: the same"),
     ("REWOUND",              "never in a completion: a send job gave way to the replay of its flow"),
+    ("HALTED",               "the control program was halted, or loaded anew, before this command ended; libdibber says so"),
 )
 
 RIGHT = enum("right", 4, "bits of region.rights",
@@ -445,7 +446,11 @@ SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM
     Member("claims",     "u32", "flows taken back from the fast path"),
     Member("routes",     "mcp_routes", "indexed by node", count=16),
     Member("scouts",     "u32", "scouts answered"),
-    Member("reserved",   "u32", "0", count=782),
+    Member("checksums",  "u32", "Internet checksums that went into completions"),
+    Member("messages",   "u32", "messages to other control programs that were queued: requests, replies, and those again"),
+    Member("regions",    "u32", "regions entered"),
+    Member("events",     "u32", "entries of the trace ring, by enum trace", count=32),
+    Member("reserved",   "u32", "0", count=747),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
     known=(TRACE_ENTRY, HANDLER, TRAP, ROUTES))
@@ -557,7 +562,7 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("CYCLES_HIGH",       "ro", "its high word, held from the last read of CYCLES_LOW"),
     Register("ADMIN_CQ_LOW",      "rw", "bus address of the administrator's completion queue"),
     Register("ADMIN_CQ_HIGH",     "rw", ""),
-    Register("ADMIN_CQ_ENTRIES",  "rw", "its length, a power of two; written before MCP_CONTROL.run"),
+    Register("ADMIN_CQ_ENTRIES",  "rw", "its length, a power of two, written last; 0: none, and the administrator's commands are dropped until there is one"),
     Register("ADMIN_VECTOR",      "rw", "its MSI-X vector"),
     Register("PCIE_STATUS", "ro", "what the PCIe PHY says", (
         Field("max_payload", 16, "bytes"),
@@ -594,6 +599,9 @@ DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, 
     Register("CQ_CONSUMER",      "rw", "completions read so far, modulo 2³²"),
     Register("EQ_CONSUMER",      "rw", "events read so far, modulo 2³²"),
     Register("COMMAND_HEAD",     "ro", "commands that the control program has taken, modulo 2³²"),
+    Register("PROGRAM", "ro", "the control program, the same on each page", (
+        Field("halts", 8, "how often it was halted since power-up, by a host, the watchdog or a debugger, modulo 256. What was opened before belongs to no program any more"),
+        Field("ready", 1, "one runs, and MCP_IDENTITY is not 0"))),
 )
 
 MCP = bank("mcp", "the control program's registers",

@@ -35,9 +35,12 @@ class EndpointPages(LiteXModule):
     cq_consumer : list of Signal(32), out
     eq_consumer : list of Signal(32), out
     head        : list of Signal(32), in      shown as COMMAND_HEAD
+    program     : Record, in                  the fields of PROGRAM
+    doorbells   : the module that holds what was rung: to be reset when the control program is
     counters    : DOORBELLS
 
-    Cycles: as line_port. What lies in neither page reads as 0 and ignores writes.
+    Cycles: as line_port. What lies in neither page reads as 0 and ignores writes. PROGRAM is no part of `doorbells`: a
+    program that has stopped is what it tells of.
     """
     def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.port        = port  = line_port(data_width)
@@ -46,6 +49,8 @@ class EndpointPages(LiteXModule):
         self.cq_consumer = []
         self.eq_consumer = []
         self.head        = [Signal(32, name=f"head{n}") for n in range(endpoints)]
+        self.program     = Record([(f.name, f.bits) for f in DOORBELL["PROGRAM"].fields])
+        self.doorbells   = LiteXModule()
         self.counters    = {"DOORBELLS": Signal()}
 
         # # #
@@ -78,7 +83,7 @@ class EndpointPages(LiteXModule):
         for n in range(endpoints):
             bank = RegisterBank(DOORBELL, data_width)
             hit  = Signal()
-            self.add_module(f"doorbell{n}", bank)
+            self.doorbells.add_module(f"doorbell{n}", bank)
             self.comb += [
                 hit.eq(doorbell & (endpoint == n) & ~beyond),
                 bank.port.adr.eq(in_page),
@@ -97,16 +102,24 @@ class EndpointPages(LiteXModule):
 
         # Answers ----------------------------------------------------------------------------------
 
+        # PROGRAM has a line of its own, and one answer for all.
+        assert DOORBELL["PROGRAM"].offset % (data_width//8) == 0 and DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
+        program = in_page == DOORBELL["PROGRAM"].offset//(data_width//8)
+
         # The bank or memory was addressed two cycles ago.
-        where = [Cat(endpoint, doorbell, beyond)]
+        where = [Cat(endpoint, program, doorbell, beyond)]
         for _ in range(2):
-            later = Signal(endpoint_bits + 2)
+            later = Signal(endpoint_bits + 3)
             self.sync += later.eq(where[-1])
             where.append(later)
         chosen = where[-1]
         self.comb += If(~chosen[-1],
             If(chosen[-2],
-                port.dat_r.eq(Array(answers)[chosen[:endpoint_bits]])
+                If(chosen[-3],
+                    port.dat_r.eq(self.program.raw_bits())
+                ).Else(
+                    port.dat_r.eq(Array(answers)[chosen[:endpoint_bits]])
+                )
             ).Else(
                 port.dat_r.eq(slots.dat_r)
             )

@@ -64,6 +64,7 @@ class Halt(LiteXModule):
     reset : Signal(), out   of the processor, its registers, the doorbells and the sending engines
     clear : Signal(), out   empty entry `index` of each table
     index : Signal, out
+    halts : Signal(8), out  how often it was halted after it had run, modulo 256
 
     After power-up everything is halted. A halt takes `entries` cycles at least, however short `run` was 0.
     """
@@ -72,6 +73,7 @@ class Halt(LiteXModule):
         self.reset = Signal(reset=1)  # a register: it reaches thousands of others
         self.clear = Signal()
         self.index = index = Signal(max=entries)
+        self.halts = halts = Signal(8)
 
         # # #
 
@@ -93,6 +95,7 @@ class Halt(LiteXModule):
         fsm.act("RUNNING",
             If(~self.run,
                 NextValue(self.reset, 1),
+                NextValue(halts, halts + 1),
                 NextState("CLEAR")
             )
         )

@@ -8,38 +8,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages.h"
 #include "server.h"
 
 namespace dibber::vfio {
 
 namespace {
 
-template <typename T>
-std::span<const uint8_t> bytes_of(const T& value)
-{
-    return {reinterpret_cast<const uint8_t*>(&value), sizeof(value)};
-}
-
-/* The fixed part of a message's payload. */
-template <typename T>
-bool parse(const Message& message, T& out)
-{
-    if (message.payload.size() < sizeof(T))
-        return false;
-    memcpy(&out, message.payload.data(), sizeof(T));
-    return true;
-}
-
 uint64_t region_size(uint32_t index)
 {
     return index == bar0_region ? DIBBER_BAR0_SIZE : index == config_region ? ConfigSpace::size : 0;
-}
-
-std::string hex(uint64_t value)
-{
-    char text[20];
-    snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
-    return text;
 }
 
 }  // namespace
@@ -129,15 +107,7 @@ void Server::on_get_info(const Message& message)
 
 void Server::on_get_region_info(const Message& message)
 {
-    RegionInfo info;
-    if (!parse(message, info) || info.argsz < sizeof(info))
-        throw Refusal{EINVAL, "GET_REGION_INFO is too short"};
-    if (info.index >= regions)
-        throw Refusal{EINVAL, "GET_REGION_INFO of region " + std::to_string(info.index)};
-    RegionInfo answer = {sizeof(answer), 0, info.index, 0, region_size(info.index), 0};
-    if (answer.size)
-        answer.flags = region_readable | region_writable;
-    reply(message.header, bytes_of(answer));
+    reply(message.header, bytes_of(region_info(message, region_size)));
 }
 
 void Server::on_get_irq_info(const Message& message)
@@ -229,13 +199,7 @@ void Server::at_time_of(unsigned endpoint, std::function<void()> action)
 
 void Server::on_region_read(const Message& message)
 {
-    RegionAccess access;
-    if (!parse(message, access))
-        throw Refusal{EINVAL, "REGION_READ is too short"};
-    uint64_t size = region_size(access.region);
-    if (access.count == 0 || access.count > max_transfer || access.offset > size || access.count > size - access.offset)
-        throw Refusal{EINVAL, "REGION_READ of " + std::to_string(access.count) + " bytes at " + hex(access.offset) +
-                                  " of region " + std::to_string(access.region)};
+    RegionAccess access = read_access(message, region_size);
     if (access.region == config_region) {
         std::vector<uint8_t> data(access.count);
         host_.config.read(unsigned(access.offset), data);
@@ -257,14 +221,8 @@ void Server::on_region_read(const Message& message)
 
 void Server::on_region_write(const Message& message)
 {
-    RegionAccess access;
-    if (!parse(message, access))
-        throw Refusal{EINVAL, "REGION_WRITE is too short"};
+    RegionAccess access = write_access(message, region_size);
     auto data = std::span(message.payload).subspan(sizeof(access));
-    uint64_t size = region_size(access.region);
-    if (access.count == 0 || access.count != data.size() || access.offset > size || access.count > size - access.offset)
-        throw Refusal{EINVAL, "REGION_WRITE of " + std::to_string(access.count) + " bytes at " + hex(access.offset) +
-                                  " of region " + std::to_string(access.region)};
     if (access.region == config_region) {
         host_.config.write(unsigned(access.offset), data);
     } else {

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace dibber::vfio {
@@ -127,6 +129,33 @@ bool Connection::flush()
     out_.clear();
     sent_ = 0;
     return true;
+}
+
+/* Listening ---------------------------------------------------------------------------------------- */
+
+int listen_on(const std::string& path)
+{
+    auto fail = [&](const std::string& why) -> int { throw std::runtime_error("socket " + path + ": " + why); };
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof(address.sun_path))
+        return fail("the path is longer than " + std::to_string(sizeof(address.sun_path) - 1) + " bytes");
+    memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (bind(fd.get(), generic, sizeof(address)) < 0) {
+        if (errno != EADDRINUSE)
+            return fail(strerror(errno));
+        /* Left behind by a simulator that died, or a living one? */
+        Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (connect(probe.get(), generic, sizeof(address)) == 0 || errno != ECONNREFUSED)
+            return fail("in use by another program");
+        if (unlink(path.c_str()) < 0 || bind(fd.get(), generic, sizeof(address)) < 0)
+            return fail(strerror(errno));
+    }
+    if (listen(fd.get(), 4) < 0)
+        return fail(strerror(errno));
+    return fd.release();
 }
 
 }  // namespace dibber::vfio

@@ -65,4 +65,8 @@ private:
     std::string why_;
 };
 
+/* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. One that was left behind by a
+ * simulator that died is taken over. */
+int listen_on(const std::string& path);
+
 }  // namespace dibber::vfio

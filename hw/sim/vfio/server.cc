@@ -6,47 +6,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "messages.h"
+
 namespace dibber::vfio {
-
-namespace {
-
-int bind_to(const std::string& path)
-{
-    auto fail = [&](const std::string& why) -> int { throw std::runtime_error("socket " + path + ": " + why); };
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path))
-        return fail("the path is longer than " + std::to_string(sizeof(address.sun_path) - 1) + " bytes");
-    memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(fd.get(), generic, sizeof(address)) < 0) {
-        if (errno != EADDRINUSE)
-            return fail(strerror(errno));
-        /* Left behind by a simulator that died, or a living one? */
-        Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (connect(probe.get(), generic, sizeof(address)) == 0 || errno != ECONNREFUSED)
-            return fail("in use by another program");
-        if (unlink(path.c_str()) < 0 || bind(fd.get(), generic, sizeof(address)) < 0)
-            return fail(strerror(errno));
-    }
-    if (listen(fd.get(), 4) < 0)
-        return fail(strerror(errno));
-    return fd.release();
-}
-
-}  // namespace
 
 Server::Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock, RootComplex& host,
                Memory& memory)
     : path_(path), card_(card), simulation_(simulation), clock_(clock), host_(host), memory_(memory),
-      listener_(bind_to(path))
+      listener_(listen_on(path))
 {
 }
 

@@ -59,11 +59,6 @@ public:
     void message_read(uint64_t address, unsigned bytes, Answer answer) override;
 
 private:
-    /* An error for the client: errno, and why in words for stderr. */
-    struct Refusal {
-        int         error;
-        std::string why;
-    };
     struct Request {               /* of ours, unanswered */
         uint64_t serial;
         uint64_t bytes;            /* read; 0 for a write */

@@ -22,7 +22,7 @@ def print_json(value):
 # Cards --------------------------------------------------------------------------------------------
 
 def info(arguments):
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         values  = card.info()
         link    = link_status.read(card)
         program = summary.read(card)
@@ -53,7 +53,7 @@ def info(arguments):
 
 
 def fw_load(arguments):
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         card.load_firmware(arguments.file)
         identity = card.info()["mcp_identity"]
     images.remember(arguments.uri, arguments.file)

@@ -100,7 +100,7 @@ def _show(arguments, rates, number):
 def monitor(arguments):
     """Ends with 1 when an error was counted; Ctrl-C is the way to end it, and no error."""
     wanted, errors, number = 1 if arguments.once else arguments.count, 0, 0
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         info, before = card.info(), sample(card)
         try:
             while not wanted or number < wanted:

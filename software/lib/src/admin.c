@@ -18,40 +18,56 @@
 #define TIMEOUT_NS 200000000u
 #define LOOK_NS    1000000u	/* how often it is looked whether the control program runs at all */
 
-int dib_admin_open(struct dib_card *card)
+static int get_memory(struct dib_card *card)
 {
 	int rc;
 
-	if (!card->admin_memory) {
-		rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
-		if (rc)
-			return rc;
-		rc = dib_map(card, card->admin_memory, QUEUE_BYTES, true, &card->admin_map);
-		if (rc) {
-			dib_free(card->admin_memory);
-			card->admin_memory = NULL;
-			return rc;
-		}
+	if (card->admin_memory)
+		return 0;
+	rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
+	if (rc)
+		return rc;
+	rc = dib_map(card, card->admin_memory, QUEUE_BYTES, true, &card->admin_map);
+	if (rc) {
+		dib_free(card->admin_memory);
+		card->admin_memory = NULL;
 	}
-	memset(card->admin_memory, 0, QUEUE_BYTES);
-	card->admin_queue = (struct dib_queue){
-		.entries = card->admin_memory, .iova = card->admin_map->mapping.iova, .count = DIB_ADMIN_ENTRIES,
-	};
-	card->admin_producer = 0;
+	return rc;
+}
+
+/* Empty the queue, and tell the card where it is: its length last, by which the control program knows that there is one. */
+static int tell_queue(struct dib_card *card)
+{
+	uint64_t iova = card->admin_map->mapping.iova;
+	int rc;
+
+	pthread_mutex_lock(&card->admin_lock);
+	/* Not the events behind it: an endpoint 0 that was open may still have some to take. */
+	memset(card->admin_memory, 0, DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES);
+	card->admin_queue = (struct dib_queue){ .entries = card->admin_memory, .iova = iova, .count = DIB_ADMIN_ENTRIES };
 	card->admin_shared = 0;
+	pthread_mutex_unlock(&card->admin_lock);
+	if ((rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_LOW, (uint32_t)iova)) ||
+	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_HIGH, (uint32_t)(iova >> 32))) ||
+	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_VECTOR, 0)))
+		return rc;
+	return dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, DIB_ADMIN_ENTRIES);
+}
+
+int dib_admin_open(struct dib_card *card)
+{
+	int rc = get_memory(card);
+
+	if (rc)
+		return rc;
+	card->admin_producer = 0;
 	for (unsigned int i = 0; i < card->fixed.endpoints; i++) {
 		if ((rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_COMMAND_PRODUCER), 0)) ||
 		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
 		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_EQ_CONSUMER), 0)))
 			return rc;
 	}
-	if ((rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_LOW, (uint32_t)card->admin_queue.iova)) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_HIGH,
-				     (uint32_t)(card->admin_queue.iova >> 32))) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, DIB_ADMIN_ENTRIES)) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_VECTOR, 0)))
-		return rc;
-	return 0;
+	return tell_queue(card);
 }
 
 void dib_admin_close(struct dib_card *card)
@@ -71,24 +87,90 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/*
- * One that has stopped, or was halted by another program, answers nothing. A read of a register names no participant
- * of the simulator's clock and is taken for that of the card: others would wait for it while time waits for them.
- */
-static int check_it_runs(struct dib_card *card, unsigned int participant, const char *what)
+/* Let up to LOOK_NS pass, if nothing comes into the queue; 0: they have. */
+static int wait_a_little(struct dib_card *card, unsigned int participant)
+{
+	const struct dib_queue *q = &card->admin_queue;
+
+	if (dib_has_clock(card))
+		return dib_clock_watch(card, participant, q->iova, (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
+				       (uint64_t)LOOK_NS * 1000u);
+	return card->transport->ops->serve(card->transport, LOOK_NS / 1000000u);
+}
+
+/* Whether one runs has to be known to whom a command is lost otherwise; why not is only worth a word. */
+static int fail_without_program(struct dib_card *card, unsigned int participant, const char *what)
 {
 	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
-	uint32_t state;
+	uint32_t state = DIBBER_MCP_STATE_RESET;
 	int rc;
 
-	if (dib_has_clock(card) && participant != DIB_CARD)
+	if (!card->behind || !card->admin_memory)
+		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
+	/* This register is read in the time of the card's own place: others would wait for it while time waits for them. */
+	if (!dib_has_clock(card) || participant == DIB_CARD) {
+		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
+		if (rc)
+			return rc;
+	}
+	return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: the control program does not run any more (%s): load one again", what,
+			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
+}
+
+/* Following -------------------------------------------------------------------------------------- */
+
+/*
+ * A program that was loaded by somebody else has no queue to answer in, for it was told of none, and drops whatever is
+ * rung at endpoint 0. So it is first shown where the slots are, then given the queue.
+ */
+static int attach(struct dib_card *card, unsigned int participant)
+{
+	int rc = get_memory(card);
+
+	if (!rc)
+		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER), card->admin_producer);
+	if (!rc)
+		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), 0);
+	if (!rc)
+		rc = wait_a_little(card, participant);
+	return rc < 0 ? rc : tell_queue(card);
+}
+
+int dib_admin_follow(struct dib_card *card, unsigned int participant)
+{
+	uint32_t halts;
+	bool ready;
+	int rc = dib_program(card, participant, &halts, &ready);
+
+	if (rc)
+		return rc;
+	if (halts != card->halts) {
+		card->halts = halts;
+		card->firmware = false;
+		card->behind = true;
+	}
+	if (!card->behind || !ready)
 		return 0;
-	rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
-	if (!rc && (state == DIBBER_MCP_STATE_RESET || state == DIBBER_MCP_STATE_TRAP ||
-		    state == DIBBER_MCP_STATE_WATCHDOG))
-		rc = dib_fail(DIB_ERR_NO_FIRMWARE, "%s: the control program does not run any more (%s): load one again",
-			      what, states[state]);
+	rc = attach(card, participant);
+	if (!rc) {
+		card->behind = false;
+		card->firmware = true;
+	}
 	return rc;
+}
+
+/* While a command is under way: who is halted answers nothing. */
+static int check_it_runs(struct dib_card *card, unsigned int participant, const char *what)
+{
+	uint32_t halts;
+	bool ready;
+	int rc = dib_program(card, participant, &halts, &ready);
+
+	if (rc || halts == card->halts)
+		return rc;
+	card->behind = true;
+	return ready ? dib_fail(DIB_ERR_HALTED, "%s: another control program was loaded meanwhile", what) :
+		       fail_without_program(card, participant, what);
 }
 
 /* Sharing ---------------------------------------------------------------------------------------- */
@@ -208,7 +290,6 @@ static bool is_answered(struct dib_card *card)
 static int execute(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 		   const char *what)
 {
-	const struct dib_queue *q = &card->admin_queue;
 	uint64_t begin = monotonic_ns();
 	bool issued = false, over = false;
 	unsigned int waits = 0;
@@ -223,15 +304,11 @@ static int execute(struct dib_card *card, unsigned int participant, struct dibbe
 		if (over)
 			return dib_fail(DIB_ERR_TIMEOUT, "%s: no answer from the control program in %u ms", what,
 					TIMEOUT_NS / 1000000u);
-		if (dib_has_clock(card)) {
-			rc = dib_clock_watch(card, participant, q->iova,
-					     (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
-					     (uint64_t)LOOK_NS * 1000u);
+		rc = wait_a_little(card, participant);
+		if (dib_has_clock(card))
 			over = rc == 0 && ++waits == TIMEOUT_NS / LOOK_NS;
-		} else {
-			rc = card->transport->ops->serve(card->transport, LOOK_NS / 1000000u);
+		else
 			over = monotonic_ns() - begin > 100ull * TIMEOUT_NS;
-		}
 		if (rc >= 0)
 			rc = check_it_runs(card, participant, what);
 		if (rc < 0)
@@ -242,17 +319,22 @@ static int execute(struct dib_card *card, unsigned int participant, struct dibbe
 _Static_assert(offsetof(struct dibber_admin_command, cookie) == offsetof(struct dibber_route_command, cookie) &&
 	       sizeof(struct dibber_admin_command) == sizeof(struct dibber_route_command), "any command of the administrator");
 
-int dib_admin_run(struct dib_card *card, unsigned int participant, void *any, const char *what,
-		  struct dibber_queue_entry *answer)
+/* `halts`: of the program that the command is for. */
+static int run(struct dib_card *card, unsigned int participant, const uint32_t *halts, struct dibber_admin_command *command,
+	       const char *what, struct dibber_queue_entry *answer)
 {
-	struct dibber_admin_command *command = any;
 	int rc;
 
+	if (card->transport->observes)
+		return dib_fail(DIB_ERR_IN_USE, "%s: this handle observes the card, which another program drives", what);
+	rc = dib_admin_follow(card, participant);
+	if (rc)
+		return rc;
+	if (halts && *halts != card->halts)
+		return dib_fail(DIB_ERR_HALTED, "%s: the control program was halted", what);
 	if (!card->firmware)
-		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
-	rc = check_it_runs(card, participant, what);
-	if (!rc)
-		rc = execute(card, participant, command, what);
+		return fail_without_program(card, participant, what);
+	rc = execute(card, participant, command, what);
 	if (rc) {
 		/* Whether it will still run is unknown: this control program cannot be relied on any more. */
 		card->firmware = false;
@@ -268,14 +350,31 @@ int dib_admin_run(struct dib_card *card, unsigned int participant, void *any, co
 	return rc;
 }
 
-int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
-	      const char *what)
+int dib_admin_run(struct dib_card *card, unsigned int participant, void *command, const char *what,
+		  struct dibber_queue_entry *answer)
+{
+	return run(card, participant, NULL, command, what, answer);
+}
+
+static int run_well(struct dib_card *card, unsigned int participant, const uint32_t *halts, struct dibber_admin_command *command,
+		    const char *what)
 {
 	struct dibber_queue_entry entry;
-	int rc = dib_admin_run(card, participant, command, what, &entry);
+	int rc = run(card, participant, halts, command, what, &entry);
 
 	if (!rc && entry.status != DIBBER_STATUS_OK)
 		rc = dib_fail(DIB_ERR_COMMAND, "%s: %s (%s)", what, dib_status_name(entry.status),
 			      dib_status_string(entry.status));
 	return rc;
+}
+
+int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command, const char *what)
+{
+	return run_well(card, participant, NULL, command, what);
+}
+
+int dib_admin_of(struct dib_card *card, unsigned int participant, uint32_t halts, struct dibber_admin_command *command,
+		 const char *what)
+{
+	return run_well(card, participant, &halts, command, what);
 }

@@ -135,6 +135,7 @@ static int identify(struct dib_card *card)
 int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **out)
 {
 	struct dib_card *card;
+	bool ready = false;
 	int rc;
 
 	if (!uri || !out)
@@ -150,16 +151,19 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	pthread_mutex_init(&card->lock, NULL);
 	pthread_mutex_init(&card->admin_lock, NULL);
 
-	rc = dib_transport_open(uri, &card->transport);
+	rc = dib_transport_open(uri, options && options->observe, &card->transport);
 	if (rc)
 		goto no_transport;
 	rc = dib_clock_join(card, DIB_CARD);
-	if (!rc)
+	if (!rc && !card->transport->observes)
 		rc = set_bus_master(card, true);
 	if (!rc)
 		rc = identify(card);
+	if (!rc)
+		rc = dib_program(card, DIB_CARD, &card->halts, &ready);
 	if (rc)
 		goto no_card;
+	card->behind = !ready;
 	card->fixed.simulated_clock = dib_has_clock(card);
 	*out = card;
 	return 0;
@@ -189,7 +193,8 @@ void dib_close(struct dib_card *card)
 		if (card->regions[i])
 			dib_region_withdraw(card, card->regions[i]);
 	}
-	set_bus_master(card, false);
+	if (!card->transport->observes)
+		set_bus_master(card, false);
 	dib_admin_close(card);
 	card->transport->ops->close(card->transport);
 	card->transport = NULL;
@@ -298,7 +303,7 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
 	if (!rc)
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
-	if (!rc && card->firmware && state != DIBBER_MCP_STATE_RESET)
+	if (!rc && (card->firmware || card->transport->observes) && state != DIBBER_MCP_STATE_RESET)
 		rc = dib_fail(DIB_ERR_IN_USE, "the control program runs: set the node number before it is loaded");
 	if (!rc)
 		rc = dib_write_register(card, DIBBER_HOST_NODE_ID, node);

@@ -54,7 +54,9 @@ struct dib_card {
 	struct dib_map *maps;
 	unsigned int by_message;	/* mappings that have no descriptor */
 
-	bool firmware;			/* a control program was loaded through this handle */
+	bool firmware;			/* a control program runs that knows the administrator's queue */
+	bool behind;			/* one may run that does not: it was loaded beside this handle, which saw … */
+	uint32_t halts;			/* … so many halts, as PROGRAM counts them */
 	void *admin_memory;		/* both queues of endpoint 0: admin.c */
 	struct dib_map *admin_map;
 
@@ -83,6 +85,10 @@ struct dib_endpoint {
 	struct dib_map *map;
 	struct dib_queue completions, events;
 	int event_fd;			/* -1 until asked for */
+	uint32_t halts;			/* of the card when it was opened */
+	bool halted;			/* there have been more since then: its program is gone */
+	bool barred;			/* halted, or its mailbox's: calls that transfer have to say so */
+	uint64_t idle_ns;		/* about so long nothing was found */
 	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
 	uint32_t producer;		/* commands written, modulo 2³² */
@@ -98,6 +104,7 @@ struct dib_region {
 	struct dib_map *map;		/* of its memory, or NULL: it has … */
 	struct dib_page_table *table;
 	uint32_t key;
+	uint32_t halts;			/* of the card when it was registered */
 };
 
 /* card.c */
@@ -134,12 +141,17 @@ static inline uint32_t dib_slot(unsigned int endpoint, uint32_t slot)
 /* Zeroed administrator's queue, told to the card; before the control program runs. */
 int dib_admin_open(struct dib_card *card);
 void dib_admin_close(struct dib_card *card);
+/* Make its calls those of a program that was loaded beside this handle, if one was: what `halts` and `firmware` say is true then. */
+int dib_admin_follow(struct dib_card *card, unsigned int participant);
 /* Run an administrator command, waited for by a participant; `what` is for the reason. */
-/* As below, of any command with its cookie at the same place; OK or not, `entry` is its completion. */
-int dib_admin_run(struct dib_card *card, unsigned int participant, void *command, const char *what,
-		  struct dibber_queue_entry *entry);
 int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 	      const char *what);
+/* The same about what belongs to a program that had seen so many halts; DIB_ERR_HALTED when that is gone. */
+int dib_admin_of(struct dib_card *card, unsigned int participant, uint32_t halts, struct dibber_admin_command *command,
+		 const char *what);
+/* As dib_admin(), of any command with its cookie at the same place; OK or not, `entry` is its completion. */
+int dib_admin_run(struct dib_card *card, unsigned int participant, void *command, const char *what,
+		  struct dibber_queue_entry *entry);
 
 /* Endpoint 0 in the hands of a program. With the card locked: */
 void dib_admin_share(struct dib_endpoint *endpoint);
@@ -148,6 +160,20 @@ bool dib_admin_begin(struct dib_endpoint *endpoint);
 void dib_admin_end(struct dib_endpoint *endpoint, bool issued);
 /* Give each its completions. */
 int dib_admin_sort(struct dib_card *card);
+
+/* halt.c */
+
+/* How often the control program was halted, and whether one is ready now, as a participant of the clock can read it. */
+int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready);
+/* Look whether the endpoint's program is still there; from then on `halted` says so. */
+int dib_look_for_halt(struct dib_endpoint *endpoint);
+/* The same, now and then, when about so much time went by without anything. A look at a queue counts for DIB_LOOK_NS. */
+#define DIB_LOOK_NS 250u
+int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds);
+/* What the calls of such an endpoint return. */
+int dib_halted(const struct dib_endpoint *endpoint);
+/* Completions, with status HALTED, of the commands that it left; how many. */
+int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
 
 /* memory.c */
 
@@ -219,6 +245,12 @@ static inline const struct dibber_queue_entry *dib_peek_completion(struct dib_en
 	if (entry || endpoint->number || dib_admin_sort(endpoint->card))
 		return entry;
 	return dib_queue_peek(&endpoint->completions);
+}
+
+/* Whether there are completions to be taken. */
+static inline bool dib_has_completion(struct dib_endpoint *endpoint)
+{
+	return dib_peek_completion(endpoint) || (endpoint->halted && endpoint->busy);
 }
 
 /* clock.c */

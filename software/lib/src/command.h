@@ -26,8 +26,9 @@ static inline int dib_check_endpoint(const struct dib_endpoint *endpoint)
 		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (endpoint->mailbox)
-		return dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's");
+	if (endpoint->barred)
+		return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's") :
+					   dib_halted(endpoint);
 	return 0;
 }
 

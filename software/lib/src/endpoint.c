@@ -41,7 +41,10 @@ static int check_options(const struct dib_card *card, unsigned int number,
 				options->eq_entries, DIBBER_QUEUE_MAX_ENTRIES);
 	if (card->endpoints[number])
 		return dib_fail(DIB_ERR_IN_USE, "endpoint %u is open already", number);
-	if (!card->firmware)
+	if (card->transport->observes)
+		return dib_fail(DIB_ERR_IN_USE, "opening an endpoint: this handle observes the card, which another program drives");
+	/* When it was loaded by others, it turns out when it is asked. */
+	if (!card->firmware && !card->behind)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "opening an endpoint: load a control program first");
 	return 0;
 }
@@ -69,6 +72,7 @@ static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_
 		rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint");
 	if (rc)
 		return rc;
+	endpoint->halts = card->halts;
 	card->endpoints[0] = endpoint;
 	card->references++;
 	return 0;
@@ -110,6 +114,7 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 				    &endpoint->producer)) ||
 	    (rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint")))
 		goto no_endpoint;
+	endpoint->halts = card->halts;
 	card->endpoints[endpoint->number] = endpoint;
 	card->references++;
 	return 0;
@@ -184,8 +189,10 @@ int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 	struct dibber_admin_command command = {
 		.opcode = DIBBER_OPCODE_ENDPOINT_CLOSE, .endpoint = (uint8_t)endpoint->number,
 	};
-	int rc = dib_admin(card, endpoint->participant, &command, "closing an endpoint");
+	int rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &command, "closing an endpoint");
 
+	if (rc == DIB_ERR_HALTED)
+		rc = 0;
 	dib_endpoint_leave_clock(card, endpoint);
 	if (endpoint->number) {
 		dib_unmap(card, endpoint->map);

@@ -48,6 +48,7 @@ const char *dib_strerror(int error)
 	case DIB_ERR_CLOSED:         return "the card was closed";
 	case DIB_ERR_CLOCK:          return "the simulator's clock refused";
 	case DIB_ERR_SYSTEM:         return "a system call failed";
+	case DIB_ERR_HALTED:         return "the control program was halted or loaded anew";
 	}
 	return "unknown error";
 }

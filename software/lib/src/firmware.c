@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "card.h"
 
@@ -146,31 +147,40 @@ static int start(struct dib_card *card, uint32_t expected)
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
 }
 
-static bool in_use(const struct dib_card *card)
+/* Beside the card's driver: nothing that lies there is meant for the program that starts now, until the driver has noticed. */
+static int forget_administrator(struct dib_card *card)
+{
+	static const uint8_t nothing[LINE];
+	int rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, 0);
+
+	for (uint32_t at = 0; at < DIBBER_SLOTS * DIBBER_SLOT_BYTES && !rc; at += LINE)
+		rc = card->transport->ops->bar_write(card->transport, dib_slot(0, 0) + at, nothing, LINE);
+	return rc;
+}
+
+/* Those who sleep on a descriptor would not look otherwise. */
+static void wake_all(const struct dib_card *card)
 {
 	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
-		if (card->endpoints[i])
-			return true;
+		if (card->endpoints[i] && card->endpoints[i]->event_fd >= 0)
+			eventfd_write(card->endpoints[i]->event_fd, 1);
 	}
-	for (unsigned int i = 0; i < DIBBER_REGIONS; i++) {
-		if (card->regions[i])
-			return true;
-	}
-	return false;
 }
 
 static int load(struct dib_card *card, const struct dibber_firmware_header *header, const uint8_t *image)
 {
+	bool ready;
 	int rc;
 
-	card->firmware = false;
+	card->firmware = card->behind = false;
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
 	    (rc = write_sram(card, 0, image, header->bytes)) ||
+	    (rc = dib_program(card, DIB_CARD, &card->halts, &ready)) ||
 	    (rc = compare_image(card, header)) ||
-	    (rc = dib_admin_open(card)) ||
+	    (rc = card->transport->observes ? forget_administrator(card) : dib_admin_open(card)) ||
 	    (rc = start(card, header->identity)))
 		return rc;
-	card->firmware = true;
+	card->firmware = !card->transport->observes;
 	return 0;
 }
 
@@ -190,10 +200,8 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 	if (!rc)
 		rc = dib_card_enter(card, DIB_CARD);
 	if (!rc) {
-		if (in_use(card))
-			rc = dib_fail(DIB_ERR_IN_USE, "endpoints are open or memory is registered");
-		else
-			rc = load(card, &header, file + sizeof(header));
+		rc = load(card, &header, file + sizeof(header));
+		wake_all(card);
 		dib_card_leave(card);
 	}
 	free(file);

@@ -106,6 +106,7 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	}
 	m->endpoint = endpoint;
 	endpoint->mailbox = m;
+	endpoint->barred = true;
 	*out = m;
 	return 0;
 }
@@ -116,7 +117,7 @@ int dib_mailbox_check(const struct dib_mailbox *m)
 		return dib_fail(DIB_ERR_ARGUMENT, "no mailbox given");
 	if (!m->endpoint || m->endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the %s of this mailbox was closed", m->endpoint ? "card" : "endpoint");
-	return 0;
+	return m->endpoint->halted ? dib_halted(m->endpoint) : 0;
 }
 
 static int check_peer(const struct dib_mailbox *m, uint32_t peer, const void *address)
@@ -238,8 +239,10 @@ void dib_mailbox_close(struct dib_mailbox *m)
 		wait_while(m, say_closed, SETTLE_NS);
 		wait_while(m, commands_under_way, SETTLE_NS);
 	}
-	if (m->endpoint)
+	if (m->endpoint) {
 		m->endpoint->mailbox = NULL;
+		m->endpoint->barred = m->endpoint->halted;
+	}
 	give_memory_back(m);
 	free(m);
 }

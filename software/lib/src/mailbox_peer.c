@@ -68,7 +68,7 @@ int dib_mailbox_progress(struct dib_mailbox *m)
 	struct dib_completion done[BATCH];
 	int count;
 
-	if (!dib_peek_completion(m->endpoint))
+	if (!dib_has_completion(m->endpoint))
 		return 0;
 	do {
 		count = dib_take_completions(m->endpoint, done, BATCH);

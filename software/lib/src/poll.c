@@ -8,6 +8,7 @@
 
 #include "card.h"
 
+#define STEP_PS 1000000000u	/* simulated time of a wait until it is asked whether anybody could end it */
 #define SPIN_NS 20000u	/* that a wait looks without sleeping: most transfers of a real card end sooner */
 
 /* Before the first look of a poll that must find what is there. Where memory is reached by message, an
@@ -24,10 +25,16 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 	struct dib_card *card = endpoint->card;
 	int rc;
 
-	if (!card->fixed.simulated_clock)
-		return card->transport->ops->serve(card->transport, 0);
-	rc = dib_charge(endpoint, call, count);
-	return rc ? rc : dib_clock_catch_up(endpoint);
+	if (endpoint->halted)
+		return dib_halted(endpoint);
+	if (!card->fixed.simulated_clock) {
+		rc = card->transport->ops->serve(card->transport, 0);
+	} else {
+		rc = dib_charge(endpoint, call, count);
+		if (!rc)
+			rc = dib_clock_catch_up(endpoint);
+	}
+	return rc ? rc : dib_look_when_idle(endpoint, (uint64_t)count * DIB_LOOK_NS);
 }
 
 static int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
@@ -87,8 +94,11 @@ int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *e
 			return rc;
 		count++;
 	}
+	if (endpoint->halted)
+		count += dib_give_up(endpoint, entries + count, max - count);
 	if (count == 0)
 		return 0;
+	endpoint->idle_ns = 0;
 	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -111,6 +121,7 @@ int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 	}
 	if (count == 0)
 		return 0;
+	endpoint->idle_ns = 0;
 	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -123,7 +134,7 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 
 	if (rc)
 		return rc;
-	if (!dib_peek_completion(endpoint))
+	if (!dib_has_completion(endpoint))
 		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
 	return dib_take_completions(endpoint, entries, max);
 }
@@ -143,7 +154,7 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 
 static bool something_there(struct dib_endpoint *endpoint)
 {
-	return dib_peek_completion(endpoint) || dib_queue_peek(&endpoint->events);
+	return dib_has_completion(endpoint) || dib_queue_peek(&endpoint->events);
 }
 
 static uint64_t monotonic_ns(void)
@@ -166,21 +177,37 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 	if (endpoint->number == 0 && (rc = dib_clock_now(endpoint, &begin)) < 0)
 		return rc;
 	for (;;) {
+		uint64_t step = left < STEP_PS ? left : STEP_PS;
+
+		if (endpoint->halted)
+			return dib_halted(endpoint);
 		rc = dib_clock_watch(endpoint->card, endpoint->participant, endpoint->map->mapping.iova,
-				     endpoint->memory_length, left);
+				     endpoint->memory_length, step);
 		if (rc < 0)
 			return rc;
 		if (something_there(endpoint))
 			return 1;
-		if (rc == 0 || endpoint->number)
+		if (rc && endpoint->number)
 			return 0;
-		rc = dib_clock_now(endpoint, &now);
+		if (rc) {
+			rc = dib_clock_now(endpoint, &now);
+			if (rc < 0)
+				return rc;
+			if (now.now_ps - begin.now_ps >= picoseconds)
+				return 0;
+			if (picoseconds != UINT64_MAX)
+				left = picoseconds - (now.now_ps - begin.now_ps);
+			continue;
+		}
+		rc = dib_look_when_idle(endpoint, step / 1000u);
 		if (rc < 0)
 			return rc;
-		if (now.now_ps - begin.now_ps >= picoseconds)
+		if (something_there(endpoint))
+			return 1;
+		if (step == left)
 			return 0;
-		if (picoseconds != UINT64_MAX)
-			left = picoseconds - (now.now_ps - begin.now_ps);
+		if (left != UINT64_MAX)
+			left -= step;
 	}
 }
 
@@ -199,10 +226,14 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
 	begin = monotonic_ns();
 	while (!something_there(endpoint)) {
+		if (endpoint->halted)
+			return dib_halted(endpoint);
 		waited = monotonic_ns() - begin;
 		if (waited >= timeout_ns)
 			return 0;
 		rc = card->transport->ops->serve(card->transport, waited < SPIN_NS ? 0 : 1);
+		if (!rc)
+			rc = dib_look_when_idle(endpoint, waited < SPIN_NS ? DIB_LOOK_NS : 1000000u);
 		if (rc)
 			return rc;
 	}

@@ -57,13 +57,14 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 		command->page = (uint16_t)pages->shift;
 		command->first = pages->first;
 	}
-	rc = dib_admin(card, endpoint->participant, command, "registering memory");
+	rc = dib_admin_of(card, endpoint->participant, endpoint->halts, command, "registering memory");
 	if (rc) {
 		unmap_region(card, region);
 		return rc;
 	}
 	region->card = card;
 	region->participant = endpoint->participant;
+	region->halts = endpoint->halts;
 	card->regions[region->key & 0xff] = region;
 	card->references++;
 	return 0;
@@ -130,11 +131,12 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 	struct dibber_admin_command command = {
 		.opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key,
 	};
-	int rc = dib_admin(card, region->participant, &command, "unregistering memory");
+	int rc = dib_admin_of(card, region->participant, region->halts, &command, "unregistering memory");
 	int rc_unmap = unmap_region(card, region);
 
 	card->regions[region->key & 0xff] = NULL;
-	return rc ? rc : rc_unmap;
+	/* A halt takes every region out of the table. */
+	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
 }
 
 int dib_unregister(struct dib_region *region)

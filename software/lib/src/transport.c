@@ -14,13 +14,16 @@ static const struct dib_transport_ops *const transports[] = {
 	&dib_transport_vfio,
 };
 
-int dib_transport_open(const char *uri, struct dib_transport **transport)
+int dib_transport_open(const char *uri, bool observe, struct dib_transport **transport)
 {
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
 		size_t length = strlen(transports[i]->scheme);
 
-		if (strncmp(uri, transports[i]->scheme, length) == 0 && uri[length] == ':')
-			return transports[i]->open(uri + length + 1, transport);
+		if (strncmp(uri, transports[i]->scheme, length) || uri[length] != ':')
+			continue;
+		if (observe && transports[i]->observe)
+			return transports[i]->observe(uri + length + 1, transport);
+		return transports[i]->open(uri + length + 1, transport);
 	}
 	return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no card: it must read sim:PATH_OF_SOCKET or vfio:0000:01:00.0", uri);
 }

@@ -42,6 +42,8 @@ struct dib_transport_ops {
 	const char *scheme;	/* of the URI, without its colon */
 
 	int (*open)(const char *path, struct dib_transport **transport);
+	/* NULL where a card has room for one user. Else beside another, who drives it: bar_read() and bar_write() alone. */
+	int (*observe)(const char *path, struct dib_transport **transport);
 	/* No other thread may be in a call. */
 	void (*close)(struct dib_transport *transport);
 
@@ -84,10 +86,11 @@ struct dib_transport {
 	const struct dib_transport_ops *ops;
 	struct dib_range usable[DIB_RANGES];	/* the bus addresses that map() can be given, ascending */
 	unsigned int usable_count;
+	bool observes;		/* by observe() */
 };
 
-/* Find the transport of a URI and open it. */
-int dib_transport_open(const char *uri, struct dib_transport **transport);
+/* Find the transport of a URI and open it; `observe`: beside another user where that is possible, else as the only one. */
+int dib_transport_open(const char *uri, bool observe, struct dib_transport **transport);
 
 extern const struct dib_transport_ops dib_transport_vfio_user;
 extern const struct dib_transport_ops dib_transport_vfio;

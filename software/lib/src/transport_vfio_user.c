@@ -147,6 +147,25 @@ static int vfio_user_open(const char *path, struct dib_transport **transport)
 	return 0;
 }
 
+#define OBSERVERS ".admin"	/* behind the path of a card's socket: that of its observers */
+
+static int vfio_user_observe(const char *path, struct dib_transport **transport)
+{
+	char longer[sizeof(((struct sockaddr_un *)NULL)->sun_path) + sizeof(OBSERVERS)];
+	int rc;
+
+	if (strlen(path) + sizeof(OBSERVERS) > sizeof(longer))
+		return vfio_user_open(path, transport);
+	strcat(strcpy(longer, path), OBSERVERS);
+	/* A server that is not ours knows one client only. */
+	if (access(longer, F_OK))
+		return vfio_user_open(path, transport);
+	rc = vfio_user_open(longer, transport);
+	if (!rc)
+		(*transport)->observes = true;
+	return rc;
+}
+
 static int region_read(struct vfio_user *v, uint32_t region, uint64_t offset, void *data, size_t length)
 {
 	struct vfio_user_region_access access = { offset, region, (uint32_t)length };
@@ -332,6 +351,7 @@ static int vfio_user_clock(struct dib_transport *transport, const struct dibber_
 const struct dib_transport_ops dib_transport_vfio_user = {
 	.scheme       = "sim",
 	.open         = vfio_user_open,
+	.observe      = vfio_user_observe,
 	.close        = vfio_user_close,
 	.config_read  = vfio_user_config_read,
 	.config_write = vfio_user_config_write,

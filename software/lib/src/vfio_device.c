@@ -72,7 +72,8 @@ static int open_group(struct vfio_device *v, const char *address)
 	if (v->group < 0 && errno == ENOENT)
 		return dib_fail(DIB_ERR_NOT_FOUND, "%s is not bound to vfio-pci: there is no %s", address, path);
 	if (v->group < 0 && errno == EBUSY)
-		return dib_fail(DIB_ERR_IN_USE, "%s: another process has the card", path);
+		return dib_fail(DIB_ERR_IN_USE, "%s: another process has the card, and VFIO gives it to one: only that can watch or load it",
+				path);
 	if (v->group < 0)
 		return system_error(path);
 	if (ioctl(v->group, VFIO_GROUP_GET_STATUS, &status) < 0)

@@ -16,7 +16,7 @@ from dibber.interface.description import C, COUNTERS
 
 ERRORS = ("ARGUMENT", "NOT_FOUND", "IDENTITY", "VERSION", "PROTOCOL", "LOST", "AGAIN", "TIMEOUT", "NO_MEMORY",
           "FIRMWARE_FILE", "FIRMWARE_CRC", "FIRMWARE_START", "NO_FIRMWARE", "LIMIT", "IN_USE", "COMMAND",
-          "CLOSED", "CLOCK", "SYSTEM")
+          "CLOSED", "CLOCK", "SYSTEM", "HALTED")
 
 
 class DibberError(Exception):
@@ -38,7 +38,7 @@ class DibberError(Exception):
 # Structures ---------------------------------------------------------------------------------------
 
 class CardOptions(ctypes.Structure):
-    _fields_ = [("iova_base", c_uint64)]
+    _fields_ = [("iova_base", c_uint64), ("observe", c_uint32), ("reserved", c_uint32)]
 
 
 class Counter(ctypes.Structure):

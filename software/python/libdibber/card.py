@@ -27,11 +27,12 @@ class Card(Handle):
     """A card, opened by its URI ("sim:PATH_OF_SOCKET" or "vfio:0000:01:00.0").
 
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
+    observe   : watch and administer a card that another program may be driving
     """
 
-    def __init__(self, uri, iova_base=0):
+    def __init__(self, uri, iova_base=0, observe=False):
         self._handle = ctypes.c_void_p()
-        check(library().dib_open(os.fsencode(uri), CardOptions(iova_base), ctypes.byref(self._handle)))
+        check(library().dib_open(os.fsencode(uri), CardOptions(iova_base, observe), ctypes.byref(self._handle)))
 
     def close(self):
         handle, self._handle = self._handle, ctypes.c_void_p()

@@ -14,6 +14,7 @@ PRODUCER = C.DOORBELL_OFFSET + DOORBELL["COMMAND_PRODUCER"].offset
 CQ       = C.DOORBELL_OFFSET + DOORBELL["CQ_CONSUMER"].offset
 EQ       = C.DOORBELL_OFFSET + DOORBELL["EQ_CONSUMER"].offset
 HEAD     = C.DOORBELL_OFFSET + DOORBELL["COMMAND_HEAD"].offset
+PROGRAM  = C.DOORBELL_OFFSET + DOORBELL["PROGRAM"].offset
 
 
 class Window(Module):
@@ -48,6 +49,30 @@ def test_each_endpoint_has_its_own_doorbells_and_slots(data_width):
             assert (yield from driver.read(page + HEAD)) == 7000 + n
             assert (yield from driver.read(page)) == 4000 + n
             assert (yield from driver.read(page + C.DOORBELL_OFFSET - 4)) == 5000 + n
+
+    run_simulation(dut, bench())
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_each_page_tells_of_the_program_while_the_doorbells_are_held_in_reset(data_width):
+    dut    = Window(data_width)
+    driver = LineDriver(dut.pages.port)
+    reset  = Signal()
+    ResetInserter()(dut.pages.doorbells)
+    dut.comb += dut.pages.doorbells.reset.eq(reset)
+
+    def bench():
+        yield from driver.write(3*C.ENDPOINT_STRIDE + PRODUCER, 99)
+        yield dut.pages.program.halts.eq(0xa5)
+        yield dut.pages.program.ready.eq(1)
+        for held in [0, 1]:
+            yield reset.eq(held)
+            for n in range(C.ENDPOINTS):
+                yield from driver.write(n*C.ENDPOINT_STRIDE + PROGRAM, 7)
+                assert (yield from driver.read(n*C.ENDPOINT_STRIDE + PROGRAM)) == 0x1a5
+                assert (yield from driver.read(n*C.ENDPOINT_STRIDE + PROGRAM + 4)) == 0
+        yield reset.eq(0)
+        assert (yield from driver.read(3*C.ENDPOINT_STRIDE + PRODUCER)) == 0
 
     run_simulation(dut, bench())
 

@@ -98,3 +98,23 @@ def test_every_start_finds_an_empty_region_table():
         assert cleared == list(range(8))
 
     run_simulation(dut, [bench(), watch()])
+
+
+def test_every_halt_of_what_has_run_is_counted():
+    dut = Halt(8)
+
+    def bench():
+        for _ in range(20):
+            yield
+        assert (yield dut.halts) == 0, "it has not run yet"
+        for n in range(260):
+            yield dut.run.eq(1)
+            while (yield dut.reset):
+                yield
+            assert (yield dut.halts) == n % 256
+            yield dut.run.eq(0)
+            while not (yield dut.reset):
+                yield
+            assert (yield dut.halts) == (n + 1) % 256
+
+    run_simulation(dut, bench())

@@ -21,7 +21,7 @@ from dibber_cli.monitor import pause
 
 def fw_trace(arguments):
     """Ends with 1 when the program has stopped."""
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         info, shared = card.info(), Shared.of(card)
         before, since = None, 0
         while True:
@@ -58,7 +58,7 @@ def _show(arguments, rates):
 
 def fw_top(arguments):
     """Ends with 1 when the program has stopped; Ctrl-C is the way to end it, and no error."""
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         info, shared = card.info(), Shared.of(card)
         before = top.sample(card, shared)
         try:
@@ -76,7 +76,7 @@ def fw_top(arguments):
 
 
 def fw_coredump(arguments):
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         state = trap.diagnose(card)
         sram  = card.read_firmware(0, C.SRAM_SIZE)
     Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
@@ -93,7 +93,7 @@ def fw_coredump(arguments):
 
 def reset(arguments):
     image = Path(arguments.image) if arguments.image else images.last(arguments.uri)
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         before = trap.diagnose(card)
         card.load_firmware(str(image))
         identity = card.info()["mcp_identity"]

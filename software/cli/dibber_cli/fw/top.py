@@ -3,14 +3,31 @@
 
 """What a control program does with its time."""
 
-from dibber.interface.description import C, MCP_STATE
+from dibber.interface.description import C, MCP_STATE, TRACE
 from dibber_cli.fw.shared import has_stopped
 
 MODULO = 1 << 32    # of every count
 
-HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "TIMER")
-COUNTS   = ("commands", "refused", "timeouts", "strays", "claims", "turns")
-COUNTERS = ("doorbells", "fast_commands", "fast_completions", "fast_events", "posts", "events_lost", "interrupts")
+HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "SCOUT", "TIMER")
+
+# What the program counts itself, by the name in struct mcp_shared; what is counted there as an event of its trace; and the
+# card's counters, for what hardware does in its place.
+COUNTS   = ("commands", "refused", "timeouts", "strays", "claims", "turns", "checksums", "messages", "regions", "scouts")
+EVENTS   = {"send_jobs": "JOB", "route_changes": "ROUTE", "replays": "REPLAY", "incarnations": "INCARNATION", "opened": "OPEN"}
+COUNTERS = ("doorbells", "fast_commands", "fast_completions", "fast_events", "posts", "events_lost", "interrupts", "packets_sent",
+            "packets_received", "acks_sent", "header_crc_error", "payload_crc_error", "packet_refused", "busy_scatter")
+
+# The seven duties of a Myrinet Control Program, as firmware/README.md names them, and what tells that they are done.
+DUTIES = {
+    "routing table management":   ("routes", "route_changes", "scouts"),
+    "gathering":                  ("send_jobs", "fast_commands"),
+    "checksumming":               ("checksums", "header_crc_error", "payload_crc_error"),
+    "sending and receiving":      ("commands", "packets_sent", "packets_received"),
+    "control message generation": ("messages", "replays", "incarnations", "acks_sent"),
+    "scattering":                 ("regions", "packet_refused", "busy_scatter"),
+    "interrupts on arrival":      ("fast_events", "posts", "interrupts"),
+}
+OTHERS = tuple(name for name in (*COUNTS, *EVENTS, *COUNTERS) if not any(name in names for names in DUTIES.values()))
 
 # Samples ------------------------------------------------------------------------------------------
 
@@ -19,9 +36,12 @@ def sample(card, shared):
     """State, counts, handlers and queues of a card at one time, as a dictionary."""
     handlers = shared.member("handler")
     info     = card.info()
+    events   = shared.member("events")
     return {"cycles": info["cycles"], "state": MCP_STATE.name_of(info["mcp_state"]), "stopped": has_stopped(info["mcp_state"]),
             "handlers": {name.lower(): handlers[getattr(MCP_STATE, name)] for name in HANDLERS},
-            "counts":   {**{name: shared.member(name) for name in COUNTS},
+            "counts":   {"routes": sum(bin(node["valid"]).count("1") for node in shared.member("routes")),
+                         **{name: shared.member(name) for name in COUNTS},
+                         **{name: events[getattr(TRACE, event)] for name, event in EVENTS.items()},
                          **{name: info["counters"][name] for name in COUNTERS}},
             "queues":   [queue for n in range(C.ENDPOINTS) if (queue := _queue(card, n))]}
 
@@ -43,7 +63,8 @@ def between(before, after, clock_hz):
     return {"seconds": seconds, "state": after["state"], "handlers": work,
             "busy_percent": sum(w["percent"] for w in work.values()),
             "per_s":  {name: (n - before["counts"][name]) % MODULO/seconds for name, n in after["counts"].items()},
-            "counts": after["counts"], "queues": after["queues"]}
+            "counts": after["counts"], "queues": after["queues"],
+            "duties": {duty: {name: after["counts"][name] for name in names} for duty, names in DUTIES.items()}}
 
 
 def _work(before, now, cycles, seconds):
@@ -62,8 +83,11 @@ def tables(rates):
              "–" if w["cycles_each"] is None else f"{w['cycles_each']:.0f}", w["longest"], w["instructions"])
             for name, w in rates["handlers"].items()]
            + [("all", f"{rates['busy_percent']:.1f}", "", "", "", "")])
+    yield (["duty", "counted by", "a second", "since the start"],
+           [(duty if n == 0 else "", name, f"{rates['per_s'][name]:.0f}", rates["counts"][name])
+            for duty, names in DUTIES.items() for n, name in enumerate(names)])
     yield (["count", "a second", "since the start"],
-           [(name, f"{rates['per_s'][name]:.0f}", n) for name, n in rates["counts"].items()])
+           [(name, f"{rates['per_s'][name]:.0f}", rates["counts"][name]) for name in OTHERS])
     if rates["queues"]:
         yield (["endpoint", "commands taken", "waiting", "taken and not read"],
                [(q["endpoint"], q["commands"], q["waiting"], q["unread"]) for q in rates["queues"]])

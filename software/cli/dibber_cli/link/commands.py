@@ -17,7 +17,7 @@ from dibber_cli.simulator import Pair
 
 
 def link_status(arguments):
-    with libdibber.Card(arguments.uri) as card:
+    with libdibber.Card(arguments.uri, observe=True) as card:
         link = status.read(card)
     if arguments.json:
         print(json.dumps(link, indent=2))

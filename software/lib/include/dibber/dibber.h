@@ -31,6 +31,14 @@
  *	Each handle is closed once by who opened it, in any order, and not used afterwards. Calls on an endpoint
  *	of a card that has been closed return CLOSED.
  *
+ * Halts
+ *	Endpoints and regions belong to the control program that runs when they are opened. When that is halted, for it failed
+ *	or another is loaded, they are gone on the card. The library finds that out when nothing else happens: within a
+ *	millisecond of dib_wait(), or 4096 looks that found nothing. Then each command under way completes with status HALTED:
+ *	it may have been executed or not, and so may its notice. What had completed before stays to be polled, and events, too.
+ *	After that the endpoint's calls return HALTED until it is closed, and opened again when a program runs. dib_unregister()
+ *	gives a region back as ever.
+ *
  * Lengths, offsets and strides are bytes. Times are nanoseconds unless their name says otherwise.
  */
 
@@ -76,6 +84,7 @@ enum dib_error {
 	DIB_ERR_CLOSED         = -17,	/* the card of this handle was closed */
 	DIB_ERR_CLOCK          = -18,	/* the simulator's clock refused */
 	DIB_ERR_SYSTEM         = -19,	/* a system call failed; the reason has its name and errno */
+	DIB_ERR_HALTED         = -20,	/* the control program was halted or loaded anew: close what belonged to it, open it again */
 };
 
 /**
@@ -118,6 +127,8 @@ const char *dib_status_string(unsigned int status);
 
 struct dib_card_options {
 	uint64_t iova_base;	/* first bus address handed out, a multiple of 4096; 0: below 4 GiB */
+	uint32_t observe;	/* 1: watch and administer a card that another program may be driving */
+	uint32_t reserved;	/* 0 */
 };
 
 struct dib_counter {
@@ -157,6 +168,11 @@ struct dib_card_info {
  *
  * Checks that the device is a Dibber card with the interface that this library was built for, and lets it
  * master the bus. A card is opened by one process at a time.
+ *
+ * With @options->observe a simulated card is opened beside that process, as often as one likes, and not reset: registers and
+ * the control program's memory can be read and written, and a program be loaded. Endpoints cannot be opened. Such a handle has no
+ * part in the clock: time goes on for what it reads, so that a run that is observed is another run. VFIO knows one
+ * user only: there such a handle is that of any other program, or IN_USE.
  *
  * On a simulated card the calling thread joins the clock as the card's endpoint 0, for itself and for all endpoints
  * without own_clock. Simulated time 0 is when as many have joined as the simulator waits for; this call waits for that.
@@ -237,11 +253,15 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  *
  * Magic, interface version and hash, size and CRC are checked before the card is touched. The image is then written
  * with the processor in reset, read back, compared by CRC, and started; the call returns when the program has
- * published its identity. Load before opening endpoints: they belong to the program that this card handle loaded.
+ * published its identity.
  *
- * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), IN_USE (endpoints are
- * open or memory is registered), FIRMWARE_CRC, FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST,
- * PROTOCOL, SYSTEM.
+ * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
+ * program or, when the card was opened to observe, of another: see "Halts" above. The descriptors of dib_event_fd()
+ * become readable, those of another program's endpoints do not. What other nodes have under way to this one
+ * ends with TIMEOUT or REMOTE_BAD_KEY there.
+ *
+ * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), FIRMWARE_CRC,
+ * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
  */
 int dib_firmware_load(struct dib_card *card, const char *path);
 
@@ -280,7 +300,8 @@ struct dib_endpoint_options {
  * @options: may be NULL
  * @endpoint: set on success; the caller closes it with dib_endpoint_close()
  *
- * Any thread. After TIMEOUT the control program is not relied on any more: load it again.
+ * Any thread. After TIMEOUT the control program is not relied on any more: load it again. One that another program loaded
+ * since this handle was opened is as good as one's own.
  *
  * The library's own commands (regions, endpoints) go through endpoint 0, whichever thread asks for them. A program can have
  * it as an endpoint, too, and the two do not disturb each other; but its completions are 64 and its events 256 at most, it has
@@ -332,8 +353,8 @@ void dib_free(void *memory);
  *
  * Any thread.
  *
- * Errors: ARGUMENT, LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL,
- * SYSTEM.
+ * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
+ * PROTOCOL, SYSTEM.
  */
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region);
@@ -364,8 +385,8 @@ struct dib_pages {
  * A transfer that comes to a place without a page, or whose page table cannot be read, ends with READ_ERROR on the
  * side of the command, REMOTE_READ_ERROR on the other. Any thread.
  *
- * Errors: ARGUMENT, LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL,
- * SYSTEM.
+ * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
+ * PROTOCOL, SYSTEM.
  */
 int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
 		       struct dib_region **region);
@@ -419,7 +440,7 @@ struct dib_delivery {
  *
  * What is wrong with keys, rights or bounds is found by the card and told in the completion.
  *
- * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, LOST.
+ * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
@@ -431,7 +452,7 @@ int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
  * As dib_put(). The walks need agree on the total only.
  *
  * Errors: ARGUMENT (a count or block is 0, the totals differ or pass DIBBER_MAX_LENGTH, unknown flag), AGAIN, CLOSED,
- * LOST.
+ * HALTED, LOST.
  */
 int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_walk *source, const struct dib_walk *target);
@@ -552,7 +573,8 @@ struct dib_side {
  * BOUNDS or REMOTE_BOUNDS. What stands before the mistake may have been written.
  *
  * Errors: ARGUMENT (a count, block or the length is 0, a side without a list has another length, more than
- * DIBBER_LIST_LEVELS levels under a list, a list_offset that is no multiple of 8, unknown flag), AGAIN, CLOSED, LOST.
+ * DIBBER_LIST_LEVELS levels under a list, a list_offset that is no multiple of 8, unknown flag), AGAIN, CLOSED,
+ * HALTED, LOST.
  */
 int dib_put_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_side *source, const struct dib_side *target, uint32_t length);
@@ -608,7 +630,7 @@ struct dib_atomic {
  *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
  *
- * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, LOST.
+ * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, HALTED, LOST.
  */
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic);
@@ -617,7 +639,7 @@ int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *deliver
  * dib_submit() - send a command as it stands, for opcodes that the library does not know.
  * @command: its `cookie` is replaced
  *
- * Errors: ARGUMENT, AGAIN, CLOSED, LOST.
+ * Errors: ARGUMENT, AGAIN, CLOSED, HALTED, LOST.
  */
 int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag);
 
@@ -645,8 +667,8 @@ struct dib_event {
  *
  * Returns how many it took, 0 when there are none.
  *
- * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL (the other side sent what it must not; a completion of nothing is
- * passed over), CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be taken), LOST, PROTOCOL (the other side sent what it must
+ * not; a completion of nothing is passed over), CLOCK.
  */
 int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
 
@@ -655,7 +677,7 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
  *
  * As dib_poll().
  *
- * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK.
  */
 int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
 
@@ -665,7 +687,7 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
  *
  * Returns 1 when there is something, 0 when the time is over.
  *
- * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be polled), LOST, PROTOCOL, CLOCK.
  */
 int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
 
@@ -673,7 +695,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
  * dib_event_fd() - a descriptor to wait for an endpoint with.
  *
  * It becomes readable (eventfd(2)) when the endpoint's interrupt was raised: by a completion with SOLICIT or a notice
- * with INTERRUPT. On a simulated card, leave its clock while sleeping there, and see that not all who take part are
+ * with INTERRUPT; and when this program loads a control program. When that fails, or another program loads one, nobody
+ * says so there: look now and then. On a simulated card, leave its clock while sleeping there, and see that not all who take part are
  * outside then: time would stand.
  *
  * Returns the descriptor, which stays the library's.
@@ -868,9 +891,10 @@ enum dib_mailbox_news {
  *
  * The endpoint's commands, completions and events are the mailbox's as long as it is open: calls that use them
  * return IN_USE. Memory can be registered and the clock used as before. Like the endpoint, its mailbox belongs to one
- * thread at a time; when the endpoint is closed first, calls on the mailbox return CLOSED.
+ * thread at a time; when the endpoint is closed first, calls on the mailbox return CLOSED. When the control program was
+ * halted they return HALTED, as soon as that is found out: close it, and connect a new one.
  *
- * Errors: ARGUMENT, IN_USE (the endpoint has a mailbox, or commands under way), LIMIT, NO_FIRMWARE (after a TIMEOUT), COMMAND,
+ * Errors: ARGUMENT, IN_USE (the endpoint has a mailbox, or commands under way), LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND,
  * TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL, SYSTEM.
  */
 int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
@@ -891,7 +915,7 @@ void dib_mailbox_close(struct dib_mailbox *mailbox);
  * @peer:    below options.peers
  * @address: filled in
  *
- * Errors: ARGUMENT, CLOSED.
+ * Errors: ARGUMENT, CLOSED, HALTED.
  */
 int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_mailbox_address *address);
 
@@ -902,7 +926,7 @@ int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_m
  *
  * Both ends connect before either sends: what comes from a peer is not looked at before. A peer is connected once.
  *
- * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED.
+ * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED.
  */
 int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct dib_mailbox_address *address);
 
@@ -921,8 +945,8 @@ int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct
  * send to it fails in the same way, and dib_mailbox_receive() tells it once.
  *
  * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its mailbox; or
- * the card or endpoint was closed), COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent what it must
- * not), CLOCK.
+ * the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent what it
+ * must not), CLOCK.
  */
 int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *data, uint32_t length);
 
@@ -941,7 +965,7 @@ int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *dat
  * mailbox is found out by what is sent to it: dib_mailbox_wait() sends something now and then.
  *
  * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it closed its
- * mailbox; or the card or endpoint was closed), COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent
+ * mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent
  * what it must not), CLOCK.
  */
 int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, struct dib_message *message);
@@ -955,7 +979,7 @@ int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, 
  *
  * Returns 1 when there is news, 0 when the time is over.
  *
- * Errors: ARGUMENT, CLOSED, LOST, PROTOCOL, CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK.
  */
 int dib_mailbox_wait(struct dib_mailbox *mailbox, unsigned int news, uint64_t timeout_ns);
 

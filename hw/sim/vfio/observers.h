@@ -1,0 +1,63 @@
+/* This file is part of Dibber. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Those who look at a card beside the client that drives it: `dibber fw top` and the like. They read and write
+ * BAR 0 by the vfio-user protocol, on a socket of their own, and nothing else: no memory, no interrupts, no
+ * configuration space, and no part in the clock. They come and go, and the card is reset for none of them.
+ *
+ * An access is made when it comes, as a TLP like any other. Time goes on for a read until it is answered, whoever
+ * else holds it; who does finds when it looks again that it was late. So a run that is looked at is another run.
+ */
+
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+#include "../host/root_complex.h"
+#include "connection.h"
+#include "server.h"
+
+namespace dibber::vfio {
+
+class Observers {
+public:
+    /* Listens on `path`; throws std::runtime_error that names it. */
+    Observers(const std::string& path, unsigned card, Simulation& simulation, RootComplex& host);
+    ~Observers();
+
+    /* For poll(2): what to wait for, and what to do then. */
+    void add_to(std::vector<pollfd>& list) const;
+    void serve();
+
+    bool connected() const { return !clients_.empty(); }
+
+    /* A read has not been answered: time must go on. */
+    bool pending() const { return reads_ > 0; }
+
+private:
+    struct Client {
+        explicit Client(Descriptor socket) : connection(std::move(socket)) {}
+        Connection connection;
+        bool       versioned = false;
+    };
+
+    bool serve(const std::shared_ptr<Client>& client);
+    void dispatch(const std::shared_ptr<Client>& client, const Message& message);
+    void read(const std::shared_ptr<Client>& client, const Message& message);
+    void write(const Message& message);
+
+    const std::string path_;
+    const unsigned    card_;
+    Simulation&       simulation_;
+    RootComplex&      host_;
+    Descriptor        listener_;
+    std::list<std::shared_ptr<Client>> clients_;
+    unsigned          reads_ = 0;
+};
+
+}  // namespace dibber::vfio

@@ -1,0 +1,72 @@
+/* This file is part of Dibber.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/*
+ * What becomes of endpoints whose control program was halted, or gave way to another (docs/design.md, section 5). Nothing
+ * tells the library: it looks when nothing else happens, so that what goes well pays nothing.
+ */
+
+#include "card.h"
+
+/* Without anything that completes, until it is looked whether there is anybody who could answer. */
+#define IDLE_NS 1000000u
+
+int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
+{
+	uint32_t value;
+	/* A page of its own: the simulator makes reads of another's in that one's time. */
+	int rc = dib_read_register(card, dib_doorbell(participant, DIBBER_DOORBELL_PROGRAM), &value);
+
+	if (rc)
+		return rc;
+	*halts = value >> DIBBER_DOORBELL_PROGRAM_HALTS_SHIFT & DIBBER_DOORBELL_PROGRAM_HALTS_MASK;
+	*ready = value >> DIBBER_DOORBELL_PROGRAM_READY_SHIFT & DIBBER_DOORBELL_PROGRAM_READY_MASK;
+	return 0;
+}
+
+int dib_look_for_halt(struct dib_endpoint *endpoint)
+{
+	uint32_t halts;
+	bool ready;
+	int rc;
+
+	if (endpoint->halted)
+		return 0;
+	/* What was written before the halt is in memory when this answer is there. */
+	rc = dib_program(endpoint->card, endpoint->participant, &halts, &ready);
+	if (!rc && halts != endpoint->halts)
+		endpoint->halted = endpoint->barred = true;
+	return rc;
+}
+
+int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds)
+{
+	endpoint->idle_ns += nanoseconds;
+	if (endpoint->idle_ns < IDLE_NS)
+		return 0;
+	endpoint->idle_ns = 0;
+	return dib_look_for_halt(endpoint);
+}
+
+int dib_halted(const struct dib_endpoint *endpoint)
+{
+	return dib_fail(DIB_ERR_HALTED, "the control program of endpoint %u was halted: close the endpoint, and open it when one runs",
+			endpoint->number);
+}
+
+int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	uint32_t slots = endpoint->card->fixed.slots;
+	int count = 0;
+
+	for (uint32_t age = slots; age > 0 && count < max; age--) {
+		uint32_t slot = (endpoint->producer - age) & (slots - 1);
+
+		if (!(endpoint->busy & 1u << slot))
+			continue;
+		endpoint->busy &= ~(1u << slot);
+		entries[count++] = (struct dib_completion){ .tag = endpoint->tag[slot], .status = DIBBER_STATUS_HALTED };
+	}
+	return count;
+}

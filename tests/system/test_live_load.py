@@ -1,0 +1,161 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A control program that is swapped under traffic, by another program than the one that drives the card, and one that watches."""
+
+import collections
+import functools
+import json
+import time
+
+import pytest
+
+import libdibber
+
+from dibber.interface.description import RIGHT, STATUS
+from dibber_cli import paths
+from dibber_cli.main import main
+from pair import Pair
+
+ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+LENGTH = 3000
+AREA   = 65536
+STEP   = 20_000     # ns
+
+
+@pytest.fixture
+def pair():
+    with Pair() as pair:
+        yield pair
+
+
+# What the sides do --------------------------------------------------------------------------------
+
+def prepare(side):
+    """A second endpoint, and memory of each; returns the keys."""
+    side.endpoints = [side.endpoint, side.card.endpoint(2)]
+    side.areas     = []
+    for endpoint in side.endpoints:
+        memory    = libdibber.alloc(AREA)
+        memory[:] = endpoint is side.endpoint
+        side.areas.append(endpoint.register(memory, ALL))
+    return [area.key for area in side.areas]
+
+
+def give_back(side):
+    """All that belonged to the program that is gone."""
+    for area in side.areas:
+        area.close()
+    for endpoint in side.endpoints:
+        endpoint.close()
+    side.endpoint = side.card.endpoint(1)
+
+
+def traffic(side, node, keys, until, kinds=("put", "put_inline", "get")):
+    """Transfers on both endpoints as fast as they go, until `until` holds for what each has seen, as a Counter of statuses: names,
+    and "HALTED by the call" for the error of the library; returns that."""
+    seen  = [collections.Counter() for _ in side.endpoints]
+    under = [0, 0]
+    over  = [False, False]
+    start = side.endpoint.clock().now_ps
+    while not all(over) or any(under):
+        assert side.endpoint.clock().now_ps - start < 10**12, (seen, under)
+        for n, endpoint in enumerate(side.endpoints):
+            if over[n] and not under[n]:
+                continue
+            try:
+                while not over[n] and under[n] < 12:
+                    kind = kinds[(sum(seen[n].values()) + under[n]) % len(kinds)]
+                    ours, theirs = side.areas[n].key, keys[n]
+                    if kind == "put":
+                        endpoint.put(ours, 0, theirs, 8192, LENGTH, node=node)
+                    elif kind == "get":
+                        endpoint.get(theirs, 0, ours, 16384, LENGTH, node=node)
+                    else:
+                        endpoint.put_inline(b"inline", theirs, 32768, node=node)
+                    under[n] += 1
+                for done in endpoint.poll():
+                    under[n] -= 1
+                    seen[n][STATUS.name_of(done.status)] += 1
+            except libdibber.DibberError as error:
+                seen[n][f"{error.name} by the call"] += 1
+                over[n] = True
+            over[n] |= bool(until(seen[n]))
+        if any(under):
+            next(e for e, n in zip(side.endpoints, under) if n).wait(STEP)
+    return [dict(counts) for counts in seen]
+
+
+def has_halted(seen):
+    return seen["HALTED by the call"]
+
+
+def has_failed(seen):
+    return any(count for name, count in seen.items() if name != "OK")
+
+
+def is_told(flag, seen):
+    return flag.exists()
+
+
+def has_worked(seen):
+    return seen["OK"] > 30
+
+
+# Tests --------------------------------------------------------------------------------------------
+
+def begin(pair, *steps):
+    """Have both sides do their steps, and wait until they are in the middle."""
+    with libdibber.Card(pair.simulator.uris[0], observe=True) as card:
+        rung = card.info()["counters"]["doorbells"]
+        for pipe, step in zip(pair.pipes, steps):
+            pipe.send(step)
+        while card.info()["counters"]["doorbells"] < rung + 60:
+            time.sleep(0.02)
+
+
+def end(pair):
+    answers = [pair._answer(node) for node in range(2)]
+    assert [kind for kind, _ in answers] == ["done", "done"], answers
+    return [value for _, value in answers]
+
+
+def test_a_program_is_swapped_under_traffic_and_both_sides_go_on(pair, capsys):
+    uri    = pair.simulator.uris[0]
+    theirs = pair.together((prepare,), (prepare,))
+    # A get whose other side forgets it ends with TIMEOUT, which is long to be simulated.
+    begin(pair, (traffic, 1, theirs[1], has_halted), (traffic, 0, theirs[0], has_failed, ("put", "put_inline")))
+    bad = paths.FIRMWARE.with_name("mcp.elf")
+    assert main(["fw", "load", str(bad), uri]) == 1 and "image" in capsys.readouterr().err
+    assert main(["fw", "load", str(paths.FIRMWARE), uri]) == 0
+    loaded, peer = end(pair)
+    for seen in loaded:
+        assert seen["OK"] > 0 and 0 < seen["HALTED"] <= 12 and seen["HALTED by the call"] == 1
+        assert set(seen) <= {"OK", "HALTED", "HALTED by the call"}
+    for seen in peer:
+        assert seen["OK"] > 0 and set(seen) == {"OK", "REMOTE_BAD_KEY"}
+
+    pair.first(give_back)
+    theirs[0] = pair.first(prepare)
+    found = pair.together((traffic, 1, theirs[1], has_worked), (traffic, 0, theirs[0], has_worked))
+    assert all(set(seen) == {"OK"} for side in found for seen in side)
+
+
+def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
+    uri    = pair.simulator.uris[0]
+    theirs = pair.together((prepare,), (prepare,))
+    enough = functools.partial(is_told, tmp_path/"enough")
+    begin(pair, (traffic, 1, theirs[1], enough), (traffic, 0, theirs[0], enough))
+    assert main(["fw", "top", "--once", "--json", "--interval", "0.5", uri]) == 0
+    rates = json.loads(capsys.readouterr().out)
+    assert main(["fw", "trace", "--json", uri]) == 0
+    events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert main(["monitor", "--once", "--json", "--interval", "0.2", uri]) == 0
+    line = json.loads(capsys.readouterr().out)
+    (tmp_path/"enough").touch()
+    found = end(pair)
+    assert all(set(seen) == {"OK"} for side in found for seen in side), "nobody was disturbed"
+    assert rates["seconds"] > 0 and rates["handlers"]["arrival"]["calls"] > 0 and rates["per_s"]["doorbells"] > 0
+    assert [queue["endpoint"] for queue in rates["queues"]] == [0, 1, 2]
+    assert "JOB" in events and line["packets_sent_per_s"] > 0 and line["errors"] == 0
+
