@@ -19,7 +19,7 @@ from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense."
-URI   = "sim:PATH_OF_SOCKET"
+URI   = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
 # Pieces of the command line -----------------------------------------------------------------------

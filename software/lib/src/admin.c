@@ -26,7 +26,7 @@ int dib_admin_open(struct dib_card *card)
 		rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
 		if (rc)
 			return rc;
-		rc = dib_map(card, card->admin_memory, QUEUE_BYTES, true, &card->admin_map);
+		rc = dib_map_queues(card, card->admin_memory, QUEUE_BYTES, &card->admin_map);
 		if (rc) {
 			dib_free(card->admin_memory);
 			card->admin_memory = NULL;

@@ -161,6 +161,8 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	if (rc)
 		goto no_card;
 	card->fixed.simulated_clock = dib_has_clock(card);
+	card->fixed.copies = card->transport->copies;
+	card->fixed.shared_bytes = card->transport->shared_bytes;
 	*out = card;
 	return 0;
 

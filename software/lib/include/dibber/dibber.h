@@ -145,6 +145,8 @@ struct dib_card_info {
 	uint32_t max_request;		/* PCIe, bytes */
 	uint64_t cycles;		/* card's clock */
 	uint32_t simulated_clock;	/* 1: the simulator keeps the time of this program */
+	uint32_t copies;		/* 1: the card has a copy of what is registered, as dib_open() says of a UART … */
+	uint32_t shared_bytes;		/* … and room for so much; 0: for none */
 	struct dib_counter counters[DIBBER_COUNTERS];
 };
 
