@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Frames of the UART in plain Python: what libdibber and FrameBridge are compared with."""
+"""Frames of the UART in plain Python, and processes of a Migen simulation that send and take them."""
 
 import struct
 
@@ -43,3 +43,32 @@ def reply_bytes(frame):
 
 def words(data):
     return list(struct.unpack(f"<{len(data)//4}I", data))
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+def send(stream, data, gap=lambda: 0):
+    """Offer bytes to a stream; before each `gap()` cycles pass."""
+    for byte in data:
+        for _ in range(gap()):
+            yield
+        yield stream.valid.eq(1)
+        yield stream.data.eq(byte)
+        yield
+        while not (yield stream.ready):
+            yield
+        yield stream.valid.eq(0)
+
+
+def take(stream, count, patience=4000, stall=lambda: False):
+    """`count` bytes of a stream, or those that came in time."""
+    data = bytearray()
+    for _ in range(patience):
+        yield stream.ready.eq(not stall())
+        yield
+        if (yield stream.valid) and (yield stream.ready):
+            data.append((yield stream.data))
+        if len(data) == count:
+            break
+    yield stream.ready.eq(0)
+    return bytes(data)

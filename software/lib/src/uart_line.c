@@ -251,7 +251,7 @@ static int transact(struct uart_line *line, const uint8_t *frame, size_t length,
 		memcpy(&status, reply + 4 + back - 8, sizeof(status));
 		if (status == 0)
 			return 0;
-		return dib_fail(DIB_ERR_PROTOCOL, "the card behind %s does not answer its own host", line->port);
+		return dib_fail(DIB_ERR_LOST, "the card behind %s does not answer its own host", line->port);
 	}
 	return give_up(line);
 }
