@@ -7,8 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.cores.uart import RS232PHY, Stream2Wishbone
+from litex.soc.cores.uart import RS232PHY
 
+from dibber.bridge.frames import FrameBridge
 from dibber.bridge.root import RootComplex
 from dibber.core import DibberCore
 from dibber.debug.transport import DebugTransport
@@ -18,11 +19,12 @@ from dibber.debug.transport import DebugTransport
 DATA_WIDTH   = 64
 MEMORY_BYTES = 64*1024  # what a program on the bridge and the card share
 BAUDRATE     = 1_000_000
+SILENCE      = 0.02       # seconds without a byte that end a begun frame; USB leaves gaps of a few milliseconds
 
 # Bridged Card -------------------------------------------------------------------------------------
 
 class BridgedCard(LiteXModule):
-    """Core, root complex and LiteX's UART bridge (`litex_server --uart`). Clocks are the board's.
+    """Core, root complex, and frames of a UART on its bus: what libdibber opens as `uart:PORT`. Clocks are the board's.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class BridgedCard(LiteXModule):
     def __init__(self, platform, uart, serial, sys_clk_freq):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
         self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq)
-        self.uart    = Stream2Wishbone(uart, sys_clk_freq)
+        self.frames  = frames = FrameBridge(int(SILENCE*sys_clk_freq))
         self.debug   = DebugTransport()
         self.link_up = core.link.up
         self.scan    = self.debug.scan
@@ -48,7 +50,12 @@ class BridgedCard(LiteXModule):
         # # #
 
         self.comb += self.debug.dmi.connect(core.dmi)
-        self.comb += self.uart.wishbone.connect(root.bus)
+        self.comb += [
+            uart.source.connect(frames.sink),
+            frames.source.connect(uart.sink),
+            frames.bus.connect(root.bus),
+            root.bad_frame.eq(frames.bad),
+        ]
 
 
 class UARTPHY(RS232PHY):

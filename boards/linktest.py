@@ -7,13 +7,18 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.cores.uart import Stream2Wishbone
+from litex.soc.interconnect import wishbone
 
-from dibber.interface.description import COUNTERS
+from dibber.bridge.frames import FrameBridge
+from dibber.bridge.registers import BridgeRegisters
+from dibber.bridge.root import BANK_BYTES, BAR_BASE
+from dibber.interface.description import C, COUNTERS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.link.port import LinkPort
 from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import RegisterBridge
+
+from boards.bridged import SILENCE
 
 # Link Tester --------------------------------------------------------------------------------------
 
@@ -33,7 +38,8 @@ class LinkTester(LiteXModule):
     link_up : Signal, out
     """
     def __init__(self, platform, uart, serial, sys_clk_freq):
-        self.uart      = Stream2Wishbone(uart, sys_clk_freq)
+        self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq))
+        self.registers = own       = BridgeRegisters(memory_bytes=0)
         self.bridge    = bridge    = RegisterBridge()
         self.link      = link      = LinkPort(channels=4)
         self.equipment = equipment = LinkEquipment()
@@ -45,10 +51,16 @@ class LinkTester(LiteXModule):
 
         port, registers = bridge.port, identity.port
         self.comb += [
-            self.uart.wishbone.connect(bridge.bus),
+            uart.source.connect(frames.sink),
+            frames.source.connect(uart.sink),
+            own.bad.eq(frames.bad),
             *[getattr(registers, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
             port.dat_r.eq(registers.dat_r),
 
             *[source.ready.eq(1) for source in link.sources],
             *attach_equipment(link, equipment, serial, identity),
         ]
+        self.decode = wishbone.Decoder(frames.bus, [
+            (lambda adr: adr[log2_int(C.BAR0_SIZE//4):] == BAR_BASE//C.BAR0_SIZE, bridge.bus),
+            (lambda adr: adr[log2_int(BANK_BYTES//4):] == C.BRIDGE_BASE//BANK_BYTES, own.bus),
+        ])

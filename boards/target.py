@@ -4,30 +4,36 @@
 """The command line of a board: build, load, flash, in LiteX's words."""
 
 import argparse
-import pathlib
-import subprocess
+import sys
 
 import bitstream
+
+from dibber_cli.errors import CommandError
+from dibber_cli.flash import board as boards, manifest, tools
 
 from boards.bridged import BridgedCard
 from boards.linktest import LinkTester
 
 DESIGNS = {"card": BridgedCard, "link": LinkTester}
 
-# How openFPGALoader reaches a board.
-LOADER  = {"ecpix5": ["--board", "ecpix5"], "versa_ecp5": ["--cable", "ft2232"]}
-OPENOCD = pathlib.Path(__file__).resolve().parents[1]/"hw"/"openocd"
+def deliver(board, file, args):
+    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the program when that must not be."""
+    try:
+        if args.load:
+            image = file.with_suffix(".svf") if board.family == "ecp5" else file
+            manifest.check(image, board)
+            tools.load(board, image)
+        if args.flash:
+            manifest.check(file, board)
+            tools.flash(board, file, args.golden)
+    except CommandError as error:
+        sys.exit(f"{error}\n{error.advice}".strip())
 
 
-def load(board, files):
-    """Into the FPGA, until the power goes: OpenOCD replays the SVF."""
-    subprocess.run(["openocd", "-f", OPENOCD/f"{board}.cfg", "-c",
-        f"init; check_part; svf -quiet {files}.svf; exit"], check=True)
-
-
-def flash(board, files):
-    """Into the board's flash: openFPGALoader knows the way to it."""
-    subprocess.run(["openFPGALoader", *LOADER[board], "--write-flash", "--verify", f"{files}.bit"], check=True)
+def add_delivery(parser):
+    parser.add_argument("--load",   action="store_true", help="load it into the FPGA with OpenOCD")
+    parser.add_argument("--flash",  action="store_true", help="write it to the board's flash with openFPGALoader")
+    parser.add_argument("--golden", action="store_true", help="with --flash: it is the image that the board falls back to")
 
 
 def main(board, platform, make, sys_clk_freq):
@@ -38,8 +44,7 @@ def main(board, platform, make, sys_clk_freq):
     parser.add_argument("--seed",  type=int, default=1, help="nextpnr's placement seed (default 1)")
     parser.add_argument("--build", action="store_true", help="make it in out/bitstream/")
     parser.add_argument("--gate",  action="store_true", help="and compare it with the figures that are kept")
-    parser.add_argument("--load",  action="store_true", help="load it into the FPGA with OpenOCD")
-    parser.add_argument("--flash", action="store_true", help="write it to the board's flash with openFPGALoader")
+    add_delivery(parser)
     args = parser.parse_args()
     if not (args.build or args.load or args.flash):
         parser.error("nothing to do: --build, --load or --flash")
@@ -47,8 +52,4 @@ def main(board, platform, make, sys_clk_freq):
     if args.build:
         design = platform()
         bitstream.build(name, design, make(design, DESIGNS[args.design], args.sys_clk_freq), args.seed, args.gate)
-    files = bitstream.OUT/name/f"dibber_{name}"
-    if args.load:
-        load(board, files)
-    if args.flash:
-        flash(board, files)
+    deliver(boards.find(board), bitstream.OUT/name/f"dibber_{name}.bit", args)

@@ -4,7 +4,8 @@
 """The command line of a board that Vivado builds: make the project, run it where Vivado is, load, flash."""
 
 import argparse
-import os
+import hashlib
+import json
 import pathlib
 import shutil
 import subprocess
@@ -13,20 +14,12 @@ import sys
 import bitstream
 import flow
 
-from boards.target import OPENOCD
+from dibber.interface.description import INTERFACE
+from dibber_cli.flash import board as boards
+
+from boards.target import add_delivery, deliver
 
 OUT = flow.ROOT/"out"/"vivado"
-
-# How openFPGALoader reaches the flash, for each variant of a board: cable, and the part, whose package chooses the bridge. The VC707's
-# flash is parallel, which it does not write.
-LOADER = {
-    "acorn":    {"cle-101":  ["--cable", "ft232", "--fpga-part", "xc7a100tfgg484"],
-                 "cle-215":  ["--cable", "ft232", "--fpga-part", "xc7a200tfbg484"],
-                 "cle-215+": ["--cable", "ft232", "--fpga-part", "xc7a200tfbg484"]},
-    "kc705":    {None: ["--cable", "digilent", "--fpga-part", "xc7k325tffg900"]},
-    "stlv7325": {None: ["--cable", "ft4232", "--fpga-part", "xc7k325tffg676"]},
-    "vc707":    {},
-}
 
 RUN = """#!/bin/sh
 # From this project to a bitstream, with Vivado on the PATH; ends with 1 when a path missed its time.
@@ -41,11 +34,29 @@ GATE = [
     "if {{[get_property SLACK [get_timing_paths -delay_type min]] < 0}} {{error \"hold: a path misses its time\"}}",
 ]
 
+# The first configuration that takes longer than this watchdog's time, or is damaged, is given up (UG470, chapter 7).
+FALLBACK = [
+    "set_property BITSTREAM.CONFIG.CONFIGFALLBACK ENABLE [current_design]",
+    "set_property BITSTREAM.CONFIG.TIMER_CFG 0x0001fbd0 [current_design]",
+]
+GOLDEN = [
+    "set_property BITSTREAM.CONFIG.NEXT_CONFIG_ADDR ADDRESS [current_design]",
+    "write_bitstream -force {build_name}_golden.bit",
+]
+
 # Project ------------------------------------------------------------------------------------------
 
-def generate(folder, top, platform, design):
-    """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of memory contents."""
+def generate(folder, top, platform, design, user=None):
+    """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of memory contents.
+
+    With `user`, the address of a second image in the flash, the bitstream is one that gives way to the golden image when it
+    fails, and there is a golden one that goes on at `user`.
+    """
     platform.toolchain.bitstream_commands[:0] = GATE
+    platform.toolchain.additional_commands = []    # litex_boards has layouts of its own
+    if user is not None:
+        platform.toolchain.bitstream_commands += FALLBACK
+        platform.toolchain.additional_commands += [line.replace("ADDRESS", f"{user:#010x}") for line in GOLDEN]
     sources, data = bitstream.generate(folder, top, platform, design)
     tcl = folder/f"{top}.tcl"
     # Sources were copied here; the project may be taken to where Vivado is.
@@ -60,38 +71,26 @@ def generate(folder, top, platform, design):
     return sources, data
 
 
-def build(name, platform, design):
-    """The project in out/vivado/name, and the bitstream where Vivado is installed; else the program ends."""
+def publish(folder, platform):
+    """The manifest of what `run.sh` made: it has made nothing when a path missed its time."""
+    (folder/"manifest.json").write_text(json.dumps({
+        "board": folder.name, "part": platform.device, "clocks": [], "timing": "gated by the project's Tcl",
+        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}", "interface_hash": f"{INTERFACE.hash:08x}",
+        "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.bit"))},
+    }, indent=2) + "\n")
+
+
+def build(name, platform, design, user=None):
+    """The project in out/vivado/name, and the bitstream where Vivado is installed; else the program ends. user : see generate"""
     folder = OUT/name
-    generate(folder, f"dibber_{name}", platform, design)
+    generate(folder, f"dibber_{name}", platform, design, user)
     shown = folder.relative_to(flow.ROOT)
     if shutil.which("vivado") is None:
         sys.exit(f"{name}: the Vivado project is in {shown}; Vivado is not on the PATH. Where it is: {shown}/run.sh")
     subprocess.run([folder/"run.sh"], check=True)
+    publish(folder, platform)
 
 # Command Line -------------------------------------------------------------------------------------
-
-def files(name, suffix):
-    """The bitstream of a design; the program ends when it was not made yet."""
-    file = OUT/name/f"dibber_{name}.{suffix}"
-    if not file.exists():
-        sys.exit(f"{file.relative_to(flow.ROOT)} is not there: --build it with Vivado first")
-    return file
-
-
-def load(board, variant, name):
-    """Into the FPGA, until the power goes."""
-    bit = files(name, "bit")
-    config = f"{board}_{variant.rstrip('+')}" if variant else board
-    subprocess.run(["openocd", "-f", OPENOCD/f"{config}.cfg", "-c", f"init; check_part; pld load 0 {bit}; exit"], check=True)
-
-
-def flash(board, variant, name):
-    """Into the board's flash."""
-    if variant not in LOADER[board]:
-        sys.exit(f"{board}: openFPGALoader does not write this board's flash")
-    subprocess.run(["openFPGALoader", *LOADER[board][variant], "--write-flash", "--verify", files(name, "bit")], check=True)
-
 
 def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
     """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)` what goes on it.
@@ -105,8 +104,7 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
         parser.add_argument("--variant", choices=variants, default=variants[0], help="of the board (default %(default)s)")
     parser.add_argument("--sys-clk-freq", type=float, default=sys_clk_freq, help="Hz (default %(default)g)")
     parser.add_argument("--build", action="store_true", help="make the project in out/vivado/, and run it")
-    parser.add_argument("--load",  action="store_true", help="load it into the FPGA with OpenOCD")
-    parser.add_argument("--flash", action="store_true", help="write it to the board's flash with openFPGALoader")
+    add_delivery(parser)
     args = parser.parse_args()
     if not (args.build or args.load or args.flash):
         parser.error("nothing to do: --build, --load or --flash")
@@ -115,8 +113,10 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
                                      None if args.design == "card" else args.design]))
     if args.build:
         made = platform(variant) if variants else platform()
-        builders.get(args.design, build)(name, made, designs[args.design](made, args.sys_clk_freq))
-    if args.load:
-        load(board.name, variant, name)
-    if args.flash:
-        flash(board.name, variant, name)
+        design = designs[args.design](made, args.sys_clk_freq)
+        if args.design in builders:
+            builders[args.design](name, made, design)
+        else:
+            build(name, made, design, boards.of(board.name, variant).user)
+    bit = "_golden.bit" if args.golden else ".bit"
+    deliver(boards.of(board.name, variant), OUT/name/f"dibber_{name}{bit}", args)

@@ -140,7 +140,7 @@ RARE void flow_boot(void)
 	flows[MCP_BULK + command_node % DIBBER_NODES].state = FLOW_SELF;
 	fast_boot();
 	mcp_persistent.magic = PERSISTENT;
-	REG_WRITE(TIMER, REG_READ(CYCLES_LOW) + MCP_TICK);
+	REG_WRITE(TIMER, REG_READ(CYCLES_LOW) + mcp_tick);
 }
 
 /* Acknowledgements ----------------------------------------------------------------------------- */

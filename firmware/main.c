@@ -17,6 +17,9 @@ const uint8_t bit_index[32] = {
 _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_shared.handler[0]),
 	       "a handler has its place by its state");
 
+uint32_t mcp_tick;
+static uint32_t watchdog;	/* cycles */
+
 /*
  * Run a handler and account for it. STATE says what it is for as long as it lasts. A handler that
  * found nothing to do (a command that cannot go on yet) is not counted.
@@ -119,7 +122,9 @@ RARE void mcp_boot(void)
 	trace_state(DIBBER_MCP_STATE_BOOT);
 	mcp_shared.version = DIBBER_INTERFACE_VERSION;
 	mcp_shared.hash = DIBBER_INTERFACE_HASH;
-	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+	mcp_tick = REG_READ(CLOCK_HZ) / MCP_TICKS_HZ;
+	watchdog = MCP_WATCHDOG * mcp_tick;
+	REG_WRITE(WATCHDOG, watchdog);
 	queue_boot();
 	command_boot();
 	flow_boot();
@@ -151,7 +156,7 @@ __attribute__((noreturn)) static HOT void loop(void)
 	for (;;) {
 		uint32_t events;
 
-		REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+		REG_WRITE(WATCHDOG, watchdog);
 		mcp_shared.turns++;
 		events = REG_READ(EVENTS);
 		if (events || work)

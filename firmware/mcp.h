@@ -19,9 +19,8 @@
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
 #define MCP_PUTS	16	/* the same of inline puts, which are soon done */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
-#define MCP_CLOCK_HZ	125000000u
-#define MCP_WATCHDOG	(MCP_CLOCK_HZ / 1000)	/* cycles: 1 ms, far beyond any turn of the event loop */
-#define MCP_TICK	(MCP_CLOCK_HZ / 20000)	/* cycles: 50 us, how often the flows are looked at */
+#define MCP_TICKS_HZ	20000u	/* how often the flows are looked at: a tick is 50 us */
+#define MCP_WATCHDOG	20u	/* ticks: 1 ms, far beyond any turn of the event loop */
 #define MCP_PATIENCE	2u	/* whole ticks without progress before the first replay: 100 us */
 #define MCP_PATIENCE_MAX	32u	/* doubled at each attempt, up to 1.6 ms */
 #define MCP_GIVE_UP	800u	/* ticks without progress: 40 ms */
@@ -69,6 +68,8 @@ static inline uint32_t next_turn(uint32_t mask, uint32_t turn)
 
 /* At SHARED_OFFSET of the SRAM, where the host reads it. */
 extern struct dibber_mcp_shared mcp_shared;
+
+extern uint32_t mcp_tick;	/* cycles, by the clock of the board */
 
 void mcp_boot(void);
 void mcp_step(void);	/* one turn of the event loop */

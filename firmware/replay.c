@@ -145,9 +145,9 @@ RARE uint32_t replay_timer_handler(void)
 	bool link;
 
 	/* Ticks keep their distance, unless one was missed. */
-	next += MCP_TICK;
+	next += mcp_tick;
 	if ((int32_t)(now - next) >= 0)
-		next = now + MCP_TICK;
+		next = now + mcp_tick;
 	REG_WRITE(TIMER, next);
 	if (REG_READ(SRAM_WRITTEN)) {
 		REG_WRITE(SRAM_WRITTEN, 1);

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT/"hw"/"synthesis"), str(ROOT/"tests"/"boards")]
+sys.path[:0] = [str(ROOT), str(ROOT/"hw"/"synthesis"), str(ROOT/"tests"/"boards"), str(ROOT/"tests"/"software")]
 
 from card import compile_probe
 from wire import build

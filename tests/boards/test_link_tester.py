@@ -18,6 +18,8 @@ from dibber.phy.pairs import PairsToWords, WordsToPairs
 
 from boards.linktest import LinkTester
 
+import frames
+
 
 class Bytes:
     """The two streams of a UART."""
@@ -36,29 +38,23 @@ class End(LiteXModule):
         self.into   = PairsToWords()
         self.comb  += [self.sink.connect(self.out.sink), self.into.source.connect(self.source)]
 
-    # LiteX's UART bridge: command, number of words, then address (in words) and data, most significant byte first.
+    number = 0
 
-    def exchange(self, request, answer_bytes):
-        for byte in request:
-            yield self.bytes.source.valid.eq(1)
-            yield self.bytes.source.data.eq(byte)
-            yield
-            while not (yield self.bytes.source.ready):
-                yield
-        yield self.bytes.source.valid.eq(0)
-        yield self.bytes.sink.ready.eq(1)
-        answer = []
-        while len(answer) < answer_bytes:
-            yield
-            if (yield self.bytes.sink.valid):
-                answer.append((yield self.bytes.sink.data))
-        return int.from_bytes(bytes(answer), "big")
+    def exchange(self, name, data=None):
+        self.number += 1
+        frame = frames.request(self.number, HOST[name].offset, data=data)
+        yield from frames.send(self.bytes.source, frame)
+        answer = yield from frames.take(self.bytes.sink, frames.reply_bytes(frame))
+        found  = frames.words(answer)[1:-2]
+        assert answer == frames.reply(frame, found)
+        return found
 
     def read(self, name):
-        return self.exchange([2, 1, *(HOST[name].offset//4).to_bytes(4, "big")], 4)
+        word, = yield from self.exchange(name)
+        return word
 
     def write(self, name, value):
-        yield from self.exchange([1, 1, *(HOST[name].offset//4).to_bytes(4, "big"), *value.to_bytes(4, "big")], 0)
+        yield from self.exchange(name, [value])
 
 
 class Alone(End):
@@ -80,7 +76,7 @@ def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
         yield from a.write("LINK_NONCE", 0x1111)
         yield from b.write("LINK_NONCE", 0x2222)
         wanted, shown = [(LINK_STATE.UP, 1 << 16 | 0x2222), (LINK_STATE.UP, 1 << 16 | 0x1111)], None
-        for _ in range(400):  # each read takes some 15 cycles; a nonce is told again after 1,024 words
+        for _ in range(400):  # each read takes some 50 cycles; a nonce is told again after 1,024 words
             shown = []
             for end in (a, b):
                 state = yield from end.read("LINK_STATUS")

@@ -9,7 +9,7 @@ import pytest
 
 import flow
 
-from boards.target import OPENOCD
+from dibber_cli.flash.board import FOLDER as OPENOCD
 from tap import READ_ID, Bitbang, ECP5TAP
 
 IDCODES = {"LFE5UM5G-85F": 0x81113043, "LFE5UM5G-45F": 0x81112043}

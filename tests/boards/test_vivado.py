@@ -5,13 +5,14 @@
 
 import re
 import subprocess
+import types
 
 import pytest
 
 import crossings
 import xilinx
 
-from boards import acorn, kc705, openxc7, stlv7325, vc707, vivado
+from boards import acorn, kc705, openxc7, stlv7325, target, vc707, vivado
 
 from dibber.interface.description import C
 
@@ -137,6 +138,8 @@ def test_a_link_that_is_faster_than_sys_is_refused():
     with pytest.raises(ValueError, match="too slow for 5 Gb/s"):
         kc705.Card(kc705.platform(), 100e6, NoCore, linerate=5e9)
 
+PUBLISH = vivado.publish
+
 # Command Line -------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -145,8 +148,11 @@ def calls(monkeypatch, tmp_path):
     found = []
     monkeypatch.setattr(vivado, "OUT", tmp_path)
     monkeypatch.setattr(vivado.flow, "ROOT", tmp_path)
-    monkeypatch.setattr(vivado, "generate", lambda folder, top, platform, design: found.append(f"{folder.name} {platform} {design}"))
+    monkeypatch.setattr(vivado, "generate", lambda folder, top, platform, design, user: found.append(f"{folder.name} {platform} {design} {user}"))
+    monkeypatch.setattr(vivado, "publish", lambda folder, platform: found.append(f"manifest of {folder.name}"))
     monkeypatch.setattr(subprocess, "run", lambda command, check: found.append([str(word) for word in command]))
+    monkeypatch.setattr(target.tools, "load", lambda board, file: found.append(("load", board.name, file.name)))
+    monkeypatch.setattr(target.tools, "flash", lambda board, file, golden: found.append(("flash", board.name, file.name, golden)))
     return found
 
 
@@ -160,34 +166,51 @@ def test_without_vivado_the_project_is_made_and_that_is_said(calls, monkeypatch)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SystemExit, match="kc705: the Vivado project is in kc705; Vivado is not on the PATH"):
         run(kc705, monkeypatch, "--build")
-    assert calls == ["kc705 platform card 1e+08"]
+    assert calls == ["kc705 platform card 1e+08 None"]
 
 
 def test_with_vivado_the_project_is_run(calls, monkeypatch):
     monkeypatch.setattr(vivado.shutil, "which", lambda name: f"/opt/{name}")
     run(acorn, monkeypatch, "--build", "--design", "link", "--variant", "cle-101", variants=["cle-215+", "cle-101"])
-    assert calls[0] == "acorn_cle101_link platform-cle-101 link 1e+08" and calls[1][0].endswith("acorn_cle101_link/run.sh")
+    assert calls[0] == "acorn_cle101_link platform-cle-101 link 1e+08 8388608" and calls[1][0].endswith("acorn_cle101_link/run.sh")
+    assert calls[2] == "manifest of acorn_cle101_link"
+
+
+def made(folder, name, part):
+    """What a project has made, with its manifest."""
+    (folder/name).mkdir()
+    for suffix in (".bit", "_golden.bit"):
+        (folder/name/f"dibber_{name}{suffix}").write_bytes(suffix.encode())
+    PUBLISH(folder/name, types.SimpleNamespace(device=part))
 
 
 def test_load_and_flash_reach_the_part_of_the_variant(calls, monkeypatch, tmp_path):
-    (tmp_path/"acorn_cle215p").mkdir()
-    (tmp_path/"acorn_cle215p"/"dibber_acorn_cle215p.bit").touch()
+    made(tmp_path, "acorn_cle215p", "xc7a200t-fbg484-3")
     run(acorn, monkeypatch, "--load", "--flash", variants=["cle-215+", "cle-101"])
-    load, flash = calls
-    assert load[2].endswith("hw/openocd/acorn_cle-215.cfg") and load[-1].endswith("dibber_acorn_cle215p.bit; exit")
-    assert load[-1].startswith("init; check_part; pld load 0 ")
-    assert flash[0] == "openFPGALoader" and "xc7a200tfbg484" in flash and flash[-1].endswith("dibber_acorn_cle215p.bit")
+    run(acorn, monkeypatch, "--flash", "--golden", variants=["cle-215+", "cle-101"])
+    bit = "dibber_acorn_cle215p.bit"
+    assert calls == [("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", bit, False),
+                     ("flash", "acorn_cle-215", "dibber_acorn_cle215p_golden.bit", True)]
 
 
-def test_what_was_not_built_is_not_loaded(calls, monkeypatch):
-    with pytest.raises(SystemExit, match="dibber_kc705.bit is not there"):
+def test_what_was_not_built_is_not_loaded_nor_what_is_for_another_part(calls, monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match="manifest.json is not there"):
         run(kc705, monkeypatch, "--load")
+    made(tmp_path, "kc705", "xc7a100t-fgg484-2")
+    with pytest.raises(SystemExit, match="is for an xc7a100t-fgg484-2, kc705 has an xc7k325t"):
+        run(kc705, monkeypatch, "--flash")
     assert calls == []
 
 
-def test_a_flash_that_cannot_be_written_is_said(calls, monkeypatch):
-    with pytest.raises(SystemExit, match="vc707: openFPGALoader does not write this board's flash"):
-        run(vc707, monkeypatch, "--flash")
+def test_a_flash_with_room_for_two_images_gets_a_golden_one_that_goes_on_at_the_other(projects):
+    assert "NEXT_CONFIG_ADDR" not in (projects["kc705"]/"top.tcl").read_text()
+    platform = acorn.platform("cle-101")
+    folder   = projects["kc705"].parent/"golden"
+    vivado.generate(folder, "top", platform, acorn.Card(platform, 100e6, NoCore), user=0x800000)
+    tcl = (folder/"top.tcl").read_text().splitlines()
+    at  = [n for word in ["CONFIGFALLBACK ENABLE", "write_bitstream -force top.bit", "NEXT_CONFIG_ADDR 0x00800000",
+           "write_bitstream -force top_golden.bit"] for n, line in enumerate(tcl) if word in line]
+    assert len(at) == 4 and at == sorted(at)
 
 # openXC7 ------------------------------------------------------------------------------------------
 

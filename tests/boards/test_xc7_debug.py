@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from boards.target import OPENOCD
+from dibber_cli.flash.board import FOLDER as OPENOCD
 from tap import UPDATE_DR, Bitbang, XC7TAP
 
 from dibber.debug.transport import ADDRESS_BITS

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from boards.target import OPENOCD
+from dibber_cli.flash.board import FOLDER as OPENOCD
 from tap import XC7_READ_ID, Bitbang, XC7TAP
 
 # IDCODEs without their revision: UG470, table 1-1.

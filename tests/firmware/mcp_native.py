@@ -175,6 +175,7 @@ class Fake:
         self.expected, self.freed, self.atomics, self.scouts = [], [], [], []
         self.routes = {}   # the gateware's table, of what was written
         self["NODE_ID"] = 0
+        self["CLOCK_HZ"] = 125_000_000
 
     def __getitem__(self, name):
         name, index = name if isinstance(name, tuple) else (name, 0)

@@ -3,11 +3,13 @@
 
 """Flows: who is told what when packets are refused, jobs fail, acknowledgements stay away."""
 
+import ctypes
+
 import pytest
 
-from dibber.interface.description import C, STATUS
+from dibber.interface.description import C, MCP, STATUS
 from cut import packets_of, whole
-from mcp_native import BULK, put
+from mcp_native import BULK, Card, put
 from mcp_wire import Peer, WiredCard
 
 TIMEOUT = 5_000_000         # cycles: 40 ms at 125 MHz
@@ -242,6 +244,19 @@ def test_other_nodes_go_on_while_a_flow_restarts(card):
     assert [job.slot for job in card.jobs] == [0, 1, 2]
 
 # Timeouts -----------------------------------------------------------------------------------------
+
+def test_times_are_by_the_clock_of_the_board():
+    card  = Card(boot=False)
+    timer = next(field.lsb for field in MCP["EVENTS"].fields if field.name == "timer")
+    card["CLOCK_HZ"] = 64_000_000
+    card.boot()
+    assert card["WATCHDOG"] == 64_000
+    read = lambda name: card.library.fake_read(ctypes.c_uint32(C.MCP_REGISTER_BASE + MCP[name].offset))
+    while not read("EVENTS") >> timer & 1:
+        card.library.fake_advance(10)
+    # 50 us from somewhere in its start, which takes less than half as long.
+    assert 3_200 < read("CYCLES_LOW") < 4_800
+
 
 def test_no_acknowledgement_for_40_ms_is_a_timeout_and_the_next_put_works(wired):
     wired.cut = {1}

@@ -425,7 +425,7 @@ static void act(void)
 	case 30:
 		/* Few inputs wait until somebody gives up: each tick costs as much as ten of the rest. */
 		for (uint32_t count = byte() < 8 ? 1800 : byte() % 8; count; count--) {
-			fake_advance(MCP_TICK);
+			fake_advance(mcp_tick);
 			engines_turn();
 		}
 		break;
@@ -447,7 +447,7 @@ static void be_good(void)
 		engines_ack(flow, DIBBER_WINDOW);
 	atomic_done(0);
 	answer_all();
-	fake_advance(MCP_TICK / 4);
+	fake_advance(mcp_tick / 4);
 	engines_turn();
 }
 
@@ -488,6 +488,7 @@ static void boot(void)
 		set_cookie(tag);
 	REG(ADMIN_CQ_LOW) = 0x1000;
 	REG(ADMIN_CQ_ENTRIES) = QUEUE_ENTRIES;
+	REG(CLOCK_HZ) = 125000000;
 	mcp_boot();
 	for (uint32_t endpoint = 1; endpoint <= OPENED; endpoint++) {
 		struct dibber_admin_command command = {

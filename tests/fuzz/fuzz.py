@@ -4,6 +4,7 @@
 """Fuzz what parses what others wrote, with random input under sanitizers.
 
     python tests/fuzz/fuzz.py vfio-user --runs 100000 --seed 1      # what a simulator sends to the library
+    python tests/fuzz/fuzz.py uart      --runs 10000  --seed 1      # what comes from a serial port
     python tests/fuzz/fuzz.py firmware  --runs 100000 --seed 1      # commands and packets, to the control program
 
 Exit code 1 when a sanitizer spoke, a call did not return or something that must not be was seen; what it said
@@ -27,6 +28,10 @@ BUILD  = sanitized.ROOT/"build"
 
 def build_vfio_user():
     return sanitized.build([FOLDER/"vfio_user.c", FOLDER/"main.c"], BUILD/"fuzz-vfio-user")
+
+
+def build_uart():
+    return sanitized.build([FOLDER/"uart.c", FOLDER/"main.c"], BUILD/"fuzz-uart")
 
 
 def build_firmware():
@@ -54,7 +59,7 @@ def build_firmware():
                         *(out/f"{s.stem}.o" for s in machine)], check=True)
     return program
 
-TARGETS = {"vfio-user": build_vfio_user, "firmware": build_firmware}
+TARGETS = {"vfio-user": build_vfio_user, "uart": build_uart, "firmware": build_firmware}
 
 # Run ----------------------------------------------------------------------------------------------
 

@@ -145,14 +145,15 @@ def test_more_than_two_cards_make_no_sense(capsys):
 
 # Patterns -----------------------------------------------------------------------------------------
 
-def test_the_shapes_do_not_meet_in_the_target_and_leave_guards():
-    touched = np.zeros(deposits.SPACE, dtype=int)
-    for _, source, target in deposits.shapes(1, 2):
+@pytest.mark.parametrize("size", [deposits.SIZE, deposits.SMALL])
+def test_the_shapes_do_not_meet_in_the_target_and_leave_guards(size):
+    touched = np.zeros(deposits.SPARSE*size, dtype=int)
+    for _, source, target in deposits.shapes(1, 2, size):
         assert source.length == target.length
-        assert max(source.blocks()) + source.block <= deposits.SIZE
+        assert max(source.blocks()) + source.block <= size
         for block in target.blocks():
             touched[block:block + target.block] += 1
-    assert touched.max() == 1 and (touched == 0).sum() > deposits.SPACE//4
+    assert touched.max() == 1 and (touched == 0).sum() > deposits.SPARSE*size//4
 
 
 @pytest.mark.parametrize("name", deposits.CONTENTS)

@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream, wishbone
 
 from litepcie.common import get_bar_mask, phy_layout
 
+from dibber.bridge.registers import BridgeRegisters
 from dibber.bridge.requester import BusRequester
 from dibber.host.bar import BARDecoder
 from dibber.host.receiver import TLPReceiver
@@ -22,8 +23,9 @@ from dibber.mcp.sram import SharedSRAM
 
 # The same for a program at the bus and for the card: what a program finds at an address, the card finds there.
 BAR_BASE    = 0x00000000  # BAR 0, C.BAR0_SIZE bytes
-MEMORY_BASE = 0x40000000  # on-card memory
+MEMORY_BASE = C.BRIDGED_MEMORY
 SPACE       = 0x80000000  # address bits above are not decoded
+BANK_BYTES  = 4096        # at BRIDGE_BASE, for the bus alone
 
 MAX_PAYLOAD = 256  # bytes, as most PCs have it
 MAX_REQUEST = 512
@@ -39,6 +41,10 @@ class RootComplex(LiteXModule):
     the library needs: doorbells, firmware window, queues and data in memory that both reach. There are no
     interrupts but as PCIe has them: a vector whose address lies in the memory is written there.
 
+    A program at a UART is slow, and has a copy of the memory that it brings up to date. So it is told where the card
+    has written (CHANGED), and can make the card wait (HOLD): its TLPs are not taken then. Loads of BAR 0, which the card
+    answers by such TLPs, must wait for the end of that.
+
     It is made of the card's own host layer, turned round: TLPs are parsed, made, checked and counted by the
     same blocks at both ends. What lies outside the memory is refused: a write is dropped, a read gets
     Unsupported Request.
@@ -52,8 +58,9 @@ class RootComplex(LiteXModule):
     ----------
     sink, source : Endpoint(phy_layout)          as LitePCIe's PHYs have them
     id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : what the core asks of a PHY
-    bus          : wishbone.Interface, in        32 bits, addressing words; whole words only; no answer outside of
-                   BAR 0 and memory
+    bus          : wishbone.Interface, in        32 bits, addressing words; of BAR 0 whole words only; no answer
+                   outside of BAR 0, memory and the bank `bridge`
+    bad_frame    : Signal, in                    counted in that bank
     refused      : Signal, out                   pulses for each TLP of the card that had no place here
 
     Cycles: a load from the memory 2, a store 1. A read of one line is answered after 17; longer ones take 39 for
@@ -73,6 +80,7 @@ class RootComplex(LiteXModule):
         self.max_request_size = Signal(16, reset=MAX_REQUEST)
         self.extended_tags    = Signal(reset=1)
         self.bus              = bus = wishbone.Interface(data_width=32, adr_width=30)
+        self.bad_frame        = Signal()
         self.refused          = Signal()
 
         windows          = {"memory": (MEMORY_BASE, memory_bytes)}
@@ -83,12 +91,18 @@ class RootComplex(LiteXModule):
         self.memory      = memory      = SharedSRAM(memory_bytes, data_width)
         self.requester   = requester   = BusRequester(data_width)
         self.transmitter = transmitter = TLPTransmitter(data_width, self.endianness)
+        self.registers   = registers   = BridgeRegisters(memory_bytes)
 
         # # #
 
         port = decoder.ports["memory"]
         self.comb += [
-            self.sink.connect(receiver.sink),
+            self.sink.connect(receiver.sink, omit={"valid", "ready"}),
+            receiver.sink.valid.eq(self.sink.valid & ~registers.hold),
+            self.sink.ready.eq(receiver.sink.ready & ~registers.hold),
+            registers.changed.eq(port.we),
+            registers.chunk.eq(port.adr[log2_int(memory_bytes//C.BRIDGED_CHUNKS//(data_width//8)):]),
+            registers.bad.eq(self.bad_frame),
             receiver.writes.connect(decoder.writes),
             receiver.requests.connect(decoder.requests),
             receiver.completions.connect(requester.completions),
@@ -104,4 +118,5 @@ class RootComplex(LiteXModule):
         self.decode = wishbone.Decoder(bus, [
             (lambda adr: adr[log2_int(C.BAR0_SIZE//4):] == BAR_BASE//C.BAR0_SIZE, requester.bus),
             (lambda adr: adr[log2_int(memory_bytes//4):] == MEMORY_BASE//memory_bytes, memory.dbus),
+            (lambda adr: adr[log2_int(BANK_BYTES//4):] == C.BRIDGE_BASE//BANK_BYTES, registers.bus),
         ])

@@ -75,6 +75,14 @@ CONSTANTS = (
     ("QUEUE_ENTRY_BYTES",        32, "bytes of a completion or event"),
     ("QUEUE_MAX_ENTRIES",     65536, "entries of the longest completion or event queue"),
 
+    ("BRIDGED_MEMORY",   0x40000000, "bus address of the memory on a card without PCIe; its BAR 0 is at 0"),
+    ("BRIDGE_BASE",      0x60000000, "bus address of bank `bridge`"),
+    ("BRIDGE_SIGNATURE", 0x55424944, "\"DIBU\": a card behind a UART"),
+    ("BRIDGED_CHUNKS",          256, "parts of that memory, each with a bit in CHANGED"),
+    ("FRAME_REQUEST",          0xd1, "first byte of a frame to the card"),
+    ("FRAME_REPLY",            0xb1, "first byte of a frame from it"),
+    ("FRAME_WORDS",              64, "words that a frame reads or writes at most"),
+
     ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
 )
 
@@ -388,6 +396,14 @@ PACKET_HEADER = struct("packet_header", 24, "what follows the start of a packet,
     Member("length",      "u16", "payload bytes"),
 )
 
+FRAME = struct("frame", 8, "head of a request over a UART. The words of a write follow, and CRC-32C over all of it. The reply: word 0 with FRAME_REPLY, the words of a read, a word that is 0 or 1 when the bus did not answer, CRC-32C. A frame whose CRC is wrong is not answered; who asked asks again",
+    Member("kind",     "u8",  "FRAME_REQUEST, or FRAME_REPLY"),
+    Member("number",   "u8",  "another one for each request. A write with the number of the request before it is a repetition: answered, not executed"),
+    Member("write",    "u8",  "1: it writes; 0: it reads"),
+    Member("words",    "u8",  "1 to FRAME_WORDS"),
+    Member("address",  "u32", "of the first word on the bus, a multiple of 4"),
+)
+
 FIRMWARE_HEADER = struct("firmware_header", 64, "head of a control program image; not loaded into SRAM",
     Member("magic",     "u32", "FIRMWARE_MAGIC"),
     Member("version",   "u32", "interface version it was built for"),
@@ -475,7 +491,7 @@ CLOCK_REPLY = struct("clock_reply", 32, "its answer",
     Member("reserved", "u32", "0"),
 )
 
-STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENTRY, PACKET_HEADER, FIRMWARE_HEADER,
+STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENTRY, PACKET_HEADER, FRAME, FIRMWARE_HEADER,
            TRACE_ENTRY, TRAP, HANDLER, ROUTES, SHARED, CLOCK_REQUEST, CLOCK_REPLY)
 
 # Counters -----------------------------------------------------------------------------------------
@@ -634,6 +650,7 @@ MCP = bank("mcp", "the control program's registers",
     Register("ADMIN_CQ_HIGH","ro", "host register"),
     Register("ADMIN_CQ_ENTRIES", "ro", "host register"),
     Register("ADMIN_VECTOR", "ro", "host register"),
+    Register("CLOCK_HZ",     "ro", "host register"),
 
     Register("COMMAND_PENDING", "ro", "a bit for each endpoint whose next command is for the control program: its slot is free, its completion has room, and it is none of those that EVENTS.put shows by turns"),
     Register("PRODUCER",     "ro", "doorbell COMMAND_PRODUCER of each endpoint", count=8),
@@ -825,7 +842,15 @@ MCP = bank("mcp", "the control program's registers",
     Register("SRAM_WRITTEN", "w1c", "1: the host wrote into the SRAM since this was cleared; the processor's instruction cache may hold what was there before"),
 )
 
-BANKS = (HOST, DOORBELL, MCP)
+BRIDGE = bank("bridge", "the host of a card behind a UART",
+    Register("MAGIC",      "ro", "constant BRIDGE_SIGNATURE"),
+    Register("MEMORY",     "ro", "bytes of the memory at BRIDGED_MEMORY; 0: there is none"),
+    Register("BAD_FRAMES", "ro", "frames that were dropped: wrong CRC, impossible head, or cut short by silence"),
+    Register("HOLD",       "rw", "1: what the card writes and reads waits"),
+    Register("CHANGED",    "w1c", "a bit for each of BRIDGED_CHUNKS equal parts of the memory: the card has written there; write ones to clear", count=8),
+)
+
+BANKS = (HOST, DOORBELL, MCP, BRIDGE)
 
 INTERFACE = Interface(VERSION, CONSTANTS, ENUMS, STRUCTS, BANKS)
 

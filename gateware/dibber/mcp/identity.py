@@ -101,7 +101,7 @@ class HostRegisters(LiteXModule):
         status     = bank.status
         storage    = {name: signals[0] for name, signals in bank.storage.items()}
         self.shown = {name: storage[name] for name in
-            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]}
+            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]} | {"CLOCK_HZ": status["CLOCK_HZ"][0]}
 
         # Identity ---------------------------------------------------------------------------------
 

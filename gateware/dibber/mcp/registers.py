@@ -36,7 +36,8 @@ class ControlRegisters(LiteXModule):
 
     Parameters
     ----------
-    host      : dict of Signal(32), the host registers shown here: NODE_ID, ADMIN_CQ_*, ADMIN_VECTOR
+    host      : dict of Signal(32), the host registers shown here: NODE_ID, ADMIN_CQ_*, ADMIN_VECTOR,
+                CLOCK_HZ
     pages     : EndpointPages
     cycles    : Signal(64), the card's clock
     endpoints : how many
@@ -151,7 +152,7 @@ class ControlRegisters(LiteXModule):
             self.state.eq(storage["STATE"][0]),
             self.identity.eq(storage["IDENTITY"][0]),
         ]
-        for name in ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]:
+        for name in ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR", "CLOCK_HZ"]:
             self.comb += status[name][0].eq(host[name])
 
         # Clock and Timer --------------------------------------------------------------------------

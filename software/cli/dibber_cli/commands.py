@@ -40,6 +40,7 @@ def info(arguments):
         ("link",            link_status.sentence(link)),
         ("other end",       "not heard" if link["peer"] is None else f"{link['peer']:04x}, this one is {link['nonce']:04x}"),
         ("PCIe",            f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes"),
+        *([("memory",       f"{values['shared_bytes'] >> 10} KiB on the card, behind a UART")] if values["copies"] else []),
         ("up for",          f"{values['cycles']} cycles, {values['cycles']/values['clock_hz']:.3f} s"
                             + (" of simulated time" if values["simulated_clock"] else ""))])
     if program:

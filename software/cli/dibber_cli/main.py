@@ -14,12 +14,13 @@ from libdibber import DibberError
 from dibber_cli import commands, completion, map as network, monitor, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense."
-URI   = "sim:PATH_OF_SOCKET"
+URI   = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
 # Pieces of the command line -----------------------------------------------------------------------
@@ -57,6 +58,7 @@ def parser():
     p.add_argument("uri", metavar="URI", help=URI)
 
     monitor.add_to(sub, command)
+    add_flash(sub, command)
     add_selftest(sub, command, add_profile)
     network.add_to(sub, command, add_profile)
 

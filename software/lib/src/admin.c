@@ -27,7 +27,7 @@ static int get_memory(struct dib_card *card)
 	rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
 	if (rc)
 		return rc;
-	rc = dib_map(card, card->admin_memory, QUEUE_BYTES, true, &card->admin_map);
+	rc = dib_map_queues(card, card->admin_memory, QUEUE_BYTES, &card->admin_map);
 	if (rc) {
 		dib_free(card->admin_memory);
 		card->admin_memory = NULL;

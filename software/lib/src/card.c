@@ -165,6 +165,8 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 		goto no_card;
 	card->behind = !ready;
 	card->fixed.simulated_clock = dib_has_clock(card);
+	card->fixed.copies = card->transport->copies;
+	card->fixed.shared_bytes = card->transport->shared_bytes;
 	*out = card;
 	return 0;
 

@@ -181,6 +181,7 @@ int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, i
 int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map);
 int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
 		    struct dib_map **map);
+int dib_map_queues(struct dib_card *card, void *memory, size_t length, struct dib_map **map);
 int dib_unmap(struct dib_card *card, struct dib_map *map);
 
 /* region.c */

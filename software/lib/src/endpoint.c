@@ -95,7 +95,7 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	rc = dib_alloc(endpoint->memory_length, &endpoint->memory);
 	if (rc)
 		return rc;
-	rc = dib_map(card, endpoint->memory, endpoint->memory_length, true, &endpoint->map);
+	rc = dib_map_queues(card, endpoint->memory, endpoint->memory_length, &endpoint->map);
 	if (rc)
 		goto no_map;
 	endpoint->completions = (struct dib_queue){

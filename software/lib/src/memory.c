@@ -152,8 +152,8 @@ static void displace(struct dib_card *card, struct dib_map *map)
 	*link = map->next;
 }
 
-int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
-		    struct dib_map **out)
+static int map_memory(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable, bool queues,
+		      struct dib_map **out)
 {
 	struct dib_map *map = calloc(1, sizeof(*map));
 	uint64_t before = (uintptr_t)memory & (DIB_PAGE - 1);
@@ -168,6 +168,8 @@ int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t
 	m->size = (before + length + DIB_PAGE - 1) & ~(uint64_t)(DIB_PAGE - 1);
 	m->first = before;
 	m->last = writable ? before + length : before;
+	m->end = before + length;
+	m->queues = queues;
 	m->fd = find_descriptor(m->memory, m->size, &m->fd_offset);
 	if (card->iova_base)
 		placed = place(card, map, alignment, card->iova_base, HIGH_LAST);
@@ -176,6 +178,9 @@ int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t
 			 place(card, map, alignment, HIGH_FIRST, HIGH_LAST);
 	if (!placed) {
 		free(map);
+		if (card->transport->copies)
+			return dib_fail(DIB_ERR_LIMIT, "no room for %zu bytes more in the %u KiB of memory on the card", length,
+					card->transport->shared_bytes >> 10);
 		return dib_fail(DIB_ERR_LIMIT, "no bus addresses left for %zu bytes", length);
 	}
 	rc = card->transport->ops->map(card->transport, m);
@@ -190,9 +195,20 @@ int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t
 	return 0;
 }
 
+int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
+		    struct dib_map **map)
+{
+	return map_memory(card, memory, length, alignment, writable, false, map);
+}
+
 int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map)
 {
-	return dib_map_aligned(card, memory, length, DIB_PAGE, writable, map);
+	return map_memory(card, memory, length, DIB_PAGE, writable, false, map);
+}
+
+int dib_map_queues(struct dib_card *card, void *memory, size_t length, struct dib_map **map)
+{
+	return map_memory(card, memory, length, DIB_PAGE, true, true, map);
 }
 
 int dib_unmap(struct dib_card *card, struct dib_map *map)

@@ -12,6 +12,7 @@
 static const struct dib_transport_ops *const transports[] = {
 	&dib_transport_vfio_user,
 	&dib_transport_vfio,
+	&dib_transport_uart,
 };
 
 int dib_transport_open(const char *uri, bool observe, struct dib_transport **transport)
@@ -25,5 +26,6 @@ int dib_transport_open(const char *uri, bool observe, struct dib_transport **tra
 			return transports[i]->observe(uri + length + 1, transport);
 		return transports[i]->open(uri + length + 1, transport);
 	}
-	return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no card: it must read sim:PATH_OF_SOCKET or vfio:0000:01:00.0", uri);
+	return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no card: it must read sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or "
+			"uart:/dev/ttyUSB1", uri);
 }

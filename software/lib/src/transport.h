@@ -3,7 +3,7 @@
  */
 
 /* What the library needs of the way to a card. `transport_vfio_user.c` leads to a simulated one, `transport_vfio.c`
- * to one in a PCIe slot. */
+ * to one in a PCIe slot, `transport_uart.c` to one behind a serial port. */
 
 #ifndef DIBBER_TRANSPORT_H
 #define DIBBER_TRANSPORT_H
@@ -22,6 +22,8 @@ struct dib_mapping {
 	uint64_t size;		/* whole pages */
 	uint8_t *memory;	/* what lies at `iova`: page-aligned */
 	uint64_t first, last;	/* offsets of the bytes that may be written: [first, last) */
+	uint64_t end;		/* [first, end) may be read */
+	bool queues;		/* entries of queues, which announce what is elsewhere */
 	int fd;			/* shares the memory, or -1 */
 	uint64_t fd_offset;
 };
@@ -87,6 +89,8 @@ struct dib_transport {
 	struct dib_range usable[DIB_RANGES];	/* the bus addresses that map() can be given, ascending */
 	unsigned int usable_count;
 	bool observes;		/* by observe() */
+	bool copies;				/* the card has copies of memory, which serve() brings up to date */
+	uint32_t shared_bytes;			/* with copies: for how much there is room */
 };
 
 /* Find the transport of a URI and open it; `observe`: beside another user where that is possible, else as the only one. */
@@ -94,5 +98,6 @@ int dib_transport_open(const char *uri, bool observe, struct dib_transport **tra
 
 extern const struct dib_transport_ops dib_transport_vfio_user;
 extern const struct dib_transport_ops dib_transport_vfio;
+extern const struct dib_transport_ops dib_transport_uart;
 
 #endif

@@ -50,7 +50,8 @@ class CardInfo(ctypes.Structure):
                     "interface_version", "interface_hash", "features", "build", "clock_hz", "endpoints", "slots",
                     "regions", "nodes", "data_width", "node", "mcp_state", "mcp_identity", "link_state",
                     "link_stopped", "max_payload", "max_request")),
-                ("cycles", c_uint64), ("simulated_clock", c_uint32), ("counters", Counter*len(COUNTERS))]
+                ("cycles", c_uint64), ("simulated_clock", c_uint32), ("copies", c_uint32),
+                ("shared_bytes", c_uint32), ("counters", Counter*len(COUNTERS))]
 
 
 class EndpointOptions(ctypes.Structure):

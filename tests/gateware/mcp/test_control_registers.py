@@ -19,7 +19,7 @@ class Bench(Module):
         self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "cq_consumer", "eq_consumer", "head"]})
         self.cycles = Signal(64)
         self.host   = {name: Signal(32, name=name) for name in
-            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]}
+            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR", "CLOCK_HZ"]}
         self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles)
         self.driver = LineDriver(self.r.port)
 

@@ -17,7 +17,8 @@ SETTLE_NS  = 20_000         # by then both ends have done what they began at one
 TRAIN_NS   = 1_000_000      # a link that is not up by then does not come up
 BITS_WORD  = 40             # of 8b/10b on the line
 
-CHUNK      = 64 << 10       # bytes of a put
+CHUNK      = 64 << 10       # bytes of a put …
+SMALL      = 16 << 10       # … on a card behind a UART, which has little memory
 DEPTH      = 16             # puts under way
 
 
@@ -212,24 +213,25 @@ def sequence_of(name):
 
 def offer(side):
     """Make room for what comes; returns the key."""
-    side.store  = libdibber.alloc(2*CHUNK)
+    side.store  = libdibber.alloc(2*side.chunk)
     side.region = side.endpoint.register(side.store, RIGHT.REMOTE_WRITE)
     return side.region.key
 
 
 def send(side, key, total, block=0):
-    """Put `total` bytes in puts of CHUNK; with `block`, blocks of so many bytes at twice their distance.
+    """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at twice their distance.
 
     Returns (MB/s, statuses other than OK); after one of those nothing more is sent.
     """
-    data   = libdibber.alloc(CHUNK)
-    data[:] = pattern(CHUNK)
+    chunk  = side.chunk
+    data   = libdibber.alloc(chunk)
+    data[:] = pattern(chunk)
     region = side.endpoint.register(data, RIGHT.LOCAL_READ)
-    walk   = libdibber.Walk(key, block, 0, ((CHUNK//block, 2*block),)) if block else libdibber.Walk(key, CHUNK)
-    begin, under_way, left, bad = side.now(), 0, total//CHUNK, []
+    walk   = libdibber.Walk(key, block, 0, ((chunk//block, 2*block),)) if block else libdibber.Walk(key, chunk)
+    begin, under_way, left, bad = side.now(), 0, total//chunk, []
     while under_way or left and not bad:
         while left and not bad and under_way < DEPTH:
-            side.endpoint.put_strided(libdibber.Walk(region.key, CHUNK), walk, node=1 - side.node)
+            side.endpoint.put_strided(libdibber.Walk(region.key, chunk), walk, node=1 - side.node)
             left, under_way = left - 1, under_way + 1
         side.endpoint.wait()
         for completion in side.endpoint.poll(DEPTH):
@@ -238,16 +240,16 @@ def send(side, key, total, block=0):
                 bad.append(STATUS.name_of(completion.status))
     elapsed = side.now() - begin
     region.close()
-    return (total//CHUNK)*CHUNK/elapsed*1e3, bad
+    return (total//chunk)*chunk/elapsed*1e3, bad
 
 
 def wrong_bytes(side, block=0):
     """How many bytes of what came are not what was sent; the room is given back."""
-    expected = pattern(CHUNK)
+    expected = pattern(side.chunk)
     if block:
         came = side.store.reshape(-1, 2*block)[:, :block].ravel()
     else:
-        came = side.store[:CHUNK]
+        came = side.store[:side.chunk]
     wrong = int((came != expected).sum())
     side.region.close()
     return wrong

@@ -12,6 +12,7 @@ import libdibber
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
+from dibber_cli.link import measure
 
 START_SECONDS = 120
 
@@ -24,6 +25,7 @@ class Side(threading.Thread):
     card, endpoint : libdibber's; for use inside a task alone
     node           : number of this card: 0 or 1
     clock_hz       : of the card
+    chunk          : bytes of a put between both, for measure
     """
 
     def __init__(self, uri, node):
@@ -48,7 +50,9 @@ class Side(threading.Thread):
         try:
             self.card.set_node(self.node)
             self.card.load_firmware(str(paths.FIRMWARE))
-            self.clock_hz = self.card.info()["clock_hz"]
+            info          = self.card.info()
+            self.clock_hz = info["clock_hz"]
+            self.chunk    = measure.SMALL if info["copies"] else measure.CHUNK
             self.endpoint = self.card.endpoint(1)
         except BaseException as error:
             # Who stays in the clock and does nothing would stop it for the other side.
@@ -99,6 +103,8 @@ class Ends:
                 ready.result()
         except concurrent.futures.TimeoutError:
             raise CommandError(f"a card's control program was not ready after {START_SECONDS} s")
+        for side in self.sides:
+            side.chunk = min(other.chunk for other in self.sides)
         return self
 
     def both(self, *tasks):

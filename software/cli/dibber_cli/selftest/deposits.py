@@ -11,18 +11,20 @@ from dibber.interface.description import C, RIGHT, STATUS
 from dibber_cli.selftest.examinee import Impossible, Wrong
 from libdibber import Walk
 
-SIZE    = 16*1024    # bytes of a source
-SPACE   = 4*SIZE     # of a target: strided transfers leave gaps in it
+SIZE    = 16*1024    # bytes of a source …
+SMALL   = 4*1024     # … that has to find room on a card behind a UART
+SPARSE  = 4          # a target is so many times larger: strided transfers leave gaps in it
 FILL    = 0xa5       # of a target before
 ADDS    = 8
 WAIT_NS = 100_000_000
+LINE_NS = 10_000_000_000    # the same through a UART
 
-# Contents of the source: name: bytes of that many places, seeded by the sender.
+# Contents of the source: name: so many bytes, seeded by the sender.
 CONTENTS = {
-    "walking ones":  lambda random: np.tile(1 << (np.arange(64, dtype=np.uint64)), SIZE//512).view(np.uint8),
-    "walking zeros": lambda random: np.tile(~(1 << (np.arange(64, dtype=np.uint64))), SIZE//512).view(np.uint8),
-    "all and none":  lambda random: np.repeat(np.tile(np.array([0, 255], dtype=np.uint8), SIZE//32), 16),
-    "random":        lambda random: random.integers(0, 256, SIZE, dtype=np.uint8),
+    "walking ones":  lambda random, size: np.tile(1 << (np.arange(64, dtype=np.uint64)), size//512).view(np.uint8),
+    "walking zeros": lambda random, size: np.tile(~(1 << (np.arange(64, dtype=np.uint64))), size//512).view(np.uint8),
+    "all and none":  lambda random, size: np.repeat(np.tile(np.array([0, 255], dtype=np.uint8), size//32), 16),
+    "random":        lambda random, size: random.integers(0, 256, size, dtype=np.uint8),
 }
 
 
@@ -30,25 +32,25 @@ def _strided(key, block, stride, offset, length):
     return Walk(key, block, offset, ((length//block, stride),))
 
 
-def shapes(source, target):
+def shapes(source, target, size=SIZE):
     """Pairs of walks from region `source` to region `target`: name, both walks. They do not meet in the target."""
-    half = SIZE//2
+    half, part = size//2, size//8
     return [("contiguous", Walk(source, half), Walk(target, half)),
-            ("odd addresses", Walk(source, 1021, 3), Walk(target, 1021, SIZE + 1)),
-            ("target strided", Walk(source, 2048, half), _strided(target, 8, 24, SIZE + 2048, 2048)),
-            ("source strided", _strided(source, 4, 12, half, 2048), Walk(target, 2048, half + 1024)),
-            ("bytes", _strided(source, 1, 2, half, 700), _strided(target, 1, 3, 2*SIZE, 700))]
+            ("odd addresses", Walk(source, 1021, 3), Walk(target, 1021, size + 1)),
+            ("target strided", Walk(source, part, half), _strided(target, 8, 24, size + 2048, part)),
+            ("source strided", _strided(source, 4, 12, half, part), Walk(target, part, half + 1024)),
+            ("bytes", _strided(source, 1, 2, half, 700), _strided(target, 1, 3, 2*size, 700))]
 
 
-def content(name, seed, node):
+def content(name, seed, node, size=SIZE):
     """What card `node` has in its source for the pattern `name`."""
-    return CONTENTS[name](np.random.default_rng((seed, list(CONTENTS).index(name), node)))
+    return CONTENTS[name](np.random.default_rng((seed, list(CONTENTS).index(name), node)), size)
 
 
 def expected(data):
     """A target after all shapes of a source that holds `data`."""
-    memory = np.full(SPACE, FILL, dtype=np.uint8)
-    for _, source, target in shapes(0, 0):
+    memory = np.full(SPARSE*len(data), FILL, dtype=np.uint8)
+    for _, source, target in shapes(0, 0, len(data)):
         def places(walk):
             return (np.array(walk.blocks())[:, None] + np.arange(walk.block)).ravel()
         memory[places(target)] = data[places(source)]
@@ -58,7 +60,7 @@ def expected(data):
 def _finish(self, count):
     """Take `count` completions."""
     while count:
-        if not self.endpoint.wait(WAIT_NS):
+        if not self.endpoint.wait(LINE_NS if self.copies else WAIT_NS):
             raise Wrong(f"{count} transfers did not complete")
         for completion in self.endpoint.poll():
             if completion.status != STATUS.OK:
@@ -79,25 +81,26 @@ def deposits(self):
     self.needs_program()
     if self.cable != "direct":
         raise Impossible("no other card is there")
-    self.meet()    # raises Impossible when nobody answers
+    own  = SMALL if self.copies else SIZE
+    size = min(own, self.meet(own))    # raises Impossible when nobody answers
     other, compared = 1 - self.node, 0
     everything = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
-    with (self.endpoint.register(libdibber.alloc(SIZE), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ) as source,
-          self.endpoint.register(libdibber.alloc(SPACE), everything) as target,
-          self.endpoint.register(libdibber.alloc(SIZE), RIGHT.LOCAL_WRITE) as fetched):
+    with (self.endpoint.register(libdibber.alloc(size), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ) as source,
+          self.endpoint.register(libdibber.alloc(SPARSE*size), everything) as target,
+          self.endpoint.register(libdibber.alloc(size), RIGHT.LOCAL_WRITE) as fetched):
         for name in CONTENTS:
-            source.memory[:] = content(name, self.seed, self.node)
+            source.memory[:] = content(name, self.seed, self.node, size)
             target.memory[:] = FILL
             theirs = self.meet({"source": source.key, "target": target.key})
-            for _, walk, there in shapes(source.key, theirs["target"]):
+            for _, walk, there in shapes(source.key, theirs["target"], size):
                 self.endpoint.put_strided(walk, there, node=other)
-            self.endpoint.get(theirs["source"], 0, fetched.key, 0, SIZE, node=other)
+            self.endpoint.get(theirs["source"], 0, fetched.key, 0, size, node=other)
             _finish(self, len(shapes(0, 0)) + 1)
             self.meet()    # what the other one put is here
-            data = content(name, self.seed, other)
+            data = content(name, self.seed, other, size)
             _compare(name, target.memory, expected(data))
             _compare(f"{name}, fetched", fetched.memory, data)
-            compared += SPACE + SIZE
+            compared += (SPARSE + 1)*size
         compared += _small(self, target, theirs["target"])
         self.meet()        # nobody takes memory away that the other one still reads
     return f"{len(CONTENTS)} patterns in {len(shapes(0, 0))} shapes, gets, inline puts, atomics: {compared} bytes right"
@@ -107,7 +110,7 @@ def _small(self, target, key):
     """Inline puts of every length, and additions to one counter."""
     target.memory[:] = FILL
     self.meet()
-    wanted, place = np.full(SPACE, FILL, dtype=np.uint8), 64
+    wanted, place = np.full(len(target.memory), FILL, dtype=np.uint8), 64
     for length in range(1, C.INLINE_BYTES + 1):
         data = bytes((length + n) & 0xff for n in range(length))
         wanted[place:place + length] = np.frombuffer(data, np.uint8)
@@ -125,4 +128,4 @@ def _small(self, target, key):
     total = int(target.memory[:8].view("<u8")[0])
     if total != ADDS*(ADDS + 1)//2:
         raise Wrong(f"the sum of {ADDS} additions is {total}, not {ADDS*(ADDS + 1)//2}")
-    return SPACE + 8
+    return len(target.memory) + 8

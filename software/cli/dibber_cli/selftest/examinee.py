@@ -66,6 +66,7 @@ class Examinee:
     card, endpoint : libdibber's; None before they are open
     node           : 0 or 1
     clock_hz       : of the card, once it is open
+    copies         : whether it is behind a UART and has copies of memory
     random         : seeded by the run's seed and the node
     meeting        : Meeting with the other card, None when it is not tested too
     cable          : "none", "direct", "loopback", "wrong"; "" when not known
@@ -79,6 +80,7 @@ class Examinee:
         self.random = random.Random(f"{seed}/{node}/{uri if meeting is None else ''}")
         self.card = self.endpoint = None
         self.clock_hz, self.cable, self.items = 0, "", []
+        self.copies = False
 
     def examine(self, name, test):
         """Run one item: test(self) returns its detail, or raises Wrong or Impossible."""

@@ -27,6 +27,7 @@ def identity(self):
     self.card = libdibber.Card(self.uri)
     info      = self.card.info()
     self.clock_hz = info["clock_hz"]
+    self.copies   = bool(info["copies"])
     geometry  = fields("GEOMETRY", self.card.read_register("GEOMETRY"))
     wanted    = {"endpoints": C.ENDPOINTS, "slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
     if geometry != wanted:

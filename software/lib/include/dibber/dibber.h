@@ -156,13 +156,17 @@ struct dib_card_info {
 	uint32_t max_request;		/* PCIe, bytes */
 	uint64_t cycles;		/* card's clock */
 	uint32_t simulated_clock;	/* 1: the simulator keeps the time of this program */
+	uint32_t copies;		/* 1: the card has a copy of what is registered, as dib_open() says of a UART … */
+	uint32_t shared_bytes;		/* … and room for so much; 0: for none */
 	struct dib_counter counters[DIBBER_COUNTERS];
 };
 
 /**
  * dib_open() - open a card.
- * @uri:     "sim:PATH", PATH being the socket of a simulated card; or "vfio:ADDRESS", ADDRESS being that of a card
- *           in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to the kernel's driver vfio-pci
+ * @uri:     "sim:PATH", PATH being the socket of a simulated card; "vfio:ADDRESS", ADDRESS being that of a card
+ *           in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to the kernel's driver vfio-pci; or
+ *           "uart:PORT", PORT being the serial port of a card without PCIe ("/dev/ttyUSB1"); behind it may stand
+ *           "?baud=RATE" (1000000), "timeout=MILLISECONDS" that an answer may take (100), or both with '&' between
  * @options: may be NULL
  * @card:    set on success; the caller closes it with dib_close()
  *
@@ -179,6 +183,14 @@ struct dib_card_info {
  *
  * Through VFIO the process must be allowed to open the group of the card in /dev/vfio, and to pin what it registers
  * ("ulimit -l").
+ *
+ * A card behind a UART reaches no memory but its own. What is registered has a copy there, as long as there is room (info.shared_bytes,
+ * of which queues take 12 KiB for each endpoint, and each region whole pages and a page between two): else LIMIT. Program and
+ * copy are brought to the same state when something is registered, at each command (what the program has written goes to the card), by each
+ * dib_poll(), dib_poll_events(), dib_wait(), dib_clock_leave() and dib_clock_enter() of the card (both ways), and by dib_unregister().
+ * What the card has written comes all at once and in order: what an entry announces is there. A program must not change bytes of a word
+ * (4 bytes, aligned) in which another node changes others at the same time. There are no interrupts. What is damaged on the line is
+ * asked for again, up to four times; no register is written twice by that.
  *
  * Errors: ARGUMENT (no such kind of URI), NOT_FOUND (no such socket or device, or no IOMMU or driver for it), IDENTITY,
  * VERSION, IN_USE (another process has the card), PROTOCOL, LOST, CLOCK, NO_MEMORY, SYSTEM.
@@ -329,7 +341,7 @@ void dib_endpoint_close(struct dib_endpoint *endpoint);
  * @length: bytes
  * @memory: set on success: zeroed, page-aligned; freed with dib_free()
  *
- * Any memory can be registered; this is the fastest to reach. Any thread.
+ * Any memory can be registered; this is the fastest to reach. Behind a UART there is no difference. Any thread.
  *
  * Errors: ARGUMENT, NO_MEMORY.
  */
@@ -696,7 +708,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
  *
  * It becomes readable (eventfd(2)) when the endpoint's interrupt was raised: by a completion with SOLICIT or a notice
  * with INTERRUPT; and when this program loads a control program. When that fails, or another program loads one, nobody
- * says so there: look now and then. On a simulated card, leave its clock while sleeping there, and see that not all who take part are
+ * says so there: look now and then. Through a UART none comes: SYSTEM. On a simulated card, leave its clock while sleeping there, and
+ * see that not all who take part are
  * outside then: time would stand.
  *
  * Returns the descriptor, which stays the library's.
@@ -818,7 +831,8 @@ int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *
  * dib_clock_leave() - stop holding the simulator's clock.
  *
  * Simulated time stands while a participant runs outside the library. Before a program blocks on something else (a
- * pipe, another process) it leaves the clock, and enters it again afterwards. On hardware both do nothing and succeed.
+ * pipe, another process) it leaves the clock, and enters it again afterwards. On hardware both do nothing and succeed; but behind a
+ * UART both bring memory up to date, so that the other process meets what was written before.
  *
  * Errors: ARGUMENT, CLOCK, CLOSED, LOST, PROTOCOL.
  */

@@ -1,0 +1,225 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Frames of a UART to accesses of a bus."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream, wishbone
+
+from dibber.interface.description import C, FRAME
+from dibber.packet.crc import CRC32C
+
+# Frame Bridge -------------------------------------------------------------------------------------
+
+class FrameBridge(LiteXModule):
+    """Do what frames (`struct frame` of the interface) ask for, one at a time, and answer each.
+
+    Nothing is executed of a frame whose CRC is wrong, and nobody is told: who asked asks again when the answer
+    does not come. So that an answer that was lost does no harm either, a write that has the number of the frame
+    before it is answered without being executed. Reads are executed each time.
+
+    Bytes that begin no frame are passed over. A frame that stops in the middle is dropped after a silence, so that
+    whoever is silent for longer than that begins anew.
+
+    Parameters
+    ----------
+    silence  : cycles without a byte after which a begun frame is dropped
+    patience : cycles that an access of the bus may take; then it reads all ones, and the answer says so
+
+    Attributes
+    ----------
+    sink, source : Endpoint([("data", 8)])   from and to the UART
+    bus          : wishbone.Interface, out   32 bits, addressing words
+    bad          : Signal(), out             pulses for each frame that was dropped
+
+    Cycles: of a word 4 to take it, 6 to send it, and those of the bus.
+    """
+    def __init__(self, silence, patience=2**14):
+        self.sink   = sink   = stream.Endpoint([("data", 8)])
+        self.source = source = stream.Endpoint([("data", 8)])
+        self.bus    = bus    = wishbone.Interface(data_width=32, adr_width=30)
+        self.bad    = Signal()
+
+        # # #
+
+        self.crc = crc = CRC32C()
+        place  = {m.name: (8*m.offset, 8*m.size) for m in FRAME.members}
+        part   = lambda word, name: word[place[name][0]:place[name][0] + place[name][1]]
+        word   = Signal(32)  # being taken, or sent
+        octet  = Signal(2)   # of it
+        head   = Signal(32)
+        count  = part(head, "words")[:bits_for(C.FRAME_WORDS)]
+        write  = part(head, "write")[0]
+        adr    = Signal(30)
+        index  = Signal(max=C.FRAME_WORDS + 1)
+        status = Signal()
+
+        # Numbers ----------------------------------------------------------------------------------
+
+        number = Signal(8)
+        known  = Signal()  # there was a frame before
+        done   = Signal()
+        self.comb += done.eq(known & (part(head, "number") == number))
+
+        # Words of a Write -------------------------------------------------------------------------
+
+        memory = Memory(32, C.FRAME_WORDS, name="frame_words")
+        put    = memory.get_port(write_capable=True)
+        get    = memory.get_port(async_read=True)
+        self.specials += memory, put, get
+        self.comb += [
+            put.adr.eq(index),
+            put.dat_w.eq(word),
+            get.adr.eq(index),
+        ]
+
+        # Bus --------------------------------------------------------------------------------------
+
+        waited = Signal(max=patience + 1)
+        ended  = Signal()
+        self.comb += [
+            bus.adr.eq(adr),
+            bus.sel.eq(0xf),
+            bus.dat_w.eq(get.dat_r),
+            ended.eq(bus.cyc & (bus.ack | (waited == patience))),
+        ]
+        self.sync += [
+            waited.eq(0),
+            If(bus.cyc & ~ended, waited.eq(waited + 1)),
+            If(ended & ~bus.ack, status.eq(1)),
+        ]
+
+        # Silence ----------------------------------------------------------------------------------
+
+        quiet = Signal(max=silence + 1)
+        over  = Signal()
+        self.comb += over.eq(quiet == silence)
+        self.sync += If(sink.valid, quiet.eq(0)).Elif(~over, quiet.eq(quiet + 1))
+
+        # Frames -----------------------------------------------------------------------------------
+
+        self.fsm = fsm = FSM(reset_state="HUNT")
+
+        def take(then):
+            """Take a word byte by byte, the first one lowest."""
+            return [
+                sink.ready.eq(1),
+                If(sink.valid,
+                    NextValue(word, Cat(word[8:], sink.data)),
+                    NextValue(octet, octet + 1),
+                    If(octet == 3, NextState(then)),
+                ).Elif(over,
+                    self.bad.eq(1),
+                    NextState("HUNT"),
+                )
+            ]
+
+        drop = [self.bad.eq(1), NextState("HUNT")]
+        fsm.act("HUNT",
+            sink.ready.eq(1),
+            crc.load.eq(1),
+            NextValue(index, 0),
+            NextValue(octet, 1),
+            NextValue(word[24:], sink.data),
+            If(sink.valid & (sink.data == C.FRAME_REQUEST), NextState("TAKE-HEAD")),
+        )
+        fsm.act("TAKE-HEAD", *take("HEAD"))
+        fsm.act("HEAD",
+            crc.step.eq(1),
+            NextValue(head, word),
+            NextState("TAKE-ADDRESS"),
+            If((part(word, "words") == 0) | (part(word, "words") > C.FRAME_WORDS), *drop),
+        )
+        fsm.act("TAKE-ADDRESS", *take("ADDRESS"))
+        fsm.act("ADDRESS",
+            crc.step.eq(1),
+            NextValue(adr, word[2:]),
+            If(write, NextState("TAKE-WORD")).Else(NextState("TAKE-CRC")),
+        )
+        fsm.act("TAKE-WORD", *take("WORD"))
+        fsm.act("WORD",
+            crc.step.eq(1),
+            put.we.eq(1),
+            NextValue(index, index + 1),
+            NextState("TAKE-WORD"),
+            If(index + 1 == count, NextState("TAKE-CRC")),
+        )
+        fsm.act("TAKE-CRC", *take("CHECK"))
+        fsm.act("CHECK",
+            crc.load.eq(1),
+            NextValue(index, 0),
+            NextValue(known, 1),
+            NextValue(number, part(head, "number")),
+            NextValue(word, Cat(Constant(C.FRAME_REPLY, 8), head[8:])),
+            If(write & ~done, NextState("STORE")).Else(NextState("REPLY")),
+            If(~write | ~done, NextValue(status, 0)),
+            If(word != crc.value,
+                NextValue(known, known),
+                NextValue(number, number),
+                *drop
+            ),
+        )
+        fsm.act("STORE",
+            bus.cyc.eq(1),
+            bus.stb.eq(1),
+            bus.we.eq(1),
+            If(ended,
+                NextValue(adr, adr + 1),
+                NextValue(index, index + 1),
+                If(index + 1 == count, NextState("REPLY")).Else(NextState("STORED")),
+            )
+        )
+        # A slave sees the end of one access before the next.
+        fsm.act("STORED", NextState("STORE"))
+        fsm.act("REPLY",
+            crc.step.eq(1),
+            NextValue(index, 0),
+            NextState("SEND-HEAD"),
+        )
+
+        def send(*then):
+            """Send the word, then do that."""
+            return [
+                source.valid.eq(1),
+                source.data.eq(word[:8]),
+                If(source.ready,
+                    NextValue(word, word[8:]),
+                    NextValue(octet, octet + 1),
+                    If(octet == 3, *then),
+                )
+            ]
+
+        fsm.act("SEND-HEAD", *send(If(write, NextState("STATUS")).Else(NextState("FETCH"))))
+        fsm.act("FETCH",
+            bus.cyc.eq(1),
+            bus.stb.eq(1),
+            If(ended,
+                NextValue(word, bus.dat_r | Replicate(~bus.ack, 32)),
+                NextValue(adr, adr + 1),
+                NextValue(index, index + 1),
+                NextState("FETCHED"),
+            )
+        )
+        fsm.act("FETCHED",
+            crc.step.eq(1),
+            NextState("SEND-WORD"),
+        )
+        fsm.act("SEND-WORD", *send(If(index == count, NextState("STATUS")).Else(NextState("FETCH"))))
+        fsm.act("STATUS",
+            NextValue(word, status),
+            NextState("SUM"),
+        )
+        fsm.act("SUM",
+            crc.step.eq(1),
+            NextState("SEND-STATUS"),
+        )
+        fsm.act("SEND-STATUS", *send(NextState("CRC")))
+        fsm.act("CRC",
+            NextValue(word, crc.value),
+            NextState("SEND-CRC"),
+        )
+        fsm.act("SEND-CRC", *send(NextState("HUNT")))
+        self.comb += crc.seed.eq(0xffffffff), crc.word.eq(word)

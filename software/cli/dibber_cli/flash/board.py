@@ -1,0 +1,60 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What hw/openocd/boards.toml says of each board."""
+
+import dataclasses
+import tomllib
+
+from dibber_cli import paths
+from dibber_cli.errors import CommandError
+
+FOLDER = paths.ROOT/"hw"/"openocd"
+
+
+@dataclasses.dataclass(frozen=True)
+class Board:
+    """A table of that file; `golden` and `user` are None where there is room for one image, `loader` where the flash is not written."""
+    name:   str
+    family: str
+    part:   str
+    loader: list | None = None
+    flash:  int = 0
+    golden: int | None = None
+    user:   int | None = None
+
+    @property
+    def config(self):
+        """OpenOCD's configuration."""
+        return FOLDER/f"{self.name}.cfg"
+
+    def room(self, golden):
+        """(address, bytes) of the place of an image."""
+        if self.golden is None:
+            return 0, self.flash
+        begin, other = (self.golden, self.user) if golden else (self.user, self.golden)
+        # The last page of an ECP5's flash has the jump.
+        return begin, (other if other > begin else self.flash - (PAGE if self.family == "ecp5" else 0)) - begin
+
+
+PAGE = 256  # bytes, of every serial flash
+
+
+def names():
+    return sorted(_tables())
+
+
+def find(name):
+    tables = _tables()
+    if name not in tables:
+        raise CommandError(f"there is no board '{name}'", f"there are: {', '.join(sorted(tables))}")
+    return Board(name, **tables[name])
+
+
+def of(board, variant=None):
+    """The board of a file in boards/, with its variant if it has some: a speed grade makes no difference here."""
+    return find(f"{board}_{variant.rstrip('+')}" if variant else board)
+
+
+def _tables():
+    return tomllib.loads((FOLDER/"boards.toml").read_text())

@@ -1,0 +1,62 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""`dibber flash`: a bitstream that its manifest stands for, into a board."""
+
+from pathlib import Path
+
+from dibber_cli.errors import CommandError
+from dibber_cli.flash import board as boards, manifest, tools
+
+# The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of boards/.
+MANIFEST_NAMES = {"cle215p": "cle-215", "cle215": "cle-215", "cle101": "cle-101"}
+
+
+def board_of(name):
+    """The board that a manifest names: `ecpix5_link` is an ecpix5, `acorn_cle215p` an acorn_cle-215."""
+    for old, new in MANIFEST_NAMES.items():
+        name = name.replace(old, new)
+    known = [board for board in boards.names() if name == board or name.startswith(board + "_")]
+    if not known:
+        raise CommandError(f"the manifest's board '{name}' is not known", "name one: --board")
+    return boards.find(max(known, key=len))
+
+
+def bitstream(path):
+    """A bitstream, or the only one in a folder that is no golden image."""
+    if not path.is_dir():
+        return path
+    found = [file for file in sorted(path.glob("*.bit")) if not file.stem.endswith("_golden")]
+    if len(found) != 1:
+        raise CommandError(f"{path} has {len(found)} bitstreams", "name the file")
+    return found[0]
+
+
+def flash(arguments):
+    file  = bitstream(arguments.file)
+    board = boards.find(arguments.board) if arguments.board else board_of(str(manifest.check(file, None).get("board")))
+    manifest.check(file, board)
+    if arguments.load:
+        image = file.with_suffix(".svf") if board.family == "ecp5" else file
+        manifest.check(image, board)
+        tools.load(board, image, arguments.show)
+        return 0
+    tools.flash(board, file, arguments.golden, arguments.show)
+    if not arguments.show and board.golden is not None:
+        print(f"{board.name}: {file.name} is the {'golden' if arguments.golden else 'user'} image at {board.room(arguments.golden)[0]:#x}")
+    return 0
+
+
+def add_to(sub, command):
+    """Add `flash` to the command line; `command` is that of dibber_cli.main."""
+    p = command(sub, "flash", flash,
+                "Write a bitstream to the flash of a board (openFPGALoader), or load it into its FPGA (OpenOCD). The golden image, to "
+                "which a board falls back, is left alone unless --golden says otherwise.",
+                ["dibber flash out/bitstream/ecpix5", "dibber flash --golden out/bitstream/ecpix5_link",
+                 "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"], as_json=False)
+    p.add_argument("file", type=Path, metavar="FILE", help="bitstream, or its folder; manifest.json lies beside it")
+    p.add_argument("--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)")
+    which = p.add_mutually_exclusive_group()
+    which.add_argument("--golden", action="store_true", help="it is the golden image")
+    which.add_argument("--load", action="store_true", help="into the FPGA alone, until the power goes")
+    p.add_argument("--show", action="store_true", help="print the commands, and do nothing")

@@ -1,0 +1,36 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The manifest beside a bitstream, and what it forbids."""
+
+import hashlib
+import json
+
+from dibber_cli.errors import CommandError
+
+
+def check(file, board):
+    """The manifest of a bitstream, as a dictionary. Raises CommandError when this one should not go into that board.
+
+    file  : Path of a bitstream; `manifest.json` lies beside it
+    board : board.Board, or None: any
+    """
+    beside = file.parent/"manifest.json"
+    if not beside.exists():
+        raise CommandError(f"{beside} is not there", "a bitstream of 'make bitstream' has one; what has none is not flashed")
+    try:
+        manifest = json.loads(beside.read_text())
+        part, files, clocks = manifest["part"], manifest["files"], manifest["clocks"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{beside} is no manifest: {error!r}")
+    if not file.exists():
+        raise CommandError(f"{file} is not there", f"the manifest knows {', '.join(sorted(files))}")
+    if file.name not in files:
+        raise CommandError(f"{file.name} is not in {beside}", f"it knows {', '.join(sorted(files))}")
+    if hashlib.sha256(file.read_bytes()).hexdigest() != files[file.name]:
+        raise CommandError(f"{file} is not the one that its manifest was made for: the hash differs", "make it again, or copy both")
+    if missed := [clock["clock"] for clock in clocks if not clock["met"]]:
+        raise CommandError(f"{file.name}: {', '.join(missed)} missed the time", "it may work, or not: it is not flashed")
+    if board and not part.lower().startswith(board.part.lower()):
+        raise CommandError(f"{file.name} is for an {part}, {board.name} has an {board.part}")
+    return manifest

@@ -1,0 +1,56 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The commands that reach a board: OpenOCD to look at the part and to load it, openFPGALoader to write its flash."""
+
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from pathlib import Path
+
+from dibber_cli.errors import CommandError
+from dibber_cli.flash import images
+
+PACKAGES = {"openocd": "openocd", "openFPGALoader": "openfpgaloader"}    # of Debian
+
+
+def run(command, show=False):
+    """Run one; with `show`, only print it."""
+    words = [str(word) for word in command]
+    if show:
+        print(shlex.join(words))
+        return
+    if shutil.which(words[0]) is None:
+        raise CommandError(f"{words[0]} is not on the PATH", f"it is in the package {PACKAGES[words[0]]}")
+    code = subprocess.run(words).returncode
+    if code:
+        raise CommandError(f"{words[0]} ended with {code}: what it said is above")
+
+
+def openocd(board, script):
+    """OpenOCD's command for a board: the part is looked at first."""
+    return ["openocd", "-f", board.config, "-c", f"init; check_part; {script}exit"]
+
+
+def load(board, file, show=False):
+    """A bitstream into the FPGA, until the power goes. file : .svf for an ECP5, else .bit"""
+    run(openocd(board, f"svf -quiet {{{file}}}; " if board.family == "ecp5" else f"pld load 0 {{{file}}}; "), show)
+
+
+def flash(board, file, golden=False, show=False):
+    """A .bit file into the board's flash, and for a golden one what leads to it."""
+    if board.loader is None:
+        raise CommandError(f"{board.name}: openFPGALoader does not write this board's flash")
+    parts = images.plan(board, file.read_bytes(), golden)
+    run(openocd(board, ""), show)
+    writer = ["openFPGALoader", *board.loader, "--write-flash", "--verify"]
+    for address, content in parts:
+        if content is None:
+            run([*writer, "--offset", f"{address:#x}", file], show)
+            continue
+        with tempfile.TemporaryDirectory(prefix="dibber-") as folder:
+            raw = Path(folder)/"jump.bin"
+            raw.write_bytes(content)
+            run([*writer, "--offset", f"{address:#x}", "--file-type", "raw", raw], show)

@@ -1,0 +1,226 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""libdibber on a card behind a UART: memory by copies, and whatever can be wrong with a line."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from dibber.interface.description import BRIDGE, C, COMMAND, OPCODE, RIGHT
+
+import libdibber
+from libdibber import DibberError
+
+from expect import fails
+from mock_card import Card as MockCard, encode, firmware_image
+from mock_uart import CHUNK, Bridge
+
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+
+
+@pytest.fixture
+def bridge():
+    bridge = Bridge(MockCard())
+    yield bridge
+    bridge.unplug()
+
+
+@pytest.fixture
+def endpoint(bridge, tmp_path):
+    """One that is open, on a card whose control program runs."""
+    image = tmp_path/"image"
+    image.write_bytes(firmware_image())
+    with libdibber.Card(bridge.uri) as card:
+        card.load_firmware(str(image))
+        with card.endpoint(1) as endpoint:
+            endpoint.bridge = bridge
+            yield endpoint
+
+
+def finish(endpoint):
+    assert endpoint.wait(10**9)
+    completion, = endpoint.poll()
+    return completion.status
+
+# What works ---------------------------------------------------------------------------------------
+
+def test_a_card_says_what_it_is(bridge):
+    with libdibber.Card(bridge.uri) as card:
+        info = card.info()
+        assert info["clock_hz"] == 125_000_000 and info["copies"] == 1 and info["shared_bytes"] == 64*1024
+        card.write_register("SCRATCH", 0x12345678)
+        assert card.read_register("SCRATCH") == 0x12345678
+
+
+def test_bytes_go_where_a_put_says_and_no_other_changes(endpoint, seed):
+    rng    = random.Random(seed)
+    source = np.frombuffer(rng.randbytes(5001), np.uint8).copy()[1:]
+    target = libdibber.alloc(9000)
+    with endpoint.register(source, ALL) as here, endpoint.register(target, ALL) as there:
+        wanted = bytearray(bytes(target))
+        for _ in range(20):
+            length = rng.randrange(1, 3000)
+            start, place = rng.randrange(len(source) - length), rng.randrange(len(target) - length)
+            change = rng.randrange(len(source))
+            source[change] ^= 0x5a
+            endpoint.put(here.key, start, there.key, place, length, node=1)
+            assert finish(endpoint) == 0
+            wanted[place:place + length] = bytes(source[start:start + length])
+            assert bytes(target) == wanted
+
+
+def test_only_what_changed_is_sent_again(endpoint):
+    source, target = libdibber.alloc(8192), libdibber.alloc(4096)
+    with endpoint.register(source, ALL) as here, endpoint.register(target, ALL) as there:
+        endpoint.put(here.key, 0, there.key, 0, 64, node=1)
+        finish(endpoint)
+        before = len(endpoint.bridge.requests)
+        source[4000] = 1
+        endpoint.put(here.key, 4000, there.key, 0, 1, node=1)
+        finish(endpoint)
+        to_memory = [frame for frame in endpoint.bridge.requests[before:] if frame[2] and frame[7] == C.BRIDGED_MEMORY >> 24]
+        assert [frame[3] for frame in to_memory] == [1] and target[0] == 1
+
+
+def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed):
+    """The card goes on writing while the copy is read: a put and its notice between any two frames."""
+    target, rng = libdibber.alloc(8192), random.Random(seed)
+    bridge = endpoint.bridge
+    with endpoint.register(target, ALL) as there:
+        base  = bridge.device.regions[there.key]["base"]
+        count = 0
+
+        def write():
+            nonlocal count
+            if count < 40 and not bridge.hold and rng.random() < 0.5:
+                count += 1
+                bridge.write_memory(base + 200*(count % 40), count.to_bytes(8, "little"))
+                bridge.device.post(1, count, 2, 1, length=8, node=1, key=there.key)
+        bridge.answered = lambda frame, reply: write()
+        seen = 0
+        for _ in range(400):
+            for event in endpoint.poll_events():
+                seen += 1
+                assert event.notice == seen
+                assert int.from_bytes(bytes(target[200*(seen % 40):200*(seen % 40) + 8]), "little") >= seen
+            if seen == 40:
+                break
+        assert seen == 40
+
+
+def test_a_card_that_writes_without_end_is_held_for_the_moment_of_a_look(endpoint):
+    target, bridge = libdibber.alloc(4096), endpoint.bridge
+    with endpoint.register(target, ALL) as there:
+        base, held = bridge.device.regions[there.key]["base"], []
+
+        def look():
+            held.append(bridge.hold)
+            if not bridge.hold:
+                bridge.write_memory(base, len(held).to_bytes(8, "little"))
+        bridge.looked = look
+        endpoint.poll()
+        assert held == [0, 0, 0, 0, 1] and not bridge.hold
+        assert int.from_bytes(bytes(target[:8]), "little") == 4
+        bridge.looked = lambda: None
+
+
+def test_what_came_is_there_when_memory_is_unregistered(endpoint):
+    target = libdibber.alloc(4096)
+    with endpoint.register(target, ALL) as there:
+        endpoint.bridge.write_memory(endpoint.bridge.device.regions[there.key]["base"] + 5, b"late")
+    assert bytes(target[5:9]) == b"late"
+
+
+def test_memory_on_the_card_is_not_without_end(endpoint):
+    with fails("LIMIT", "no room for 65536 bytes more in the 64 KiB of memory on the card"):
+        endpoint.register(libdibber.alloc(1 << 16), ALL)
+
+
+def test_there_are_no_interrupts_and_the_reason_says_what_to_do(endpoint):
+    with fails("SYSTEM", "dib_wait() looks by itself"):
+        endpoint.event_fd()
+
+# What is wrong ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("uri, name, reason", [
+    ("uart:/dev/none",                   "NOT_FOUND", "no port /dev/none"),
+    ("uart:/dev/null",                   "NOT_FOUND", "is no serial port"),
+    ("uart:/dev/none?baud=fast",         "ARGUMENT",  "'baud=fast'"),
+    ("uart:/dev/none?baud=1000000&x=1",  "ARGUMENT",  "'x=1'"),
+    ("uart:/dev/none?timeout=0",         "ARGUMENT",  "'timeout=0'")])
+def test_a_port_that_is_none(uri, name, reason):
+    with fails(name, reason):
+        libdibber.Card(uri)
+
+
+def test_nobody_answers(bridge):
+    bridge.answered = lambda frame, reply: b""
+    with fails("NOT_FOUND", f"nothing answers at {bridge.port} at 115200 baud"):
+        libdibber.Card(f"{bridge.uri}&baud=115200")
+
+
+def test_what_answers_is_something_else(bridge):
+    bridge.answered = lambda frame, reply: b"login: "
+    with fails("IDENTITY", "are no frames of a Dibber card"):
+        libdibber.Card(bridge.uri)
+
+
+@pytest.mark.parametrize("change", [dict(magic=0), dict(size=12345), dict(size=1 << 31)])
+def test_a_bridge_that_is_not_ours(bridge, change):
+    vars(bridge).update(change)
+    with fails("IDENTITY", "a Dibber card's has"):
+        libdibber.Card(bridge.uri)
+
+
+def test_no_card_behind_the_bridge(bridge):
+    bridge.device.registers[0] = 0xffffffff
+    with fails("IDENTITY", "BAR 0 begins with 0xffffffff"):
+        libdibber.Card(bridge.uri)
+
+
+def test_a_port_is_one_program_s(bridge):
+    with libdibber.Card(bridge.uri), fails("IN_USE", "another program has it"):
+        libdibber.Card(bridge.uri)
+
+
+def damaged(rng, frame):
+    """A reply that is lost, cut, changed, or has something before it."""
+    at = rng.randrange(len(frame))
+    return rng.choice([b"", frame[:at], frame[:at] + bytes([frame[at] ^ 1 << rng.randrange(8)]) + frame[at + 1:],
+                       rng.randbytes(at) + frame])
+
+
+def test_damaged_answers_are_asked_for_again_and_no_write_is_made_twice(endpoint, seed):
+    rng, bridge = random.Random(seed), endpoint.bridge
+    bridge.answered = lambda frame, reply: damaged(rng, reply) if rng.random() < 0.1 else None
+    target = libdibber.alloc(64)
+    with endpoint.register(target, ALL) as there:
+        commands = len(bridge.device.commands)
+        for n in range(5):
+            endpoint.fetch_add(there.key, 0, 1, node=1)
+            finish(endpoint)
+        bridge.answered = lambda frame, reply: None
+        endpoint.poll()
+        assert target[0] == 5 and len(bridge.device.commands) == commands + 5
+    doubled = [a for a, b in zip(bridge.requests, bridge.requests[1:]) if a == b]
+    assert doubled
+
+
+def test_an_adapter_that_is_unplugged(endpoint):
+    endpoint.submit(encode(COMMAND, opcode=OPCODE.NOP))
+    endpoint.bridge.unplug()
+    begin = time.monotonic()
+    with fails("LOST", "is gone"):
+        endpoint.poll()
+    with fails("LOST", "was lost"):
+        endpoint.submit(encode(COMMAND, opcode=OPCODE.NOP))
+    assert time.monotonic() - begin < 1
+
+
+def test_a_card_that_answers_no_more(endpoint):
+    endpoint.bridge.answered = lambda frame, reply: b""
+    with fails("LOST", "answers no more; 4 frames were sent again"):
+        endpoint.poll()
