@@ -36,6 +36,7 @@ from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
 from dibber.packet.layer import PacketLayer
 from dibber.packet.pulses import Pulses
+from dibber.places import BlockFIFO
 
 # Geometry -----------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class DibberCore(LiteXModule):
         self.events    = events    = EventWriter()
         self.queues    = queues    = QueueWriter()
         self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
-        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8)
+        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]

@@ -33,10 +33,15 @@ PART  = "LFE5UM5G-85F-8"  # as on ECPIX-5
 # (`storage`: Migen's, and the one of host/receiver.py; a word is read when its number is known, a cycle later), the
 # reassembly buffer of deposit/gather.py and the tables' lines of deposit/pages.py (a line is read when all of it is
 # here). No other memory gets the attribute, so `-no-rw-check` is not used.
+# Of the tables' places, `block_storage` of FIFOs and `block_counts` of counters the same holds (deposit/pages.py,
+# places.py, mcp/counters.py). What the region table reads then is thrown away (deposit/regions.py).
 # The processor's caches and registers are SpinalHDL memories with the default readUnderWrite = dontCare, and it
 # forwards what is being written itself.
 NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "{top}/m:storage*", "{top}/m:gather_buffer*",
-    "{top}/m:page_entries*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
+    "{top}/m:page_entries*", "{top}/m:page_shifts*", "{top}/m:page_tables*", "{top}/m:block_*", "{top}/m:region_entries*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
+
+# Memories that Yosys would make of LUTs because they are short.
+BLOCK_RAM = ("{top}/m:block_*",)
 
 # Harness ------------------------------------------------------------------------------------------
 
@@ -128,7 +133,7 @@ def versions():
 @functools.cache
 def recipes():
     """What is done to the sources; a result of another recipe is not used."""
-    return [NO_RW_CHECK, *map(inspect.getsource, (synth_ecp5, synthesize_ecp5, place_ecp5, synthesize_artix7, attributes, read))]
+    return [NO_RW_CHECK, BLOCK_RAM, *map(inspect.getsource, (synth_ecp5, synthesize_ecp5, place_ecp5, synthesize_artix7, attributes, read))]
 
 
 def fresh(folder):
@@ -163,7 +168,8 @@ def kept(folder, name, compute):
 
 def attributes(top):
     """Yosys' commands; a module or memory that a block does not have is no error."""
-    return " ".join(f"setattr -set no_rw_check 1 {memory.format(top=top)};" for memory in NO_RW_CHECK)
+    return " ".join(f"setattr -set {attribute} {memory.format(top=top)};" for attribute, memories in
+        [("no_rw_check 1", NO_RW_CHECK), ('ram_style "block"', BLOCK_RAM)] for memory in memories)
 
 
 def read(sources):

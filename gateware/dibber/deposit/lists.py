@@ -15,6 +15,7 @@ from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
 from dibber.layouts import completion_layout, list_base_layout, list_order_layout, read_layout
+from dibber.places import Place
 
 LINE  = 64                       # bytes of host memory that are read at once
 ENTRY = log2_int(C.LIST_ENTRY_BYTES)
@@ -184,7 +185,7 @@ class ListReader(LiteXModule):
 
         # Read -------------------------------------------------------------------------------------
 
-        self.requests = requests = stream.SyncFIFO(read_layout(), 2)
+        self.requests = requests = Place(read_layout())
         placed   = pages.source
         issue    = Signal()
         where    = Memory(slot_bits + WORD + 1, max(tags, 2))  # slot of a tag, and where in it its entries end

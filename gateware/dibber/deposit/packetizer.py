@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, PACKET_FLAG, STATUS
 from dibber.layouts import job_done_layout, payload_layout, send_layout
+from dibber.places import Place
 
 from dibber.deposit.checksum import Checksum
 from dibber.deposit.epochs import watch_port
@@ -65,7 +66,7 @@ class Packetizer(LiteXModule):
         width = data_width//8
         lines = C.PACKET_PAYLOAD//width
 
-        self.queue = queue = stream.SyncFIFO(send_layout(), 2)
+        self.queue = queue = Place(send_layout())
         self.ended = ended = stream.SyncFIFO([("tag", 10), ("status", 8), ("psn", 16), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 

@@ -20,6 +20,7 @@ from litex.soc.interconnect import stream
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import FAULT_READ, completion_layout, piece_layout, read_layout
+from dibber.places import BlockFIFO, Place
 
 # Addresses ----------------------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ class Translator(LiteXModule):
     extended_tags: Signal(), in
     pulses       : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: none, or when anything was paged 5 from sink to source, and then one a cycle as long as the cache has what
+    Cycles: none, or when anything was paged 5 from sink to source, 6 where many may wait, and then one a cycle as long as the cache has what
     is wanted.
     """
     def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23):
@@ -91,7 +92,7 @@ class Translator(LiteXModule):
         width  = data_width//8
         beats  = LINE//width
         index_bits = log2_int(lines)
-        shift_bits = bits_for(SHIFT_MOST)
+        shift_bits = bits_for(SHIFT_MOST - SHIFT_LEAST)
 
         # Bypass -----------------------------------------------------------------------------------
 
@@ -118,20 +119,26 @@ class Translator(LiteXModule):
 
         # Directory --------------------------------------------------------------------------------
 
-        tables = Memory(64 + shift_bits, C.REGIONS)
-        enter  = tables.get_port(write_capable=True)
-        look   = tables.get_port(async_read=True)
-        self.specials += tables, enter, look
+        # The shift is needed first, the table when a line is asked for: each is read on the way to where it is used. No entry
+        # is read while it is entered: nothing of its region is under way then.
+        shifts  = Memory(shift_bits, C.REGIONS, name="page_shifts")
+        tables  = Memory(64 - log2_int(LINE), C.REGIONS, name="page_tables")
+        enter   = [memory.get_port(write_capable=True) for memory in (shifts, tables)]
+        shift   = shifts.get_port(has_re=True, mode=READ_FIRST)
+        table_  = tables.get_port(has_re=True, mode=READ_FIRST)
+        self.specials += shifts, tables, *enter, shift, table_
         self.comb += [
-            enter.adr.eq(directory.index),
-            enter.dat_w.eq(Cat(directory.table, directory.shift)),
-            enter.we.eq(directory.strobe & (directory.shift != 0)),
+            *[port.adr.eq(directory.index) for port in enter],
+            *[port.we.eq(directory.strobe & (directory.shift != 0)) for port in enter],
+            enter[0].dat_w.eq(directory.shift - SHIFT_LEAST),
+            enter[1].dat_w.eq(directory.table[log2_int(LINE):]),
         ]
 
         # Where in the table: two registers in front of the cache, one for the directory, one for the shift. Whether
-        # anything moves depends on the cache, and goes no further back than between them.
-        place    = [("paged", 1), ("region", log2_int(C.REGIONS)), ("shift", shift_bits), ("table", 64)]
-        where    = stream.PipeValid(self._extended(layout, place))
+        # anything moves depends on the cache, and goes no further back than between them. `shift` is that above SHIFT_LEAST.
+        region   = [("paged", 1), ("region", log2_int(C.REGIONS))]
+        place    = region + [("shift", shift_bits)]
+        where    = stream.PipeValid(self._extended(layout, region))
         gate     = stream.PipeReady(self._extended(layout, place))
         numbered = stream.PipeValid(self._extended(layout, place + [("page", 57 - SHIFT_LEAST)]))
         self.where, self.gate, self.numbered = where, gate, numbered
@@ -140,11 +147,12 @@ class Translator(LiteXModule):
             within.connect(where.sink),
             where.sink.paged.eq(is_paged(within.address)),
             where.sink.region.eq(within.address[INDEX]),
-            look.adr.eq(within.address[INDEX]),
-            Cat(where.sink.table, where.sink.shift).eq(look.dat_r),
+            shift.adr.eq(within.address[INDEX]),
+            shift.re.eq(where.sink.ready),
             where.source.connect(gate.sink),
+            gate.sink.shift.eq(shift.dat_r),
             gate.source.connect(numbered.sink),
-            numbered.sink.page.eq(virtual >> (gate.source.shift - SHIFT_LEAST)[:shift_bits]),
+            numbered.sink.page.eq(virtual >> gate.source.shift),
         ]
 
         # Cache ------------------------------------------------------------------------------------
@@ -154,6 +162,10 @@ class Translator(LiteXModule):
             ("word", log2_int(PER_LINE)), ("line", 57 - SHIFT_LEAST - log2_int(PER_LINE)), ("index", index_bits), ("named", 1)]))
         asked = named.source
         index = asked.index
+        self.comb += [
+            table_.adr.eq(numbered.source.region),
+            table_.re.eq(named.sink.ready),
+        ]
 
         # Who holds a line: its name, and the number of the last that entered for it.
         def table(bits):
@@ -177,9 +189,10 @@ class Translator(LiteXModule):
         admit   = Signal()
         leave   = Signal()
         taken   = Signal()
-        self.requests = requests = stream.SyncFIFO(read_layout(), 4)
-        self.waiting  = waiting  = stream.SyncFIFO(self._extended(layout, [("paged", 1), ("shift", shift_bits),
-            ("index", index_bits), ("word", log2_int(PER_LINE)), ("number", len(number))]), depth)
+        self.requests = requests = Place(read_layout())
+        waits         = self._extended(layout, [("paged", 1), ("shift", shift_bits),
+            ("index", index_bits), ("word", log2_int(PER_LINE)), ("number", len(number))])
+        self.waiting  = waiting = Place(waits) if depth == 1 else BlockFIFO(waits, depth) if depth > 16 else stream.SyncFIFO(waits, depth)
         head = waiting.source
         self.comb += [
             numbered.source.connect(named.sink, omit={"page"}),
@@ -199,10 +212,10 @@ class Translator(LiteXModule):
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
-            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), asked.table[log2_int(LINE):] + asked.line)),
+            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), table_.dat_r + asked.line)),
             pool.source.ready.eq(requests.sink.valid & requests.sink.ready),
             admit.eq(taken & (~fetches | pool.source.ready)),
-            asked.connect(waiting.sink, omit={"valid", "ready", "region", "line", "table", "named"}),
+            asked.connect(waiting.sink, omit={"valid", "ready", "region", "line", "named"}),
             asked.ready.eq(admit),
             waiting.sink.valid.eq(admit),
             waiting.sink.number.eq(number),
@@ -300,7 +313,7 @@ class Translator(LiteXModule):
             entry.re.eq(head.valid & head.ready),
             page.eq(Array(entry.dat_r[64*n:64*n + 64] for n in range(words))[found.word[:log2_int(words)]]
                 if words > 1 else entry.dat_r),
-            Case(found.shift, {n: mask.eq(2**n - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
+            Case(found.shift, {n - SHIFT_LEAST: mask.eq(2**n - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
             found.connect(after, omit={"address", "paged", "shift", "word", "broken"}),
             after.address.eq(found.address),
             If(found.paged,
@@ -379,7 +392,7 @@ class PagedAddress(LiteXModule):
         self.done    = Signal()
         self.found   = Signal(64)
         self.fault   = Signal()
-        self.translator = translator = Translator(stream.EndpointDescription([("address", 64)]), data_width, lines=4, depth=2,
+        self.translator = translator = Translator(stream.EndpointDescription([("address", 64)]), data_width, lines=4, depth=1,
             tags=1, timeout=timeout, quarantine=quarantine)
         for name in ["directory", "reads", "completions", "pulses"]:
             setattr(self, name, getattr(translator, name))

@@ -39,8 +39,8 @@ class RegionTable(LiteXModule):
     key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <= 2**64 - 1
     write  : Signal(), in    one cycle
 
-    Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle of a write,
-    or later, gets the old entry or the new one, never a mixture.
+    Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle in which its entry is
+    written finds nothing, so that it never gets a mixture: an entry that comes or goes is not there yet, or no more.
     """
     def __init__(self, regions=C.REGIONS, ports=2):
         self.ports  = [lookup_port() for _ in range(ports)]
@@ -58,12 +58,13 @@ class RegionTable(LiteXModule):
         names = ("key", "base", "length", "rights", "owner", "valid")
         entry = Cat(*[getattr(self, name) for name in names])
         for i, port in enumerate(self.ports):
-            memory = Memory(len(entry), regions)
+            memory = Memory(len(entry), regions, name="region_entries")
             write  = memory.get_port(write_capable=True)
             read   = memory.get_port(mode=READ_FIRST)
             self.specials += memory, write, read
             held   = {name: Signal(len(getattr(self, name)), name=f"held{i}_{name}") for name in names}
             asked  = Signal()
+            struck = Signal()  # its entry is being written
             key    = Signal(32)
             self.comb += [
                 write.adr.eq(self.index),
@@ -75,7 +76,8 @@ class RegionTable(LiteXModule):
             self.sync += [
                 asked.eq(port.valid),
                 key.eq(port.key),
+                struck.eq(self.write & (self.index == port.key[:len(self.index)])),
                 port.done.eq(asked),
-                port.found.eq(held["valid"] & (held["key"] == key)),
+                port.found.eq(held["valid"] & (held["key"] == key) & ~struck),
                 *[getattr(port, name).eq(held[name]) for name in ("base", "length", "rights", "owner")],
             ]

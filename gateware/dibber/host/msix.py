@@ -91,7 +91,6 @@ class MSIX(LiteXModule):
     Parameters
     ----------
     data_width : 64 or 128
-    depth      : posts that can wait
 
     Attributes
     ----------
@@ -104,12 +103,13 @@ class MSIX(LiteXModule):
 
     Cycles: 5 a post with 64 bits, 3 with 128; with an interrupt 5 or 3 more.
     """
-    def __init__(self, data_width, depth=4):
+    def __init__(self, data_width):
         entry_lines = 128//data_width
         post_lines  = 256//data_width
         self.table  = table = MSIXTable(data_width)
-        self.fifo   = fifo  = stream.SyncFIFO(post_layout(), depth)
-        self.sink        = fifo.sink
+        # One that waits is enough: the next one is made meanwhile.
+        self.pipe   = pipe  = stream.PipeValid(post_layout())
+        self.sink        = pipe.sink
         self.source      = source = stream.Endpoint(write_layout(data_width))
         self.port        = table.port
         self.enable      = Signal(reset=1)
@@ -118,7 +118,7 @@ class MSIX(LiteXModule):
 
         # # #
 
-        post    = fifo.source
+        post    = pipe.source
         pending = table.pending
         vector  = Signal(max=C.VECTORS)
         line    = Signal(max=post_lines)

@@ -35,6 +35,7 @@ class RegisterBank(LiteXModule):
     ----------
     bank       : schema.Bank
     data_width : bits of the port
+    omit       : names of "ro" registers that somebody else shows; they read as 0 here
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class RegisterBank(LiteXModule):
     Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
-    def __init__(self, bank, data_width=32):
+    def __init__(self, bank, data_width=32, omit=()):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
@@ -64,6 +65,8 @@ class RegisterBank(LiteXModule):
         values = {}  # word index -> Signal(32) to be read
         reads  = {}
         for r in bank.registers:
+            if r.name in omit:
+                continue
             for i in range(r.count):
                 word       = r.offset//4 + i
                 line, lane = divmod(word, lanes)

@@ -11,7 +11,8 @@ from migen import *
 from litex.gen import *
 
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
-from dibber.interface.registers import RegisterBank
+from dibber.interface.registers import RegisterBank, line_port
+from dibber.mcp.counters import Counters
 
 FEATURES = 0
 
@@ -96,8 +97,9 @@ class HostRegisters(LiteXModule):
 
         # # #
 
-        self.bank  = bank = RegisterBank(HOST, data_width)
-        self.port  = bank.port
+        counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
+        self.bank  = bank = RegisterBank(HOST, data_width, omit=counted)
+        self.port  = port = line_port(data_width)
         status     = bank.status
         storage    = {name: signals[0] for name, signals in bank.storage.items()}
         self.shown = {name: storage[name] for name in
@@ -168,6 +170,14 @@ class HostRegisters(LiteXModule):
 
         # Counters ---------------------------------------------------------------------------------
 
-        for name, pulse in counters.items():
-            count = status[f"COUNT_{name}"][0]
-            self.sync += count.eq(count + pulse)
+        lanes = data_width//32
+        words = {HOST[name].offset//4: pulse for name, pulse in counted.items()}
+        first = min(words)//lanes
+        self.counts = counts = Counters({word - first*lanes: pulse for word, pulse in words.items()}, data_width)
+        self.comb += [
+            *[getattr(bank.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            counts.adr.eq(port.adr - first),
+            counts.re.eq(port.re & ~port.we & (port.adr >= first) & (port.adr <= max(words)//lanes)),
+            # Each is 0 where the other one is asked.
+            port.dat_r.eq(bank.port.dat_r | counts.dat_r),
+        ]

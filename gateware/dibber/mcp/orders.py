@@ -22,6 +22,7 @@ class OrderQueue(LiteXModule):
     layout  : of an order
     program : places of the control program
     fast    : places of the fast path
+    fifo    : what has the places
 
     Attributes
     ----------
@@ -30,9 +31,9 @@ class OrderQueue(LiteXModule):
     source  : Endpoint(layout), out
     space   : Signal, out              places of the program that are free
 
-    Cycles: 1.
+    Cycles: those of `fifo`.
     """
-    def __init__(self, layout, program, fast):
+    def __init__(self, layout, program, fast, fifo=stream.SyncFIFO):
         self.program = stream.Endpoint(layout)
         self.fast    = stream.Endpoint(layout)
         self.source  = source = stream.Endpoint(layout)
@@ -41,7 +42,7 @@ class OrderQueue(LiteXModule):
         # # #
 
         fields    = list(layout.payload_layout if hasattr(layout, "payload_layout") else layout)
-        self.fifo = fifo = stream.SyncFIFO(fields + [("by_program", 1)], program + fast)
+        self.fifo = fifo = fifo(fields + [("by_program", 1)], program + fast)
         free      = Signal(max=fast + 1, reset=fast)
         omit      = {"valid", "ready", "first", "last", "by_program"}
         mine, his = Signal(), Signal()  # places given back

@@ -19,6 +19,7 @@ from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
+from dibber.places import Place
 
 # Queues -------------------------------------------------------------------------------------------
 
@@ -364,7 +365,7 @@ class ControlRegisters(LiteXModule):
 
         expect = bank.fields(MCP, "EXPECT_WRITE")
         self.atomic_queue  = atomic_queue  = stream.SyncFIFO([("slot", 8)], 2)
-        self.atomic_result = atomic_result = stream.SyncFIFO(atomic_done_layout(), 2)
+        self.atomic_result = atomic_result = Place(atomic_done_layout())
         self.comb += [
             self.inbox_free.strobe.eq(strobe["INBOX_FREE"][0]),
             self.inbox_free.slot.eq(bank.written["INBOX_FREE"][0]),

@@ -16,6 +16,7 @@ from dibber.packet.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, flag
 from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
+from dibber.places import Place
 
 # Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
@@ -113,7 +114,7 @@ class DepositReceiver(LiteXModule):
                one cycle an event
     accepted_words : Signal(), out  payload words that became readable in this cycle
 
-    Cycles: 1 a word. From the header's CRC to `deposits` 2; from a block's CRC to `payload` 3.
+    Cycles: 1 a word. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to `payload` 3.
     """
     def __init__(self, data_width, lane):
         self.inspector = inspector = WordInspector(extended=True)
@@ -167,15 +168,15 @@ class DepositReceiver(LiteXModule):
             ]
 
         # Header -----------------------------------------------------------------------------------
-        # Four announced deposits may wait for the engine while blocks of the first still drain.
+        # An announced deposit waits for the engine while blocks of it drain. The next header takes longer to come than an
+        # engine to look it up, so there is one place; BULK has one more for those whose walk is set up.
         self.sequencer = sequencer = Sequencer()
-        self.queue     = queue     = stream.SyncFIFO(deposit_layout(), 4)
+        self.queue     = queue     = Place(deposit_layout())
         expected = Signal()
         execute  = Signal()
         full     = Signal()  # there is no room for a message
         deposit  = queue.sink
         self.comb += [
-            queue.source.connect(self.deposits),
             sequencer.node.eq(fields["source"]),
             sequencer.incarnation.eq(fields["incarnation"]),
             sequencer.psn.eq(fields["psn"]),
@@ -212,9 +213,14 @@ class DepositReceiver(LiteXModule):
             deposit.notice_length.eq(checker.extension[NOTICE + 1]),
             deposit.notice_endpoint.eq(checker.extension[NOTICE + 2]),
         ]
-        if not express:
+        if express:
+            self.comb += queue.source.connect(self.deposits)
+        else:
             extension = checker.extension
+            self.ahead = ahead = Place(deposit_layout())
             self.comb += [
+                queue.source.connect(ahead.sink),
+                ahead.source.connect(self.deposits),
                 If(fields["levels"] != 0,
                     deposit.skip.eq(extension[SKIP]),
                     deposit.block.eq(extension[BLOCK]),

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, CHANNEL, LANE, PACKET
-from dibber.layouts import ack_layout
+from dibber.layouts import ack_layout, word_layout
 from dibber.packet.bulk import BulkTransmitter
 from dibber.packet.express import ExpressTransmitter
 from dibber.packet.flow import FlowTable
@@ -102,14 +102,17 @@ class PacketTransmitter(LiteXModule):
         self.scouts  = scout.sink
         # The routers of what is reset must not be in the middle of a packet then. Routes are kept.
         routers = [Router() for _ in range(3)]
-        self.sending = [flows, express, bulk, routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
+        # Whether a word is taken depends on its route, and on the link: who makes it hears of that a cycle later.
+        gates = {part: stream.PipeReady(word_layout()) for part in (ack, scout, express, bulk)}
+        self.submodules += gates.values()
+        self.sending = [flows, express, bulk, gates[express], gates[bulk], routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
         self.packets       = bulk.packets
         self.payload       = bulk.payload
         self.slot          = bulk.slot
         self.expresses     = express.sink
         self.express_slot  = express.slot
         self.sources       = [router.source for router in routers]
-        for channel, source in (CHANNEL.CONTROL, control.source), (CHANNEL.EXPRESS, express.source), (CHANNEL.BULK, bulk.source):
+        for channel, source in (CHANNEL.CONTROL, control.source), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
                 source.connect(routers[channel].sink),
@@ -117,8 +120,9 @@ class PacketTransmitter(LiteXModule):
             ]
         self.comb += [
             *[part.node_id.eq(self.node_id) for part in (ack, scout, express, bulk)],
-            ack.source.connect(control.acks),
-            scout.source.connect(control.scouts),
+            *[part.source.connect(gate.sink) for part, gate in gates.items()],
+            gates[ack].source.connect(control.acks),
+            gates[scout].source.connect(control.scouts),
             routers[CHANNEL.CONTROL].given.eq(control.scout),
             routers[CHANNEL.CONTROL].route.eq(scout.route),
         ]

@@ -72,3 +72,20 @@ def test_empty_and_removed_entries_are_not_found():
         yield from look(table.ports[0], [0x705, 5, 0, 9], answers)
     run_simulation(table, [test()])
     assert [a[0] for a in answers] == [0, 0, 0, 0]
+
+
+def test_a_lookup_in_the_cycle_of_its_entrys_write_finds_nothing_and_others_all():
+    table, answers, others = RegionTable(), [], []
+    def test():
+        yield from write(table, 0x705, 1, 2, 3, 4)
+        yield from write(table, 0x906, 5, 6, 7, 8)
+        yield
+        yield from write(table, 0x705, 9, 2, 3, 4)
+    # The entry is written again in the cycle of the second question.
+    run_simulation(table, [test(), after(1, look(table.ports[0], [0x705]*4, answers)),
+        after(1, look(table.ports[1], [0x906]*4, others))])
+    at = [found for found, *_ in answers].index(0)
+    assert at == 1
+    assert [a[:2] for a in answers[:at]] == [(1, 1)]*at
+    assert [a[:2] for a in answers[at + 1:]] == [(1, 9)]*(3 - at)
+    assert [a[:2] for a in others] == [(1, 5)]*4

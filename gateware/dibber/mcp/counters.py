@@ -1,0 +1,109 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Counters of pulses, most of whose bits are in memory."""
+
+from migen import *
+
+from litex.gen import *
+
+LOW = 6  # bits of a counter that are registers
+
+# Counters -----------------------------------------------------------------------------------------
+
+class Counters(LiteXModule):
+    """32-bit counters that are read a line at a time, exact in the cycle in which they are asked for.
+
+    The low bits of each count by themselves. When they have come round they leave a mark, which a scanner adds to the
+    other bits. These are in block RAM, a line a word. The scanner comes by every line in as many cycles as there are lines,
+    long before the low bits come round again.
+
+    Parameters
+    ----------
+    pulses     : dict of word number, from 0 on -> Signal() that is 1 for each cycle that counts
+    data_width : bits of a line
+
+    Attributes
+    ----------
+    adr   : Signal, in              line, in a cycle with `re`
+    re    : Signal(), in
+    dat_r : Signal(data_width), out 2 cycles later; 0 in other cycles
+
+    Cycles: a line a cycle. They are 0 after reset, which takes as many cycles as there are lines.
+    """
+    def __init__(self, pulses, data_width):
+        lanes = data_width//32
+        depth = max(pulses)//lanes + 1
+        if depth + 4 > 2**LOW:
+            raise ValueError(f"{depth} lines are too many for {LOW} bits")
+        self.adr   = Signal(max=depth)
+        self.re    = Signal()
+        self.dat_r = Signal(data_width)
+
+        # # #
+
+        high  = 32 - LOW
+        # Nobody reads a line while it is written, see `wait`.
+        memory = Memory(high*lanes, depth, name="block_counts")
+        write  = memory.get_port(write_capable=True)
+        scan   = memory.get_port(mode=READ_FIRST)
+        look   = memory.get_port(mode=READ_FIRST)
+        self.specials += memory, write, scan, look
+
+        # Low Bits ---------------------------------------------------------------------------------
+
+        nothing = (Constant(0, LOW), Constant(0))
+        lows    = [[nothing]*lanes for _ in range(depth)]
+        added   = Signal(depth)  # the marks of this line are in memory
+        for word, pulse in pulses.items():
+            line, lane = divmod(word, lanes)
+            low, mark  = Signal(LOW), Signal()
+            self.sync += [
+                low.eq(low + pulse),
+                If(added[line], mark.eq(0)),
+                If(pulse & (low == 2**LOW - 1), mark.eq(1)),
+            ]
+            lows[line][lane] = low, mark
+
+        # Scanner ----------------------------------------------------------------------------------
+
+        # A line is read in one cycle and written in the next, unless it is being looked at.
+        line   = Signal(max=depth)
+        after  = Signal(max=depth)
+        second = Signal()
+        wiping = Signal(reset=1)
+        wait   = Signal()
+        marks  = Signal(lanes)
+        self.comb += [
+            after.eq(Mux(line == depth - 1, 0, line + 1)),
+            wait.eq(~second | (self.re & (self.adr == line))),
+            scan.adr.eq(Mux(wait, line, after)),
+            Case(line, {n: marks.eq(Cat(*[mark for _, mark in lane])) for n, lane in enumerate(lows)}),
+            write.adr.eq(line),
+            write.we.eq(~wait),
+            *[write.dat_w[high*n:high*(n + 1)].eq(
+                Mux(wiping, 0, scan.dat_r[high*n:high*(n + 1)]) + marks[n]) for n in range(lanes)],
+            If(~wait, added.eq(1 << line)),
+        ]
+        self.sync += [
+            second.eq(1),
+            If(~wait,
+                line.eq(after),
+                If(line == depth - 1, wiping.eq(0)),
+            ),
+        ]
+
+        # Read -------------------------------------------------------------------------------------
+
+        asked = Signal()
+        held  = Signal((LOW + 1)*lanes)
+        self.comb += look.adr.eq(self.adr)
+        self.sync += [
+            asked.eq(self.re),
+            Case(self.adr, {n: held.eq(Cat(*[Cat(low, mark) for low, mark in lane])) for n, lane in enumerate(lows)}),
+            self.dat_r.eq(0),
+            If(asked,
+                *[self.dat_r[32*n:32*(n + 1)].eq(Cat(held[(LOW + 1)*n:(LOW + 1)*n + LOW],
+                    look.dat_r[high*n:high*(n + 1)] + held[(LOW + 1)*n + LOW])) for n in range(lanes)],
+            ),
+        ]

@@ -1,0 +1,59 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Places where elements of a stream wait, chosen for what they take on an FPGA.
+
+A FIFO in LUT memory, as `stream.SyncFIFO` is, takes six LUT4 for four bits of up to 16 words on ECP5.
+"""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+# One Place ----------------------------------------------------------------------------------------
+
+class Place(LiteXModule):
+    """A register: no LUTs, and whether it is free depends on nothing else.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+
+    Cycles: 1; an element every 2 cycles.
+    """
+    def __init__(self, layout):
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+
+        # # #
+
+        self.comb += sink.ready.eq(~source.valid)
+        self.sync += [
+            If(source.ready, source.valid.eq(0)),
+            If(sink.ready,
+                source.valid.eq(sink.valid),
+                source.first.eq(sink.first),
+                source.last.eq(sink.last),
+                source.payload.eq(sink.payload),
+                source.param.eq(sink.param),
+            ),
+        ]
+
+# Places in Block RAM ------------------------------------------------------------------------------
+
+class BlockFIFO(stream.SyncFIFO):
+    """A FIFO in block RAM, however short it is; `hw/synthesis/flow.py` asks for that by the name of its memory.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+    level        : Signal, out   elements
+
+    Cycles: 2; an element a cycle.
+    """
+    def __init__(self, layout, depth):
+        super().__init__(layout, depth, buffered=True)
+        memory, = [special for special in self.fifo.fifo._fragment.specials if isinstance(special, Memory)]
+        memory.name_override = "block_storage"
