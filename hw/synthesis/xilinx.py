@@ -13,6 +13,7 @@ ends with 1 when anything is wrong. What has not changed is not run again.
 """
 
 import argparse
+import functools
 import importlib
 import inspect
 import json
@@ -103,6 +104,14 @@ def synthesize(folder, name, sources, stub="", join="", log="yosys.log"):
         f" tee -q -o stat.json stat -json; attrmap -remove src; select {name}; write_json -selected netlist.json"], folder, log)
     return flow.cells(json.loads((folder/"stat.json").read_text()), name)
 
+# What puts the netlist of the core into its box.
+JOIN = f"delete ={core.TOP}; read_json core.json; flatten;"
+
+
+def boxes(lanes, bits):
+    """What reads the boxes of a shell."""
+    return f"read_verilog -lib {macros(lanes, bits)} pcie_s7.v; read_verilog -lib {core.TOP}_box.v;"
+
 # Judge --------------------------------------------------------------------------------------------
 
 def unknown_cells(count):
@@ -148,8 +157,8 @@ def measure_core(bits):
     return kept_synthesis(f"board-core-{bits}", origin, [*sources, *data, f"{core.TOP}_box.v"], core.TOP, sources)
 
 
-def measure(name, core_of=measure_core):
-    """All that is to be said of a design. Kept are what Verilator and Yosys said; the rest is quick."""
+def measure(name, core_of):
+    """All that is to be said of a design; `core_of(bits)` is measure_core's. Kept are what Verilator and Yosys said; the rest is quick."""
     *_, lanes, bits, parts = DESIGNS[name]
     inside, within = core_of(bits)
     print(f"synthesis: {name}: Verilator and Yosys", file=sys.stderr, flush=True)
@@ -160,9 +169,7 @@ def measure(name, core_of=measure_core):
     constraints = (folder/f"{top(name)}.xdc").read_text()
     shell, sources, data = generate(name, shell=True)
     folder, count = kept_synthesis(f"board-{name}", shell, [*sources, *data, "pcie_s7.v"], top(name), sources,
-        f"read_verilog -lib {macros(lanes, bits)} pcie_s7.v; read_verilog -lib {core.TOP}_box.v;",
-        f"delete ={core.TOP}; read_json core.json; flatten;",
-        parts={f"{core.TOP}_box.v": inside/f"{core.TOP}_box.v", "core.json": inside/"netlist.json"})
+        boxes(lanes, bits), JOIN, parts={f"{core.TOP}_box.v": inside/f"{core.TOP}_box.v", "core.json": inside/"netlist.json"})
     used  = flow.resources_artix7(count)
     lines, bare = crossings.report(
         netlist.Netlist(json.loads((folder/"netlist.json").read_text()), top(name)), crossings.Constraints(constraints))
@@ -182,7 +189,8 @@ def main():
     if unknown := set(args.names) - DESIGNS.keys():
         parser.error(f"no such design: {', '.join(sorted(unknown))}")
     os.nice(10)
-    result = {name: measure(name) for name in args.names or DESIGNS}
+    once   = functools.cache(measure_core)
+    result = {name: measure(name, once) for name in args.names or DESIGNS}
     (ROOT/"out").mkdir(exist_ok=True)
     (ROOT/"out"/"synthesis-boards.json").write_text(json.dumps(result, indent=2) + "\n")
     if args.json:
