@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system soak \
-        bitstream test-bitstream test-boards synthesis docs figures clean
+        bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -42,6 +42,7 @@ help:
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link;'
 	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
+	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; an hour'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
@@ -91,7 +92,7 @@ test: test-quick test-system
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-quick.xml --ignore tests/system tests
+	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -123,6 +124,13 @@ bitstream: install
 # The link of a board is what fits into a test. The whole card takes far longer.
 test-bitstream: install
 	@$(PYTHON) boards/ecpix5.py --build --gate --design link
+
+# Most of it is Yosys, once for each state of the gateware.
+test-netlist: firmware library
+	$(call step,card-64,the simulated card at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1)
+	$(call step,gates,the simulator of netlists,$(PYTHON) hw/sim/gates/build_gates.py)
+	$(call step,netlist,the netlist of the core at 64 bits,$(PYTHON) hw/synthesis/gates.py)
+	@$(PYTEST) --junitxml build/junit-netlist.xml tests/netlist
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py

@@ -158,12 +158,13 @@ class Ninja:
     def program(self, path, objects):
         self.lines.append(f"build {quoted(path)}: link {' '.join(quoted(o) for o in objects)}")
 
-    def build(self, jobs):
+    def build(self, jobs, targets=()):
+        """Make `targets`, or all."""
         text = "\n".join(self.lines) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists() or self.path.read_text() != text:
             self.path.write_text(text)
-        run(["ninja", "-f", self.path, "-j", jobs, "--quiet"], cwd=self.path.parent)
+        run(["ninja", "-f", self.path, "-j", jobs, "--quiet", *targets], cwd=self.path.parent)
 
 def library():
     """Sources that all programs share."""

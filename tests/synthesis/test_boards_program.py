@@ -23,25 +23,35 @@ def tools(tmp_path, monkeypatch):
         runs  = []
         count = {"FDRE": 1, "LUT6": 30_000, "pcie_s7": 1}
         said  = []
+        logs  = {}  # of the core and of the board: what Yosys said of latches
 
-        def generate(self, name):
-            folder = tmp_path/"generated"
-            folder.mkdir(exist_ok=True)
-            for file in ("dibber_kc705.v", "pcie_s7.v"):
+        def written(self, name, *files):
+            folder = tmp_path/"generated"/name
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in files:
                 (folder/file).write_text("module")
             (folder/"dibber_kc705.xdc").write_text("create_clock -name sys_clk -period 10 [get_nets sys_clk]\n")
-            return folder, ["dibber_kc705.v"], []
+            return folder, list(files[:1]), []
+
+        def generate(self, name, shell=False):
+            return self.written("shell" if shell else "whole", "dibber_kc705.v", "pcie_s7.v")
+
+        def generate_core(self, bits):
+            assert bits == 128
+            return self.written("core", "dibber_core.v", "dibber_core_box.v")
 
         def lint(self, folder, name, sources, lanes, bits):
             self.runs.append("verilator")
             return self.said
 
-        def synthesize(self, folder, name, sources, stub):
-            self.runs.append("yosys")
-            assert stub == "read_verilog -lib -DLANES=4 -DWIDTH=128 pcie_s7.v;"
+        def synthesize(self, folder, name, sources, stub="", join=""):
+            self.runs.append(f"yosys {name}")
+            if name == "dibber_kc705":
+                assert stub == "read_verilog -lib -DLANES=4 -DWIDTH=128 pcie_s7.v; read_verilog -lib dibber_core_box.v;"
+                assert (folder/"core.json").read_text() == json.dumps(CLOCKED) and "read_json core.json" in join
             (folder/"netlist.json").write_text(json.dumps(CLOCKED))
             (folder/"drivers.log").write_text("")
-            (folder/"latches.log").write_text("")
+            (folder/"latches.log").write_text(self.logs.get(name, ""))
             return self.count
 
     tools = Tools()
@@ -50,6 +60,7 @@ def tools(tmp_path, monkeypatch):
     monkeypatch.setattr(flow, "versions", lambda: ["tools 1"])
     monkeypatch.setattr(xilinx, "ROOT", tmp_path)
     monkeypatch.setattr(xilinx, "generate", tools.generate)
+    monkeypatch.setattr(xilinx, "generate_core", tools.generate_core)
     # What is done is read from the source, which these stand-ins have as well.
     monkeypatch.setattr(xilinx, "lint", tools.lint)
     monkeypatch.setattr(xilinx, "synthesize", tools.synthesize)
@@ -65,7 +76,7 @@ def run(monkeypatch, *arguments):
 def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkeypatch, tmp_path, capsys):
     for _ in range(2):
         run(monkeypatch, "kc705")
-    assert tools.runs == ["verilator", "yosys"]
+    assert tools.runs == ["yosys dibber_core", "verilator", "yosys dibber_kc705"]
     found = json.loads((tmp_path/"out"/"synthesis-boards.json").read_text())["kc705"]
     assert found["percent"]["XC7K325T"]["lut6"] == 14.7 and found["crossings"] == ["clock sys_clk"] and found["problems"] == []
     assert found["hard_blocks"] == {"pcie_s7": 1}
@@ -77,6 +88,7 @@ def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkey
     ({"count": {"FDRE": 1, "LDCE": 1}}, "kc705: latch LDCE"),
     ({"count": {"FDRE": 1, "odd": 1}}, "kc705: black box odd"),
     ({"said": ["%Warning-LATCH: x"]}, "kc705: %Warning-LATCH: x"),
+    ({"logs": {"dibber_core": "latched"}}, "kc705: latch latched"),
 ])
 def test_what_is_wrong_ends_it_with_1(tools, change, complaint, monkeypatch):
     for name, value in change.items():
