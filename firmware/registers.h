@@ -22,7 +22,7 @@
 #define RARE	__attribute__((noinline, cold))
 /* A handler stays a function: all in one they would save more registers and displace each other. */
 #define APART	__attribute__((noinline))
-/* The same of what each inline put needs: all of it lies together, so that nothing of it displaces another in the cache. */
+/* The same of what each inline put needs. It is called from main, and so the compiler would take it for rare. */
 #define HOT	__attribute__((noinline, hot))
 /* Twice in the image, so that either place has what it needs in registers. */
 #define ALWAYS	inline __attribute__((always_inline))
