@@ -208,3 +208,21 @@ def test_commands_rung_before_boot_are_not_executed():
     card.step()
     assert card.posted == [] and card["HEAD", 0] == 41
     assert card.open(1) == STATUS.OK
+
+
+def test_started_without_a_queue_it_takes_the_one_that_it_is_told_of_later():
+    """Another than the owner has loaded it. What the owner rings until it has noticed is not executed, then or later."""
+    card = Card(boot=False)
+    card["ADMIN_CQ_LOW"], card["ADMIN_CQ_HIGH"] = card.ADMIN_CQ & 0xffffffff, card.ADMIN_CQ >> 32
+    card["ADMIN_CQ_ENTRIES"] = card["ADMIN_VECTOR"] = 0
+    card.library.mcp_boot()
+    card.collect()
+    for count in (1, 40):
+        card.regions.clear()
+        card.ring(0, *[admin(OPCODE.REGION_ADD, key=0x105, base=0x1000, length=8, rights=1)]*count)
+        card.step(20)
+        assert card.entries() == [] and card.regions == [] and card["HEAD", 0] == card["PRODUCER", 0]
+    card["ADMIN_CQ_ENTRIES"] = 64
+    card.step()
+    assert region(card) == STATUS.OK and [index for index, *_ in card.regions] == [5]
+    assert card.open(1) == STATUS.OK and card.shared("regions") == 1

@@ -57,6 +57,7 @@ def spoil(uri, word, begin):
             assert endpoint.clock().now_ps - start < 1000*LIMIT, found
             endpoint.wait(20_000)
         took = (endpoint.clock().now_ps - start)//1000
+        assert endpoint.wait(2_000_000) and [done.status for done in endpoint.poll()] == [STATUS.HALTED]
         endpoint.close()
     return found, took
 
@@ -78,10 +79,14 @@ def test_a_broken_program_is_diagnosed_and_the_card_comes_back(uri, dibber, tmp_
     found, took = spoil(uri, word, begin)
     assert found["state"] == state and words in found["sentence"] and took < LIMIT
 
-    # The card is reset for each program that opens it. What a trap handler left is there still.
+    # Not reset for those who only look, the card says itself what has become of its program.
     code, out, _ = dibber("fw", "trace", uri)
     assert "BOOT" in out and "OPEN" in out and "endpoint 1" in out
-    assert code == (cause is not None) and (code == 0 or words in out.splitlines()[-1])
+    assert code == 1 and words in out.splitlines()[-1]
+
+    # The next driver resets it. What a trap handler left is there still.
+    with libdibber.Card(uri) as card:
+        assert trap.diagnose(card)["stopped"] == (cause is not None)
 
     code, out, _ = dibber("fw", "coredump", "--json", tmp_path/"core", uri)
     left = json.loads(out)["trap"]

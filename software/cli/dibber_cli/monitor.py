@@ -46,7 +46,9 @@ def between(before, after, clock_hz):
 
 
 def pause(card, info, seconds):
-    """Let so much of the wall's time go by. A simulated clock stands while its program sleeps: there, keep asking for it."""
+    """Let so much of the wall's time go by. Who has a part in a simulated clock, which an observer has not, stops it by
+    sleeping: there, keep asking for it.
+    """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         if info["simulated_clock"]:

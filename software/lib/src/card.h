@@ -88,7 +88,7 @@ struct dib_endpoint {
 	uint32_t halts;			/* of the card when it was opened */
 	bool halted;			/* there have been more since then: its program is gone */
 	bool barred;			/* halted, or its mailbox's: calls that transfer have to say so */
-	uint64_t idle_ns;		/* about so long nothing was found */
+	int32_t patience;		/* looks that may still find nothing, until it is asked whether anybody could answer */
 	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
 	uint32_t producer;		/* commands written, modulo 2³² */
@@ -165,13 +165,21 @@ int dib_admin_sort(struct dib_card *card);
 
 /* How often the control program was halted, and whether one is ready now, as a participant of the clock can read it. */
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready);
-/* Look whether the endpoint's program is still there; from then on `halted` says so. */
-int dib_look_for_halt(struct dib_endpoint *endpoint);
-/* The same, now and then, when about so much time went by without anything. A look at a queue counts for DIB_LOOK_NS. */
-#define DIB_LOOK_NS 250u
-int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds);
-/* What the calls of such an endpoint return. */
-int dib_halted(const struct dib_endpoint *endpoint);
+#define DIB_PATIENCE 4000
+#define DIB_LOOK_NS  250u	/* of waiting, that count as much as a look */
+
+/* Ask whether the endpoint's program is still there: an endpoint is `halted` from then on, or has patience again. */
+int dib_lose_patience(struct dib_endpoint *endpoint) __attribute__((cold));
+/* What the calls of one that is halted return. */
+int dib_halted(const struct dib_endpoint *endpoint) __attribute__((cold));
+
+/* So many looks found nothing: whether that is enough. Who looks in vain pays two instructions for this. */
+static inline bool dib_loses_patience(struct dib_endpoint *endpoint, uint32_t looks)
+{
+	endpoint->patience -= (int32_t)looks;
+	return __builtin_expect(endpoint->patience < 0, 0);
+}
+
 /* Completions, with status HALTED, of the commands that it left; how many. */
 int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
 
@@ -243,7 +251,7 @@ static inline const struct dibber_queue_entry *dib_peek_completion(struct dib_en
 {
 	const struct dibber_queue_entry *entry = dib_queue_peek(&endpoint->completions);
 
-	if (entry || endpoint->number || dib_admin_sort(endpoint->card))
+	if (entry || __builtin_expect(endpoint->number, 1) || dib_admin_sort(endpoint->card))
 		return entry;
 	return dib_queue_peek(&endpoint->completions);
 }

@@ -148,6 +148,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	endpoint->number = number;
 	endpoint->participant = chosen.own_clock ? number : DIB_CARD;
 	endpoint->event_fd = -1;
+	endpoint->patience = DIB_PATIENCE;
 
 	/* It joins the clock with the card locked. */
 	rc = dib_card_enter(card, chosen.own_clock ? DIB_NOBODY : DIB_CARD);

@@ -9,8 +9,6 @@
 
 #include "card.h"
 
-/* Without anything that completes, until it is looked whether there is anybody who could answer. */
-#define IDLE_NS 1000000u
 
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
 {
@@ -25,14 +23,13 @@ int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts
 	return 0;
 }
 
-int dib_look_for_halt(struct dib_endpoint *endpoint)
+/* Whether the endpoint's program is still there; from then on `halted` says so. */
+static int look_for_halt(struct dib_endpoint *endpoint)
 {
 	uint32_t halts;
 	bool ready;
 	int rc;
 
-	if (endpoint->halted)
-		return 0;
 	/* What was written before the halt is in memory when this answer is there. */
 	rc = dib_program(endpoint->card, endpoint->participant, &halts, &ready);
 	if (!rc && halts != endpoint->halts)
@@ -40,13 +37,18 @@ int dib_look_for_halt(struct dib_endpoint *endpoint)
 	return rc;
 }
 
-int dib_look_when_idle(struct dib_endpoint *endpoint, uint64_t nanoseconds)
+int dib_lose_patience(struct dib_endpoint *endpoint)
 {
-	endpoint->idle_ns += nanoseconds;
-	if (endpoint->idle_ns < IDLE_NS)
-		return 0;
-	endpoint->idle_ns = 0;
-	return dib_look_for_halt(endpoint);
+	int rc;
+
+	/* Without any from now on: each look that finds nothing comes here. */
+	if (endpoint->halted)
+		return dib_halted(endpoint);
+	endpoint->patience = DIB_PATIENCE;
+	rc = look_for_halt(endpoint);
+	if (endpoint->halted)
+		endpoint->patience = 0;
+	return rc;
 }
 
 int dib_halted(const struct dib_endpoint *endpoint)

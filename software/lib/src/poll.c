@@ -25,28 +25,32 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 	struct dib_card *card = endpoint->card;
 	int rc;
 
-	if (endpoint->halted)
-		return dib_halted(endpoint);
-	if (!card->fixed.simulated_clock) {
-		rc = card->transport->ops->serve(card->transport, 0);
-	} else {
-		rc = dib_charge(endpoint, call, count);
-		if (!rc)
-			rc = dib_clock_catch_up(endpoint);
-	}
-	return rc ? rc : dib_look_when_idle(endpoint, (uint64_t)count * DIB_LOOK_NS);
+	if (dib_loses_patience(endpoint, count))
+		return dib_lose_patience(endpoint);	/* which takes time, too */
+	if (!card->fixed.simulated_clock)
+		return card->transport->ops->serve(card->transport, 0);
+	rc = dib_charge(endpoint, call, count);
+	return rc ? rc : dib_clock_catch_up(endpoint);
 }
 
-static int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
+#define HALTED 1	/* no error yet: something may be left to be polled */
+
+/* Apart, as the checks are not: who polls in vain does little else. */
+static __attribute__((cold, noinline)) int poll_halted(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	return dib_has_completion(endpoint) ? dib_take_completions(endpoint, entries, max) : dib_halted(endpoint);
+}
+
+static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
 {
 	if (!endpoint || !entries || max < 1)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
 				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
 	if (endpoint->card->closed)
 		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (endpoint->mailbox)
-		return dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's");
-	return 0;
+	if (!endpoint->barred)
+		return 0;
+	return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's") : HALTED;
 }
 
 /* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
@@ -98,7 +102,7 @@ int dib_take_completions(struct dib_endpoint *endpoint, struct dib_completion *e
 		count += dib_give_up(endpoint, entries + count, max - count);
 	if (count == 0)
 		return 0;
-	endpoint->idle_ns = 0;
+	endpoint->patience = endpoint->halted ? 0 : DIB_PATIENCE;
 	rc = tell_consumer(endpoint, &endpoint->completions, DIBBER_DOORBELL_CQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -121,7 +125,7 @@ int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 	}
 	if (count == 0)
 		return 0;
-	endpoint->idle_ns = 0;
+	endpoint->patience = endpoint->halted ? 0 : DIB_PATIENCE;
 	rc = tell_consumer(endpoint, &endpoint->events, DIBBER_DOORBELL_EQ_CONSUMER);
 	if (!rc)
 		rc = dib_charge(endpoint, DIBBER_CALL_POLL_ENTRY, (uint32_t)count);
@@ -133,8 +137,8 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 	int rc = check_poll(endpoint, entries, max);
 
 	if (rc)
-		return rc;
-	if (!dib_has_completion(endpoint))
+		return rc == HALTED ? poll_halted(endpoint, entries, max) : rc;
+	if (!dib_peek_completion(endpoint))
 		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
 	return dib_take_completions(endpoint, entries, max);
 }
@@ -143,7 +147,7 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 {
 	int rc = check_poll(endpoint, entries, max);
 
-	if (rc)
+	if (rc < 0)
 		return rc;
 	if (!dib_queue_peek(&endpoint->events))
 		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
@@ -199,11 +203,13 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 				left = picoseconds - (now.now_ps - begin.now_ps);
 			continue;
 		}
-		rc = dib_look_when_idle(endpoint, step / 1000u);
-		if (rc < 0)
+		if (dib_loses_patience(endpoint, (uint32_t)(step / (1000u * DIB_LOOK_NS)) + 1) &&
+		    (rc = dib_lose_patience(endpoint)) < 0)
 			return rc;
 		if (something_there(endpoint))
 			return 1;
+		if (endpoint->halted)
+			return dib_halted(endpoint);
 		if (step == left)
 			return 0;
 		if (left != UINT64_MAX)
@@ -232,8 +238,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 		if (waited >= timeout_ns)
 			return 0;
 		rc = card->transport->ops->serve(card->transport, waited < SPIN_NS ? 0 : 1);
-		if (!rc)
-			rc = dib_look_when_idle(endpoint, waited < SPIN_NS ? DIB_LOOK_NS : 1000000u);
+		if (!rc && dib_loses_patience(endpoint, waited < SPIN_NS ? 1 : 1000000u / DIB_LOOK_NS))
+			rc = dib_lose_patience(endpoint);
 		if (rc)
 			return rc;
 	}

@@ -55,7 +55,7 @@ def sentence(state, trap):
 def diagnose(card):
     """State, whether it has stopped by itself, trap and sentence of a card's control program as a dictionary.
 
-    A simulated card, and one in the hands of VFIO, is reset when the next program opens it. The trap is there still.
+    A card is reset for each program that opens it to drive it, and one in the hands of VFIO for any. The trap is there still.
     """
     state  = card.read_register("MCP_STATE")
     shared = Shared(card.read_firmware)
