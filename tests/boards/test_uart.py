@@ -3,20 +3,23 @@
 
 """libdibber on a card behind a UART: memory by copies, and whatever can be wrong with a line."""
 
+import os
 import random
+import termios
+import threading
 import time
 
 import numpy as np
 import pytest
 
-from dibber.interface.description import BRIDGE, C, COMMAND, OPCODE, RIGHT
+from dibber.interface.description import C, COMMAND, OPCODE, RIGHT
 
 import libdibber
 from libdibber import DibberError
 
 from expect import fails
 from mock_card import Card as MockCard, encode, firmware_image
-from mock_uart import CHUNK, Bridge
+from mock_uart import Bridge
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 
@@ -168,6 +171,27 @@ def test_what_answers_is_something_else(bridge):
         libdibber.Card(bridge.uri)
 
 
+def test_a_line_on_which_something_always_comes_is_given_up(bridge):
+    stop = threading.Event()
+
+    def flood():
+        while not stop.is_set():
+            os.write(bridge.master, b"\xb1rubbish")
+    bridge.answered = lambda frame, reply: b""
+    noise = threading.Thread(target=flood)
+    noise.start()
+    try:
+        begin = time.monotonic()
+        with fails("IDENTITY", "are no frames of a Dibber card"):
+            libdibber.Card(bridge.uri)
+        assert time.monotonic() - begin < 10
+    finally:
+        stop.set()
+        while noise.is_alive():     # it may wait for a reader
+            termios.tcflush(bridge.slave, termios.TCIFLUSH)
+            noise.join(0.01)
+
+
 @pytest.mark.parametrize("change", [dict(magic=0), dict(size=12345), dict(size=1 << 31)])
 def test_a_bridge_that_is_not_ours(bridge, change):
     vars(bridge).update(change)
@@ -207,6 +231,18 @@ def test_damaged_answers_are_asked_for_again_and_no_write_is_made_twice(endpoint
         assert target[0] == 5 and len(bridge.device.commands) == commands + 5
     doubled = [a for a, b in zip(bridge.requests, bridge.requests[1:]) if a == b]
     assert doubled
+
+
+def test_a_card_that_writes_while_it_is_held_is_told(endpoint):
+    target, bridge = libdibber.alloc(4096), endpoint.bridge
+    with endpoint.register(target, ALL) as there:
+        base = bridge.device.regions[there.key]["base"]
+        bridge.looked = lambda: bridge.write_memory(base, b"x")
+        with fails("PROTOCOL", "writes while it is held"):
+            endpoint.poll()
+        assert not bridge.hold
+        with fails("LOST", "was lost"):
+            there.close()
 
 
 def test_an_adapter_that_is_unplugged(endpoint):
