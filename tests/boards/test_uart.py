@@ -114,6 +114,28 @@ def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed)
         assert seen == 40
 
 
+def test_two_threads_share_a_line(endpoint):
+    """Each has an endpoint of its own, and finds what is its: a look of one brings what is the other's."""
+    wrong = []
+
+    def count(endpoint, rounds=30):
+        memory = libdibber.alloc(64)
+        with endpoint.register(memory, ALL) as region:
+            for n in range(rounds):
+                endpoint.fetch_add(region.key, 0, 1, node=1)
+                while not (done := endpoint.poll()):
+                    endpoint.wait(10**8)
+                if done[0].status or done[0].value != n or memory[0] != n + 1:
+                    wrong.append((endpoint.number, n, done[0], memory[0]))
+    with endpoint.card.endpoint(2, own_clock=True) as other:
+        threads = [threading.Thread(target=count, args=(one,)) for one in (endpoint, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
 def test_a_card_that_writes_without_end_is_held_for_the_moment_of_a_look(endpoint):
     target, bridge = libdibber.alloc(4096), endpoint.bridge
     with endpoint.register(target, ALL) as there:
