@@ -108,6 +108,7 @@ soak: build
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
+	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
 

@@ -38,7 +38,7 @@ class LinkTester(LiteXModule):
     link_up : Signal, out
     """
     def __init__(self, platform, uart, serial, sys_clk_freq):
-        self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq))
+        self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq), room=16)
         self.registers = own       = BridgeRegisters(memory_bytes=0)
         self.bridge    = bridge    = RegisterBridge()
         self.link      = link      = LinkPort(channels=4)

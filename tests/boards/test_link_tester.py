@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from compiled import run_simulation
 
-from dibber.interface.description import C, HOST, LINK_REASON, LINK_STATE
+from dibber.interface.description import BRIDGE, C, HOST, LINK_REASON, LINK_STATE
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.phy.absent import AbsentSerialPHY
 from dibber.phy.pairs import PairsToWords, WordsToPairs
@@ -40,9 +40,9 @@ class End(LiteXModule):
 
     number = 0
 
-    def exchange(self, name, data=None):
+    def exchange(self, address, words=1, data=None):
         self.number += 1
-        frame = frames.request(self.number, HOST[name].offset, data=data)
+        frame = frames.request(self.number, address, words, data)
         yield from frames.send(self.bytes.source, frame)
         answer = yield from frames.take(self.bytes.sink, frames.reply_bytes(frame))
         found  = frames.words(answer)[1:-2]
@@ -50,11 +50,11 @@ class End(LiteXModule):
         return found
 
     def read(self, name):
-        word, = yield from self.exchange(name)
+        word, = yield from self.exchange(HOST[name].offset)
         return word
 
     def write(self, name, value):
-        yield from self.exchange(name, [value])
+        yield from self.exchange(HOST[name].offset, data=[value])
 
 
 class Alone(End):
@@ -134,4 +134,15 @@ def test_a_build_with_a_transceiver_says_so():
         status = yield from end.read("LINK_STATUS")
         assert not status >> HOST["LINK_STATUS"].fields[-1].lsb & 1
     assert HOST["LINK_STATUS"].fields[-1].name == "absent"
+    run_simulation(end, scenario())
+
+
+def test_what_libdibber_greets_a_card_with_is_answered_by_one_that_has_no_memory():
+    end = End()
+    def scenario():
+        assert (yield from end.exchange(C.BRIDGE_BASE, words=2)) == [C.BRIDGE_SIGNATURE, 0]
+        yield from end.exchange(C.BRIDGE_BASE + BRIDGE["HOLD"].offset, data=[0])
+        yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, data=[0xffffffff]*8)
+        assert (yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, words=8)) == [0]*8
+        assert (yield from end.exchange(C.FIRMWARE_BASE, words=16)) == [0]*16
     run_simulation(end, scenario())

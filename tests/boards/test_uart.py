@@ -3,20 +3,23 @@
 
 """libdibber on a card behind a UART: memory by copies, and whatever can be wrong with a line."""
 
+import os
 import random
+import termios
+import threading
 import time
 
 import numpy as np
 import pytest
 
-from dibber.interface.description import BRIDGE, C, COMMAND, OPCODE, RIGHT
+from dibber.interface.description import C, COMMAND, OPCODE, RIGHT
 
 import libdibber
 from libdibber import DibberError
 
 from expect import fails
 from mock_card import Card as MockCard, encode, firmware_image
-from mock_uart import CHUNK, Bridge
+from mock_uart import Bridge
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 
@@ -111,6 +114,28 @@ def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed)
         assert seen == 40
 
 
+def test_two_threads_share_a_line(endpoint):
+    """Each has an endpoint of its own, and finds what is its: a look of one brings what is the other's."""
+    wrong = []
+
+    def count(endpoint, rounds=30):
+        memory = libdibber.alloc(64)
+        with endpoint.register(memory, ALL) as region:
+            for n in range(rounds):
+                endpoint.fetch_add(region.key, 0, 1, node=1)
+                while not (done := endpoint.poll()):
+                    endpoint.wait(10**8)
+                if done[0].status or done[0].value != n or memory[0] != n + 1:
+                    wrong.append((endpoint.number, n, done[0], memory[0]))
+    with endpoint.card.endpoint(2, own_clock=True) as other:
+        threads = [threading.Thread(target=count, args=(one,)) for one in (endpoint, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
 def test_a_card_that_writes_without_end_is_held_for_the_moment_of_a_look(endpoint):
     target, bridge = libdibber.alloc(4096), endpoint.bridge
     with endpoint.register(target, ALL) as there:
@@ -168,6 +193,27 @@ def test_what_answers_is_something_else(bridge):
         libdibber.Card(bridge.uri)
 
 
+def test_a_line_on_which_something_always_comes_is_given_up(bridge):
+    stop = threading.Event()
+
+    def flood():
+        while not stop.is_set():
+            os.write(bridge.master, b"\xb1rubbish")
+    bridge.answered = lambda frame, reply: b""
+    noise = threading.Thread(target=flood)
+    noise.start()
+    try:
+        begin = time.monotonic()
+        with fails("IDENTITY", "are no frames of a Dibber card"):
+            libdibber.Card(bridge.uri)
+        assert time.monotonic() - begin < 10
+    finally:
+        stop.set()
+        while noise.is_alive():     # it may wait for a reader
+            termios.tcflush(bridge.slave, termios.TCIFLUSH)
+            noise.join(0.01)
+
+
 @pytest.mark.parametrize("change", [dict(magic=0), dict(size=12345), dict(size=1 << 31)])
 def test_a_bridge_that_is_not_ours(bridge, change):
     vars(bridge).update(change)
@@ -207,6 +253,18 @@ def test_damaged_answers_are_asked_for_again_and_no_write_is_made_twice(endpoint
         assert target[0] == 5 and len(bridge.device.commands) == commands + 5
     doubled = [a for a, b in zip(bridge.requests, bridge.requests[1:]) if a == b]
     assert doubled
+
+
+def test_a_card_that_writes_while_it_is_held_is_told(endpoint):
+    target, bridge = libdibber.alloc(4096), endpoint.bridge
+    with endpoint.register(target, ALL) as there:
+        base = bridge.device.regions[there.key]["base"]
+        bridge.looked = lambda: bridge.write_memory(base, b"x")
+        with fails("PROTOCOL", "writes while it is held"):
+            endpoint.poll()
+        assert not bridge.hold
+        with fails("LOST", "was lost"):
+            there.close()
 
 
 def test_an_adapter_that_is_unplugged(endpoint):

@@ -28,6 +28,7 @@ class FrameBridge(LiteXModule):
     ----------
     silence  : cycles without a byte after which a begun frame is dropped
     patience : cycles that an access of the bus may take; then it reads all ones, and the answer says so
+    room     : words of the longest write; a longer one is dropped
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class FrameBridge(LiteXModule):
 
     Cycles: of a word 4 to take it, 6 to send it, and those of the bus.
     """
-    def __init__(self, silence, patience=2**14):
+    def __init__(self, silence, patience=2**14, room=C.FRAME_WORDS):
         self.sink   = sink   = stream.Endpoint([("data", 8)])
         self.source = source = stream.Endpoint([("data", 8)])
         self.bus    = bus    = wishbone.Interface(data_width=32, adr_width=30)
@@ -66,7 +67,7 @@ class FrameBridge(LiteXModule):
 
         # Words of a Write -------------------------------------------------------------------------
 
-        memory = Memory(32, C.FRAME_WORDS, name="frame_words")
+        memory = Memory(32, room, name="frame_words")
         put    = memory.get_port(write_capable=True)
         get    = memory.get_port(async_read=True)
         self.specials += memory, put, get
@@ -131,7 +132,7 @@ class FrameBridge(LiteXModule):
             crc.step.eq(1),
             NextValue(head, word),
             NextState("TAKE-ADDRESS"),
-            If((part(word, "words") == 0) | (part(word, "words") > C.FRAME_WORDS), *drop),
+            If((part(word, "words") == 0) | (part(word, "words") > Mux(part(word, "write")[0], room, C.FRAME_WORDS)), *drop),
         )
         fsm.act("TAKE-ADDRESS", *take("ADDRESS"))
         fsm.act("ADDRESS",

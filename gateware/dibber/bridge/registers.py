@@ -3,6 +3,8 @@
 
 """Bank `bridge`: what a program at the UART must know of the memory that it shares with the card."""
 
+import dataclasses
+
 from migen import *
 
 from litex.gen import *
@@ -32,7 +34,9 @@ class BridgeRegisters(LiteXModule):
     """
     def __init__(self, memory_bytes):
         self.bridge  = bridge = RegisterBridge()
-        self.bank    = bank   = RegisterBank(BRIDGE, 32)
+        # Without memory there is nothing to tell of it.
+        kept         = [r for r in BRIDGE.registers if memory_bytes or r.access == "ro"]
+        self.bank    = bank   = RegisterBank(dataclasses.replace(BRIDGE, registers=tuple(kept)), 32)
         self.bus     = bridge.bus
         self.changed = Signal()
         self.chunk   = Signal(log2_int(C.BRIDGED_CHUNKS))
@@ -48,12 +52,12 @@ class BridgeRegisters(LiteXModule):
             bridge.port.dat_r.eq(bank.port.dat_r),
             bank.status["MAGIC"][0].eq(C.BRIDGE_SIGNATURE),
             bank.status["MEMORY"][0].eq(memory_bytes),
-            self.hold.eq(bank.storage["HOLD"][0][0]),
         ]
         self.sync += frames.eq(frames + self.bad)
         if memory_bytes:
             # Of what is decided in one cycle the bit is set in the next.
             changed, chunk = Signal(), Signal.like(self.chunk)
             self.sync += [changed.eq(self.changed), chunk.eq(self.chunk)]
+            self.comb += self.hold.eq(bank.storage["HOLD"][0][0])
             for n, bits in enumerate(bank.status["CHANGED"]):
                 self.comb += If(changed & (chunk[5:] == n), bits.eq(1 << chunk[:5]))

@@ -144,15 +144,17 @@ static int send_bytes(struct uart_line *line, const uint8_t *data, size_t length
 	return 1;
 }
 
-/* As ready(): whether so many bytes came. */
+/* As ready(): whether so many bytes came. A line on which something always comes has its end, too. */
 static int receive_bytes(struct uart_line *line, uint8_t *data, size_t length, uint64_t end)
 {
 	while (length > 0) {
 		int rc = ready(line, POLLIN, end);
 		ssize_t n;
 
-		if (rc < 0 || (!rc && now_ms() >= end))
+		if (rc < 0)
 			return rc;
+		if (now_ms() >= end)
+			return 0;
 		n = read(line->fd, data, length);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return gone(line, strerror(errno));

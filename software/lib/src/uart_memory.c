@@ -164,8 +164,11 @@ static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 
 	do {
 		/* A card that is held has changed nothing any more when that was read once. */
-		if (pass > PASSES + 1)
+		if (pass > PASSES + 1) {
+			set_hold(u, 0);
+			u->line.lost = true;
 			return dib_fail(DIB_ERR_PROTOCOL, "the card behind %s writes while it is held", u->line.port);
+		}
 		if (pass++ == PASSES && (rc = set_hold(u, 1)))
 			return rc;
 		rc = dib_uart_read(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, changed, UART_CHANGED_WORDS);

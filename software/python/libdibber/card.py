@@ -24,7 +24,7 @@ def routes_to(network, node):
 
 
 class Card(Handle):
-    """A card, opened by its URI ("sim:PATH_OF_SOCKET" or "vfio:0000:01:00.0").
+    """A card, opened by its URI ("sim:PATH_OF_SOCKET", "vfio:0000:01:00.0" or "uart:/dev/ttyUSB1").
 
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
     observe   : watch and administer a card that another program may be driving

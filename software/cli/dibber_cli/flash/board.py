@@ -33,11 +33,12 @@ class Board:
         if self.golden is None:
             return 0, self.flash
         begin, other = (self.golden, self.user) if golden else (self.user, self.golden)
-        # The last page of an ECP5's flash has the jump.
-        return begin, (other if other > begin else self.flash - (PAGE if self.family == "ecp5" else 0)) - begin
+        # The last page of an ECP5's flash has the jump, and is erased with its sector.
+        return begin, (other if other > begin else self.flash - (SECTOR if self.family == "ecp5" else 0)) - begin
 
 
-PAGE = 256  # bytes, of every serial flash
+PAGE   = 256         # bytes, of every serial flash
+SECTOR = 256*1024    # bytes, of the S25FL256S: no other has larger ones
 
 
 def names():

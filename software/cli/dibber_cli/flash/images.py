@@ -8,7 +8,7 @@ from dibber_cli.flash.board import PAGE
 
 # ECP5 ---------------------------------------------------------------------------------------------
 
-# Lattice FPGA-TN-02039; the bytes are those of Project Trellis' ecpmulti.
+# Lattice TN1216; the bytes are those of Project Trellis' ecpmulti.
 PREAMBLE    = bytes.fromhex("ffffbdb3")
 CONTROL     = 0x22    # LSC_PROG_CNTRL0
 JUMP        = 0x7e
