@@ -60,7 +60,7 @@ def test_what_crosses_goes_through_the_core(joined):
 def test_a_clock_that_the_core_does_not_know_is_found_in_it(joined):
     """Were its clock another one, all that goes in and out would cross bare."""
     nets, text, *_ = joined
-    register = next(name for name, cell in nets.cells.items() if name.startswith("dibber_core.") and cell["type"] == "FDRE")
+    register = next(name for name, cell in nets.cells.items() if f"{core.TOP}." in name and cell["type"] == "FDRE")
     clock    = next(cell["connections"]["C"] for cell in nets.cells.values() if cell["type"] == "FDRE"
         and cell["connections"]["C"] != nets.cells[register]["connections"]["C"])
     kept     = nets.cells[register]["connections"]["C"]
