@@ -276,10 +276,7 @@ struct transfer {
 		struct {
 			uint32_t first, end;	/* BULK: PSNs [first, end) */
 		};
-		struct {
-			uint32_t reserved;
-			uint32_t word;		/* EXPRESS, a message: its message word */
-		};
+		uint32_t word;			/* EXPRESS: the message word */
 	};
 	uint32_t cookie;	/* ANSWER, REPLY, READY: message word */
 	uint32_t length;	/* bytes */
