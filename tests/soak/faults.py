@@ -10,14 +10,11 @@ process serves a batch of runs of one group, for the times of its faults are giv
 the same runs; --batch repeats one alone.
 """
 
-import argparse
-import collections
 import dataclasses
 import json
 import pathlib
 import random
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
@@ -25,8 +22,9 @@ import fault_traffic
 import libdibber
 import numpy as np
 
+from batches import Soak
 from dibber.interface.description import RIGHT, STATUS
-from dibber_cli import output, paths, profile
+from dibber_cli import paths, profile
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
 from dibber_cli.link.status import read
@@ -225,44 +223,13 @@ def batch(seed, number, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Traffic in both directions under faults of every kind.")
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, help="this one alone")
-    parser.add_argument("--size", type=int, default=BATCH, help=f"runs of a batch (default {BATCH})")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    kinds    = collections.defaultdict(lambda: collections.Counter())
-    failures = []
-    progress = output.Progress(arguments.runs, not arguments.json)
-    begin    = time.monotonic()
-    done, number = 0, arguments.batch or 0
-    while done < arguments.runs:
-        for n, (kind, faults, counted) in enumerate(batch(arguments.seed, number, min(arguments.size, arguments.runs - done))):
-            done += 1
-            kinds[kind].update(runs=1, hangs=int(counted is None), failed=int(bool(faults)), **(counted or {}))
-            failures += [{"batch": number, "run": n, "kind": kind, "fault": fault} for fault in faults]
-            progress.step(f"batch {number}, {kind}")
-        if not arguments.json and not sys.stderr.isatty():
-            print(f"batch {number}: {done} of {arguments.runs} runs, {len(failures)} faults", file=sys.stderr, flush=True)
-        number += 1
-        if arguments.batch is not None:
-            break
-    progress.clear()
-    result = {"runs": done, "seed": arguments.seed, "kinds": kinds, "failures": failures, "pass": not failures,
-              "wall_seconds": round(time.monotonic() - begin, 1)}
-    if arguments.json:
-        print(json.dumps(result, indent=2))
-    else:
-        output.table(["kind", "runs", "hangs", "failed", "code", "disparity", "damaged", "NAKs", "link lost", "STOPs"],
-                     [(kind, c["runs"], c["hangs"], c["failed"], c["code_errors"], c["disparity_errors"],
-                       sum(c[name] for name in DAMAGED), c["naks_sent"], c["link_lost"], c["stops_received"])
-                      for kind, c in sorted(kinds.items())])
-        for failure in failures:
-            print("batch {batch}, run {run}, {kind}: {fault}".format(**failure))
-        print(f"{done} runs, seed {arguments.seed}: " + (f"{len(failures)} faults" if failures else
-              "no hang, no wrong byte, each notice once and in order, every error counted"))
-    return 0 if result["pass"] else 1
+    soak = Soak("Traffic in both directions under faults of every kind.", BATCH)
+    for kind, counted in soak.runs(batch):
+        soak.kinds[kind].update(hangs=int(counted is None), **(counted or {}))
+    return soak.report(["kind", "runs", "hangs", "failed", "code", "disparity", "damaged", "NAKs", "link lost", "STOPs"],
+                       lambda kind, c: (kind, c["runs"], c["hangs"], c["failed"], c["code_errors"], c["disparity_errors"],
+                                        sum(c[name] for name in DAMAGED), c["naks_sent"], c["link_lost"], c["stops_received"]),
+                       "no hang, no wrong byte, each notice once and in order, every error counted")
 
 
 if __name__ == "__main__":

@@ -11,28 +11,23 @@ stop and say why, or do its work. It is loaded again, and traffic in both direct
 simulator process serves a batch of runs. The same seed gives the same runs; --batch repeats one alone.
 """
 
-import argparse
-import collections
-import contextlib
-import json
 import pathlib
 import random
 import struct
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import fault_traffic
 import faults
 
+from batches import Soak
 from dibber.interface.description import C, FIRMWARE_HEADER
-from dibber_cli import output, paths, profile
+from dibber_cli import paths, profile
 from dibber_cli.fw import trap
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
-from libdibber import DibberError
 
 BATCH   = 13            # runs of a simulator process
 GUARD   = 4096          # bytes beside the memory that is offered
@@ -90,11 +85,11 @@ def victim(side, their_key, kind, choice, limit):
     begin  = side.now()
     count += work(side, their_key, choice)
     while side.now() < begin + 1000*limit:
-        count -= len(side.endpoint.poll())
-        side.endpoint.poll_events()
         found = trap.diagnose(side.card)
         if found["stopped"]:
             return "stopped", side.now() - begin, found
+        count -= len(side.endpoint.poll())
+        side.endpoint.poll_events()
         if not count:
             return "harmless", None, found
         side.endpoint.wait(50_000)
@@ -121,11 +116,9 @@ def work_puts(side, their_key, choice):
 
 def reload(side):
     """The card's program again, as `dibber reset` does it, and an endpoint with memory of its own."""
-    side.card.write_register("MCP_CONTROL", 0)
-    side.endpoint.close()
-    with contextlib.suppress(DibberError):      # the program that knew the region is gone
-        side.region.close()
     side.card.load_firmware(str(paths.FIRMWARE))
+    side.endpoint.close()
+    side.region.close()
     side.endpoint = side.card.endpoint(1)
     return fault_traffic.offer(side, side.node, GUARD)
 
@@ -149,7 +142,7 @@ def guards(side):
 
 
 def one(ends, keys, choice, number, limit):
-    """One run: (kind, outcome, nanoseconds to the diagnosis or None, what is wrong)."""
+    """One run: (kind, what is wrong, outcome, nanoseconds to the diagnosis or None)."""
     kind, broken = choice.choices(list(KINDS), WEIGHTS)[0], choice.choice((0, 1))
     streams = [random.Random(choice.getrandbits(32)) for _ in range(2)]
     tasks   = [lambda side: witness(side, keys[broken], streams[0])]*2
@@ -169,7 +162,7 @@ def one(ends, keys, choice, number, limit):
     wrong  += [f"card {n}: {bytes_} guard bytes changed" for n, bytes_ in enumerate(changed) if bytes_]
     keys[:] = ends.both(*[reload if n == broken else again for n in range(2)])
     ends.both(forget)
-    return kind, outcome, after, wrong + faults.one(ends, keys, choice, number, faults.Fault("restart"))[0]
+    return kind, wrong + faults.one(ends, keys, choice, number, faults.Fault("restart"))[0], outcome, after
 
 
 def batch(seed, number, runs, limit=LIMIT):
@@ -181,50 +174,22 @@ def batch(seed, number, runs, limit=LIMIT):
         for n in range(runs):
             result = one(ends, keys, choice, n + 1, limit)
             yield result
-            if any("hangs" in fault for fault in result[3]):
+            if any("hangs" in fault for fault in result[1]):
                 return
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Faults of the control program under traffic in both directions.")
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, help="this one alone")
-    parser.add_argument("--size", type=int, default=BATCH, help=f"runs of a batch (default {BATCH})")
-    parser.add_argument("--patience", type=int, default=LIMIT,
-                        help=f"microseconds in which a fault has to show, or it is silent (default {LIMIT})")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    kinds     = {kind: collections.Counter() for kind in KINDS}
-    longest   = 0
-    failures  = []
-    progress  = output.Progress(arguments.runs, not arguments.json)
-    begin     = time.monotonic()
-    done, number = 0, arguments.batch or 0
-    while done < arguments.runs:
-        for n, (kind, outcome, after, wrong) in enumerate(
-                batch(arguments.seed, number, min(arguments.size, arguments.runs - done), arguments.patience)):
-            done += 1
-            kinds[kind].update(["runs", outcome] + ["failed"]*bool(wrong))
-            longest   = max(longest, after or 0)
-            failures += [{"batch": number, "run": n, "kind": kind, "fault": fault} for fault in wrong]
-            progress.step(f"batch {number}, {kind}")
-        number += 1
-        if arguments.batch is not None:
-            break
-    progress.clear()
-    result = {"runs": done, "seed": arguments.seed, "kinds": kinds, "longest_diagnosis_us": longest/1e3, "failures": failures,
-              "pass": not failures, "wall_seconds": round(time.monotonic() - begin, 1)}
-    if arguments.json:
-        print(json.dumps(result, indent=2))
-    else:
-        output.table(["kind", "runs", "stopped", "harmless", "silent", "failed"],
-                     [(kind, *(c[name] for name in ("runs", "stopped", "harmless", "silent", "failed"))) for kind, c in kinds.items()])
-        for failure in failures:
-            print("batch {batch}, run {run}, {kind}: {fault}".format(**failure))
-        print(f"{done} runs, seed {arguments.seed}, a diagnosis within {longest/1e3:.0f} µs: " +
-              (f"{len(failures)} faults" if failures else "each card was loaded again, no wrong byte, no guard byte changed"))
-    return 0 if result["pass"] else 1
+    patience = {"type": int, "default": LIMIT,
+                "help": f"microseconds in which a fault has to show, or it is silent (default {LIMIT})"}
+    soak    = Soak("Faults of the control program under traffic in both directions.", BATCH, KINDS, {"--patience": patience})
+    longest = 0
+    for kind, outcome, after in soak.runs(lambda seed, number, runs: batch(seed, number, runs, soak.arguments.patience)):
+        soak.kinds[kind][outcome] += 1
+        longest = max(longest, after or 0)
+    columns = ("runs", "stopped", "harmless", "silent", "failed")
+    return soak.report(["kind", *columns], lambda kind, counts: (kind, *(counts[name] for name in columns)),
+                        "each card was loaded again, no wrong byte, no guard byte changed",
+                        f", a diagnosis within {longest/1e3:.0f} µs", longest_diagnosis_us=longest/1e3)
 
 
 if __name__ == "__main__":

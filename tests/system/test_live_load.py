@@ -6,6 +6,10 @@
 import collections
 import functools
 import json
+import os
+import pathlib
+import subprocess
+import sys
 import time
 
 import pytest
@@ -13,8 +17,9 @@ import pytest
 import libdibber
 
 from dibber.interface.description import RIGHT, STATUS
-from dibber_cli import paths
+from dibber_cli import paths, profile
 from dibber_cli.main import main
+from dibber_cli.simulator import Pair as Simulator
 from pair import Pair
 
 ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
@@ -159,3 +164,26 @@ def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
     assert [queue["endpoint"] for queue in rates["queues"]] == [0, 1, 2]
     assert "JOB" in events and line["packets_sent_per_s"] > 0 and line["errors"] == 0
 
+
+
+def cpu_of(process):
+    """Seconds of CPU that a process has had."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12]))/os.sysconf("SC_CLK_TCK")
+
+
+def test_from_source_to_a_program_that_runs_takes_seconds(tmp_path, figure):
+    """Of CPU, by make, command and simulator together: of wall time it is no more where nobody else wants the processor."""
+    with Simulator(profile.load("gen2x4"), participants=1) as simulator, libdibber.Card(simulator.uris[0]) as card:
+        card.load_firmware(paths.FIRMWARE)
+        with card.endpoint(1) as endpoint:
+            begin = os.times().children_user + os.times().children_system + cpu_of(simulator.process)
+            subprocess.run(["make", "-s", "-C", paths.ROOT/"firmware", f"OUT={tmp_path}", f"PYTHON={sys.executable}"], check=True,
+                           stdout=subprocess.DEVNULL, env={**os.environ, "MAKEFLAGS": ""})
+            subprocess.run([sys.executable, "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
+                           stdout=subprocess.DEVNULL)
+            took = os.times().children_user + os.times().children_system + cpu_of(simulator.process) - begin
+            with pytest.raises(libdibber.DibberError, match="halted"):
+                endpoint.wait()
+    assert took > 0.2
+    assert figure("firmware-iteration", round(took, 1), "s of CPU: make -C firmware, all of it anew, then dibber fw load", at_most=5)

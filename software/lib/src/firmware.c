@@ -12,7 +12,8 @@
 
 #include "card.h"
 
-#define LINE 64u			/* bytes written or read at once: a write-combined line */
+#define LINE 64u			/* bytes written at once: a write-combined line */
+#define READ DIB_BAR_READ		/* bytes read at once: each read is waited for */
 #define START_CYCLES_PER_HZ 50u		/* the control program has 1/50 s of the card's time to start */
 
 /* CRC-32 of IEEE 802.3, as in zlib. */
@@ -102,9 +103,9 @@ static int read_sram(struct dib_card *card, uint32_t offset, uint8_t *data, size
 {
 	int rc = 0;
 
-	for (size_t at = 0; at < length && !rc; at += LINE)
+	for (size_t at = 0; at < length && !rc; at += READ)
 		rc = card->transport->ops->bar_read(card->transport, DIBBER_FIRMWARE_BASE + offset + at,
-						    data + at, length - at < LINE ? length - at : LINE);
+						    data + at, length - at < READ ? length - at : READ);
 	return rc;
 }
 

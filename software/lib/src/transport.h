@@ -52,6 +52,7 @@ struct dib_transport_ops {
 	int (*config_read)(struct dib_transport *transport, uint64_t offset, void *data, size_t length);
 	int (*config_write)(struct dib_transport *transport, uint64_t offset, const void *data,
 			    size_t length);
+	/* Up to DIB_BAR_READ bytes. */
 	int (*bar_read)(struct dib_transport *transport, uint64_t offset, void *data, size_t length);
 	/* Posted: returns before the card has it; later writes and reads do not pass it. */
 	int (*bar_write)(struct dib_transport *transport, uint64_t offset, const void *data,
@@ -83,6 +84,7 @@ struct dib_range {
 };
 
 #define DIB_RANGES 8u
+#define DIB_BAR_READ 256u
 
 struct dib_transport {
 	const struct dib_transport_ops *ops;

@@ -171,7 +171,7 @@ static int region_read(struct vfio_user *v, uint32_t region, uint64_t offset, vo
 	struct vfio_user_region_access access = { offset, region, (uint32_t)length };
 	struct {
 		struct vfio_user_region_access access;
-		uint8_t data[256];
+		uint8_t data[DIB_BAR_READ];
 	} answer;
 	int rc;
 

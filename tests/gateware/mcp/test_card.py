@@ -55,21 +55,26 @@ def test_a_program_loaded_over_pcie_publishes_its_identity(card, probe):
     for n in range(len(probe)):
         s.read(n, C.FIRMWARE_BASE + 4*n)
     s.read("before", register("MCP_IDENTITY"))
+    s.read("program", doorbell(1, "PROGRAM"))
     s.write(register("MCP_CONTROL"), 1)
     s.wait(2000)
     s.read("identity", register("MCP_IDENTITY"))
     s.read("state", register("MCP_STATE"))
+    s.read("running", doorbell(7, "PROGRAM"))
     s.write(register("MCP_CONTROL"), 0)
     s.read("stopped", register("MCP_IDENTITY"))
+    s.read("halted", doorbell(0, "PROGRAM"))
     s.read("reset", register("MCP_STATE"))
     s.write(register("MCP_CONTROL"), 1)
     s.wait(2000)
     s.read("again", register("MCP_IDENTITY"))
+    s.read("restarted", doorbell(1, "PROGRAM"))
     got = s.run(card)
     assert [got[n] for n in range(len(probe))] == probe
     assert got["before"] == 0 and got["stopped"] == 0 and got["reset"] == MCP_STATE.RESET
     assert got["identity"] == 0x600d600d and got["state"] == MCP_STATE.IDLE
     assert got["again"] == 0x600d600d
+    assert [got[name] for name in ("program", "running", "halted", "restarted")] == [0, 0x100, 1, 0x101]
 
 
 def test_a_command_reaches_the_program_and_its_answer_memory_and_interrupt(card, probe):
