@@ -15,17 +15,22 @@ from boards.bridged import BridgedCard
 from boards.linktest import LinkTester
 
 DESIGNS = {"card": BridgedCard, "link": LinkTester}
+# Load and Flash -----------------------------------------------------------------------------------
 
-def deliver(board, file, args):
-    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the program when that must not be."""
+def deliver(board, file, args, golden=None):
+    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the program when that must not be.
+
+    golden : the file that is the golden image, where not every one can be it
+    """
     try:
         if args.load:
             image = file.with_suffix(".svf") if board.family == "ecp5" else file
             manifest.check(image, board)
             tools.load(board, image)
         if args.flash:
-            manifest.check(file, board)
-            tools.flash(board, file, args.golden)
+            image = golden if args.golden and golden else file
+            manifest.check(image, board)
+            tools.flash(board, image, args.golden)
     except CommandError as error:
         sys.exit(f"{error}\n{error.advice}".strip())
 
@@ -35,6 +40,7 @@ def add_delivery(parser):
     parser.add_argument("--flash",  action="store_true", help="write it to the board's flash with openFPGALoader")
     parser.add_argument("--golden", action="store_true", help="with --flash: it is the image that the board falls back to")
 
+# Command Line -------------------------------------------------------------------------------------
 
 def main(board, platform, make, sys_clk_freq):
     """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq)` what goes on it."""

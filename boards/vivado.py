@@ -118,5 +118,5 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
             builders[args.design](name, made, design)
         else:
             build(name, made, design, boards.of(board.name, variant).user)
-    bit = "_golden.bit" if args.golden else ".bit"
-    deliver(boards.of(board.name, variant), OUT/name/f"dibber_{name}{bit}", args)
+    file = OUT/name/f"dibber_{name}.bit"
+    deliver(boards.of(board.name, variant), file, args, golden=file.with_name(f"{file.stem}_golden.bit"))

@@ -187,10 +187,10 @@ def made(folder, name, part):
 def test_load_and_flash_reach_the_part_of_the_variant(calls, monkeypatch, tmp_path):
     made(tmp_path, "acorn_cle215p", "xc7a200t-fbg484-3")
     run(acorn, monkeypatch, "--load", "--flash", variants=["cle-215+", "cle-101"])
-    run(acorn, monkeypatch, "--flash", "--golden", variants=["cle-215+", "cle-101"])
+    run(acorn, monkeypatch, "--load", "--flash", "--golden", variants=["cle-215+", "cle-101"])
     bit = "dibber_acorn_cle215p.bit"
     assert calls == [("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", bit, False),
-                     ("flash", "acorn_cle-215", "dibber_acorn_cle215p_golden.bit", True)]
+                     ("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", "dibber_acorn_cle215p_golden.bit", True)]
 
 
 def test_what_was_not_built_is_not_loaded_nor_what_is_for_another_part(calls, monkeypatch, tmp_path):

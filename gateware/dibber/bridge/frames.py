@@ -36,7 +36,7 @@ class FrameBridge(LiteXModule):
     bus          : wishbone.Interface, out   32 bits, addressing words
     bad          : Signal(), out             pulses for each frame that was dropped
 
-    Cycles: of a word 4 to take it, 6 to send it, and those of the bus.
+    Cycles: 5 to take a word, 6 to send one, and those of the bus.
     """
     def __init__(self, silence, patience=2**14, room=C.FRAME_WORDS):
         self.sink   = sink   = stream.Endpoint([("data", 8)])
