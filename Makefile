@@ -14,6 +14,8 @@ ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
 DIBBER := $(ROOT)/build/venv/bin/dibber
 PYTEST := $(PYTHON) -m pytest --seed $(SEED)
+# Two files of tests at once, in the order of tests/conftest.py.
+BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
@@ -70,10 +72,13 @@ library: install
 
 build: firmware simulator library
 
-# The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card.
+# The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card. Half of a card's
+# build can use one core only: two are built beside each other.
 models: install
-	$(call step,card-128,the simulated card at 128 bits,$(PYTHON) hw/sim/build.py --profile gen2x4)
-	$(call step,card-64,the simulated card at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1)
+	$(call step,header,constants and registers for the simulator,$(PYTHON) -m dibber.interface.generate build/sim/generated)
+	$(call step,cards,the simulated card at 64 and at 128 bits,{ \
+		$(PYTHON) hw/sim/build.py --profile gen2x4 & wide=$$!; \
+		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })
 	$(call step,host-model,the host model and the cable without a card,$(PYTHON) hw/sim/build.py --test)
 
 # QEMU with vfio-user-pci and a kernel to boot in it: for tests only.
@@ -91,7 +96,7 @@ test: test-quick test-system
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-quick.xml --ignore tests/system tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -99,7 +104,7 @@ test-formal: install
 
 test-system: firmware library models reference qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
-	@$(PYTEST) -n 2 --dist loadfile --junitxml build/junit-system.xml tests/system
+	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 
 soak: build
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)

@@ -27,7 +27,7 @@ from libdibber import List, Walk
 
 SIZES   = (8, 16, 32, 64, 256)    # bytes of an object
 SLOTS   = 4096                    # places for objects on each node
-MOVED   = 1024                    # objects that move
+MOVED   = 1024                    # objects that move, at most
 FILL    = 0xee                    # of what is free
 NOTICE  = 1
 LISTED  = ("put-indexed", "get-indexed")
@@ -53,10 +53,10 @@ class Mover(Node):
     def prepare(self, case):
         random = case.random(self.seed, 0)
         self.objects = random.integers(0, 256, (SLOTS, case.size), dtype=np.uint8)
-        self.leave, self.land = (random.permutation(SLOTS)[:MOVED] for _ in range(2))
-        self.places.memory.view(np.int64)[...] = (self.leave, self.land)[self.node]*case.size
+        self.leave, self.land = (random.permutation(SLOTS)[:case.number] for _ in range(2))
+        self.places.memory.view(np.int64)[:case.number] = (self.leave, self.land)[self.node]*case.size
         # The objects' slots, and behind them room to pack.
-        used = (SLOTS + MOVED)*case.size
+        used = (SLOTS + case.number)*case.size
         (self.pool, self.out), (self.room, self.came) = (
             np.split(region.memory[:used].reshape(-1, case.size), [SLOTS]) for region in (self.source, self.target))
         self.pool[...] = self.objects
@@ -73,7 +73,7 @@ class Mover(Node):
             self.finish(commands=0, notices=1)
         if case.way == PACKED and self.node == 1:
             self.room[self.land] = self.came
-            self.charge(False, Pattern.contiguous(MOVED*case.size), self._pattern(case, self.land))
+            self.charge(False, Pattern.contiguous(case.number*case.size), self._pattern(case, self.land))
 
     @staticmethod
     def _pattern(case, places):
@@ -86,24 +86,24 @@ class Mover(Node):
             return self.finish(commands=1, notices=0)
         if case.way == PACKED:
             self.out[...] = self.pool[self.leave]
-            self.charge(True, self._pattern(case, self.leave), Pattern.contiguous(MOVED*case.size))
+            self.charge(True, self._pattern(case, self.leave), Pattern.contiguous(case.number*case.size))
             begin = SLOTS*case.size
-            self.endpoint.put(self.source.key, begin, keys["target"], begin, MOVED*case.size, node=1, notice=NOTICE, endpoint=1)
+            self.endpoint.put(self.source.key, begin, keys["target"], begin, case.number*case.size, node=1, notice=NOTICE, endpoint=1)
             return self.finish(commands=1, notices=0)
         under_way = 0
-        for n in range(MOVED):
+        for n in range(case.number):
             while under_way == C.SLOTS:
                 if not self.endpoint.wait(TIMEOUT_NS):
                     raise Failed("a command did not complete")
                 under_way -= reap(self.endpoint)
-            self._move(case, keys, n, n == MOVED - 1)
+            self._move(case, keys, n, n == case.number - 1)
             under_way += 1
         self.finish(commands=under_way, notices=0)
 
     def _move_all(self, case, keys):
         """One command; each list lies on the node whose places it has."""
         sides = (self.keys, keys) if self.node == 0 else (keys, self.keys)
-        source, target = (Walk(side[name], case.size, list=List(side["places"], MOVED))
+        source, target = (Walk(side[name], case.size, list=List(side["places"], case.number))
                           for side, name in zip(sides, ("source", "target")))
         if case.way == "get-indexed":
             self.endpoint.get_indexed(source, target, node=0)
@@ -129,11 +129,11 @@ class Mover(Node):
         return int(np.count_nonzero(right != self.room))
 
 
-def example(sizes=SIZES):
-    cases = [Case(way, size, MOVED*size, senders=(0,)) for way in WAYS for size in sizes
+def example(sizes=SIZES, moved=MOVED):
+    cases = [Case(way, size, moved*size, senders=(0,), number=moved) for way in WAYS for size in sizes
              if (way != "inline" or size <= C.INLINE_BYTES) and (way != "gets" or size == min(SIZES))]
     return harness.Example("objects", Mover, cases, "bytes an object",
-                           [f"{MOVED} of {SLOTS} objects, from node 0 to node 1",
+                           [f"{moved} of {SLOTS} objects, from node 0 to node 1",
                             "indexed: one command, with a list of places on each node",
                             f"puts, inline, gets: a command for each object, up to {C.SLOTS} under way"])
 

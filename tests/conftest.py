@@ -28,6 +28,15 @@ def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)")
 
 
+# Files that take a minute or longer: whoever begins with them ends together with the others.
+LONG = ("test_soak_program_faults", "test_bench", "test_link", "test_soak_faults", "test_pair_list_faults", "test_selftest",
+        "test_pair_pages", "test_bridged_card", "test_card", "test_card_engines", "test_paged_path", "test_formal")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 @pytest.fixture(autouse=True)
 def forgotten_designs():
     """Migen's tracer keeps every module that ever was, to number those of a class: gigabytes, by the last test."""

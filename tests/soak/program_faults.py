@@ -3,7 +3,7 @@
 
 """Faults of the control program: it is diagnosed, the card is loaded again, and the other one has come to no harm.
 
-    python tests/soak/program_faults.py --runs 1000 --seed 1 [--json] [--batch N]
+    python tests/soak/program_faults.py --runs 1000 --seed 1 [--patience 5000] [--json] [--batch N]
 
 In each run one card's control program is spoilt under traffic in both directions: random words anywhere in its
 memory, or its code becomes illegal instructions or endless loops, with its trap handler or without. Then it must
@@ -37,7 +37,7 @@ from libdibber import DibberError
 BATCH   = 13            # runs of a simulator process
 GUARD   = 4096          # bytes beside the memory that is offered
 HANDLER = 0x200         # start.S, with the trap handler, ends below
-LIMIT   = 5_000_000     # ns from a fault to its diagnosis; what has not shown by then is told as silent
+LIMIT   = 5_000         # µs from a fault to its diagnosis; what has not shown by then is told as silent
 ALLOWED = 100_000_000   # ns that a diagnosis may take
 
 # A word that the code is filled with, and where from; None: random words.
@@ -82,14 +82,14 @@ def work(side, their_key, choice):
     return len(todo)
 
 
-def victim(side, their_key, kind, choice):
+def victim(side, their_key, kind, choice, limit):
     """Transfers, the fault, and more transfers: (outcome, nanoseconds until it was diagnosed, diagnosis)."""
     count = work(side, their_key, choice)
     side.endpoint.wait(choice.randint(1, 20_000))
     spoil(side, kind, choice)
     begin  = side.now()
     count += work(side, their_key, choice)
-    while side.now() < begin + LIMIT:
+    while side.now() < begin + 1000*limit:
         count -= len(side.endpoint.poll())
         side.endpoint.poll_events()
         found = trap.diagnose(side.card)
@@ -148,12 +148,12 @@ def guards(side):
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def one(ends, keys, choice, number):
+def one(ends, keys, choice, number, limit):
     """One run: (kind, outcome, nanoseconds to the diagnosis or None, what is wrong)."""
     kind, broken = choice.choices(list(KINDS), WEIGHTS)[0], choice.choice((0, 1))
     streams = [random.Random(choice.getrandbits(32)) for _ in range(2)]
     tasks   = [lambda side: witness(side, keys[broken], streams[0])]*2
-    tasks[broken] = lambda side: victim(side, keys[1 - broken], kind, streams[1])
+    tasks[broken] = lambda side: victim(side, keys[1 - broken], kind, streams[1], limit)
     found   = ends.both(*tasks)
     left, (outcome, after, said) = found[1 - broken], found[broken]
     wrong   = [f"the other card waits for {left} puts"]*bool(left)
@@ -172,14 +172,14 @@ def one(ends, keys, choice, number):
     return kind, outcome, after, wrong + faults.one(ends, keys, choice, number, faults.Fault("restart"))[0]
 
 
-def batch(seed, number, runs):
+def batch(seed, number, runs, limit=LIMIT):
     """Yields what one() returns for each run of a batch."""
     choice = random.Random(f"{seed}/{number}")
     with Pair(profile.load("gen2x4"), seed=choice.getrandbits(32)) as pair, Ends(pair.uris) as ends:
         ends.both(measure.wait_up)
         keys = ends.both(lambda side: fault_traffic.offer(side, side.node, GUARD))
         for n in range(runs):
-            result = one(ends, keys, choice, n + 1)
+            result = one(ends, keys, choice, n + 1, limit)
             yield result
             if any("hangs" in fault for fault in result[3]):
                 return
@@ -191,6 +191,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, help="this one alone")
     parser.add_argument("--size", type=int, default=BATCH, help=f"runs of a batch (default {BATCH})")
+    parser.add_argument("--patience", type=int, default=LIMIT,
+                        help=f"microseconds in which a fault has to show, or it is silent (default {LIMIT})")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     kinds     = {kind: collections.Counter() for kind in KINDS}
@@ -201,7 +203,7 @@ def main():
     done, number = 0, arguments.batch or 0
     while done < arguments.runs:
         for n, (kind, outcome, after, wrong) in enumerate(
-                batch(arguments.seed, number, min(arguments.size, arguments.runs - done))):
+                batch(arguments.seed, number, min(arguments.size, arguments.runs - done), arguments.patience)):
             done += 1
             kinds[kind].update(["runs", outcome] + ["failed"]*bool(wrong))
             longest   = max(longest, after or 0)

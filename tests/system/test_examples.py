@@ -22,7 +22,7 @@ from dibber_cli import profile
 from dibber_cli.bench import report, session
 
 EXAMPLES = {"transpose": lambda: transpose.example(sizes=(128,)), "halo": lambda: halo.example(sizes=(32,)),
-            "objects": lambda: objects.example(sizes=(8, 256))}
+            "objects": lambda: objects.example(sizes=(8, 256), moved=256)}
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,12 @@ import random
 
 import pytest
 
-from migen import run_simulation
-
 from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
 from dibber.host.bar import WINDOWS
 from dibber.host.receiver import TLPReceiver
 
+from compiled import run_simulation, shared
 from tlps import PHYS, completion, lines_of, read, to_beats, to_dwords, write
 
 BAR_SIZE = 0x100000
@@ -26,7 +25,7 @@ def receive(data_width, endianness, packets, gaps=0.0, seed=1):
 
     (writes as [(byte address, value)], requests, completion lines, unsupported, malformed)
     """
-    dut   = TLPReceiver(data_width, endianness, BAR_SIZE, list(WINDOWS.values()), read_depth=8)
+    dut   = shared(TLPReceiver, data_width, endianness, BAR_SIZE, tuple(WINDOWS.values()), read_depth=8)
     rng   = random.Random(seed)
     size  = data_width//8
     beats = []

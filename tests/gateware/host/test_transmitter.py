@@ -7,12 +7,11 @@ import random
 
 import pytest
 
-from migen import run_simulation
-
 from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
 from dibber.host.transmitter import TLPTransmitter
 
+from compiled import run_simulation, shared
 from tlps import PHYS, from_beats, lines_of, offer, written
 
 # Driving ------------------------------------------------------------------------------------------
@@ -22,7 +21,7 @@ def transmit(data_width, endianness, writes=(), reads=(), posts=(), replies=(), 
 
     Returns [(cycle of the first beat, cycle of the last, Tlp)] and the cycles of `marked`.
     """
-    dut   = TLPTransmitter(data_width, endianness)
+    dut   = shared(TLPTransmitter, data_width, endianness)
     rng   = random.Random(seed)
     total = sum(map(len, (writes, reads, posts, replies)))
     sent, marks = [], []

@@ -9,7 +9,7 @@ The TLP classes are not ours, and so neither is the judgement of what is a legal
 import random
 import struct
 
-from migen import Signal, run_simulation
+from migen import Signal
 
 from litex.gen import LiteXModule
 
@@ -21,6 +21,8 @@ from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 
 from dibber.host.interface import HostInterface
+
+from compiled import run_simulation
 
 # The four ways in which a PHY may carry TLPs.
 PHYS = [(64, "little"), (64, "big"), (128, "little"), (128, "big")]
