@@ -15,6 +15,7 @@ from migen import *
 from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
+import ecp5
 import flow
 import gates
 
@@ -137,6 +138,20 @@ def test_gates_do_what_migen_does(netlist, program, seed, tmp_path):
     values = stimulus(seed)
     found  = run(program, gates.Gates(module(netlist)).lines, values, tmp_path/"small.gates")
     assert [[cycle[name] for name in Small.OUTPUTS] for cycle in found] == simulated(values)
+
+
+def test_the_core_s_list_is_made_of_the_netlist_that_is_placed(netlist, monkeypatch, tmp_path):
+    def synthesize(folder, top, sources):
+        (folder/"netlist.json").write_bytes(netlist.read_bytes())
+        return {}
+    (tmp_path/"small.v").write_text("module")
+    (tmp_path/"harness.v").write_text("module")
+    monkeypatch.setattr(flow, "BUILD", tmp_path/"build")
+    monkeypatch.setattr(flow, "versions", lambda: ["tools 1"])
+    monkeypatch.setattr(flow, "synthesize_ecp5", synthesize)
+    monkeypatch.setattr(ecp5, "TOP", "small")
+    monkeypatch.setattr(ecp5, "generate", lambda data_width: (tmp_path, ["small.v"], []))
+    assert gates.core().read_text().splitlines() == gates.Gates(module(netlist)).lines
 
 
 COLLISION = """nets 120
