@@ -21,8 +21,8 @@ uint32_t mcp_tick;
 static uint32_t watchdog;	/* cycles */
 
 /*
- * Run a handler and account for it. STATE says what it is for as long as it lasts. A handler that
- * found nothing to do (a command that cannot go on yet) is not counted.
+ * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is done with all of
+ * them. A handler that found nothing to do (a command that cannot go on yet) is not counted.
  */
 static HOT void account(enum dibber_mcp_state state, uint32_t cycles_before,
 			  uint32_t instructions_before)
@@ -47,6 +47,11 @@ static ALWAYS void run(enum dibber_mcp_state state, uint32_t (*handler)(void))
 	instructions = cpu_instructions();
 	if (handler())
 		account(state, cycles, instructions);
+}
+
+static ALWAYS void run_alone(enum dibber_mcp_state state, uint32_t (*handler)(void))
+{
+	run(state, handler);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
@@ -81,6 +86,7 @@ static APART void step_others(uint32_t events)
 		run(DIBBER_MCP_STATE_SCOUT, scout_handler);
 	if ((events & EVENT(TIMER)) && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, replay_timer_handler);
+	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
 /* What no event tells of. */
@@ -98,6 +104,7 @@ static RARE void step_waiting(void)
 		run(DIBBER_MCP_STATE_SCOUT, scout_step);
 	if (admin_closing && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
+	trace_state(DIBBER_MCP_STATE_IDLE);
 	queue_flush();
 }
 
@@ -107,9 +114,9 @@ static ALWAYS bool step(uint32_t events)
 	if (express_is_put(events))
 		run_puts(events);
 	if ((events & EVENT(COMMAND)) && queue_flush())
-		run(DIBBER_MCP_STATE_COMMAND, command_handler);
+		run_alone(DIBBER_MCP_STATE_COMMAND, command_handler);
 	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || flow_work) && queue_flush())
-		run(DIBBER_MCP_STATE_ACK, flow_ack_handler);
+		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
 	if (message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting)
