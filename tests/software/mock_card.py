@@ -15,7 +15,7 @@ from dibber.interface.description import (C, CLOCK_OP, ADMIN, ATOMIC, COMMAND, C
                                           ENTRY, FIRMWARE_HEADER, FLAG, HOST, INLINE, INTERFACE, MCP_STATE, OPCODE,
                                           QUEUE_ENTRY, RIGHT, ROUTE_COMMAND, STATUS, WALK)
 
-PROGRAM = C.DOORBELL_OFFSET + DOORBELL["PROGRAM"].offset
+HEAD, PROGRAM = (C.DOORBELL_OFFSET + DOORBELL[name].offset for name in ("COMMAND_HEAD", "PROGRAM"))
 
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
@@ -103,6 +103,8 @@ class Card:
             return struct.pack("<I", self.cycles & 0xffffffff)
         if offset >= C.ENDPOINT_BASE and (offset - C.ENDPOINT_BASE) % C.ENDPOINT_STRIDE == PROGRAM:
             return struct.pack("<I", self.halts | bool(self.get("MCP_IDENTITY")) << 8)
+        if offset >= C.ENDPOINT_BASE and (offset - C.ENDPOINT_BASE) % C.ENDPOINT_STRIDE == HEAD and offset not in self.registers:
+            return struct.pack("<I", self.heads[(offset - C.ENDPOINT_BASE)//C.ENDPOINT_STRIDE] % 2**32)
         return struct.pack("<I", self.registers.get(offset, 0))[:length]
 
     def bar_write(self, offset, data):

@@ -63,7 +63,7 @@ def parser():
     network.add_to(sub, command, add_profile)
 
     fw = group(sub, "fw", "Control programs.")
-    p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it.",
+    p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
                  ["dibber fw load build/firmware/mcp.dibfw URI"])
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
     p.add_argument("uri", metavar="URI", help=URI)

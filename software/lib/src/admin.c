@@ -13,71 +13,8 @@
 
 #include "card.h"
 
-#define QUEUE_BYTES ((DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES)
 /* Simulated time where there is a clock. A region is removed when what uses it has ended, which takes a lost peer 80 ms. */
 #define TIMEOUT_NS 200000000u
-#define LOOK_NS    1000000u	/* how often it is looked whether the control program runs at all */
-
-static int get_memory(struct dib_card *card)
-{
-	int rc;
-
-	if (card->admin_memory)
-		return 0;
-	rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
-	if (rc)
-		return rc;
-	rc = dib_map_queues(card, card->admin_memory, QUEUE_BYTES, &card->admin_map);
-	if (rc) {
-		dib_free(card->admin_memory);
-		card->admin_memory = NULL;
-	}
-	return rc;
-}
-
-/* Empty the queue, and tell the card where it is: its length last, by which the control program knows that there is one. */
-static int tell_queue(struct dib_card *card)
-{
-	uint64_t iova = card->admin_map->mapping.iova;
-	int rc;
-
-	pthread_mutex_lock(&card->admin_lock);
-	/* Not the events behind it: an endpoint 0 that was open may still have some to take. */
-	memset(card->admin_memory, 0, DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES);
-	card->admin_queue = (struct dib_queue){ .entries = card->admin_memory, .iova = iova, .count = DIB_ADMIN_ENTRIES };
-	card->admin_shared = 0;
-	pthread_mutex_unlock(&card->admin_lock);
-	if ((rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_LOW, (uint32_t)iova)) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_HIGH, (uint32_t)(iova >> 32))) ||
-	    (rc = dib_write_register(card, DIBBER_HOST_ADMIN_VECTOR, 0)))
-		return rc;
-	return dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, DIB_ADMIN_ENTRIES);
-}
-
-int dib_admin_open(struct dib_card *card)
-{
-	int rc = get_memory(card);
-
-	if (rc)
-		return rc;
-	card->admin_producer = 0;
-	for (unsigned int i = 0; i < card->fixed.endpoints; i++) {
-		if ((rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_COMMAND_PRODUCER), 0)) ||
-		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
-		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_EQ_CONSUMER), 0)))
-			return rc;
-	}
-	return tell_queue(card);
-}
-
-void dib_admin_close(struct dib_card *card)
-{
-	if (!card->admin_memory)
-		return;
-	dib_unmap(card, card->admin_map);
-	dib_free(card->admin_memory);
-	card->admin_memory = NULL;
-}
 
 static uint64_t monotonic_ns(void)
 {
@@ -87,22 +24,11 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Let up to LOOK_NS pass, if nothing comes into the queue; 0: they have. */
-static int wait_a_little(struct dib_card *card, unsigned int participant)
-{
-	const struct dib_queue *q = &card->admin_queue;
-
-	if (dib_has_clock(card))
-		return dib_clock_watch(card, participant, q->iova, (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
-				       (uint64_t)LOOK_NS * 1000u);
-	return card->transport->ops->serve(card->transport, LOOK_NS / 1000000u);
-}
-
 /* Whether one runs has to be known to whom a command is lost otherwise; why not is only worth a word. */
 static int fail_without_program(struct dib_card *card, unsigned int participant, const char *what)
 {
 	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
-	uint32_t state = DIBBER_MCP_STATE_RESET;
+	uint32_t state = UINT32_MAX;
 	int rc;
 
 	if (!card->behind || !card->admin_memory)
@@ -114,49 +40,7 @@ static int fail_without_program(struct dib_card *card, unsigned int participant,
 			return rc;
 	}
 	return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: the control program does not run any more (%s): load one again", what,
-			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
-}
-
-/* Following -------------------------------------------------------------------------------------- */
-
-/*
- * A program that was loaded by somebody else has no queue to answer in, for it was told of none, and drops whatever is
- * rung at endpoint 0. So it is first shown where the slots are, then given the queue.
- */
-static int attach(struct dib_card *card, unsigned int participant)
-{
-	int rc = get_memory(card);
-
-	if (!rc)
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER), card->admin_producer);
-	if (!rc)
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), 0);
-	if (!rc)
-		rc = wait_a_little(card, participant);
-	return rc < 0 ? rc : tell_queue(card);
-}
-
-int dib_admin_follow(struct dib_card *card, unsigned int participant)
-{
-	uint32_t halts;
-	bool ready;
-	int rc = dib_program(card, participant, &halts, &ready);
-
-	if (rc)
-		return rc;
-	if (halts != card->halts) {
-		card->halts = halts;
-		card->firmware = false;
-		card->behind = true;
-	}
-	if (!card->behind || !ready)
-		return 0;
-	rc = attach(card, participant);
-	if (!rc) {
-		card->behind = false;
-		card->firmware = true;
-	}
-	return rc;
+			state < sizeof(states) / sizeof(states[0]) ? states[state] : "halted");
 }
 
 /* While a command is under way: who is halted answers nothing. */
@@ -304,9 +188,9 @@ static int execute(struct dib_card *card, unsigned int participant, struct dibbe
 		if (over)
 			return dib_fail(DIB_ERR_TIMEOUT, "%s: no answer from the control program in %u ms", what,
 					TIMEOUT_NS / 1000000u);
-		rc = wait_a_little(card, participant);
+		rc = dib_admin_wait(card, participant);
 		if (dib_has_clock(card))
-			over = rc == 0 && ++waits == TIMEOUT_NS / LOOK_NS;
+			over = rc == 0 && ++waits == TIMEOUT_NS / DIB_ADMIN_LOOK_NS;
 		else
 			over = monotonic_ns() - begin > 100ull * TIMEOUT_NS;
 		if (rc >= 0)

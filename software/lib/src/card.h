@@ -136,13 +136,21 @@ static inline uint32_t dib_slot(unsigned int endpoint, uint32_t slot)
 	       slot * DIBBER_SLOT_BYTES;
 }
 
-/* admin.c: all with the card locked */
+/* admin_queue.c: all with the card locked */
+
+#define DIB_ADMIN_LOOK_NS 1000000u	/* how often it is looked whether the control program runs at all */
 
 /* Zeroed administrator's queue, told to the card; before the control program runs. */
 int dib_admin_open(struct dib_card *card);
 void dib_admin_close(struct dib_card *card);
-/* Make its calls those of a program that was loaded beside this handle, if one was: what `halts` and `firmware` say is true then. */
+/* Let up to DIB_ADMIN_LOOK_NS pass, if nothing comes into the queue; 0: they have. */
+int dib_admin_wait(struct dib_card *card, unsigned int participant);
+/* See whether the program was halted since, and give the queue to one that was loaded beside this handle: what `halts`
+ * and `firmware` say is true then. */
 int dib_admin_follow(struct dib_card *card, unsigned int participant);
+
+/* admin.c: the same */
+
 /* Run an administrator command, waited for by a participant; `what` is for the reason. */
 int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
 	      const char *what);

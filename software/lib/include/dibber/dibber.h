@@ -34,7 +34,7 @@
  * Halts
  *	Endpoints and regions belong to the control program that runs when they are opened. When that is halted, for it failed
  *	or another is loaded, they are gone on the card. The library finds that out when nothing else happens: within a
- *	millisecond of dib_wait(), or 4096 looks that found nothing. Then each command under way completes with status HALTED:
+ *	millisecond of dib_wait(), or 4,000 looks that found nothing. Then each command under way completes with status HALTED:
  *	it may have been executed or not, and so may its notice. What had completed before stays to be polled, and events, too.
  *	After that the endpoint's calls return HALTED until it is closed, and opened again when a program runs. dib_unregister()
  *	gives a region back as ever.
@@ -270,7 +270,7 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
  * program or, when the card was opened to observe, of another: see "Halts" above. The descriptors of dib_event_fd()
  * become readable, those of another program's endpoints do not. What other nodes have under way to this one
- * ends with TIMEOUT or REMOTE_BAD_KEY there.
+ * ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
  *
  * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), FIRMWARE_CRC,
  * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
