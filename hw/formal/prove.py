@@ -6,7 +6,8 @@
     python hw/formal/prove.py [name ...] [--quick] [--jobs N] [--json]
 
 Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is not 0
-when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD files.
+when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD files; of an
+induction whose conclusions are asked for one at a time, only their names are told.
 """
 
 import argparse

@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -30,3 +32,25 @@ def test_a_mutant_whose_line_is_gone_is_an_error_and_no_rejection(monkeypatch):
     prop   = harness.Property("slack-obeyed", "", "", "", "Obeyed", k=1, mutants=[mutant])
     result = engine.check("slack", prop, mutant)
     assert result["verdict"] == "ERROR" and "0 times" in result["failed"][0]
+
+
+COUNTER = """
+module formal(input sys_clk);
+reg [2:0] count = 0;
+always @(posedge sys_clk) count <= (count == 5) ? 0 : count + 1;
+always @* below: assert(count != 7);
+{more}
+endmodule
+"""
+
+@pytest.mark.parametrize("more, verdict", [
+    ("",                                       (False, None, ["below"])),   # behind 6, which is never reached
+    ("always @* within: assert(count <= 5);",  (True,  None, [])),
+    ("always @* within: assert(count <= 4);",  (False, None, ["within"])),
+])
+def test_conclusions_one_at_a_time_use_all_of_the_cycle_before(monkeypatch, tmp_path, more, verdict):
+    monkeypatch.syspath_prepend(str(ROOT/"hw"/"formal"))
+    import engine
+    (tmp_path/"design.v").write_text(COUNTER.format(more=more))
+    engine.compile_smt2(tmp_path, arrays=False)
+    assert engine.induce_apart(tmp_path, 1, timeout=60) == verdict
