@@ -114,7 +114,8 @@ def test_the_watchdog_leaves_a_program_alone_that_has_nothing_to_do(uri):
                 endpoint.wait(10**6)
             endpoint.wait(3_000_000)
             rates = top.between(before, top.sample(card, shared), card.info()["clock_hz"])
-            assert trap.diagnose(card)["sentence"] == "running, its state is IDLE"
+            # A look may meet the timer's handler, of some microseconds in each 50: not for so long.
+            assert any(trap.diagnose(card)["sentence"] == "running, its state is IDLE" for _ in range(40))
     assert rates["seconds"] > 3e-3 and rates["per_s"]["turns"] > 1e6
     assert rates["handlers"]["command"]["calls"] == 1 and 0 < rates["busy_percent"] < 50
     queue = rates["queues"][-1]
