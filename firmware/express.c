@@ -109,6 +109,7 @@ static ALWAYS void submit(uint32_t tag, uint32_t start)
 void express_message(uint32_t tag)
 {
 	REG_WRITE(EXPRESS_MESSAGE, transfers[tag].word);
+	mcp_shared.messages++;
 	submit(tag, start_of(tag, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1));
 }
 
