@@ -156,7 +156,7 @@ class Image:
         return found
 
     def table(self, address):
-        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base, sum, `lw`, `jr`."""
+        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near `gp` one instruction), sum, `lw`, `jr`."""
         register, values, limit, base = self.code[address][1][0], {}, None, None
         for at in range(address - 4*20, address, 4):
             mnemonic, operands = self.code.get(at, ("", [""]))
@@ -169,6 +169,8 @@ class Image:
             elif mnemonic in ("add", "addi") and operands[0] == operands[1] and re.fullmatch(r"-?\d+", operands[2]):
                 if operands[0] in values:
                     base = values[operands[0]] + int(operands[2])
+            elif mnemonic in ("add", "addi") and operands[1] == "gp":
+                base = self.symbols["__global_pointer$"] + int(operands[2])
         if limit is None or base is None or self.code[address - 4] != ("lw", [register, f"0({register})"]):
             raise Unbounded(f"jump at 0x{address:x} to nobody knows where")
         targets = set(self.words[base//4:base//4 + limit + 1])
