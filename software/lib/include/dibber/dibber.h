@@ -450,7 +450,9 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be under way: a slot is
  * free again when its completion was polled.
  *
- * What is wrong with keys, rights or bounds is found by the card and told in the completion.
+ * What is wrong with keys, rights or bounds is found by the card and told in the completion. OK means that the other card
+ * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
+ * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
  * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST.
  */
