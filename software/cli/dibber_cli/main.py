@@ -11,7 +11,7 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, map as network, monitor, profile
+from dibber_cli import commands, completion, map as network, monitor, output, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.flash.commands import add_to as add_flash
@@ -20,7 +20,6 @@ from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense."
-URI   = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
 # Pieces of the command line -----------------------------------------------------------------------
@@ -55,7 +54,7 @@ def parser():
 
     p = command(sub, "info", commands.info, "Show a card: identity, state, link, control program, counters.",
                 ["dibber info sim:/run/user/1000/dibber-1000/card0.sock", "dibber info --json URI | jq .counters.packets_sent"])
-    p.add_argument("uri", metavar="URI", help=URI)
+    p.add_argument("uri", metavar="URI", help=output.URI)
 
     monitor.add_to(sub, command)
     add_flash(sub, command)
@@ -66,7 +65,7 @@ def parser():
     p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
                  ["dibber fw load build/firmware/mcp.dibfw URI"])
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
-    p.add_argument("uri", metavar="URI", help=URI)
+    p.add_argument("uri", metavar="URI", help=output.URI)
     add_fw(sub, fw, command)
 
     p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.",

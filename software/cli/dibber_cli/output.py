@@ -1,10 +1,12 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Tables and a progress bar for people."""
+"""Tables and a progress bar for people, and what help says of a card."""
 
 import sys
 import time
+
+URI = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
 def table(headings, rows):

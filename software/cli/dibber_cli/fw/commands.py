@@ -116,7 +116,7 @@ def add_to(sub, fw, command):
         p = command(group, name, function, text)
         if name == "coredump":
             p.add_argument("file", metavar="FILE", help="to write")
-        p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+        p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI)
         return p
 
     p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.")

@@ -84,7 +84,7 @@ def add_to(sub, command, add_profile):
     """Add the group `link` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
     group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(metavar="COMMAND", required=True)
     p = command(group, "status", link_status, "Show a card's link: state, why it is not up, counters.")
-    p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET")
+    p.add_argument("uri", metavar="URI", help=output.URI)
     for name, function, text in (
             ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
             ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program.")):
