@@ -9,7 +9,6 @@
 
 #include "card.h"
 
-
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
 {
 	uint32_t value;
