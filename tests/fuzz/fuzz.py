@@ -26,12 +26,9 @@ BUILD  = sanitized.ROOT/"build"
 
 # Targets ------------------------------------------------------------------------------------------
 
-def build_vfio_user():
-    return sanitized.build([FOLDER/"vfio_user.c", FOLDER/"main.c"], BUILD/"fuzz-vfio-user")
-
-
-def build_uart():
-    return sanitized.build([FOLDER/"uart.c", FOLDER/"main.c"], BUILD/"fuzz-uart")
+def build_card(name):
+    """A card of bad manners, and the program that lives with it."""
+    return sanitized.build([FOLDER/f"{name.replace('-', '_')}.c", FOLDER/"program.c", FOLDER/"main.c"], BUILD/f"fuzz-{name}")
 
 
 def build_firmware():
@@ -59,7 +56,7 @@ def build_firmware():
                         *(out/f"{s.stem}.o" for s in machine)], check=True)
     return program
 
-TARGETS = {"vfio-user": build_vfio_user, "uart": build_uart, "firmware": build_firmware}
+TARGETS = {"vfio-user": lambda: build_card("vfio-user"), "uart": lambda: build_card("uart"), "firmware": build_firmware}
 
 # Run ----------------------------------------------------------------------------------------------
 

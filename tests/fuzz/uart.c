@@ -16,15 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <dibber/dibber.h>
 
 #include "fuzz.h"
+#include "program.h"
 
-#define IDENTITY     0xd1bb0001u
-#define IMAGE_BYTES  256u
 #define MEMORY_BYTES 65536u
 #define CHUNK        (MEMORY_BYTES / DIBBER_BRIDGED_CHUNKS)
 #define CLOCK_HZ     64000000u
@@ -251,69 +249,19 @@ static void *serve(void *argument)
 
 /* The program ----------------------------------------------------------------------------------- */
 
-#define GUARD 4096u
-
-static uint8_t store[3 * GUARD];	/* what is registered begins inside, and ends there */
-
 const struct fuzz_form fuzz_form = { .length = 256, .bursts = 6, .burst = 12 };
 
-/* An open card, an endpoint, a registered region, the end without an error. */
-enum { CARD, ENDPOINT, REGION, END };
-struct fuzz_reached fuzz_reached[] = {
-	[CARD] = { "card", 0 }, [ENDPOINT] = { "endpoint", 0 }, [REGION] = { "region", 0 }, [END] = { "end", 0 }, { NULL, 0 },
-};
-
-/* Whatever fails: what was opened is closed. */
-static void live(struct dib_card *card, const char *firmware)
+static void also(struct dib_endpoint *endpoint)
 {
-	struct dib_delivery delivery = { .node = 1 };
-	struct dib_completion completion;
-	struct dib_endpoint *endpoint;
-	struct dib_region *region;
 	struct dib_event event;
 
-	if (dib_firmware_load(card, firmware) || dib_endpoint_open(card, 1, NULL, &endpoint))
-		return;
-	fuzz_reached[ENDPOINT].count++;
-	if (dib_register(endpoint, store + GUARD + 3, GUARD - 6,
-			 DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, &region) == 0) {
-		fuzz_reached[REGION].count++;
-		dib_put(endpoint, &delivery, dib_key(region), 0, dib_key(region), 64, 8);
-		dib_wait(endpoint, 1000);
-		dib_poll(endpoint, &completion, 1);
-		dib_poll_events(endpoint, &event, 1);
-		dib_clock_leave(endpoint);
-		fuzz_reached[END].count += dib_unregister(region) == 0;
-	}
-	dib_endpoint_close(endpoint);
-}
-
-/* The path of a control program image that the library believes; made once, and gone with this process. */
-static const char *image(void)
-{
-	static char path[64];
-	struct {
-		struct dibber_firmware_header header;
-		uint8_t body[IMAGE_BYTES];
-	} file = { .header = {
-		.magic = DIBBER_FIRMWARE_MAGIC, .version = DIBBER_INTERFACE_VERSION, .hash = DIBBER_INTERFACE_HASH,
-		.bytes = IMAGE_BYTES, .crc = 0x0d968558u, .identity = IDENTITY,	/* of so many zeros */
-	} };
-	int fd;
-
-	if (!path[0]) {
-		fd = memfd_create("image", MFD_CLOEXEC);
-		if (fd < 0 || write(fd, &file, sizeof(file)) != sizeof(file))
-			abort();
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	}
-	return path;
+	dib_poll_events(endpoint, &event, 1);
+	dib_clock_leave(endpoint);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct card *c = calloc(1, sizeof(*c));
-	struct dib_card *card;
 	pthread_t thread;
 	char uri[64];
 	int other;
@@ -322,7 +270,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	c->input = data;
 	c->left = size;
-	memset(store, 0x55, sizeof(store));
 	c->line = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (c->line < 0 || grantpt(c->line) || unlockpt(c->line))
 		abort();
@@ -331,17 +278,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(uri, sizeof(uri), "uart:%s?timeout=2", ptsname(c->line));
 	if (pthread_create(&thread, NULL, serve, c))
 		abort();
-	if (dib_open(uri, NULL, &card) == 0) {
-		fuzz_reached[CARD].count++;
-		live(card, image());
-		dib_close(card);
-	}
+	live_program(uri, also);
 	close(other);
 	pthread_join(thread, NULL);
-	for (size_t i = 0; i < sizeof(store); i++) {
-		if ((i < GUARD + 3 || i >= 2 * GUARD - 3) && store[i] != 0x55)
-			abort();
-	}
+	check_program();
 	free(c);
 	return 0;
 }

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,10 +21,9 @@
 #include <dibber/dibber.h>
 
 #include "fuzz.h"
+#include "program.h"
 #include "vfio_user.h"
 
-#define IDENTITY     0xd1bb0001u
-#define IMAGE_BYTES  256u
 #define LONGEST      (1u << 20)		/* bytes of a message's payload */
 #define FLOOD_BYTES  (LONGEST + 65536u)	/* more than the client announced that it takes */
 #define CYCLES_STEP  500000u		/* the card's clock moves on by that at each look */
@@ -330,65 +328,14 @@ static void listen_at(struct server *s, struct sockaddr_un *address)
 
 /* The program ----------------------------------------------------------------------------------- */
 
-#define GUARD 4096u
-
-static uint8_t store[3 * GUARD];	/* what is registered begins inside, and ends there */
-
 const struct fuzz_form fuzz_form = { .length = 192, .bursts = 8, .burst = 12 };
 
-/* An open card, an endpoint, a registered region, the end without an error. */
-enum { CARD, ENDPOINT, REGION, END };
-struct fuzz_reached fuzz_reached[] = {
-	[CARD] = { "card", 0 }, [ENDPOINT] = { "endpoint", 0 }, [REGION] = { "region", 0 }, [END] = { "end", 0 }, { NULL, 0 },
-};
-
-/* Whatever fails: what was opened is closed. */
-static void live(struct dib_card *card, const char *firmware)
+static void also(struct dib_endpoint *endpoint)
 {
-	struct dib_delivery delivery = { .node = 1 };
-	struct dib_completion completion;
-	struct dib_endpoint *endpoint;
-	struct dib_region *region;
-	struct dib_card_info info;
 	struct dib_clock clock;
 
-	dib_card_info(card, &info);
-	if (dib_firmware_load(card, firmware) || dib_endpoint_open(card, 1, NULL, &endpoint))
-		return;
-	fuzz_reached[ENDPOINT].count++;
-	if (dib_register(endpoint, store + GUARD + 3, GUARD - 6,
-			 DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, &region) == 0) {
-		fuzz_reached[REGION].count++;
-		dib_put(endpoint, &delivery, dib_key(region), 0, dib_key(region), 64, 8);
-		dib_wait(endpoint, 1000);
-		dib_poll(endpoint, &completion, 1);
-		dib_event_fd(endpoint);
-		dib_clock_now(endpoint, &clock);
-		fuzz_reached[END].count += dib_unregister(region) == 0;
-	}
-	dib_endpoint_close(endpoint);
-}
-
-/* The path of a control program image that the library believes; made once, and gone with this process. */
-static const char *image(void)
-{
-	static char path[64];
-	struct {
-		struct dibber_firmware_header header;
-		uint8_t body[IMAGE_BYTES];
-	} file = { .header = {
-		.magic = DIBBER_FIRMWARE_MAGIC, .version = DIBBER_INTERFACE_VERSION, .hash = DIBBER_INTERFACE_HASH,
-		.bytes = IMAGE_BYTES, .crc = 0x0d968558u, .identity = IDENTITY,	/* of so many zeros */
-	} };
-	int fd;
-
-	if (!path[0]) {
-		fd = memfd_create("image", MFD_CLOEXEC);
-		if (fd < 0 || write(fd, &file, sizeof(file)) != sizeof(file))
-			abort();
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	}
-	return path;
+	dib_event_fd(endpoint);
+	dib_clock_now(endpoint, &clock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -396,31 +343,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct server *s = calloc(1, sizeof(*s));
 	char uri[sizeof(address.sun_path) + 4];
-	struct dib_card *card;
 	pthread_t thread;
 
 	if (!s)
 		abort();
 	s->input = data;
 	s->left = size;
-	memset(store, 0x55, sizeof(store));
 	listen_at(s, &address);
 	if (pthread_create(&thread, NULL, serve, s))
 		abort();
 	snprintf(uri, sizeof(uri), "sim:%s", address.sun_path);
-	if (dib_open(uri, NULL, &card) == 0) {
-		fuzz_reached[CARD].count++;
-		live(card, image());
-		dib_close(card);
-	}
+	live_program(uri, also);
 	shutdown(s->listener, SHUT_RDWR);
 	pthread_join(thread, NULL);
 	close(s->listener);
 	unlink(address.sun_path);
-	for (size_t i = 0; i < sizeof(store); i++) {
-		if ((i < GUARD + 3 || i >= 2 * GUARD - 3) && store[i] != 0x55)
-			abort();
-	}
+	check_program();
 	free(s);
 	return 0;
 }

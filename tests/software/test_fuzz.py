@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A short run of the fuzzer on what a simulator sends; `python tests/fuzz/fuzz.py` runs for long."""
+"""Short runs of the fuzzer on what a simulator sends, and what comes from a serial port; `python tests/fuzz/fuzz.py` runs for long."""
 
 import pathlib
 import sys
@@ -9,13 +9,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]/"fuzz"))
 
 import fuzz
+import pytest
 
-RUNS = 1500
+RUNS = {"vfio-user": 1500, "uart": 150}
 
 
-def test_whatever_a_simulator_sends_no_sanitizer_speaks_and_every_call_returns(seed):
-    code, said, reached = fuzz.run("vfio-user", seed, RUNS)
+@pytest.mark.parametrize("target", RUNS)
+def test_whatever_a_card_sends_no_sanitizer_speaks_and_every_call_returns(target, seed):
+    runs = RUNS[target]
+    code, said, reached = fuzz.run(target, seed, runs)
     assert code == 0, said
     # It comes to every part of a program's life, and not always to its end.
-    assert reached["runs"] == RUNS and RUNS//10 < reached["end"] < reached["region"] < reached["endpoint"] < reached["card"]
-    assert reached["card"] < RUNS
+    assert reached["runs"] == runs and runs//10 < reached["end"] < reached["region"] < reached["endpoint"] < reached["card"]
+    assert reached["card"] < runs

@@ -9,7 +9,7 @@ import libdibber
 import numpy as np
 
 from dibber.interface.description import RIGHT, STATUS
-from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
+from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
 WORD     = 8      # bytes of a command
 QUIET_NS = 20_000 # of silence, after which nothing comes any more
@@ -134,3 +134,32 @@ class Area:
         wanted[:point.count] = words
         wrong = np.count_nonzero(wanted.view(np.uint8) != region.memory[:WORD*self.counts])
         return {"bytes_wrong": int(wrong), "guards": WORD*(self.counts - point.count)}
+
+
+class AskingProgram(Program):
+    """A program that has points of its own beside those of Asking: prepare_other(point), run_other(point, keys).
+
+    Its __init__ ends with add_area().
+    """
+
+    def add_area(self, points):
+        self.area = Area(self, points)
+
+    @property
+    def keys(self):
+        return {**super().keys, "there": self.area.there.key}
+
+    def close(self):
+        self.area.close()
+        super().close()
+
+    def prepare(self, point):
+        if isinstance(point, Asking):
+            self.area.prepare(point, self.seed)
+        else:
+            self.prepare_other(point)
+
+    def run(self, point, keys):
+        if not isinstance(point, Asking):
+            return self.run_other(point, keys)
+        return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dibber.interface.description import C
-from dibber_cli.bench.asking import Area, Asking
+from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD
-from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
+from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
 WORD     = 8      # bytes of a message; each goes to a place of its own
 PAUSE_NS = 64     # with several endpoints: from one vain round of polls to the next
@@ -49,7 +49,7 @@ def _numbers(count):
     return [(n + 1) % C.ENDPOINTS for n in range(count)]
 
 
-class Flooder(Program):
+class Flooder(AskingProgram):
     """Node 0 sends, node 1 compares."""
 
     def __init__(self, uri, node, firmware, seed, points):
@@ -58,25 +58,12 @@ class Flooder(Program):
         if node == 0:
             for number in _numbers(max((p.endpoints for p in points if isinstance(p, Flood)), default=1)):
                 self.open(number)
-        self.area = Area(self, points)
+        self.add_area(points)
 
-    @property
-    def keys(self):
-        return {**super().keys, "there": self.area.there.key}
+    def prepare_other(self, point):
+        self.target.memory[:] = FILL
 
-    def close(self):
-        self.area.close()
-        super().close()
-
-    def prepare(self, point):
-        if isinstance(point, Asking):
-            self.area.prepare(point, self.seed)
-        else:
-            self.target.memory[:] = FILL
-
-    def run(self, point, keys):
-        if isinstance(point, Asking):
-            return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
+    def run_other(self, point, keys):
         return self._send(point, keys) if self.node == 0 else self._receive(point)
 
     def _send(self, point, keys):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dibber_cli.bench.asking import Area, Asking
+from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD
-from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
+from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
 WORD      = 8            # bytes of a ping, at the start of the target's memory
 END       = b"the end."
@@ -44,7 +44,7 @@ class PingPong:
         return np.random.default_rng((seed, self.number, node)).permutation(1 << 20)[:self.rounds].astype(np.uint64)
 
 
-class Player(Program):
+class Player(AskingProgram):
     """Node 0 serves and takes the times, node 1 returns."""
 
     def __init__(self, uri, node, firmware, seed, points):
@@ -52,23 +52,12 @@ class Player(Program):
         self.bulk = self.open(BULK_ENDPOINT)
         self.allocate(BULK, BULK_AT + BULK + GUARD, owner=BULK_ENDPOINT)
         self.word = self.target.memory[:WORD].view(np.uint64)
-        self.area = Area(self, points)
-
-    @property
-    def keys(self):
-        return {**super().keys, "there": self.area.there.key}
-
-    def close(self):
-        self.area.close()
-        super().close()
+        self.add_area(points)
 
     def _bulk_of(self, point, node):
         return np.random.default_rng((self.seed, point.number, node, BULK)).integers(0, 256, BULK, dtype=np.uint8)
 
-    def prepare(self, point):
-        if isinstance(point, Asking):
-            self.area.prepare(point, self.seed)
-            return
+    def prepare_other(self, point):
         self.source.memory[:] = self._bulk_of(point, self.node)
         self.target.memory[:] = FILL
         self.soonest_ns = 0
@@ -118,12 +107,7 @@ class Player(Program):
             wanted[BULK_AT:BULK_AT + BULK] = self._bulk_of(point, 1 - self.node)
         return int(np.count_nonzero(wanted != self.target.memory))
 
-    def run(self, point, keys):
-        if not isinstance(point, Asking):
-            return self._play(point, keys)
-        return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
-
-    def _play(self, point, keys):
+    def run_other(self, point, keys):
         """All rounds: the picoseconds of each, there and back, from the call to the look that sees the answer."""
         ours, theirs = (point.words(self.seed, node) for node in (self.node, 1 - self.node))
         rounds, begin = [], self.endpoint.clock()
