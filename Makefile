@@ -30,8 +30,8 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference library build models qemu bench test test-quick test-formal test-system soak \
-        bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
+.PHONY: help install firmware simulator reference litepcie-rate library build models qemu bench test test-quick test-formal \
+        test-system soak bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -48,7 +48,7 @@ help:
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; an hour'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
-	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, size on an XC7A100T; hours'
+	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
 	@echo 'make clean        remove what was built; results and what was downloaded stay'
 	@echo
 	@echo 'Each installs and builds what it needs first, once.'
@@ -67,6 +67,10 @@ simulator: install
 # LitePCIe's own DMA on the same host model: what the model and the simulation speed are compared with.
 reference: install
 	$(call step,reference,the LitePCIe design that we compare with,$(PYTHON) hw/sim/reference/build_reference.py)
+
+# Of these the one without a processor: the other one is for the simulation speed.
+litepcie-rate: install
+	$(call step,reference,LitePCIe on our host model,$(PYTHON) hw/sim/reference/build_reference.py litepcie-rate)
 
 library: install
 	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib)
@@ -103,7 +107,7 @@ test-quick: firmware library
 test-formal: install
 	@$(PYTHON) hw/formal/prove.py $(FORMAL)
 
-test-system: firmware library models reference qemu
+test-system: firmware library models litepcie-rate qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 
@@ -144,8 +148,8 @@ test-boards: install
 # Each says at its end which goals were missed; all are run.
 synthesis: install
 	@$(PYTHON) hw/synthesis/engines.py; engines=$$?; \
-	$(PYTHON) hw/synthesis/artix7.py; artix7=$$?; \
-	$(PYTHON) hw/synthesis/ecp5.py && exit $$((engines + artix7))
+	$(PYTHON) hw/synthesis/xilinx.py; boards=$$?; \
+	$(PYTHON) hw/synthesis/ecp5.py && exit $$((engines + boards))
 
 clean:
 	@echo 'clean      build/, but for build/venv and build/qemu'

@@ -181,6 +181,8 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 	transfer->busy &= ~BUSY_JOB;
 	/* One that was abandoned has its completion already; now its slot may be used again. */
 	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY) {
+		if (transfer_is_free(tag) && tag >= MCP_INBOX)
+			message_free(tag);
 		if (tag < MCP_COMMANDS)
 			REG_WRITE(SLOT_FREE, FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
 					     FIELD_PUT(SLOT_FREE, ENDPOINT, tag / DIBBER_SLOTS));
@@ -221,7 +223,7 @@ APART uint32_t bulk_job_handler(void)
 		uint32_t tag = FIELD_GET(JOB_DONE, TAG, value);
 
 		/* One that fails on the fast path is the first to be heard of here. */
-		if (tag < MCP_COMMANDS && !(transfers[tag].busy & BUSY_JOB))
+		if (tag < MCP_TRANSFERS && !(transfers[tag].busy & BUSY_JOB))
 			fast_given();
 		if (tag < MCP_TRANSFERS && (transfers[tag].busy & BUSY_JOB))
 			job_ended(tag, value);
@@ -262,7 +264,7 @@ static RARE void leave_drain(uint32_t number, uint32_t end)
 		flow->state = FLOW_OPEN;
 		return;
 	}
-	flow_incarnate(number, 1);
+	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
 }
@@ -270,7 +272,7 @@ static RARE void leave_drain(uint32_t number, uint32_t end)
 /* Nobody is left who would send the packets that are missing to the peer. */
 static RARE void leave_gap(uint32_t number)
 {
-	flow_incarnate(number, 1);
+	flow_incarnate(number);
 	flow_renumber(&flows[number]);
 }
 
@@ -278,7 +280,7 @@ static inline uint32_t complete(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 	uint32_t done = 0;
-	bool put = false;
+	bool fast = false;
 
 	while (flow->head != MCP_NO_TAG) {
 		uint32_t tag = flow->head;
@@ -290,7 +292,7 @@ static inline uint32_t complete(uint32_t number)
 		if (!has_ended(flow, &transfers[tag]))
 			break;
 		flow->head = transfers[tag].next;
-		put = transfers[tag].kind == TRANSFER_PUT;
+		fast = transfers[tag].kind <= TRANSFER_ANSWER;
 		transfer_end(tag);
 		done++;
 		if (tag == flow->mark) {
@@ -304,7 +306,7 @@ static inline uint32_t complete(uint32_t number)
 	if (flow->head == MCP_NO_TAG && flow->state == FLOW_OPEN) {
 		if (flow->acked != flow->next)
 			leave_gap(number);
-		if (put)
+		if (fast)
 			fast_rest(number);
 	}
 	return done;
@@ -423,11 +425,7 @@ RARE void bulk_expire(uint32_t number)
 	}
 	give_up(flow->head);
 	send_lost |= 1u << (number - MCP_BULK);
-	/*
-	 * Without any acknowledgement the peer may hold a newer incarnation, of before this card
-	 * had power. Half way round, twice at most, is newer than any.
-	 */
-	flow_incarnate(number, flow->acked == flow->start ? 127 : 1);
+	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = FLOW_OPEN;
 	flow->mark = MCP_NO_TAG;

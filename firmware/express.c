@@ -302,7 +302,7 @@ RARE void express_expire(uint32_t number)
 	}
 	send_lost |= 1u << number;
 	/* As in bulk_expire. From here on nothing reads the slots of the former incarnation. */
-	flow_incarnate(number, flow->acked == flow->start ? 127 : 1);
+	flow_incarnate(number);
 	flow->acked = flow->next;
 	flow->state = FLOW_OVER;
 	flow->limit = flow->next;
@@ -318,7 +318,9 @@ static RARE void step_on(uint32_t number)
 		requeue(number);
 	} else if (flow->state == FLOW_OVER && flow->ended == flow->next) {
 		flow_renumber(flow);
-		fast_arm(number);
+		open_flow(flow);
+		if (!message_asks(number))
+			fast_arm(number);
 	}
 }
 
@@ -341,6 +343,14 @@ static APART bool end_others(uint32_t number, uint32_t *done)
 	return put;
 }
 
+void express_rest(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	if (flow->state == FLOW_OPEN && flow->ended == flow->next && fast_rests(number) && !message_asks(number))
+		fast_arm(number);
+}
+
 uint32_t express_step(uint32_t number)
 {
 	struct flow *flow = &flows[number];
@@ -359,7 +369,7 @@ uint32_t express_step(uint32_t number)
 		return done;
 	}
 	flow->limit = flow->ended + DIBBER_WINDOW;
-	if (put && flow->ended == flow->next)
-		fast_rest(number);
+	if (put && flow->ended == flow->next && fast_rests(number) && !message_asks(number))
+		fast_arm(number);
 	return done;
 }

@@ -24,7 +24,9 @@ RARE void fast_boot(void)
 			fast_arm(number);
 	REG_WRITE(FAST_OPCODES, FIELD_PUT(FAST_OPCODES, PUT_INLINE, 1) |
 				FIELD_PUT(FAST_OPCODES, PUT, 1) |
-				FIELD_PUT(FAST_OPCODES, EVENT, 1));
+				FIELD_PUT(FAST_OPCODES, EVENT, 1) |
+				FIELD_PUT(FAST_OPCODES, GET, 1) |
+				FIELD_PUT(FAST_OPCODES, ATOMIC, 1));
 }
 
 RARE void fast_arm(uint32_t number)
@@ -41,15 +43,29 @@ RARE void fast_arm(uint32_t number)
 	trace(DIBBER_TRACE_ARM, number, flow->next);
 }
 
-/* Packets of the oldest put that is under way. */
+/* Packets of the oldest that is under way. */
 static uint32_t packets_of_entry(uint32_t number)
 {
 	return number < MCP_BULK ? 1 : packets_of(REG_READ(CLAIM_LENGTH));
 }
 
-/* That put becomes this program's. */
-static void adopt(uint32_t number)
+/* What it is here, by its kind. */
+static uint32_t adopted(uint32_t number, uint32_t entry)
 {
+	switch (FIELD_GET(CLAIM_ENTRY, KIND, entry)) {
+	case DIBBER_FAST_KIND_ASK:
+		return FIELD_GET(CLAIM_ENTRY, ATOMIC, entry) ? TRANSFER_ATOMIC : TRANSFER_GET;
+	case DIBBER_FAST_KIND_ANSWER:
+		return TRANSFER_ANSWER;
+	default:
+		return number < MCP_BULK ? TRANSFER_INLINE : TRANSFER_PUT;
+	}
+}
+
+/* It becomes this program's. `asks`: it is one that has left the ring. */
+static void adopt(uint32_t number, bool asks)
+{
+	uint32_t generation = FIELD_GET(CLAIM_STATE, GENERATION, REG_READ(CLAIM_STATE));
 	uint32_t entry = REG_READ(CLAIM_ENTRY);
 	uint32_t packets = packets_of_entry(number);
 	uint32_t length = REG_READ(CLAIM_LENGTH);
@@ -61,13 +77,20 @@ static void adopt(uint32_t number)
 
 	/* The one behind it is shown 6 cycles later: what is done here lasts longer. */
 	REG_WRITE(CLAIM_POP, 1);
-	transfer = transfer_enter(tag, number < MCP_BULK ? TRANSFER_INLINE : TRANSFER_PUT, 0,
-				  number % DIBBER_NODES);
+	transfer = transfer_enter(tag, adopted(number, entry), 0, number % DIBBER_NODES);
 	transfer->length = length;
+	if (FIELD_GET(CLAIM_ENTRY, KIND, entry) == DIBBER_FAST_KIND_ASK) {
+		transfer->busy = asks ? BUSY_ANSWER : BUSY_REQUEST | BUSY_ANSWER;
+		message_adopt(tag, generation);
+	}
 	transfer->cookie = cookie;
 	transfer->key = 0;
 	transfer->flags = FIELD_GET(CLAIM_ENTRY, SOLICIT, entry) ? DIBBER_FLAG_SOLICIT : 0;
-	endpoints[tag / DIBBER_SLOTS].outstanding++;
+	if (tag < MCP_COMMANDS)
+		endpoints[tag / DIBBER_SLOTS].outstanding++;
+	/* What was acknowledged is no packet any more. */
+	if (asks)
+		return;
 	if (number < MCP_BULK)
 		express_adopt(tag, end);
 	else
@@ -77,7 +100,7 @@ static void adopt(uint32_t number)
 RARE void fast_take(uint32_t number)
 {
 	struct flow *flow = &flows[number];
-	uint32_t claimed, entries, moved, under_way = 0;
+	uint32_t claimed, entries, all, moved, under_way = 0;
 
 	REG_WRITE(FLOW_CLAIM, number);
 	REG_WRITE(GIVEN, 1u << number);
@@ -85,6 +108,7 @@ RARE void fast_take(uint32_t number)
 	REG_READ(CLAIM_STATE);
 	claimed = REG_READ(CLAIM_STATE);
 	entries = FIELD_GET(CLAIM_STATE, ENTRIES, claimed);
+	all = entries + FIELD_GET(CLAIM_STATE, ASKS, claimed);
 	moved = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) - flow->next);
 	if (entries)
 		under_way = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) + packets_of_entry(number) -
@@ -99,9 +123,9 @@ RARE void fast_take(uint32_t number)
 	flow->next += moved;
 	flow->acked = flow->next - under_way;
 	mcp_shared.claims++;
-	trace(DIBBER_TRACE_CLAIM, number, entries);
-	for (uint32_t i = 0; i < entries; i++)
-		adopt(number);
+	trace(DIBBER_TRACE_CLAIM, number, all);
+	for (uint32_t i = 0; i < all; i++)
+		adopt(number, i >= entries);
 	if (number < MCP_BULK)
 		express_claim(number);
 	flow_active |= 1u << number;

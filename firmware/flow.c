@@ -8,23 +8,19 @@
  * PSNs are kept in 32 bits. A new incarnation starts at the next multiple of 65,536, so that the
  * low halves agree with the wire and a PSN before `start` is known to be of a former incarnation.
  * The window (64 packets) keeps what the gateware reports within 16 bits of what is known here.
+ *
+ * An incarnation's number here tells jobs and packets that wait from those of former ones. What packets carry on the
+ * link is counted by the gateware, which no fault of this program and no restart touches.
  */
 
 #include "mcp.h"
 
 #define REFUSALS	48	/* more than the gateware's two queues of 16 hold */
 #define EPOCHS		(DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
-#define PERSISTENT	0x464c4f58u
 
 struct flow flows[MCP_FLOWS];
 uint32_t flow_work;
 uint32_t flow_active;
-
-/* Outlives a restart of this program: at a fixed place outside the image, never cleared. */
-struct {
-	uint32_t magic;
-	uint8_t incarnation[MCP_FLOWS];
-} mcp_persistent __attribute__((section(".persistent")));
 
 static uint32_t served;		/* flow that had its turn last */
 
@@ -89,14 +85,13 @@ void flow_rewind(uint32_t number)
 			       FIELD_PUT(FLOW_REWIND, EPOCH, flow->epoch));
 }
 
-void flow_incarnate(uint32_t number, uint32_t step)
+void flow_incarnate(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 
-	flow->incarnation += step;
+	flow->incarnation++;
 	flow->place = FIELD_PUT(JOB_FLOW, INCARNATION, flow->incarnation) |
 		      FIELD_PUT(JOB_FLOW, NODE, number % DIBBER_NODES);
-	mcp_persistent.incarnation[number] = flow->incarnation;
 	REG_WRITE(FLOW_RESET, FIELD_PUT(FLOW_RESET, FLOW, number) |
 			      FIELD_PUT(FLOW_RESET, INCARNATION, flow->incarnation));
 	/* The reset made it epoch 0, which jobs that the engine has may be of: they shall end. */
@@ -116,8 +111,8 @@ void flow_renumber(struct flow *flow)
 	flow->acked = flow->start;
 	flow->ended = flow->start;
 	flow->limit = flow->start;
-	/* Of an incarnation that has not begun, nothing is missed. */
-	flow->rewound = flow->start;
+	/* Its first NAK counts: to a peer that holds a newer one it was nothing so far. */
+	flow->rewound = flow->start - 1;
 	flow->seen = flow->start;
 	flow->idle = 0;
 	flow->waited = 0;
@@ -126,20 +121,15 @@ void flow_renumber(struct flow *flow)
 
 RARE void flow_boot(void)
 {
-	bool known = mcp_persistent.magic == PERSISTENT;
-
 	for (uint32_t i = 0; i < MCP_FLOWS; i++) {
 		flows[i].head = MCP_NO_TAG;
 		flows[i].mark = MCP_NO_TAG;
-		/* A peer may hold what this program used last before it was restarted. */
-		flows[i].incarnation = known ? mcp_persistent.incarnation[i] : 0;
-		flow_incarnate(i, 1);
+		flow_incarnate(i);
 		flow_renumber(&flows[i]);
 	}
 	flows[MCP_EXPRESS + command_node % DIBBER_NODES].state = FLOW_SELF;
 	flows[MCP_BULK + command_node % DIBBER_NODES].state = FLOW_SELF;
 	fast_boot();
-	mcp_persistent.magic = PERSISTENT;
 	REG_WRITE(TIMER, REG_READ(CYCLES_LOW) + mcp_tick);
 }
 

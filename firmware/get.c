@@ -108,9 +108,12 @@ void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
 {
 	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
 	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
-	uint32_t tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
-				     ready ? TRANSFER_RECEIVE : TRANSFER_GET);
+	uint32_t tag;
 
+	if (!ready)
+		message_claim(node);
+	tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
+				     ready ? TRANSFER_RECEIVE : TRANSFER_GET);
 	if (tag == MCP_NO_TAG)
 		message_stray(arrival, word);
 	else if (ready)

@@ -241,7 +241,7 @@ uint32_t scout_handler(void);
 enum transfer_kind {
 	TRANSFER_PUT,		/* BULK: a command */
 	TRANSFER_INLINE,	/* EXPRESS: a command that carries its bytes */
-	TRANSFER_ANSWER,	/* BULK: to a get, from a slot of the INBOX */
+	TRANSFER_ANSWER,	/* BULK: to a get, from a slot of the INBOX. Up to here: what the fast path does on BULK */
 	TRANSFER_SEND,		/* BULK: a command; before that it waits for its READY */
 	TRANSFER_GET,		/* EXPRESS: a command that goes as a message, and is answered */
 	TRANSFER_ATOMIC,	/* the same */
@@ -382,7 +382,7 @@ struct flow {
 	uint32_t cursor;	/* EXPRESS, REQUEUE: the next to be queued again */
 	uint32_t place;		/* node and incarnation, as JOB_FLOW and EXPRESS_FLOW have them */
 	uint32_t epoch;
-	uint32_t rewound;	/* `acked` at the last rewind */
+	uint32_t rewound;	/* `acked` at the last rewind, or before the start */
 	uint32_t seen;		/* `acked` at the last tick */
 	uint16_t idle;		/* ticks without progress */
 	uint16_t waited;	/* ticks since the last attempt */
@@ -393,7 +393,7 @@ struct flow {
 	uint8_t state;
 	uint8_t incarnation;
 	uint8_t abandon;	/* BULK: jobs of what is OVER are not waited for any longer */
-	uint8_t puts;		/* not ARMED: how often it came to rest behind a put of this program */
+	uint8_t puts;		/* not ARMED: how often it came to rest behind what might have been the fast path's */
 	uint8_t shy;		/* and how often that must be before it is armed */
 } __attribute__((aligned(64)));	/* finding one is a shift */
 
@@ -409,8 +409,8 @@ static inline bool psn_before(uint32_t a, uint32_t b)
 
 void flow_boot(void);
 
-/* Tell the engines of a new incarnation, `step` after the last; drop refusals of the former one. */
-void flow_incarnate(uint32_t number, uint32_t step);
+/* Tell the engines of a new incarnation; drop refusals of the former one. */
+void flow_incarnate(uint32_t number);
 
 /* PSNs of the new incarnation. Transfers that have PSNs are of a former one from now on. */
 void flow_renumber(struct flow *flow);
@@ -433,10 +433,15 @@ void fast_boot(void);
 /* A flow that has nothing under way is the fast path's. */
 void fast_arm(uint32_t number);
 
-/* A put has ended on a flow, which has nothing else under way: arm it, unless that was in vain of late. */
+/* What might have been the fast path's has ended on a flow, which has nothing else under way: whether to arm it, or that was in vain of late. */
+static inline bool fast_rests(uint32_t number)
+{
+	return flows[number].puts++ >= flows[number].shy;
+}
+
 static inline void fast_rest(uint32_t number)
 {
-	if (flows[number].puts++ >= flows[number].shy)
+	if (fast_rests(number))
 		fast_arm(number);
 }
 
@@ -553,6 +558,9 @@ uint32_t express_puts(uint32_t events);
 void express_adopt(uint32_t tag, uint32_t end);
 void express_claim(uint32_t node);
 
+/* Something has ended that was asked of a node: its flow is the fast path's if nothing else is under way there. */
+void express_rest(uint32_t node);
+
 /* Tag of what has the extended PSN, or MCP_NO_TAG; and where its status is kept. */
 uint32_t express_find(uint32_t number, uint32_t psn);
 uint8_t *express_status(uint32_t number, uint32_t psn);
@@ -586,6 +594,16 @@ void message_boot(void);
 uint16_t *message_may_ask(uint32_t node);
 void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type);
 void message_request(uint32_t tag, enum dibber_message type);
+
+/*
+ * One that the fast path made, of a transfer that was entered, with its generation. And whether a node has been asked for
+ * anything that it has not answered.
+ */
+void message_adopt(uint32_t tag, uint32_t generation);
+bool message_asks(uint32_t node);
+
+/* A node has answered: what the fast path has asked it for may be meant, which is this program's from now on. */
+void message_claim(uint32_t node);
 
 /* Give a request its context, before anything else is told of it. */
 void message_context(uint32_t tag);

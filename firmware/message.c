@@ -21,13 +21,21 @@ static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
 /*
- * Of each slot's last request. Never cleared: what the last program was answered late is not for the next
- * one either, and what it holds at first does not matter.
+ * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this finds nobody. Never
+ * cleared: what the last program was answered late is not for the next one either, and what it holds at first does not
+ * matter.
  */
-static uint8_t generation[MCP_COMMANDS] __attribute__((section(".persistent")));
+static uint8_t generation __attribute__((section(".persistent")));
+
+static void next_generation(void)
+{
+	generation++;
+	REG_WRITE(FAST_GENERATION, generation);
+}
 
 RARE void message_boot(void)
 {
+	next_generation();
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
 		for (uint32_t i = 0; i < ASKS; i++)
 			asks[node][i] = MCP_NO_TAG;
@@ -50,9 +58,14 @@ uint16_t *message_may_ask(uint32_t node)
 	return place && express_accepts(node) ? place : NULL;
 }
 
+static uint32_t context(uint32_t tag, uint32_t of)
+{
+	return tag / DIBBER_SLOTS << 8 | tag << 16 | of << 26;
+}
+
 void message_context(uint32_t tag)
 {
-	transfers[tag].word = tag / DIBBER_SLOTS << 8 | tag << 16 | (uint32_t)++generation[tag] << 26;
+	transfers[tag].word = context(tag, generation);
 }
 
 void message_request(uint32_t tag, enum dibber_message type)
@@ -61,12 +74,26 @@ void message_request(uint32_t tag, enum dibber_message type)
 	express_message(tag);
 }
 
-void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type)
+static void enter(uint16_t *place, uint32_t tag)
 {
-	message_request(tag, type);
 	transfers[tag].age = 0;
 	*place = tag;
 	asked |= 1u << transfers[tag].node;
+}
+
+void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type)
+{
+	message_request(tag, type);
+	enter(place, tag);
+}
+
+RARE void message_adopt(uint32_t tag, uint32_t of)
+{
+	struct transfer *transfer = &transfers[tag];
+
+	transfer->word = context(tag, of) |
+			 (transfer->kind == TRANSFER_GET ? DIBBER_MESSAGE_GET : DIBBER_MESSAGE_ATOMIC);
+	enter(find_ask(transfer->node, MCP_NO_TAG), tag);
 }
 
 /* The request has ended, one way or the other. */
@@ -82,8 +109,17 @@ static void finish(uint32_t tag)
 	} else {
 		*find_ask(node, tag) = MCP_NO_TAG;
 	}
+	if ((transfer->status == DIBBER_STATUS_TIMEOUT || transfer->status == DIBBER_STATUS_FLUSHED) &&
+	    transfer->word >> 26 == generation % 64u)
+		next_generation();
 	transfer->busy = 0;
 	transfer_complete(tag);
+	express_rest(node);
+}
+
+bool message_asks(uint32_t node)
+{
+	return asks[node][0] != MCP_NO_TAG || asks[node][1] != MCP_NO_TAG;
 }
 
 void message_acknowledged(uint32_t tag)
@@ -93,6 +129,12 @@ void message_acknowledged(uint32_t tag)
 	transfer->busy &= ~BUSY_REQUEST;
 	if (!transfer->busy || transfer->status != DIBBER_STATUS_OK)
 		finish(tag);
+}
+
+RARE void message_claim(uint32_t node)
+{
+	if (node < DIBBER_NODES)
+		fast_claim(MCP_EXPRESS + node);
 }
 
 uint32_t message_asked(uint32_t node, uint32_t word, enum dibber_message type,
@@ -129,7 +171,7 @@ RARE uint32_t message_tick(void)
 	for (uint32_t mask = asked; mask && done < MCP_BATCH; mask &= mask - 1) {
 		uint32_t node = lowest_bit(mask);
 
-		if (asks[node][0] == MCP_NO_TAG && asks[node][1] == MCP_NO_TAG)
+		if (!message_asks(node))
 			asked &= ~(1u << node);
 		for (uint32_t i = 0; i < ASKS; i++) {
 			uint32_t tag = asks[node][i];
@@ -158,7 +200,9 @@ RARE uint32_t message_tick(void)
 void message_free(uint32_t tag)
 {
 	transfer_free(&transfers[tag]);
-	REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
+	/* Not while the engine has its job: the slot's next get may be the fast path's, and its job must be the only one. */
+	if (transfer_is_free(tag))
+		REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
 }
 
 /* Whether a message can go to a node from the OUTBOX, and sending what is in its next slot. */
@@ -261,7 +305,7 @@ RARE void message_stray(uint32_t arrival, uint32_t word)
 }
 
 /* A request of another node: its place is that of its slot in the inbox. */
-static ALWAYS bool enter(uint32_t node, uint32_t tag, uint32_t word)
+static ALWAYS bool let_in(uint32_t node, uint32_t tag, uint32_t word)
 {
 	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
 
@@ -294,7 +338,7 @@ void message_arrived(uint32_t arrival, uint32_t word)
 	case DIBBER_MESSAGE_GET:
 	case DIBBER_MESSAGE_ATOMIC:
 	case DIBBER_MESSAGE_READY:
-		if (enter(node, tag, word)) {
+		if (let_in(node, tag, word)) {
 			asked_for(tag, word);
 			return;
 		}
@@ -303,9 +347,11 @@ void message_arrived(uint32_t arrival, uint32_t word)
 		known = send_unready(node, word);
 		break;
 	case DIBBER_MESSAGE_GET_FAILED:
+		message_claim(node);
 		known = get_failed(node, tag, word);
 		break;
 	case DIBBER_MESSAGE_ATOMIC_REPLY:
+		message_claim(node);
 		known = atomic_replied(node, tag, word);
 		break;
 	case BARRIER_MESSAGE:

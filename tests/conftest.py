@@ -29,7 +29,7 @@ def pytest_addoption(parser):
 
 
 # Files that take a minute or longer: whoever begins with them ends together with the others.
-LONG = ("test_soak_program_faults", "test_bench", "test_link", "test_soak_faults", "test_pair_list_faults", "test_selftest",
+LONG = ("test_bench", "test_soak_program_faults", "test_link", "test_soak_faults", "test_pair_list_faults", "test_selftest",
         "test_pair_pages", "test_bridged_card", "test_card", "test_card_engines", "test_paged_path", "test_formal")
 
 

@@ -80,6 +80,6 @@ CAMPAIGNS = {
     "tests/soak/link_figures.py": (10, None),
     "bench-all":           (10, suite),
     "synthesis-engines":   (60, synthesis("engines")),
-    "synthesis-artix7":    (15, synthesis("artix7")),
+    "synthesis-boards":    (60, synthesis("xilinx")),
     "synthesis-core":      (60, synthesis("ecp5")),
 }

@@ -10,6 +10,7 @@ from litex.gen import *
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.express import ExpressLander
+from dibber.deposit.finder import PageFinder
 from dibber.deposit.reads import ReadArbiter, Reader
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
@@ -17,11 +18,13 @@ from dibber.deposit.send import SendEngine
 from dibber.deposit.tags import UNEXTENDED
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL
+from dibber.interface.description import C, CHANNEL, FAST_KIND
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
+from dibber.mcp.answers import Answers
 from dibber.mcp.arrivals import Arrivals
+from dibber.mcp.asks import ExpectWriter
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
@@ -31,6 +34,7 @@ from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import Processor
 from dibber.mcp.queues import EventWriter, QueueWriter
 from dibber.mcp.registers import ControlRegisters
+from dibber.mcp.requests import Requests
 from dibber.mcp.slots import Slots
 from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
@@ -44,7 +48,7 @@ CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
 GATHER   = Reader(base=UNEXTENDED, tags=64)
 ATOMIC   = Reader(base=1, tags=1)
 WALKED   = Reader(base=1, tags=16)  # page tables of a walk
-PLACED   = Reader(base=1, tags=1)   # and of single addresses
+FOUND    = Reader(base=4, tags=4)   # and of single addresses
 LISTED   = Reader(base=2, tags=16)  # index lists
 
 # Helpers ------------------------------------------------------------------------------------------
@@ -88,11 +92,11 @@ class DibberCore(LiteXModule):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
-        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, PLACED, PLACED,
-            LISTED, LISTED, PLACED, PLACED])
+        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, FOUND, LISTED, LISTED])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
+        self.finder    = finder    = PageFinder(data_width, ports=4, tags=FOUND.tags)
         self.send      = send      = SendEngine(data_width, tags=GATHER.tags)
         self.scatter   = scatter   = ScatterEngine(data_width)
         self.lander    = lander    = ExpressLander(data_width)
@@ -104,14 +108,17 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = Slots(data_width, readers=6, writers=2)
+        self.slots     = slots     = Slots(data_width, readers=7, writers=2)
         self.processor = processor = Processor(platform, data_width)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
         self.turns     = turns     = CommandTurns()
         self.commands  = commands  = FastCommands(data_width)
         self.contexts  = contexts  = Contexts()
+        self.answers   = answers   = Answers(data_width)
+        self.entering  = entering  = ExpectWriter()
         self.events    = events    = EventWriter()
+        self.requests  = requests  = Requests()
         self.queues    = queues    = QueueWriter()
         self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
         self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
@@ -182,7 +189,10 @@ class DibberCore(LiteXModule):
             commands.node_id.eq(identity.node_id),
             registers.digest.eq(commands.digest),
             *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
-                for name in ["put_inline", "put"]],
+                for name in ["put_inline", "put", "get", "atomic"]],
+            commands.generation.eq(registers.generation),
+            requests.offer.connect(commands.request),
+            requests.taken.eq(commands.answered),
 
             *[signal.eq(read) for signal, read in zip(queues.eq_consumer, pages.eq_consumer)],
             queues.cycles.eq(identity.cycles),
@@ -200,6 +210,12 @@ class DibberCore(LiteXModule):
             commands.put.connect(contexts.put),
             commands.taken.eq(contexts.taken),
             commands.missed.eq(contexts.missed),
+            commands.full.eq(contexts.full),
+            commands.expect.connect(entering.enter),
+            entering.forget.eq(contexts.forget),
+            answers.answer.connect(contexts.answer),
+            answers.mine.eq(contexts.mine),
+            *[getattr(answers.enable, name).eq(getattr(commands.enable, name)) for name in ["get", "atomic"]],
             contexts.fast.eq(registers.fast_endpoints),
             contexts.express.connect(expresses.fast),
             contexts.job.connect(jobs.fast),
@@ -241,7 +257,8 @@ class DibberCore(LiteXModule):
 
         # Slots ------------------------------------------------------------------------------------
 
-        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot, commands.slot]
+        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot, commands.slot,
+            answers.slot]
         writers = [processor.writer, lander.slot]
         self.comb += [client.connect(port)
             for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
@@ -257,25 +274,31 @@ class DibberCore(LiteXModule):
             regions.valid.eq(entry.valid & ~halt.clear),
             *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "base", "length", "rights", "owner"]],
             scatter.expected.connect(expected.port),
-            expected.write.eq(expect.we | halt.clear),
-            expected.context.eq(Mux(halt.clear, halt.index, expect.context)),
-            expected.valid.eq(expect.valid & ~halt.clear),
-            expected.key.eq(expect.key),
-            expected.node.eq(expect.node),
+            *[getattr(entering.program, name).eq(getattr(expect, field))
+                for name, field in [("we", "we"), ("context", "context"), ("key", "key"), ("node", "node"), ("granted", "valid")]],
+            expected.write.eq(entering.write.we | halt.clear),
+            expected.context.eq(Mux(halt.clear, halt.index, entering.write.context)),
+            expected.valid.eq(entering.write.granted & ~halt.clear),
+            expected.key.eq(entering.write.key),
+            expected.node.eq(entering.write.node),
         ]
 
         # Deposits ---------------------------------------------------------------------------------
 
+        answered = Signal()
         lists   = [send.lists, scatter.lists]
         engines = [send, scatter, lander, atomic, *lists]
-        readers = [send, atomic, send.pages, scatter.pages, lander.pages, atomic.pages, *lists, *[list_.pages for list_ in lists]]
+        tables  = [send.pages, scatter.pages, finder]
+        readers = [send, atomic, *tables, *lists]
         self.comb += [
             *[client.reads.connect(port) for client, port in zip(readers, reads.reads, strict=True)],
             *[port.connect(client.completions) for client, port in zip(readers, reads.completions, strict=True)],
             *[engine.departures.mark.eq(entry.we) for engine in engines],
             registers.region_busy.eq(Cat(*[engine.departures.busy for engine in engines]) != 0),
-            *[engine.pages.directory.strobe.eq(entry.we) for engine in engines],
-            *[getattr(engine.pages.directory, name).eq(getattr(entry, field)) for engine in engines
+            *[client.pages.connect(port)
+                for client, port in zip([lander, atomic, *lists], finder.ports, strict=True)],
+            *[pages_.directory.strobe.eq(entry.we) for pages_ in tables],
+            *[getattr(pages_.directory, name).eq(getattr(entry, field)) for pages_ in tables
                 for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
             reads.source.connect(host.reads),
             host.completions.connect(reads.sink),
@@ -296,9 +319,17 @@ class DibberCore(LiteXModule):
             writes.marked.eq(host.marked),
 
             *[engine.arrivals.connect(port) for engine, port in zip([lander, scatter], arrivals.sinks, strict=True)],
-            arrivals.source.connect(events.sink),
-            events.source.connect(registers.arrivals),
-            arrivals.free.eq(registers.inbox_free),
+            arrivals.source.connect(answers.sink),
+            answers.source.connect(events.sink),
+            events.source.connect(requests.sink),
+            requests.source.connect(registers.arrivals),
+            # A slot whose get hardware has answered comes free when the program frees none; that of an answer, when neither does.
+            answered.eq(contexts.ended.valid & (contexts.ended.kind == FAST_KIND.ANSWER)),
+            contexts.ended.ready.eq(~answered | ~registers.inbox_free.strobe),
+            answers.free.ready.eq(~registers.inbox_free.strobe & ~answered),
+            arrivals.free.strobe.eq(registers.inbox_free.strobe | answered | answers.free.valid),
+            arrivals.free.slot.eq(Mux(registers.inbox_free.strobe, registers.inbox_free.slot,
+                Mux(answered, contexts.ended.tag, answers.free.slot))),
             lander.free.eq(arrivals.freed),
             send.crowded.eq(host.writes.valid & ~host.writes.ready),
         ]
@@ -340,7 +371,7 @@ class DibberCore(LiteXModule):
             arrivals.index.eq(halt.index),
             pages.program.halts.eq(halt.halts),
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, events, queues, expresses, jobs, send,
+                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],
         ]
         self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))
@@ -351,7 +382,7 @@ class DibberCore(LiteXModule):
         """Pulses of all that read host memory; those of one name may come together."""
         counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
         lists    = [self.send.lists, self.scatter.lists]
-        readers  = [self.send, self.atomic, *lists, *[engine.pages for engine in [self.send, self.scatter, self.lander, self.atomic, *lists]]]
+        readers  = [self.send, self.atomic, *lists, self.send.pages, self.scatter.pages, self.finder]
         for name in self.send.pulses:
             joined = Pulses(*[reader.pulses[name] for reader in readers], bits=5)
             self.add_module(f"count_{name.lower()}", joined)

@@ -11,6 +11,8 @@ from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.soc.interconnect.stream import EndpointDescription
 
+from dibber.interface.description import C
+
 # Host side ----------------------------------------------------------------------------------------
 
 def write_layout(data_width):
@@ -64,6 +66,10 @@ def offer_layout():
     """An endpoint's next command, for the fast path to look at. Its slot is free and its completion has room."""
     return EndpointDescription([("endpoint", 3), ("slot", 5)])
 
+def request_layout():
+    """A get of another node, in a slot of the INBOX, for the fast path to look at; `word` is its message word."""
+    return EndpointDescription([("node", 4), ("slot", 5), ("word", 32)])
+
 def verdict_layout():
     """What becomes of an offer, in a cycle with `strobe`.
 
@@ -76,15 +82,42 @@ def digest_layout():
     """An inline put in which nothing is wrong, and that missed the fast path, in a cycle with `strobe`."""
     return [("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", 4), ("solicit", 1), ("length", 7), ("cookie", 32)]
 
+def tag_bits():
+    """Of set * SLOTS + slot, whatever the set."""
+    return (C.SLOT_SETS*C.SLOTS - 1).bit_length()
+
 def fast_put_layout():
-    """A put that was checked, on its way to its flow; `lane` as enum lane. `ready` says that `taken` and `missed` hold."""
-    return EndpointDescription(
-        [("lane", 1), ("node", 4), ("endpoint", 3), ("slot", 5), ("cookie", 32), ("length", 32), ("solicit", 1)])
+    """A put that was checked, on its way to its flow, or what else `kind` says (enum fast_kind); `lane` as enum lane.
+
+    `endpoint` may be the OUTBOX or the INBOX. `cookie` is the message word of what is no command. `atomic`: the
+    ask is one; `generation` is its context's. `ready` says that `taken`
+    and `missed` hold.
+    """
+    return EndpointDescription([("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4), ("slot", 5), ("cookie", 32),
+        ("length", 32), ("solicit", 1)])
+
+def ended_layout():
+    """What has left the fast path's flow and is no put; `kind` as enum fast_kind."""
+    return EndpointDescription([("kind", 2), ("tag", tag_bits()), ("node", 4)])
+
+def expect_layout():
+    """An entry of the table of gets and receives under way; without `granted` none is expected."""
+    return EndpointDescription([("context", 16), ("key", 32), ("node", 8), ("granted", 1)])
+
+def answer_layout():
+    """An answer that may end an ask of the fast path, to `node` for the command `tag`; the value before of an atomic.
+
+    `ready` says that it is known whether it did.
+    """
+    return EndpointDescription([("node", 4), ("tag", 8), ("generation", 6), ("atomic", 1), ("value", 64)])
 
 def claimed_layout():
-    """What a flow had under way when it was claimed: PSN of its next packet, how many puts, and the oldest of them."""
-    return [("psn", 16), ("entries", 8), ("entry_psn", 16), ("tag", 8), ("ended", 1), ("solicit", 1), ("cookie", 32),
-        ("length", 32)]
+    """What a flow had under way when it was claimed: PSN of its next packet, how many, and the oldest of them.
+
+    `asks` are acknowledged and wait for their answers: they are shown behind the others. `atomic` and `generation` are of an ask.
+    """
+    return [("psn", 16), ("entries", 8), ("asks", 2), ("entry_psn", 16), ("tag", 10), ("ended", 1), ("solicit", 1), ("kind", 2),
+        ("atomic", 1), ("generation", 6), ("cookie", 32), ("length", 32)]
 
 # Deposit ------------------------------------------------------------------------------------------
 
@@ -150,6 +183,10 @@ def job_layout():
 def job_done_layout():
     """Its end: `status` as enum status, `psn` the next free one, `checksum` of its bytes (RFC 1071)."""
     return EndpointDescription([("tag", 10), ("status", 8), ("psn", 16), ("checksum", 16)])
+
+def job_end_layout():
+    """The same, and to whom it went."""
+    return EndpointDescription(job_done_layout().payload_layout + [("node", 4)])
 
 def express_layout():
     """A packet of the EXPRESS lane, made from a slot alone: an inline put, or with `message` the slot itself.

@@ -41,6 +41,32 @@ class Place(LiteXModule):
             ),
         ]
 
+# Row ----------------------------------------------------------------------------------------------
+
+class Row(LiteXModule):
+    """Places one behind the other: a short FIFO of registers.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+    level        : Signal, out   elements, those that are on their way to `source` too
+
+    Cycles: `depth`; an element every 2 cycles. One that was taken makes room at `sink` as many cycles later.
+    """
+    def __init__(self, layout, depth):
+        places = [Place(layout) for _ in range(depth)]
+        self.submodules += places
+        self.sink   = places[0].sink
+        self.source = places[-1].source
+        self.level  = Signal(max=depth + 1)
+
+        # # #
+
+        self.comb += [
+            *[before.source.connect(behind.sink) for before, behind in zip(places, places[1:])],
+            self.level.eq(sum(place.source.valid for place in places)),
+        ]
+
 # Places in Block RAM ------------------------------------------------------------------------------
 
 class BlockFIFO(stream.SyncFIFO):

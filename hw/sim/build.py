@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import typing
 
 ROOT  = pathlib.Path(__file__).resolve().parents[2]
 SIM   = ROOT/"hw"/"sim"
@@ -158,28 +159,44 @@ class Ninja:
     def program(self, path, objects):
         self.lines.append(f"build {quoted(path)}: link {' '.join(quoted(o) for o in objects)}")
 
-    def build(self, jobs, targets=()):
-        """Make `targets`, or all."""
+    def build(self, jobs):
         text = "\n".join(self.lines) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists() or self.path.read_text() != text:
             self.path.write_text(text)
-        run(["ninja", "-f", self.path, "-j", jobs, "--quiet", *targets], cwd=self.path.parent)
+        run(["ninja", "-f", self.path, "-j", jobs, "--quiet"], cwd=self.path.parent)
 
 def library():
-    """Sources that all programs share."""
+    """Sources of the host model, the cable and the servers."""
     folders = ("host", "vfio", "clock", "cable", "jtag")
     alone   = ("main.cc", "card.cc")
     return [f for f in sorted(SIM.glob("*.cc")) if f.name not in alone] + \
            [f for folder in folders for f in sorted((SIM/folder).glob("*.cc"))]
 
-def model_objects(ninja, output, root, directory, includes=""):
-    """Verilated code and its run time."""
+class Common(typing.NamedTuple):
+    """Objects that do not depend on the card: of the library, of main.cc, of the run time of Verilated code."""
+    library  : list
+    main     : list
+    run_time : list
+
+def common(jobs):
+    """Build what all programs share, once."""
+    directory = BUILD/"common"
+    include   = verilator()[1]/"include"
+    with alone_in(directory):
+        ninja   = Ninja(directory/"build.ninja", [interface_header(), include, include/"vltstd"])
+        objects = Common(
+            ninja.objects(library(), CXXFLAGS, directory), ninja.objects([SIM/"main.cc"], CXXFLAGS, directory),
+            ninja.objects([include/"verilated.cpp", include/"verilated_threads.cpp"], SLOW_FLAGS, directory))
+        ninja.build(jobs)
+    return objects
+
+def model_objects(ninja, output, directory, includes=""):
+    """Verilated code."""
     model = sorted(output.glob("*.cpp"))
     slow  = [f for f in model if "Slow" in f.name or "__Syms" in f.name]
-    run_time = [root/"include"/"verilated.cpp", root/"include"/"verilated_threads.cpp"]
     return ninja.objects([f for f in model if f not in slow], MODEL_FLAGS + includes, directory) + \
-           ninja.objects([*slow, *run_time], SLOW_FLAGS + includes, directory)
+           ninja.objects(slow, SLOW_FLAGS + includes, directory)
 
 def build_card(profile, jobs):
     values = tomllib.loads((SIM/"profiles"/f"{profile}.toml").read_text())["card"]
@@ -191,27 +208,26 @@ def build_card(profile, jobs):
         header = interface_header()
         gateware(directory, width, clock)
         output, root = verilate(directory)
-        ninja = Ninja(directory/"build.ninja", [header, output, root/"include", root/"include"/"vltstd"])
-        objects  = model_objects(ninja, output, root, directory)
-        objects += ninja.objects([*library(), SIM/"main.cc"], CXXFLAGS, directory)
-        objects += ninja.objects(
+        shared = common(jobs)
+        ninja  = Ninja(directory/"build.ninja", [header, output, root/"include", root/"include"/"vltstd"])
+        model  = model_objects(ninja, output, directory)
+        card   = ninja.objects(
             [SIM/"card.cc"], f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock}", directory)
-        ninja.program(program, objects)
+        ninja.program(program, [*model, *card, *shared.library, *shared.main, *shared.run_time])
         ninja.build(jobs)
     return program
 
 def build_test(jobs):
     directory = BUILD/"test"
-    programs  = {
-        "dibber-sim-test":  SIM/"main.cc",
-        "host-model-bench": SIM/"devices"/"bench"/"host_model_bench.cc",
-        "cable-bench":      SIM/"devices"/"bench"/"cable_bench.cc"}
     with alone_in(directory):
-        ninja   = Ninja(directory/"build.ninja", [interface_header()])
-        shared  = ninja.objects(library(), CXXFLAGS, directory)
-        devices = ninja.objects(sorted((SIM/"devices").glob("*.cc")), CXXFLAGS, directory)
+        shared   = common(jobs)
+        ninja    = Ninja(directory/"build.ninja", [interface_header()])
+        devices  = ninja.objects(sorted((SIM/"devices").glob("*.cc")), CXXFLAGS, directory)
+        programs = {"dibber-sim-test": shared.main} | {
+            name: ninja.objects([SIM/"devices"/"bench"/f"{name.replace('-', '_')}.cc"], CXXFLAGS, directory)
+            for name in ("host-model-bench", "cable-bench")}
         for name, main in programs.items():
-            ninja.program(BUILD/name, [*shared, *devices, *ninja.objects([main], CXXFLAGS, directory)])
+            ninja.program(BUILD/name, [*shared.library, *devices, *main])
         ninja.build(jobs)
     return BUILD/"dibber-sim-test"
 

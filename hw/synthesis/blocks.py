@@ -28,6 +28,7 @@ from dibber.bridge.root import RootComplex
 from dibber.core import GATHER
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express import ExpressLander
+from dibber.deposit.finder import PageFinder
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.gather import Gather
@@ -36,6 +37,8 @@ from dibber.deposit.walker import Walker
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, COUNTERS, HOST
 from dibber.link.port import LinkPort
+from dibber.mcp.commands import FastCommands
+from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import Processor
@@ -64,6 +67,7 @@ BLOCKS = {
     "gather":      lambda platform, dw: Gather(dw, tags=GATHER.tags),
     "send":        lambda platform, dw: SendEngine(dw, tags=GATHER.tags),
     "scatter":     lambda platform, dw: ScatterEngine(dw),
+    "finder":      lambda platform, dw: PageFinder(dw, ports=4),
     "lander":      lambda platform, dw: ExpressLander(dw),
     "atomic":      lambda platform, dw: AtomicUnit(dw),
     "transmitter": lambda platform, dw: PacketTransmitter(dw),
@@ -74,6 +78,8 @@ BLOCKS = {
     "slots":       lambda platform, dw: Slots(dw, readers=5, writers=2),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns":       lambda platform, dw: CommandTurns(),
+    "commands":    lambda platform, dw: FastCommands(dw),
+    "contexts":    lambda platform, dw: Contexts(),
     "registers":   registers,
     "identity":    identity,
     "processor":   Processor,

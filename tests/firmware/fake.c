@@ -57,6 +57,8 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
 	const uint32_t words[4] = { a, b, c, d };
 
+	if (which == FIFO_ARRIVAL && (fast_answered(a, b) || fast_request(a, b)))
+		return;
 	if (fifo_tail[which] - fifo_head[which] == FIFO)
 		abort();
 	memcpy(fifo[which][fifo_tail[which]++ % FIFO], words, sizeof(words));
@@ -65,9 +67,9 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 void fake_ack(uint32_t flow, uint32_t psn)
 {
 	(&REG(ACKED))[flow] = psn;
-	if (fast_is_armed(flow))
+	if (fast_is_armed(flow) && !fast_waits(flow))
 		REG(FAST_MOVED) |= 1u << flow;
-	else
+	else if (!fast_is_armed(flow))
 		REG(ACKED_CHANGED) |= 1u << flow;
 }
 

@@ -43,8 +43,11 @@ uint32_t fast_room(void);
 uint32_t fast_busy(void);
 uint32_t fast_active(void);
 bool fast_is_armed(uint32_t flow);
+bool fast_waits(uint32_t flow);	/* something that was asked there for its answer */
 bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn);	/* false: the program's */
+bool fast_answered(uint32_t arrival, uint32_t value);		/* the same */
 uint32_t fast_claimed(uint32_t offset);
+bool fast_request(uint32_t arrival, uint32_t message);	/* false: the program's */
 void fast_write(uint32_t offset, uint32_t value);
 
 #endif

@@ -14,12 +14,14 @@
 
 #define FLOWS	(DIBBER_LANES * DIBBER_NODES)
 #define TAGS	(DIBBER_ENDPOINTS * DIBBER_SLOTS)
+#define INBOX	(DIBBER_INBOX * DIBBER_SLOTS)
 #define BULK	(DIBBER_LANE_BULK * DIBBER_NODES)
+#define ASKS	2
 
-uint32_t fake_fast;		/* FAST_PATH: opcodes that the host allows, put_inline and put */
+uint32_t fake_fast;		/* FAST_PATH: opcodes that the host allows; get: others' requests too */
 uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS];	/* doorbells */
 uint32_t fake_events_lost;
-uint32_t fake_fast_commands, fake_fast_completions;
+uint32_t fake_fast_commands, fake_fast_completions, fake_fast_answers;
 
 /* Queues --------------------------------------------------------------------------------------- */
 
@@ -154,7 +156,10 @@ uint32_t fast_pending(void)
 
 struct put {
 	uint32_t psn, tag, cookie, length;	/* `psn` is the last one's */
+	enum dibber_fast_kind kind;
 	bool ended, solicit;
+	bool atomic;
+	uint32_t word;				/* an ask's message word */
 };
 
 static struct {
@@ -162,9 +167,11 @@ static struct {
 	uint32_t next, incarnation, epoch;
 	uint32_t puts;
 	struct put ring[DIBBER_FAST_PUTS];	/* the oldest first */
+	uint32_t asks;				/* that have left it, and wait for their answers */
+	struct put waits[ASKS];
 } flows[FLOWS];
 
-static bool job_under_way[TAGS];	/* of the fast path */
+static bool job_under_way[DIBBER_SLOT_SETS * DIBBER_SLOTS];	/* of the fast path */
 static uint32_t claimed;
 
 void fast_reset(void)
@@ -184,6 +191,7 @@ void fast_reset(void)
 	fake_events_lost = 0;
 	fake_fast_commands = 0;
 	fake_fast_completions = 0;
+	fake_fast_answers = 0;
 }
 
 bool fast_is_armed(uint32_t flow)
@@ -191,13 +199,22 @@ bool fast_is_armed(uint32_t flow)
 	return flows[flow].armed;
 }
 
+bool fast_waits(uint32_t flow)
+{
+	return flows[flow].asks;
+}
+
 uint32_t fast_busy(void)
 {
 	uint32_t busy = 0;
 
-	for (uint32_t i = 0; i < FLOWS; i++)
+	for (uint32_t i = 0; i < FLOWS; i++) {
 		for (uint32_t n = 0; n < flows[i].puts; n++)
-			busy |= 1u << flows[i].ring[n].tag / DIBBER_SLOTS;
+			if (flows[i].ring[n].tag < TAGS)
+				busy |= 1u << flows[i].ring[n].tag / DIBBER_SLOTS;
+		for (uint32_t n = 0; n < flows[i].asks; n++)
+			busy |= 1u << flows[i].waits[n].tag / DIBBER_SLOTS;
+	}
 	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
 		busy |= (uint32_t)(short_puts[i] != 0) << i;
 	return busy;
@@ -208,12 +225,23 @@ uint32_t fast_active(void)
 	uint32_t active = 0;
 
 	for (uint32_t i = 0; i < FLOWS; i++)
-		active |= (uint32_t)(flows[i].armed && flows[i].puts) << i;
+		active |= (uint32_t)(flows[i].armed && (flows[i].puts || flows[i].asks)) << i;
 	return active;
+}
+
+static void drop_ask(uint32_t flow, uint32_t n)
+{
+	flows[flow].waits[n] = flows[flow].waits[--flows[flow].asks];
 }
 
 static void pop(uint32_t flow)
 {
+	if (!flows[flow].puts) {
+		if (!flows[flow].asks)
+			abort();
+		drop_ask(flow, 0);
+		return;
+	}
 	job_under_way[flows[flow].ring[0].tag] = false;
 	flows[flow].puts--;
 	memmove(&flows[flow].ring[0], &flows[flow].ring[1], flows[flow].puts * sizeof(struct put));
@@ -242,23 +270,38 @@ static bool is_good_inline(uint32_t tag)
 	       !(word(tag, offsetof(struct dibber_inline_command, offset) + 4) >> 16);
 }
 
+static bool is_atomic(uint32_t opcode)
+{
+	return opcode >= DIBBER_OPCODE_FETCH_ADD && opcode <= DIBBER_OPCODE_MASKED_SWAP;
+}
+
+static bool is_ask(uint32_t opcode)
+{
+	return opcode == DIBBER_OPCODE_GET || is_atomic(opcode);
+}
+
 /* Whether a command is one for the fast path, if the host allows any; then its flow. */
 static bool is_good(uint32_t tag, uint32_t allowed, uint32_t *flow)
 {
 	const uint32_t known = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT;
-	uint32_t first = word(tag, 0), flags = first >> 8 & 0xff, node = word(tag, 4), length = word(tag, 8);
+	uint32_t first = word(tag, 0), opcode = first & 0xff, flags = first >> 8 & 0xff, node = word(tag, 4), length = word(tag, 8);
 	const uint32_t source = offsetof(struct dibber_command, source);
 	const uint32_t target = offsetof(struct dibber_command, target);
 
 	if ((flags & ~known) || (flags & known & ~DIBBER_FLAG_SOLICIT) == DIBBER_FLAG_INTERRUPT ||
 	    node >= DIBBER_NODES || node == REG(NODE_ID))
 		return false;
-	if ((first & 0xff) == DIBBER_OPCODE_PUT_INLINE) {
-		*flow = node;
+	*flow = node;
+	if (opcode == DIBBER_OPCODE_PUT_INLINE)
 		return allowed & 1 && is_good_inline(tag);
-	}
-	*flow = BULK + node;
-	return (first & 0xff) == DIBBER_OPCODE_PUT && allowed & 2 && length && length <= DIBBER_FAST_LENGTH &&
+	if (is_ask(opcode) && flags & ~DIBBER_FLAG_SOLICIT)
+		return false;
+	if (is_atomic(opcode))
+		return allowed & 16 && !(first >> 16 & 0xff) && (length == 4 || length == 8) &&
+		       !(word(tag, offsetof(struct dibber_atomic_command, offset) + 4) >> 16);
+	if (opcode != DIBBER_OPCODE_GET)
+		*flow = BULK + node;
+	return (opcode == DIBBER_OPCODE_PUT ? allowed & 2 : is_ask(opcode) && allowed & 8) && length && length <= DIBBER_FAST_LENGTH &&
 	       walk_is_good(tag, source, first >> 16 & 15, length) &&
 	       walk_is_good(tag, target, first >> 20 & 15, length) &&
 	       !(word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16);
@@ -343,21 +386,23 @@ static void put_end(uint32_t value)
 
 static void order(uint32_t flow, const struct put *put, uint32_t packets)
 {
+	bool is_answer = put->kind == DIBBER_FAST_KIND_ANSWER;
 	uint32_t node = flow % DIBBER_NODES, first = (put->psn - packets + 1) & 0xffff;
 	uint32_t place = first | flows[flow].incarnation << 16 | node << 24;
 	uint32_t slot = put->tag % DIBBER_SLOTS, endpoint = put->tag / DIBBER_SLOTS;
 
 	if (flow < BULK) {
-		const uint32_t words[2] = { place, 0 };
+		const uint32_t words[2] = { place, put->word };
 
 		fake_log_write(DIBBER_MCP_EXPRESS_START,
-			       slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | put->length << 16 |
+			       (uint32_t)(put->kind == DIBBER_FAST_KIND_ASK) << DIBBER_MCP_EXPRESS_START_MESSAGE_SHIFT | slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | (put->length & 0xff) << 16 |
 				       flows[flow].epoch << 24 | FAKE_FAST, words, 2);
 	} else {
 		const uint32_t words[5] = {
 			slot | endpoint << DIBBER_MCP_JOB_SLOT_ENDPOINT_SHIFT |
-				flows[flow].epoch << DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT,
-			place, 0, put->length, 0,
+				flows[flow].epoch << DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT |
+				(uint32_t)is_answer << DIBBER_MCP_JOB_SLOT_RESPONSE_SHIFT,
+			place, is_answer ? put->cookie : 0, put->length, 0,
 		};
 
 		job_under_way[put->tag] = true;
@@ -365,29 +410,81 @@ static void order(uint32_t flow, const struct put *put, uint32_t packets)
 	}
 }
 
-/* Look at an endpoint's next command. */
-static void offer(uint32_t endpoint)
+/* A flow with room gets one more, and the engine its order. */
+static void enter(uint32_t flow, struct put put)
 {
-	uint32_t tag = next_tag(endpoint), flow, packets;
-	struct put put;
+	uint32_t packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
 
-	if (!is_good(tag, fake_fast, &flow) || !flows[flow].armed) {
-		missed[endpoint] = true;
-		return;
-	}
-	if (flows[flow].puts == DIBBER_FAST_PUTS)
-		return;
-	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
-			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT };
-	packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
 	if (flow >= BULK && put.length <= DIBBER_HEAD_LENGTH)
 		packets += (put.length > 2 * DIBBER_PACKET_HEAD) + (put.length > 3 * DIBBER_PACKET_NEXT / 2);
 	put.psn = (flows[flow].next + packets - 1) & 0xffff;
 	flows[flow].next = (flows[flow].next + packets) & 0xffff;
 	flows[flow].ring[flows[flow].puts++] = put;
 	order(flow, &put, packets);
+}
+
+static uint32_t asks_of(uint32_t flow)
+{
+	uint32_t asks = flows[flow].asks;
+
+	for (uint32_t n = 0; n < flows[flow].puts; n++)
+		asks += flows[flow].ring[n].kind == DIBBER_FAST_KIND_ASK;
+	return asks;
+}
+
+static void expect(const struct put *put, uint32_t node, bool granted)
+{
+	uint32_t key = word(put->tag, offsetof(struct dibber_command, target.key));
+
+	fake_log_write(DIBBER_MCP_EXPECT_WRITE,
+		       put->word >> 16 | node << DIBBER_MCP_EXPECT_WRITE_NODE_SHIFT |
+			       (uint32_t)granted << DIBBER_MCP_EXPECT_WRITE_VALID_SHIFT, &key, 1);
+}
+
+/* Look at an endpoint's next command. */
+static void offer(uint32_t endpoint)
+{
+	uint32_t tag = next_tag(endpoint), opcode = word(tag, 0) & 0xff, flow;
+	struct put put;
+
+	if (!is_good(tag, fake_fast, &flow) || !flows[flow].armed) {
+		missed[endpoint] = true;
+		return;
+	}
+	if (flows[flow].puts == DIBBER_FAST_PUTS || (is_ask(opcode) && asks_of(flow) == ASKS))
+		return;
+	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
+			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT, .kind = DIBBER_FAST_KIND_PUT };
+	if (is_ask(opcode)) {
+		put.kind = DIBBER_FAST_KIND_ASK;
+		put.atomic = is_atomic(opcode);
+		put.word = (put.atomic ? DIBBER_MESSAGE_ATOMIC : DIBBER_MESSAGE_GET) | endpoint << 8 | tag << 16 |
+			   REG(FAST_GENERATION) << 26;
+	}
+	if (opcode == DIBBER_OPCODE_GET)
+		expect(&put, flow, true);
+	enter(flow, put);
 	take(endpoint);
 	fake_fast_commands++;
+}
+
+bool fast_request(uint32_t arrival, uint32_t message)
+{
+	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK, flow = BULK + node;
+	uint32_t tag = INBOX + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK);
+	uint32_t first = word(tag, 0), length = word(tag, 8);
+
+	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) || (message & 0xff) != DIBBER_MESSAGE_GET ||
+	    !(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_GET_SHIFT) || node >= DIBBER_NODES ||
+	    (first & 0xff) != DIBBER_OPCODE_GET || !length || length > DIBBER_FAST_LENGTH ||
+	    !walk_is_good(tag, offsetof(struct dibber_command, source), first >> 16 & 15, length) ||
+	    !walk_is_good(tag, offsetof(struct dibber_command, target), first >> 20 & 15, length) ||
+	    word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16 ||
+	    !flows[flow].armed || flows[flow].puts == DIBBER_FAST_PUTS)
+		return false;
+	enter(flow, (struct put){ .tag = tag, .cookie = message, .length = length, .kind = DIBBER_FAST_KIND_ANSWER });
+	fake_fast_answers++;
+	return true;
 }
 
 /* Complete the oldest of a flow that are acknowledged. */
@@ -397,6 +494,16 @@ static void complete(uint32_t flow)
 	       (uint16_t)((&REG(ACKED))[flow] - flows[flow].ring[0].psn) < 0x8000) {
 		struct put put = flows[flow].ring[0];
 
+		if (put.kind == DIBBER_FAST_KIND_ANSWER) {
+			fake_log_write(DIBBER_MCP_INBOX_FREE, (put.tag - INBOX) | FAKE_FAST, fake_registers, 0);
+			pop(flow);
+			continue;
+		}
+		if (put.kind == DIBBER_FAST_KIND_ASK) {
+			pop(flow);
+			flows[flow].waits[flows[flow].asks++] = put;
+			continue;
+		}
 		post(put.tag / DIBBER_SLOTS, put.solicit, put.cookie, put.length,
 		     flow % DIBBER_NODES | DIBBER_ENTRY_COMPLETION << 16, 0, FAKE_FAST);
 		free_slot(put.tag);
@@ -429,7 +536,7 @@ void fake_give(uint32_t flow)
 
 bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn)
 {
-	if (tag >= TAGS || !job_under_way[tag])
+	if (tag >= DIBBER_SLOT_SETS * DIBBER_SLOTS || !job_under_way[tag])
 		return false;
 	for (uint32_t i = BULK; i < FLOWS; i++)
 		for (uint32_t n = 0; n < flows[i].puts; n++) {
@@ -447,16 +554,52 @@ bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn)
 	return false;
 }
 
+/* An arrival: the end of an answer, or a reply in the inbox. */
+bool fast_answered(uint32_t arrival, uint32_t value)
+{
+	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
+	uint32_t slot = DIBBER_INBOX * DIBBER_SLOTS + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & 31);
+	bool atomic = arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1;
+
+	fast_work();
+	if (node >= DIBBER_NODES || !flows[node].armed ||
+	    (value & 0xff) != (atomic ? DIBBER_MESSAGE_ATOMIC_REPLY : DIBBER_MESSAGE_GET) ||
+	    (!atomic && !(arrival >> DIBBER_MCP_ARRIVAL_RESPONSE_SHIFT & 1)) ||
+	    (atomic && word(slot, offsetof(struct dibber_reply, status))))
+		return false;
+	for (uint32_t n = 0; n < flows[node].asks; n++) {
+		struct put put = flows[node].waits[n];
+
+		if (put.word >> 16 != value >> 16 || put.atomic != atomic)
+			continue;
+		post(put.tag / DIBBER_SLOTS, put.solicit, put.cookie, atomic ? word(slot, 0) : put.length,
+		     node | DIBBER_ENTRY_COMPLETION << 16, atomic ? word(slot, 4) : 0, FAKE_FAST);
+		free_slot(put.tag);
+		drop_ask(node, n);
+		expect(&put, node, false);
+		if (atomic)
+			fake_log_write(DIBBER_MCP_INBOX_FREE, slot % DIBBER_SLOTS, fake_registers, 0);
+		REG(FAST_MOVED) |= 1u << node;
+		fake_fast_completions++;
+		return true;
+	}
+	return false;
+}
+
 uint32_t fast_claimed(uint32_t offset)
 {
-	const struct put *put = &flows[claimed].ring[0];
+	const struct put *put = flows[claimed].puts ? &flows[claimed].ring[0] : &flows[claimed].waits[0];
 
 	switch (offset) {
 	case DIBBER_MCP_CLAIM_STATE:
-		return flows[claimed].next | flows[claimed].puts << DIBBER_MCP_CLAIM_STATE_ENTRIES_SHIFT;
+		return flows[claimed].next | flows[claimed].puts << DIBBER_MCP_CLAIM_STATE_ENTRIES_SHIFT |
+		       flows[claimed].asks << DIBBER_MCP_CLAIM_STATE_ASKS_SHIFT |
+		       put->word >> 26 << DIBBER_MCP_CLAIM_STATE_GENERATION_SHIFT;
 	case DIBBER_MCP_CLAIM_ENTRY:
 		return ((put->psn + 1) & 0xffff) | put->tag << DIBBER_MCP_CLAIM_ENTRY_TAG_SHIFT |
 		       (uint32_t)put->ended << DIBBER_MCP_CLAIM_ENTRY_ENDED_SHIFT |
+		       (uint32_t)put->kind << DIBBER_MCP_CLAIM_ENTRY_KIND_SHIFT |
+		       (uint32_t)put->atomic << DIBBER_MCP_CLAIM_ENTRY_ATOMIC_SHIFT |
 		       (uint32_t)put->solicit << DIBBER_MCP_CLAIM_ENTRY_SOLICIT_SHIFT;
 	case DIBBER_MCP_CLAIM_COOKIE:
 		return put->cookie;
@@ -472,7 +615,7 @@ static void arm(uint32_t flow, uint32_t epoch)
 	uint32_t place = REG(ARM_PLACE);
 
 	/* It was popped empty, it leads to another node, and all before this place is acknowledged. */
-	if (flows[flow].armed || flows[flow].puts || place >> 24 != flow % DIBBER_NODES ||
+	if (flows[flow].armed || flows[flow].puts || flows[flow].asks || place >> 24 != flow % DIBBER_NODES ||
 	    (uint16_t)((&REG(ACKED))[flow] + 1) != (uint16_t)place)
 		abort();
 	flows[flow].armed = true;

@@ -274,7 +274,7 @@ class Fake:
         return ctypes.c_uint32.in_dll(self.library, f"fake_{name}").value
 
     def allow(self, opcodes=3):
-        """What the host lets the fast path take: 1 inline puts, 2 puts."""
+        """What the host lets the fast path take: 1 inline puts, 2 puts, 8 gets, its own and others', 16 atomics."""
         ctypes.c_uint32.in_dll(self.library, "fake_fast").value = opcodes
 
     def link(self, up):
@@ -289,15 +289,13 @@ class Card(Fake):
     ADMIN_CQ = 0x1_0000_0000
     loaded   = None
 
-    def __init__(self, boot=True, persistent=bytes(36)):
+    def __init__(self, boot=True):
         if Card.loaded:
             _ctypes.dlclose(Card.loaded)
         library = ctypes.CDLL(str(build()))
         Card.loaded = library._handle
         super().__init__(library)
         self.shared_bytes = (ctypes.c_uint8*SHARED.size).in_dll(library, "mcp_shared")
-        self.persistent   = (ctypes.c_uint8*36).in_dll(library, "mcp_persistent")
-        self.persistent[:] = persistent
         if boot:
             self.boot()
 

@@ -4,7 +4,8 @@
 """A plain model of the engines, the transmitter, the link and the peers, for the tests of flows and replay.
 
 Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
-another incarnation or epoch than the flow's; the peer executes only the packet that it expects.
+another incarnation or epoch than the flow's, and counts what incarnation it is on the link (`numbers`); the peer executes
+only the packet that it expects, and tells of a past one what it holds.
 """
 
 from collections import deque, namedtuple
@@ -15,7 +16,7 @@ from mcp_native import BULK, Card
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
 
-ACK, NAK = "ACK", "NAK"
+ACK, NAK, HELD = "ACK", "NAK", "HELD"
 
 
 class Peer:
@@ -24,11 +25,11 @@ class Peer:
         self.held, self.expected, self.executed, self.naked = held, 0, [], False
 
     def receive(self, packet):
-        """The answer: ACK, NAK or None."""
+        """The answer: ACK, NAK, HELD or None."""
         if packet.incarnation != self.held:
             newer = self.held is None or 0 < (packet.incarnation - self.held) % 256 < 128
             if packet.psn or not newer:
-                return None
+                return None if newer else HELD
             self.held, self.expected, self.naked = packet.incarnation, 0, False
         if 0 < (packet.psn - self.expected) % 65536 < 32768:
             first, self.naked = not self.naked, True
@@ -56,20 +57,33 @@ class WiredCard(Card):
     cut     : nodes whose packets are lost on the link
     lose    : function(Packet) -> bool: whether this one is lost on the link
     deaf    : nothing that peers answer arrives
+    numbers : dict flow -> incarnation on the link, which outlives the program; where they stand before it boots
+    sent    : messages of which a packet was made
     """
-    def __init__(self, **options):
+    def __init__(self, numbers=None, **options):
         super().__init__(**options)
         self.fails, self.refuses, self.cut, self.deaf = {}, {}, set(), False
         self.lose   = lambda packet: False
         self.breaks = lambda cookie, index: False
         self.peers  = {flow: Peer() for flow in range(C.LANES*C.NODES)}
         self.buffer, self.wire = deque(), deque()
-        self.incarnation, self.epoch = dict(self.resets), dict(self.rewinds)
-        self.resets, self.rewinds = [], []
+        self.incarnation, self.epoch = {}, {}
+        self.numbers = dict.fromkeys(self.peers, 0) if numbers is None else dict(numbers)
+        self.begin()
         self.statuses, self.keys = {}, {}
+        self.sent    = []
         self.running = None  # [job, index of its next packet]
         assert self.open(1) == 0 and self.open(2) == 0
         self.collect()
+
+    def begin(self):
+        """What the program did to its flows since the last call."""
+        for flow, incarnation in self.resets:
+            self.incarnation[flow] = incarnation
+            self.numbers[flow] = (self.numbers[flow] + 1) % 256
+        for flow, epoch in self.rewinds:
+            self.epoch[flow] = epoch
+        self.resets, self.rewinds = [], []
 
     def slot(self, endpoint, slot):
         base = (endpoint*C.SLOTS + slot)*C.SLOT_BYTES
@@ -107,6 +121,8 @@ class WiredCard(Card):
     def express_engine(self):
         """Make the packet of the oldest entry of the EXPRESS lane."""
         entry  = self.express.pop(0)
+        if entry.message:
+            self.sent.append(entry)
         cookie = ("message", entry.word) if entry.message else \
             int.from_bytes(self.slot(entry.endpoint, entry.slot)[12:16], "little")
         self.buffer.append(Packet(entry.node, entry.incarnation, entry.epoch, entry.psn, cookie, 0, True))
@@ -115,7 +131,7 @@ class WiredCard(Card):
         """Put the oldest packet on the link, if its flow still wants it."""
         packet = self.buffer.popleft()
         if (packet.incarnation, packet.epoch) == (self.incarnation[packet.flow], self.epoch[packet.flow]):
-            self.wire.append(packet)
+            self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
 
     def deliver(self):
         """Let the oldest packet on the link arrive, and the answer to it, unless they are lost."""
@@ -127,7 +143,13 @@ class WiredCard(Card):
         refused = len(peer.executed) > before and packet.cookie in self.refuses
         if refused:
             peer.executed.pop()
-        if answer is None or self.deaf or packet.incarnation != self.incarnation[packet.flow]:
+        if answer is None or self.deaf or packet.incarnation != self.numbers[packet.flow]:
+            return
+        if answer == HELD:
+            ahead = (peer.held - packet.incarnation) % 256
+            if ahead < 128 and self["ACKED", packet.flow] & 0xffff == 0xffff:
+                self.numbers[packet.flow] = (peer.held + 1) % 256
+                self.library.fake_nak(packet.flow)
             return
         if refused:
             self.refuse(packet.flow, packet.psn, self.refuses[packet.cookie])
@@ -136,11 +158,7 @@ class WiredCard(Card):
     def observe(self):
         """Take over what was told to the engines, and completions; none may come twice."""
         self.collect()
-        for flow, incarnation in self.resets:
-            self.incarnation[flow] = incarnation
-        for flow, epoch in self.rewinds:
-            self.epoch[flow] = epoch
-        self.resets, self.rewinds = [], []
+        self.begin()
         for entry in self.entries():
             assert entry.cookie not in self.statuses, f"{entry.cookie} completed twice"
             self.statuses[entry.cookie] = entry.status

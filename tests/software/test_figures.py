@@ -21,7 +21,7 @@ def met(name="a", value=3, **changes):
 def run(monkeypatch, tmp_path, capsys):
     """run(groups, *words) → (exit code, rows, output)."""
     monkeypatch.setattr(figures, "KEPT", tmp_path/"kept")
-    monkeypatch.setattr(figures, "state", lambda profile, seed: [profile, seed, run.built])
+    monkeypatch.setattr(figures, "state", lambda profile, seed: {"profile": profile, "seed": seed, "card": run.built})
 
     def call(groups, *words):
         monkeypatch.setattr(figures, "groups", lambda profile: groups)
@@ -78,6 +78,24 @@ def test_rows_of_another_simulator_and_groups_that_failed_are_measured_again(run
     assert [r["value"] for r in rows] == [3, 4]
     run.rebuild()
     assert run({"one": lambda *_: [met(value=5)], "two": fails}, "--resume")[1][0]["value"] == 5
+
+
+def test_a_group_that_builds_a_simulator_of_its_own_does_not_undo_those_before(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "KEPT", tmp_path/"kept")
+    simulators = tmp_path/"build"/"sim"
+    simulators.mkdir(parents=True)
+
+    def builds(*_):
+        (simulators/"dibber-sim-64-62.5").write_bytes(b"narrow and slow")
+        return [met()]
+
+    (simulators/"dibber-sim-128").write_bytes(b"a card")
+    run({"one": lambda *_: [met(value=3)], "narrow": builds})
+    assert [r["value"] for r in run({"one": fails, "narrow": fails}, "--resume")[1]] == [3, 3]
+    (simulators/"dibber-sim-128").write_bytes(b"another card")
+    assert run({"one": lambda *_: [met(value=5)], "narrow": fails}, "--resume")[1][0]["value"] == 5
 
 
 def test_only_some_and_names_that_are_none(run, capsys):

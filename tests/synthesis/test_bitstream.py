@@ -115,12 +115,12 @@ def test_a_design_that_missed_a_clock_is_not_packed_and_an_older_bitstream_does_
 def test_figures_may_move_within_the_margins_and_no_further():
     kept   = {"mhz": {"sys_clk": 100.0, "tx_clk": 200.0}, "used": {"ff": 1000, "lut4": 2000}}
     placed = lambda sys, tx, ff, lut: {
-        "clocks": [{"clock": "sys_clk", "mhz": sys}, {"clock": "tx_clk", "mhz": tx}],
+        "clocks": [{"clock": "sys_clk", "mhz": sys, "needed_mhz": 80}, {"clock": "tx_clk", "mhz": tx, "needed_mhz": 75}],
         "resources": {"ff": {"used": ff}, "lut4": {"used": lut}, "dcu": {"used": 1}}}
     slow, large = 1 - bitstream.SLOWER, 1 + bitstream.LARGER
-    assert bitstream.behind(placed(100*slow, 200*slow, 1000*large, 2000*large), kept) == []
-    assert bitstream.behind(placed(100*slow - 0.1, 300, 1000, 2001*large), kept) == [
-        "sys_clk 84.9 MHz, was 100.0", "lut4 2101.05, was 2000"]
+    assert bitstream.behind(placed(100*slow, 150*slow, 1000*large, 2000*large), kept) == []
+    assert bitstream.behind(placed(100*slow - 0.1, 150*slow - 0.1, 1000, 2001*large), kept) == [
+        "sys_clk 84.9 MHz, was 100.0", "tx_clk 127.4 MHz, was 200.0", "lut4 2101.05, was 2000"]
 
 
 def test_a_bitstream_behind_the_kept_figures_is_not_published(tools, tmp_path, monkeypatch):

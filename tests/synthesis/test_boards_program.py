@@ -24,6 +24,7 @@ def tools(tmp_path, monkeypatch):
         count = {"FDRE": 1, "LUT6": 30_000, "pcie_s7": 1}
         said  = []
         logs  = {}  # of the core and of the board: what Yosys said of latches
+        large = ""  # memories of flip-flops
 
         def written(self, name, *files):
             folder = tmp_path/"generated"/name
@@ -52,6 +53,7 @@ def tools(tmp_path, monkeypatch):
             (folder/"netlist.json").write_text(json.dumps(CLOCKED))
             (folder/"drivers.log").write_text("")
             (folder/"latches.log").write_text(self.logs.get(name, ""))
+            (folder/"memories.log").write_text(self.large)
             return self.count
 
     tools = Tools()
@@ -77,10 +79,13 @@ def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkey
     for _ in range(2):
         run(monkeypatch, "kc705")
     assert tools.runs == ["yosys dibber_core", "verilator", "yosys dibber_kc705"]
-    found = json.loads((tmp_path/"out"/"synthesis-boards.json").read_text())["kc705"]
+    result = json.loads((tmp_path/"out"/"synthesis-boards.json").read_text())
+    found  = result["designs"]["kc705"]
     assert found["percent"]["XC7K325T"]["lut6"] == 14.7 and found["crossings"] == ["clock sys_clk"] and found["problems"] == []
     assert found["hard_blocks"] == {"pcie_s7": 1}
-    assert "XC7K325T  lut6 14.7 %" in capsys.readouterr().out
+    assert [(row["id"], row["value"], row["pass"]) for row in result["figures"]] == [("synthesis-kc705-xc7k325t", 14.7, True)]
+    shown = capsys.readouterr().out
+    assert "XC7K325T   lut6 14.7 %" in shown and "the core lut6 30000" in shown
 
 
 @pytest.mark.parametrize("change, complaint", [
@@ -89,6 +94,7 @@ def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkey
     ({"count": {"FDRE": 1, "odd": 1}}, "kc705: black box odd"),
     ({"said": ["%Warning-LATCH: x"]}, "kc705: %Warning-LATCH: x"),
     ({"logs": {"dibber_core": "latched"}}, "kc705: latch latched"),
+    ({"large": "dibber_core/storage"}, "kc705: memory of flip-flops dibber_core/storage"),
 ])
 def test_what_is_wrong_ends_it_with_1(tools, change, complaint, monkeypatch):
     for name, value in change.items():

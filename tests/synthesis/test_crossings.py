@@ -165,8 +165,18 @@ def test_bare_crossings_are_found():
 
 SEEDED = """
 (* blackbox *) module strange(input d, output q); endmodule
-module seeded(input clk, input en, input d, input e, output reg latch, output twice, output q);
+module seeded(input clk, input en, input d, input e, output reg latch, output twice, output q,
+    input [3:0] a, input [3:0] b, input [3:0] c, output [7:0] words);
 reg one, two;
+reg [7:0] few[0:15];
+reg [7:0] many[0:15];
+always @(posedge clk) begin
+    few[a] <= b;
+    many[a] <= b;
+    if (d) many[b] <= c;
+    if (e) many[c] <= a;
+end
+assign words = few[c] ^ many[a + b];
 always @(posedge clk) begin one <= d; two <= e; end
 always @(*) if (en) latch = d;
 assign twice = one;
@@ -175,12 +185,13 @@ strange strange(.d(d), .q(q));
 endmodule
 """
 
-def test_a_latch_a_second_driver_and_a_black_box_are_found():
+def test_a_latch_a_memory_of_flipflops_a_second_driver_and_a_black_box_are_found():
     folder = flow.fresh(flow.BUILD/"tests"/"seeded")
     (folder/"seeded.v").write_text(SEEDED)
     count = xilinx.synthesize(folder, "seeded", ["seeded.v"])
     assert xilinx.unknown_cells(count) == ["black box strange"]
     assert any("latch" in line for line in xilinx.latches(folder, count))
+    assert xilinx.flipflop_memories(folder) == ["memory of flip-flops seeded/many"]
     assert len(xilinx.drivers(folder)) == 1
 
 

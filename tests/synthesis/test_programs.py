@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-import artix7
 import ecp5
 import engines
 import flow
@@ -119,13 +118,6 @@ def test_other_options_are_measured_anew(tools, monkeypatch):
     assert tools.runs == ["yosys ecp5", "nextpnr", "nextpnr"]
     call(ecp5, monkeypatch, "--yosys=-nowidelut")
     assert tools.runs[3:] == ["yosys ecp5", "nextpnr"]
-
-
-@pytest.mark.parametrize("luts, status", [(63_400, 0), (63_401, 1)])
-def test_an_artix7_that_is_too_small_is_told(luts, status, tools, monkeypatch):
-    tools.luts = luts
-    monkeypatch.setattr(ecp5, "TOP", "card")
-    assert call(artix7, monkeypatch) == status
 
 
 def test_the_clock_is_shown_after_placement_and_after_routing(capsys):

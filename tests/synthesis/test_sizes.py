@@ -27,9 +27,11 @@ CELLS = {
 }
 
 
+MODULE = {"netnames": {}, "cells": {name: {"type": kind, "connections": {}} for name, kind in CELLS.items()}}
+
+
 def counted(depth):
-    module = {"cells": {name: {"type": kind} for name, kind in CELLS.items()}}
-    return {name: dict(cells) for name, cells in sizes.count(module, sizes.memories(VERILOG), depth).items()}
+    return {name: dict(cells) for name, cells in sizes.count(MODULE, sizes.memories(VERILOG), depth).items()}
 
 
 def test_a_cell_is_its_blocks_and_a_memory_whose_addresses_it_has():
@@ -47,7 +49,25 @@ def test_depth_tells_the_parts_of_a_block_apart():
 
 def test_the_table_adds_up(monkeypatch):
     monkeypatch.setattr(sizes, "SMALLEST", 2)
-    module = {"cells": {name: {"type": kind} for name, kind in CELLS.items()}}
-    *rows, last = list(sizes.table(sizes.count(module, sizes.memories(VERILOG), 1)))[1:]
+    *rows, last = list(sizes.table(sizes.count(MODULE, sizes.memories(VERILOG), 1)))[1:]
     columns = [list(map(int, line[40:].split())) for line in rows]
     assert list(map(int, last[40:].split())) == [sum(column) for column in zip(*columns)] == [17, 2, 12, 1, 1, 0]
+
+
+def cell(kind, inputs, output):
+    return {"type": kind, "connections": {"I": inputs, "O": [output]}, "port_directions": {"I": "input", "O": "output"}}
+
+
+def test_a_cell_without_a_name_is_called_by_what_it_drives_or_like_what_reads_it():
+    module = {
+        "netnames": {
+            "send_rest": {"bits": [9]}, "send_rest_of_the_list": {"bits": [9]}, "host_level": {"bits": [8]},
+            "$abc$1": {"bits": [5, 6, 7], "hide_name": 1}},
+        "cells": {
+            "$ff$1": cell("FDRE", [7], 9), "$lut$7": cell("LUT6", [6, "0"], 7), "$lut$6": cell("LUT2", [5, 9], 6),
+            "$ff$2": cell("FDRE", [9], 8), "$lut$4": cell("LUT3", [9], 4), "block_x.0.0": cell("RAMB18E1", [8], 5)}}
+    counts = sizes.count(module, {"block_x": "host_wrport_adr"}, 1)
+    assert counts == {"send": {"FDRE": 1, "LUT6": 1, "LUT2": 1}, "host": {"FDRE": 1, "RAMB18E1": 1}, "unnamed": {"LUT3": 1}}
+    rows = {line[:40].strip(): line[40:].split() for line in sizes.table(counts)}
+    assert rows["block"] == ["LUT6", "in", "carry", "in", "RAM", "FF", "BRAM36", "DSP48"]
+    assert rows["host"] == ["0", "0", "0", "1", "0.5", "0"] and rows["all"] == ["3", "0", "0", "2", "0.5", "0"]

@@ -127,7 +127,9 @@ class Pair:
 
     def __init__(self, profile_name="gen2x4", seed=1, options=()):
         self.simulator = Simulator(profile.load(profile_name), seed=seed, options=options)
-        context = multiprocessing.get_context("spawn")
+        # Forked off one that has imported what costs time: that is half a second of a pair.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["libdibber", "dibber_cli.simulator", "pytest"])
         self.pipes, self.processes = [], []
         for node, uri in enumerate(self.simulator.uris):
             ours, theirs = context.Pipe()

@@ -73,7 +73,9 @@ def test_every_point_of_ours_says_what_limits_it(run, name):
 
 def test_the_link_limits_what_is_long_and_the_control_program_what_it_executes(run):
     by = {(p["series"], p["x"]): p["limited_by"] for p in run("block")["points"]}
-    assert by["put", 65536] == "link" and by["put", 4] == "latency" and by["get", 4] == "control program"
+    assert by["put", 65536] == "link" and by["put", 4] == by["get", 4] == "latency"
+    by = {(p["series"], p["x"]): p["limited_by"] for p in run("latency")["points"]}
+    assert by["mcp-get", 50] == by["mcp-fetch-add", 50] == "control program" and by["fastpath-get", 50] != "control program"
 
 
 def test_gets_bring_what_puts_bring(run):

@@ -267,7 +267,7 @@ def test_training_again_in_a_transfer_loses_nothing():
 @pytest.mark.parametrize("kind, reason", [("unplugged", "NO_SIGNAL"), ("foreign", "SILENCE")])
 def test_a_dead_cable_is_known_within_100_microseconds(name, kind, reason, figure):
     """Without signal, and with somebody's symbols that are none of ours: the heartbeat."""
-    begin = 2500
+    begin = 1500
     with cable("--fault", f"{kind}:{begin}:1e6", name=name) as ends:
         def known(side):
             assert measure.wait_up(side)[1] is not None

@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 
 import libdibber
 
-from dibber.interface.description import RIGHT, STATUS
+from dibber.interface.description import C, RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
@@ -74,8 +75,8 @@ def traffic(side, node, keys, until, kinds=("put", "put_inline", "get")):
                     ours, theirs = side.areas[n].key, keys[n]
                     if kind == "put":
                         endpoint.put(ours, 0, theirs, 8192, LENGTH, node=node)
-                    elif kind == "get":
-                        endpoint.get(theirs, 0, ours, 16384, LENGTH, node=node)
+                    elif kind in ("get", "fenced get"):
+                        endpoint.get(theirs, 0, ours, 16384, LENGTH, node=node, fence=kind == "fenced get")
                     else:
                         endpoint.put_inline(b"inline", theirs, 32768, node=node)
                     under[n] += 1
@@ -146,11 +147,45 @@ def test_a_program_is_swapped_under_traffic_and_both_sides_go_on(pair, capsys):
     assert all(set(seen) == {"OK"} for side in found for seen in side)
 
 
+def count_of(side, name):
+    return side.card.info()["counters"][name]
+
+
+def one_of_each(side, node, key):
+    """A transfer of each kind, one after the other: their statuses."""
+    ours = side.areas[0].key
+    side.endpoint.put_inline(b"inline", key, 32768, node=node)
+    found = [side.completion()]
+    side.endpoint.put(ours, 0, key, 8192, LENGTH, node=node)
+    found.append(side.completion())
+    side.endpoint.get(key, 0, ours, 16384, LENGTH, node=node)
+    return [STATUS.name_of(status) for status in [*found, side.completion()]]
+
+
+def spoil_and_load(side, seed):
+    """Other words in all of the program's memory, of which the image is loaded anew then."""
+    side.card.write_firmware(0, random.Random(seed).randbytes(C.SRAM_SIZE))
+    side.card.load_firmware(paths.FIRMWARE)
+
+
+def test_nothing_in_the_programs_memory_is_needed_by_the_next_one(pair, seed):
+    """Each program's packets are new to the other card, whatever the one before it did to its memory."""
+    for n in range(3):
+        theirs = pair.together((prepare,), (prepare,))
+        found  = pair.together((one_of_each, 1, theirs[1][0]), (one_of_each, 0, theirs[0][0]))
+        assert found == [["OK"]*3]*2, f"after {n} programs"
+        assert pair.together((count_of, "packet_stale"), (count_of, "packet_stale")) == [0, 0]
+        pair.first(spoil_and_load, seed + n)
+        pair.first(give_back)
+        pair.second(give_back)
+
+
 def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
     uri    = pair.simulator.uris[0]
     theirs = pair.together((prepare,), (prepare,))
     enough = functools.partial(is_told, tmp_path/"enough")
-    begin(pair, (traffic, 1, theirs[1], enough), (traffic, 0, theirs[0], enough))
+    kinds  = ("put", "put_inline", "get", "fenced get")   # hardware does the others alone
+    begin(pair, (traffic, 1, theirs[1], enough, kinds), (traffic, 0, theirs[0], enough, kinds))
     assert main(["fw", "top", "--once", "--json", "--interval", "0.5", uri]) == 0
     rates = json.loads(capsys.readouterr().out)
     assert main(["fw", "trace", "--json", uri]) == 0
@@ -162,7 +197,7 @@ def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
     assert all(set(seen) == {"OK"} for side in found for seen in side), "nobody was disturbed"
     assert rates["seconds"] > 0 and rates["handlers"]["arrival"]["calls"] > 0 and rates["per_s"]["doorbells"] > 0
     assert [queue["endpoint"] for queue in rates["queues"]] == [0, 1, 2]
-    assert "JOB" in events and line["packets_sent_per_s"] > 0 and line["errors"] == 0
+    assert "ARRIVAL" in events and line["packets_sent_per_s"] > 0 and line["errors"] == 0
 
 
 

@@ -9,7 +9,7 @@ from dibber.interface.description import STATUS
 from pair import Pair, Side
 
 SIZE      = 64*1024
-UNPLUGGED = (2500, 2900)    # microseconds of simulated time
+UNPLUGGED = (1500, 1900)    # microseconds of simulated time
 
 
 def sleep_until(side, microseconds):

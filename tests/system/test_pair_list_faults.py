@@ -149,7 +149,7 @@ def test_a_source_list_that_is_taken_out_while_a_put_uses_it(pair):
 
 # Replay -------------------------------------------------------------------------------------------
 
-UNPLUGGED = (2500, 2900)    # microseconds of simulated time
+UNPLUGGED = (1500, 1900)    # microseconds of simulated time
 
 
 def sleep_until(side, microseconds):

@@ -22,7 +22,8 @@ RIGHTS = {"memory": ALL, "readable": RIGHT.LOCAL_READ | RIGHT.REMOTE_READ, "writ
 def pair(request):
     """Both cards, each with regions of all rights, of reading and of writing alone; keys in `pair.keys[node]`."""
     with Pair() as p:
-        p.together(*[(Side.fast_path, request.param == "fast path")]*2)
+        p.fast = request.param == "fast path"
+        p.together(*[(Side.fast_path, p.fast)]*2)
         p.keys = p.together((prepare,), (prepare,))
         yield p
 
@@ -123,6 +124,33 @@ def test_gets_bring_every_byte_and_no_other(pair, source, target):
     for i, offset in enumerate(Walk(*target).blocks()):
         here[offset:offset + target[1]] = payload[i*target[1]:(i + 1)*target[1]]
     assert memories(pair) == [here, there]
+
+
+def asked(side, key, count):
+    """So many gets and fetch-adds, two under way; how they ended, and how many commands hardware took and ended."""
+    before = side.info()["counters"]
+    endpoint, done = side.endpoint, []
+    for n in range(count):
+        endpoint.get(key, 64*n, side.regions["memory"].key, 8*n, 8, node=1, tag=2*n)
+        endpoint.fetch_add(key, 64*n + 32, n + 1, node=1, tag=2*n + 1)
+        done += ended(endpoint, 2)
+    after = side.info()["counters"]
+    return done, [after[name] - before[name] for name in ("fast_commands", "fast_completions")]
+
+
+def test_hardware_asks_when_it_may_and_the_program_when_not(pair):
+    here, there = refill(pair)
+    aligned = there[:64*50]
+    done, counts = pair.first(asked, pair.keys[1]["memory"], 50)
+    assert sorted(done)[::2] == [(2*n, "OK", value) for n, (_, _, value) in enumerate(sorted(done)[::2])]
+    for n in range(50):
+        here[8*n:8*n + 8] = aligned[64*n:64*n + 8]
+        old = int.from_bytes(aligned[64*n + 32:64*n + 40], "little")
+        assert (2*n + 1, "OK", old) in done
+        there[64*n + 32:64*n + 40] = ((old + n + 1) % 2**64).to_bytes(8, "little")
+    assert memories(pair) == [here, there]
+    # What another test has left to the program may take one or two of its own until it is hardware's again.
+    assert counts[0] >= counts[1] >= 90 if pair.fast else counts == [0, 0]
 
 
 def test_gets_in_both_directions_at_once(pair):

@@ -14,7 +14,8 @@ from dibber.layouts import completion_layout, read_layout, write_layout
 
 from dibber.deposit.departures import Departures
 from dibber.deposit.fetch import Fetch
-from dibber.deposit.pages import PagedAddress, is_paged
+from dibber.deposit.finder import finder_port
+from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 
@@ -48,7 +49,7 @@ class AtomicUnit(LiteXModule):
     forget      : Signal(), in      who asked is gone: the operation under way ends without `done`
     slot        : slot_port(data_width)
     lookup      : lookup_port(), to the region table
-    pages       : PagedAddress; its `directory`, `reads` and `completions` are the core's to connect
+    pages       : finder_port(), to the page finder
     reads       : Endpoint(read_layout), out         tag 0 only
     completions : Endpoint(completion_layout), in    always ready
     writes      : Endpoint(write_layout), out
@@ -136,7 +137,7 @@ class AtomicUnit(LiteXModule):
                 reason.eq(STATUS.BAD_OPCODE)),
         ]
 
-        self.pages = pages = PagedAddress(data_width, timeout, quarantine)
+        self.pages = pages = finder_port()
         self.comb += pages.address.eq(virtual)
 
         # Read -------------------------------------------------------------------------------------
@@ -218,14 +219,14 @@ class AtomicUnit(LiteXModule):
             If(reason != STATUS.OK,
                 NextState("DONE")
             ).Elif(is_paged(virtual),
-                pages.start.eq(1),
                 NextState("PAGE")
             ).Else(
                 NextState("TAG")
             )
         )
         fsm.act("PAGE",
-            NextValue(address, pages.found),
+            pages.valid.eq(1),
+            NextValue(address[SHIFT_LEAST:], pages.page),
             If(pages.done,
                 NextState("TAG"),
                 If(pages.fault,

@@ -28,11 +28,11 @@ def expected_port():
 class ExpectedTable(LiteXModule):
     """An entry for each command slot: endpoint * SLOTS + slot.
 
-    A context is that and a generation, which the control program counts up with each command in the slot: an
-    answer that comes after its get was given up is not taken for the next one's.
+    A context is that and a generation, which the control program counts up when it gives a get up: an
+    answer that comes after that is not taken for the next one's.
 
     An entry of which a packet was refused is spoilt until it is written again: nothing more of that answer is
-    let in, its end neither. A generation whose spoiling comes after the slot's next entry does that one no harm.
+    let in, its end neither. Whose spoiling comes after the slot's next entry does that one no harm if it was given up.
 
     The table is empty after configuration and keeps its contents over a reset: whoever halts the control
     program empties it.

@@ -16,7 +16,8 @@ from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout,
 
 from dibber.deposit.departures import Departures
 from dibber.deposit.landing import Landing, landing_layout
-from dibber.deposit.pages import PagedAddress, is_paged
+from dibber.deposit.finder import finder_port
+from dibber.deposit.pages import is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.rotate import rotate
 from dibber.packet.header import flag
@@ -66,7 +67,7 @@ class Placement(LiteXModule):
     Attributes
     ----------
     deposit : Endpoint(deposit_layout), watched
-    pages   : PagedAddress; its `directory`, `reads` and `completions` are the core's to connect
+    pages   : finder_port(), to the page finder
     start   : Signal(), in   `deposit` is new; it stands until the next `start`
     lookup  : lookup_port(), to the region table
     ready   : Signal(), out  the answer is there, until the next `start`
@@ -77,10 +78,10 @@ class Placement(LiteXModule):
     first   : Signal(7), out bytes of the first write
     rest    : Signal(7), out bytes of the second, with `crosses`
 
-    Cycles: 4 from `start` to `ready`; in a paged region 6 more for each page, and a read of the page table for those
-    that were not used lately.
+    Cycles: 4 from `start` to `ready`; in a paged region 7 more for each page of 4 KiB, and what others ask and a read of the page table
+    for those that were not used lately.
     """
-    def __init__(self, deposit, data_width):
+    def __init__(self, deposit):
         self.start   = Signal()
         self.lookup  = lookup = lookup_port()
         self.ready   = Signal()
@@ -100,7 +101,8 @@ class Placement(LiteXModule):
         placed  = Signal()
         room    = Signal(13)  # to the end of the first byte's page
         second  = Signal()    # the second page is being found
-        self.pages = pages = PagedAddress(data_width)
+        ask     = Signal()
+        self.pages = pages = finder_port()
         self.comb += [
             lookup.valid.eq(self.start),
             lookup.key.eq(deposit.key),
@@ -116,7 +118,8 @@ class Placement(LiteXModule):
                 allowed.eq((lookup.rights & RIGHT.REMOTE_WRITE) != 0),
                 outside.eq((deposit.length != 0) & (end > lookup.length)),
             ),
-            pages.start.eq(0),
+            ask.eq(0),
+            If(ask, pages.valid.eq(1)),
             If(placed,
                 self.crosses.eq(deposit.length > room),
                 self.first.eq(Mux(deposit.length > room, room, deposit.length)),
@@ -129,20 +132,21 @@ class Placement(LiteXModule):
                 second.eq(0),
                 # An empty deposit has no place.
                 If(is_paged(self.address) & found & allowed & ~outside & (deposit.length != 0),
-                    pages.start.eq(1)
+                    ask.eq(1)
                 ).Else(
                     self.ready.eq(1)
                 )
             ),
             If(pages.done,
                 If(second,
-                    self.page.eq(pages.found[PAGE_BITS:]),
+                    self.page.eq(pages.page),
                 ).Else(
-                    self.address.eq(pages.found),
+                    self.address[PAGE_BITS:].eq(pages.page),
                 ),
                 If(pages.fault, self.reason.eq(STATUS.REMOTE_READ_ERROR)),
                 second.eq(1),
-                pages.start.eq(self.crosses & ~second),
+                pages.valid.eq(0),
+                ask.eq(self.crosses & ~second),
                 self.ready.eq(~self.crosses | second),
             ),
             If(self.start, self.ready.eq(0)),
@@ -166,7 +170,7 @@ class ExpressLander(LiteXModule):
     deposits    : Endpoint(deposit_layout), in
     payload     : Endpoint(payload_layout), in    a packet's lines without gaps between them
     lookup      : lookup_port(), to the region table
-    pages       : PagedAddress; its `directory`, `reads` and `completions` are the core's to connect
+    pages       : finder_port(), to the page finder
     writes      : Endpoint(write_layout), out     a deposit's last one with `mark`
     marked      : Signal(), in                    a write with `mark` was taken by the PHY
     slot        : slot_write_port(data_width), master
@@ -196,7 +200,7 @@ class ExpressLander(LiteXModule):
 
         # The payload comes from a block RAM and is turned next: not in the same cycle.
         self.pipe      = pipe      = stream.PipeValid(payload_layout(data_width))
-        self.placement = placement = Placement(deposit, data_width)
+        self.placement = placement = Placement(deposit)
         self.inbox     = inbox     = InboxSlots()
         self.landing   = landing   = Landing(LANE.EXPRESS)
         self.lookup      = placement.lookup

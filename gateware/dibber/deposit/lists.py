@@ -10,7 +10,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.departures import Departures
-from dibber.deposit.pages import Translator
+from dibber.deposit.finder import finder_port
+from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
@@ -93,8 +94,8 @@ class ListReader(LiteXModule):
     """Read the entries of index lists ahead of their use, and give them in order, each added to its origin.
 
     A list is read 64 bytes at a time or less, in lines of host memory, and no byte beyond its last entry. The lines wait in a ring;
-    completions fill them in any order. A list in a paged region has a translation of its own. The entries of a line that could not be read (error, time-out,
-    no page) are errors.
+    completions fill them in any order. Of a list in a paged region each 4 KiB are found before their first line is asked for. The entries of a line that
+    could not be read (error, time-out, no page) are errors.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ class ListReader(LiteXModule):
     reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in   always ready
     extended_tags : Signal(), in
-    pages       : Translator        its `directory`, `reads` and `completions` are the core's to connect
+    pages       : finder_port(), to the page finder
     departures  : Departures of orders
     pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
@@ -127,9 +128,7 @@ class ListReader(LiteXModule):
         self.tags        = pool   = Tags(tags, timeout, quarantine, base)
         self.extended_tags = pool.extended
         slot_bits = log2_int(lines)
-        self.pages       = pages  = Translator(stream.EndpointDescription(
-            [("address", 64), ("slot", slot_bits), ("more", WORD)]), data_width, lines=4, depth=4, tags=1,
-            timeout=timeout, quarantine=quarantine)
+        self.pages       = pages  = finder_port()
         self.pulses      = pulses = {name: Signal(name=f"lists_{name.lower()}") for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
 
@@ -137,9 +136,10 @@ class ListReader(LiteXModule):
 
         # Order ------------------------------------------------------------------------------------
 
-        self.origins = origins = stream.SyncFIFO([("origin", 64)], AHEAD)
+        # AHEAD places: what the entries of each walk are added to.
+        self.origin0 = arrived = Place([("origin", 64)])
+        self.origin1 = origins = stream.PipeValid([("origin", 64)])
         self.ring    = ring    = stream.SyncFIFO([("word", WORD), ("more", WORD), ("void", 1)], lines)
-        line     = pages.sink
         active   = Signal()
         address  = Signal(64)
         more     = Signal(32)
@@ -148,21 +148,28 @@ class ListReader(LiteXModule):
         stop     = Signal()
         push     = Signal()
         slot_in  = Signal(slot_bits)
+        paged    = Signal()
+        found    = Signal()                # where the next line's page is
+        page     = Signal(64 - SHIFT_LEAST)
+        absent   = Signal()                # nowhere
+        line     = Signal()                # the next one can be asked for
+        issue    = Signal()                # and is
+        self.requests = requests = Place(read_layout())
         ends     = Signal(max=AHEAD + 1)   # orders whose last line is in the ring, or whose last entry was not taken
         self.comb += [
-            sink.ready.eq(~active & origins.sink.ready),
-            origins.sink.valid.eq(sink.valid & ~active),
-            origins.sink.origin.eq(sink.origin),
+            arrived.source.connect(origins.sink),
+            sink.ready.eq(~active & arrived.sink.ready),
+            arrived.sink.valid.eq(sink.valid & ~active),
+            arrived.sink.origin.eq(sink.origin),
             above.eq(~address[ENTRY:ENTRY + WORD]),
             final.eq((more[WORD:] == 0) & (more[:WORD] <= above)),
             # Without an end in between, `source` is in this order.
             stop.eq(self.drop & (ends == 0)),
-            line.valid.eq(active & ~stop & ring.sink.ready),
-            line.last.eq(1),
-            line.address.eq(address),
-            line.slot.eq(slot_in),
-            line.more.eq(ring.sink.more),
-            ring.sink.valid.eq(active & (stop | line.ready)),
+            pages.valid.eq(active & paged & ~found & ~stop),
+            pages.address.eq(address),
+            line.eq(active & ~stop & ring.sink.ready & (found | ~paged)),
+            issue.eq(line & ~absent & requests.sink.ready & pool.source.valid),
+            ring.sink.valid.eq(active & (stop | (line & absent) | issue)),
             ring.sink.last.eq(final | stop),
             ring.sink.void.eq(stop),
             ring.sink.word.eq(address[ENTRY:ENTRY + WORD]),
@@ -170,8 +177,18 @@ class ListReader(LiteXModule):
             push.eq(ring.sink.valid & ring.sink.ready),
         ]
         self.sync += [
+            If(pages.done,
+                found.eq(1),
+                absent.eq(pages.fault),
+                page.eq(pages.page),
+            ),
             If(push,
                 slot_in.eq(slot_in + 1),
+                # The page ends with its last line.
+                If(address[ENTRY + WORD:SHIFT_LEAST] == 2**(SHIFT_LEAST - ENTRY - WORD) - 1,
+                    found.eq(0),
+                    absent.eq(0)
+                ),
                 address.eq(Cat(Constant(0, ENTRY + WORD), address[ENTRY + WORD:] + 1)),
                 more.eq(more - above - 1),
                 If(ring.sink.last, active.eq(0))
@@ -180,14 +197,14 @@ class ListReader(LiteXModule):
                 active.eq(1),
                 address.eq(sink.address),
                 more.eq(sink.more),
+                paged.eq(is_paged(sink.address)),
+                found.eq(0),
+                absent.eq(0),
             )
         ]
 
         # Read -------------------------------------------------------------------------------------
 
-        self.requests = requests = Place(read_layout())
-        placed   = pages.source
-        issue    = Signal()
         where    = Memory(slot_bits + WORD + 1, max(tags, 2))  # slot of a tag, and where in it its entries end
         enter, of_answer, of_expired = (where.get_port(write_capable=True), where.get_port(async_read=True),
             where.get_port(async_read=True))
@@ -195,19 +212,17 @@ class ListReader(LiteXModule):
         length   = Signal(WORD + 1)
         end      = Signal(WORD + 1)
         self.comb += [
-            length.eq(placed.more + 1),
-            end.eq(placed.address[ENTRY:ENTRY + WORD] + length),
-            placed.ready.eq(pages.fault | (requests.sink.ready & pool.source.valid)),
-            issue.eq(placed.valid & ~pages.fault & requests.sink.ready & pool.source.valid),
+            length.eq(ring.sink.more + 1),
+            end.eq(address[ENTRY:ENTRY + WORD] + length),
             pool.source.ready.eq(issue),
             requests.sink.valid.eq(issue),
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
-            requests.sink.address.eq(placed.address),
+            requests.sink.address.eq(Cat(address[:SHIFT_LEAST], Mux(paged, page, address[SHIFT_LEAST:]))),
             requests.sink.length.eq(Cat(Constant(0, ENTRY), length)),
             requests.source.connect(reads),
             enter.adr.eq(pool.source.tag),
-            enter.dat_w.eq(Cat(placed.slot, end)),
+            enter.dat_w.eq(Cat(slot_in, end)),
             enter.we.eq(issue),
         ]
 
@@ -252,14 +267,13 @@ class ListReader(LiteXModule):
         broken = Signal(lines)
         for n in range(lines):
             here   = filled & (slot == n)
-            absent = placed.valid & pages.fault & (placed.slot == n)
             late   = pool.expire & (of_expired.dat_r[:slot_bits] == n)
             self.sync += [
-                If(here | absent | late, ready[n].eq(1)),
-                If((here & (answer.status != 0)) | absent | late, broken[n].eq(1)),
+                If(here | late, ready[n].eq(1)),
+                If((here & (answer.status != 0)) | late, broken[n].eq(1)),
                 If(push & (slot_in == n),
-                    ready[n].eq(0),
-                    broken[n].eq(0)
+                    ready[n].eq(absent),
+                    broken[n].eq(absent)
                 )
             ]
 

@@ -10,8 +10,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, PACKET_FLAG, STATUS
-from dibber.layouts import job_done_layout, payload_layout, send_layout
-from dibber.places import Place
+from dibber.layouts import job_end_layout, payload_layout, send_layout
+from dibber.places import Place, Row
 
 from dibber.deposit.checksum import Checksum
 from dibber.deposit.epochs import watch_port
@@ -48,7 +48,7 @@ class Packetizer(LiteXModule):
     sink      : Endpoint(dense_layout), in      nothing for transfers of 0 bytes or with a status
     payload   : Endpoint(payload_layout), out
     packets   : Endpoint(send_layout), out      valid after the packet's last line was taken
-    done      : Endpoint(job_done_layout), out
+    done      : Endpoint(job_end_layout), out
 
     Cycles: a line a cycle, from packet to packet too; 2 between transfers; 1 from last line to `packets`,
     10 to `done`, where the checksum is awaited.
@@ -59,7 +59,7 @@ class Packetizer(LiteXModule):
         self.sink      = sink      = stream.Endpoint(dense_layout(data_width))
         self.payload   = payload   = stream.Endpoint(payload_layout(data_width))
         self.packets   = stream.Endpoint(send_layout())
-        self.done      = done      = stream.Endpoint(job_done_layout())
+        self.done      = done      = stream.Endpoint(job_end_layout())
 
         # # #
 
@@ -67,7 +67,7 @@ class Packetizer(LiteXModule):
         lines = C.PACKET_PAYLOAD//width
 
         self.queue = queue = Place(send_layout())
-        self.ended = ended = stream.SyncFIFO([("tag", 10), ("status", 8), ("psn", 16), ("summed", 1)], 2)
+        self.ended = ended = Row([("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
         # Packet: `size` bytes unless it is the last one, `rest` bytes of the transfer are to come from its start
@@ -137,6 +137,7 @@ class Packetizer(LiteXModule):
             ended.sink.valid.eq(finish),
             ended.sink.last.eq(1),
             ended.sink.tag.eq(transfers.tag),
+            ended.sink.node.eq(transfers.node),
             ended.sink.psn.eq(queue.sink.psn + push),
             ended.sink.status.eq(Mux(watch.stale, STATUS.REWOUND, Mux(busy, sink.status, transfers.status))),
             ended.sink.summed.eq(busy),
@@ -189,7 +190,7 @@ class Packetizer(LiteXModule):
             checksum.last.eq(sink.last),
             checksum.dat.eq(sink.dat),
             checksum.bytes.eq(sink.bytes),
-            ended.source.connect(done, keep={"tag", "status", "psn"}),
+            ended.source.connect(done, keep={"tag", "status", "psn", "node"}),
             done.last.eq(1),
             done.valid.eq(ended.source.valid & (~summed | checksum.source.valid)),
             # The sum of nothing is 0.

@@ -192,7 +192,7 @@ class Translator(LiteXModule):
         self.requests = requests = Place(read_layout())
         waits         = self._extended(layout, [("paged", 1), ("shift", shift_bits),
             ("index", index_bits), ("word", log2_int(PER_LINE)), ("number", len(number))])
-        self.waiting  = waiting = Place(waits) if depth == 1 else BlockFIFO(waits, depth) if depth > 16 else stream.SyncFIFO(waits, depth)
+        self.waiting  = waiting = BlockFIFO(waits, depth) if depth > 16 else stream.SyncFIFO(waits, depth)
         head = waiting.source
         self.comb += [
             numbered.source.connect(named.sink, omit={"page"}),
@@ -367,49 +367,3 @@ class PagedPieces(LiteXModule):
             source.error.eq(translator.source.error | (source.fault != 0)),
         ]
         self.sync += If(source.valid & source.ready, failed.eq((source.fault != 0) & ~source.last))
-
-# Paged Address ------------------------------------------------------------------------------------
-
-class PagedAddress(LiteXModule):
-    """One address at a time, translated, for engines without a walk.
-
-    Parameters
-    ----------
-    data_width, timeout, quarantine : as of `Translator`
-
-    Attributes
-    ----------
-    start   : Signal(), in       translate `address`, which is paged; not before `done` of the last one
-    address : Signal(64), in
-    done    : Signal(), out      one cycle, with `found` and `fault`
-    found   : Signal(64), out
-    fault   : Signal(), out
-    directory, reads, completions, pulses : of the `Translator`
-    """
-    def __init__(self, data_width, timeout=6250, quarantine=2**23):
-        self.start   = Signal()
-        self.address = Signal(64)
-        self.done    = Signal()
-        self.found   = Signal(64)
-        self.fault   = Signal()
-        self.translator = translator = Translator(stream.EndpointDescription([("address", 64)]), data_width, lines=4, depth=1,
-            tags=1, timeout=timeout, quarantine=quarantine)
-        for name in ["directory", "reads", "completions", "pulses"]:
-            setattr(self, name, getattr(translator, name))
-
-        # # #
-
-        asking = Signal()
-        self.comb += [
-            translator.sink.valid.eq(asking),
-            translator.sink.last.eq(1),
-            translator.sink.address.eq(self.address),
-            translator.source.ready.eq(1),
-            self.done.eq(translator.source.valid),
-            self.found.eq(translator.source.address),
-            self.fault.eq(translator.fault),
-        ]
-        self.sync += [
-            If(asking & translator.sink.ready, asking.eq(0)),
-            If(self.start, asking.eq(1)),
-        ]

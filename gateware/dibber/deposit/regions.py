@@ -24,7 +24,7 @@ def lookup_port():
 class RegionTable(LiteXModule):
     """`regions` entries; the low bits of a key are its index, and the whole key must match.
 
-    The entries are in memories, one copy a port, and empty after configuration. They keep their
+    The entries are in block RAM (flow.py asks for that by the name), one copy a port, and empty after configuration. They keep their
     contents over a reset: the control program writes all of them when it starts.
 
     Parameters
@@ -58,7 +58,7 @@ class RegionTable(LiteXModule):
         names = ("key", "base", "length", "rights", "owner", "valid")
         entry = Cat(*[getattr(self, name) for name in names])
         for i, port in enumerate(self.ports):
-            memory = Memory(len(entry), regions, name="region_entries")
+            memory = Memory(len(entry), regions, name="block_regions")
             write  = memory.get_port(write_capable=True)
             read   = memory.get_port(mode=READ_FIRST)
             self.specials += memory, write, read

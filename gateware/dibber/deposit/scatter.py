@@ -21,6 +21,7 @@ from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
 from dibber.deposit.walker import Walker
+from dibber.places import Row
 from dibber.packet.header import flag
 
 # Layout -------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class ScatterEngine(LiteXModule):
     pages       : PagedPieces                     its `directory`, `reads`, `completions` and `extended_tags` are the
                                                   core's to connect
     lists       : ListReader                      its `reads`, `completions`, `departures` and `extended_tags` likewise,
-                                                  and its `pages`
+                                                  its `pages` to the page finder
     done        : Endpoint(deposit_done_layout), out
     arrivals    : Endpoint(arrival_layout), out
     departures  : Departures of packets
@@ -226,7 +227,7 @@ class ScatterEngine(LiteXModule):
         self.pages     = pages     = PagedPieces(data_width)
         self.lists     = lists     = ListReader(data_width)
         self.admission = admission = Admission()
-        self.packets   = packets   = stream.SyncFIFO(admitted_layout(), 4)
+        self.packets   = packets   = Row(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)
         self.comb += [
             walker.max_piece.eq(self.max_payload),

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, STATUS, WALK
-from dibber.layouts import (completion_layout, job_done_layout, job_layout, payload_layout, read_layout,
+from dibber.layouts import (completion_layout, job_end_layout, job_layout, payload_layout, read_layout,
     send_layout)
 
 from dibber.deposit.cover import HEAD_REQUEST
@@ -24,6 +24,7 @@ from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.walker import Walker
+from dibber.places import Row
 
 # Command ------------------------------------------------------------------------------------------
 
@@ -67,13 +68,13 @@ class SendEngine(LiteXModule):
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
     packets       : Endpoint(send_layout), out        behind the packet's payload
-    done          : Endpoint(job_done_layout), out    behind the job's packets
+    done          : Endpoint(job_end_layout), out    behind the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
     departures    : Departures of transfers
     pages         : PagedPieces                       its `directory`, `reads` and `completions` are the core's to connect
-    lists         : ListReader                        its `reads`, `completions` and `departures` likewise, and its `pages`
+    lists         : ListReader                        its `reads`, `completions` and `departures` likewise; its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
     Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`), 6 more to the list's look-up; 9 from the
@@ -86,7 +87,7 @@ class SendEngine(LiteXModule):
         self.completions   = stream.Endpoint(completion_layout(data_width))
         self.payload       = stream.Endpoint(payload_layout(data_width))
         self.packets       = stream.Endpoint(send_layout())
-        self.done          = stream.Endpoint(job_done_layout())
+        self.done          = stream.Endpoint(job_end_layout())
         self.max_request   = Signal(13)
         self.extended_tags = Signal()
         self.crowded       = Signal()
@@ -104,7 +105,7 @@ class SendEngine(LiteXModule):
         self.lists      = lists      = ListReader(data_width)
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
-        self.transfers  = transfers  = stream.SyncFIFO(transfer_layout(), TRANSFERS)
+        self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
         self.dense      = dense      = stream.PipeReady(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
         self.slot       = fetch.port

@@ -37,7 +37,7 @@ def start_layout():
 # Skip ---------------------------------------------------------------------------------------------
 
 class Skip(LiteXModule):
-    """Find the counters and addresses of a walk after `skip` bytes, with one serial divider and adder.
+    """Find the counters and addresses of a walk after `skip` bytes, with one serial divider and one adder.
 
     `skip` is divided by the block, the quotient by count 0, then by count 1; the remainders are the
     byte within the block and the indices. The bases are summed from the outermost level inwards.
@@ -53,9 +53,9 @@ class Skip(LiteXModule):
     base   : Endpoint(list_base_layout), in   the first one of the walk that was ordered
     begun  : Signal(), out    it was taken, and its walk is still here
 
-    Cycles: 1 when skip is 0; 2 when levels is 0. Otherwise 34 for each level, and 2 and the bits of
-    its index (at most 32) for each level: 45 for one level and index 255, at most 208 for three. With a list 36 for itself
-    and 34 for each stride to the order, the same before that unless skip is 0, and 4 from the first base on.
+    Cycles: 1 when skip is 0; 3 when levels is 0. Otherwise 1, 34 for each level, and 2 and the bits of
+    its index (at most 32) for each level: 46 for one level and index 255, at most 209 for three. With a list 36 for itself
+    and 34 for each stride to the order, the same before that unless skip is 0, and 5 from the first base on.
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(walk_layout())
@@ -69,8 +69,7 @@ class Skip(LiteXModule):
         walk     = Record([(n, w) for n, w in walk_layout().payload_layout])
         index    = [Signal(32) for _ in range(3)]
         base     = [Signal(64) for _ in range(3)]
-        inside   = Signal(32)  # bytes passed over in the first block
-        address  = Signal(64)
+        inside   = Signal(32)  # bytes passed over in the first block; all of them before the division
         over     = Signal()
         fault    = Signal(FAULT_BITS)
 
@@ -96,7 +95,8 @@ class Skip(LiteXModule):
 
         # Multiplier: adds the shifted stride where the index has a one.
         level        = Signal(2)
-        total        = Signal(64)
+        total        = Signal(64)  # at last the first byte's address
+        sum_         = Signal(64)
         multiplicand = Signal(64)
         multiplier   = Signal(32)
 
@@ -104,11 +104,17 @@ class Skip(LiteXModule):
         count  = Array([walk.count0,  walk.count1,  walk.count2])
         index_ = Array(index)
         start  = Signal(64)
+        most   = Signal(32)  # the count that a quotient is below
+        more   = Signal(33)
         self.comb += [
+            sum_.eq(total + multiplicand),
+            most.eq(count[Mux(walk.listed & final, 2, level)]),
             final.eq(level == Mux(walk.listed, walk.levels, walk.levels - 1)),
             start.eq(Mux(sink.listed, 0, sink.address)),
             order.address.eq(walk.stride2 + Cat(Constant(0, ENTRY), begin)),
-            order.more.eq(Mux(limited, walk.count2, end[:32]) + ~begin + (limited == 0)),
+            # Up to `end`, or up to one before `count2`: the lowest bits are the carry.
+            more.eq(Cat(~limited, Mux(limited, walk.count2, end[:32])) + Cat(~limited, ~begin)),
+            order.more.eq(more[1:]),
             order.origin.eq(walk.address),
             order.last.eq(1),
         ]
@@ -119,8 +125,8 @@ class Skip(LiteXModule):
             *[NextValue(getattr(walk, n), getattr(sink, n)) for n, _ in walk_layout().payload_layout],
             *[NextValue(i, 0) for i in index],
             *[NextValue(b, start) for b in base],
-            NextValue(address, start),
-            NextValue(inside, 0),
+            NextValue(total, start),
+            NextValue(inside, sink.skip),
             NextValue(over, 0),
             NextValue(fault, 0),
             NextValue(begin, 0),
@@ -144,8 +150,8 @@ class Skip(LiteXModule):
             )
         )
         fsm.act("CONTIGUOUS",
-            NextValue(address, address + walk.skip),
-            NextState("READY")
+            NextValue(multiplicand, inside),
+            NextState("ADDRESS")
         )
         fsm.act("DIVIDE",
             NextValue(step, step + 1),
@@ -167,14 +173,17 @@ class Skip(LiteXModule):
                 If(level == 1, NextValue(index[0], remainder)),
                 If(level == 2, NextValue(index[1], remainder)),
             ),
-            NextValue(divisor, count[level]),
+            NextValue(divisor, most),
             NextValue(level, level + 1),
             NextState("DIVIDE"),
             If(final,
+                If(closing,
+                    NextValue(limited, quotient >= most)
+                ).Else(
+                    NextValue(over, quotient >= most)
+                ),
                 If(~walk.listed,
                     NextValue(index_[level], quotient),
-                    NextValue(over, quotient >= count[level]),
-                    NextValue(total, address),
                     NextValue(level, level),
                     NextState("INDEX")
                 ).Elif(closing,
@@ -202,8 +211,8 @@ class Skip(LiteXModule):
             NextState("DIVIDE")
         )
         fsm.act("LIMIT",
-            NextValue(limited, end >= walk.count2),
-            If(begin >= walk.count2,
+            # The first entry is not divided for when it is 0.
+            If(over | (walk.count2 == 0),
                 NextValue(over, 1),
                 NextValue(fault, FAULT_LIST),
                 NextState("READY")
@@ -213,12 +222,10 @@ class Skip(LiteXModule):
         )
         fsm.act("ORDER",
             order.valid.eq(1),
-            NextValue(total, 0),
             NextValue(level, walk.levels - 1),
             If(order.ready,
                 NextState("INDEX"),
                 If((walk.levels == 0) | (walk.skip == 0),
-                    NextValue(address, inside),
                     NextState("FIRST")
                 )
             )
@@ -231,14 +238,14 @@ class Skip(LiteXModule):
         fsm.act("MULTIPLY",
             NextValue(multiplicand, Cat(0, multiplicand[:63])),
             NextValue(multiplier, multiplier[1:]),
-            If(multiplier[0], NextValue(total, total + multiplicand)),
+            If(multiplier[0], NextValue(total, sum_)),
             If(multiplier == 0,
                 *[If(level == i, NextValue(base[i], total)) for i in range(3)],
                 NextValue(level, level - 1),
                 NextState("INDEX"),
                 If(level == 0,
-                    NextValue(address, total + inside),
-                    NextState("READY"),
+                    NextValue(multiplicand, inside),
+                    NextState("ADDRESS"),
                     If(walk.listed, NextState("FIRST"))
                 )
             )
@@ -260,17 +267,24 @@ class Skip(LiteXModule):
             )
         )
         fsm.act("BASE1",
-            NextValue(base[1], total + multiplicand),
+            NextValue(total, sum_),
+            NextState("NEXT")
+        )
+        fsm.act("NEXT",
+            NextValue(base[1], total),
             NextValue(total, base[0]),
             NextState("BASE0")
         )
         fsm.act("BASE0",
-            NextValue(base[0], total + multiplicand),
-            NextValue(total, address),
+            NextValue(total, sum_),
+            NextValue(multiplicand, inside),
             NextState("ADDRESS")
         )
+
+        # First byte, of every walk that skips or has a list.
         fsm.act("ADDRESS",
-            NextValue(address, total + multiplicand),
+            NextValue(base[0], total),
+            NextValue(total, sum_),
             NextState("READY")
         )
         fsm.act("READY",
@@ -283,18 +297,18 @@ class Skip(LiteXModule):
                 "low", "high", "block", "length", "stride0", "stride1", "stride2", "count0", "count1")],
             # A list has its next entry behind strides that are not there.
             *[If(walk.levels <= i, getattr(source, f"count{i}").eq(1)) for i in range(2)],
-            source.address.eq(address),
+            source.address.eq(total),
             source.over.eq(over),
             source.fault.eq(fault),
             source.listed.eq(walk.listed & (fault != FAULT_LIST)),
             source.exhausted.eq(exhausted),
-            self.begun.eq(fsm.ongoing("BASE1") | fsm.ongoing("BASE0") | fsm.ongoing("ADDRESS") |
-                (fsm.ongoing("READY") & source.listed)),
+            self.begun.eq(source.listed & (fsm.ongoing("BASE1") | fsm.ongoing("NEXT") | fsm.ongoing("BASE0") |
+                fsm.ongoing("ADDRESS") | fsm.ongoing("READY"))),
             source.joinable.eq(walk.stride0 == walk.block),
             *[getattr(source, f"base{i}").eq(base[i]) for i in range(3)],
-            # Without levels the block never ends. count + ~index is count - 1 - index.
+            # Without levels the block never ends. count + ~index is count - 1 - index; where there is no level that is 1 - 1 - 0.
             source.run.eq(Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - inside)),
-            *[getattr(source, f"left{i}").eq(
-                Mux(walk.levels > i, getattr(walk, f"count{i}") + ~index[i], 0)) for i in range(3)],
+            *[getattr(source, f"left{i}").eq(getattr(source, f"count{i}") + ~index[i]) for i in range(2)],
+            source.left2.eq(Mux(walk.levels > 2, walk.count2 + ~index[2], 0)),
             source.spent.eq((source.left0 == 0) & (source.left1 == 0)),
         ]

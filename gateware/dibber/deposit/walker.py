@@ -19,11 +19,11 @@ def run_layout():
     """A block of the walk, or the part of it that belongs to the transfer.
 
     `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
-    bounds, and then `left` bytes are there up to `high`. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the next multiple
+    bounds, and then `left` bytes are there up to `high`, or 2**32 and more: what is above bit 31 is bit 32. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the next multiple
     of `max_piece`, `whole` the longest piece that may start here.
     """
     return stream.EndpointDescription(
-        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", 64),
+        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", 33),
          ("room", 13), ("whole", 13)])
 
 
@@ -123,10 +123,12 @@ class Nest(LiteXModule):
         ]
 
         # Run: what the splitter needs is worked out here, off its loop.
-        mask = Signal(12)
-        at   = Signal(12)
-        room = Signal(13)
+        mask  = Signal(12)
+        at    = Signal(12)
+        room  = Signal(13)
+        ahead = Signal(64)
         self.comb += [
+            ahead.eq(state.high - state.address),
             mask.eq(self.max_piece - 1),
             at.eq(state.address[:12] & mask),
             room.eq(self.max_piece - at),
@@ -147,7 +149,7 @@ class Nest(LiteXModule):
                 run.fault.eq(state.fault),
                 run.inside.eq(
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
-                run.left.eq(state.high - state.address),
+                run.left.eq(Cat(ahead[:32], ahead[32:] != 0)),
                 run.room.eq(room),
                 # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has no more
                 # DWs than max_piece, those that it begins and ends in included.
@@ -182,7 +184,7 @@ class Walker(LiteXModule):
     abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error piece
 
     Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
-    set-up of a transfer runs while the former one is walked; with a list the last 4 cycles of it do not.
+    set-up of a transfer runs while the former one is walked; with a list the last 5 cycles of it do not.
     """
     def __init__(self):
         self.sink      = stream.Endpoint(walk_layout())
@@ -220,7 +222,7 @@ class Walker(LiteXModule):
         valid   = Signal()
         address = Signal(64)
         rest    = Signal(32)
-        left    = Signal(64)
+        left    = Signal(33)  # when less than there are, more than the transfer has
         inside  = Signal()
         fault   = Signal(FAULT_BITS)
         final   = Signal()

@@ -186,6 +186,13 @@ LANE = enum("lane", 2, "what a flow carries",
     ("BULK",    1, "what is read from host memory. Channel BULK"),
 )
 
+FAST_KIND = enum("fast_kind", 2, "what the fast path has under way in a flow",
+    ("PUT",    "a PUT_INLINE or PUT; its end is its completion"),
+    ("ASK",    "a GET or atomic, as a message; acknowledged it leaves the flow, its answer ends it"),
+    ("ANSWER", "to a get, from its slot of the INBOX, which is free at its end"),
+    ("REPLY",  "to an atomic, from a slot of the OUTBOX, which is free at its end"),
+)
+
 ENTRY = enum("entry", 8, "what a queue entry tells",
     ("COMPLETION", 1, "a command of this endpoint ended"),
     ("NOTICE",     2, "a put with notice arrived"),
@@ -281,7 +288,7 @@ CALL = enum("call", 32, "library calls that the CPU is charged for",
     ("COPY",            8, "the CPU copies `count` bytes, by the profile's model of memory"),
 )
 
-ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, ENTRY, CHANNEL, MCP_STATE, TRACE,
+ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, FAST_KIND, ENTRY, CHANNEL, MCP_STATE, TRACE,
          LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL)
 
 # Structures ---------------------------------------------------------------------------------------
@@ -507,6 +514,7 @@ COUNTERS = (
     ("DOORBELLS",              "writes of COMMAND_PRODUCER"),
     ("FAST_COMMANDS",          "commands that the fast path took"),
     ("FAST_COMPLETIONS",       "of these, completed without the control program"),
+    ("FAST_ANSWERS",           "gets of other nodes that the fast path took"),
     ("FAST_EVENTS",            "notices that became events without the control program"),
     ("POSTS",                  "queue entries written to host memory"),
     ("EVENTS_LOST",            "events lost: the queue was full, or there was none"),
@@ -572,7 +580,9 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("FAST_PATH", "rw", "what hardware may do without the control program; both must allow it", (
         Field("put_inline", 1, "take PUT_INLINE"),
         Field("put",        1, "take PUT"),
-        Field("event",      1, "make events of notices")), reset=7),
+        Field("event",      1, "make events of notices"),
+        Field("get",        1, "take GET, and answer the gets of others"),
+        Field("atomic",     1, "take atomics, and answer those of others")), reset=31),
     Register("MCP_IDENTITY",      "ro", "0 until the control program is ready, then its identity"),
     Register("CYCLES_LOW",        "ro", "card's clock"),
     Register("CYCLES_HIGH",       "ro", "its high word, held from the last read of CYCLES_LOW"),
@@ -671,11 +681,14 @@ MCP = bank("mcp", "the control program's registers",
     Register("FAST_OPCODES", "rw", "what hardware may do without this program; as host register FAST_PATH", (
         Field("put_inline", 1, ""),
         Field("put",        1, ""),
-        Field("event",      1, ""))),
+        Field("event",      1, ""),
+        Field("get",        1, ""),
+        Field("atomic",     1, ""))),
     Register("FAST_ENDPOINTS", "rw", "a bit for each endpoint whose commands hardware looks at first"),
     Register("FAST_BUSY",    "ro", "a bit for each endpoint: puts that hardware took have not ended, nor come back by CLAIM_POP; or inline puts that PUT_START sent, by POST_PUT"),
-    Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has puts under way"),
-    Register("FAST_MOVED",   "w1c","a bit for each armed flow whose ACKED moved; write ones to clear"),
+    Register("FAST_GENERATION", "wo", "the value is the generation, 6 bits, in contexts of gets and atomics that hardware sends from now on"),
+    Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has anything under way: puts, gets and atomics until they are answered"),
+    Register("FAST_MOVED",   "w1c","a bit for each armed flow: lane BULK, its ACKED moved; EXPRESS, something ended, while gets and atomics wait for answers one of those; write ones to clear"),
     Register("GIVEN",        "w1c","a bit for each flow that is not armed any more because a job failed; write ones to clear"),
     Register("ARM_PLACE", "rw", "next flow to be armed", (
         Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
@@ -687,13 +700,17 @@ MCP = bank("mcp", "the control program's registers",
     Register("FLOW_CLAIM",   "wo", "the value is a flow: it is this program's again, ACKED_CHANGED and JOB_DONE tell of it again, and CLAIM_* show what it had under way"),
     Register("CLAIM_STATE", "ro", "the flow that was claimed last", (
         Field("psn",        16, "PSN that its next packet gets"),
-        Field("entries",     8, "puts under way that were not popped"))),
+        Field("entries",     8, "how many of it are under way that were not popped"),
+        Field("asks",        2, "gets and atomics that are acknowledged and not answered: they are shown behind those"),
+        Field("generation",  6, "kind ASK: of its context"))),
     Register("CLAIM_ENTRY", "ro", "the oldest of them", (
         Field("psn",        16, "PSN after its last packet"),
-        Field("tag",         8, "endpoint * SLOTS + slot"),
+        Field("tag",        10, "set * SLOTS + slot: of a command, the OUTBOX or the INBOX"),
         Field("ended",       1, "its job has ended well; always 1 on lane EXPRESS"),
-        Field("solicit",     1, "flag SOLICIT of the command"))),
-    Register("CLAIM_COOKIE", "ro", "its cookie"),
+        Field("solicit",     1, "flag SOLICIT of the command"),
+        Field("kind",        2, "enum fast_kind"),
+        Field("atomic",      1, "kind ASK: it is an atomic"))),
+    Register("CLAIM_COOKIE", "ro", "its cookie; of an answer, the message word"),
     Register("CLAIM_LENGTH", "ro", "its bytes"),
     Register("CLAIM_POP",    "wo", "drop that entry: it is this program's from now on"),
 

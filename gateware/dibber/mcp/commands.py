@@ -9,8 +9,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, COMMAND, FLAG, LANE, OPCODE, WALK
-from dibber.layouts import digest_layout, fast_put_layout, offer_layout, slot_port, verdict_layout
+from dibber.deposit.expected import TAG
+from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, LANE, OPCODE, WALK
+from dibber.layouts import digest_layout, expect_layout, fast_put_layout, offer_layout, request_layout, slot_port, verdict_layout
+from dibber.mcp.asks import TAGS
 
 LENGTH_BITS = C.FAST_LENGTH.bit_length()
 assert C.FAST_LENGTH == 2**LENGTH_BITS - 1
@@ -78,12 +80,17 @@ class Product(LiteXModule):
 # Fast Commands ------------------------------------------------------------------------------------
 
 class FastCommands(LiteXModule):
-    """Reads an offered slot, and gives on what is a put without a fault. What it read of an inline put without a fault
-    that missed all the same is not lost: the control program finds it in `digest`.
+    """Reads an offered slot, and gives on what is a put, a get or an atomic without a fault. What it read of an inline put
+    without a fault that missed all the same is not lost: the control program finds it in `digest`.
 
-    The checks are those of firmware/express.c and put.c. What fails one is `missed`, and so are commands that
-    ask for more than hardware does: other opcodes, flags FENCE and CHECKSUM, puts of no bytes or of more than FAST_LENGTH. Each
-    word is read once, for the slot's owner may write it again at any time.
+    The checks are those of firmware/express.c, put.c, get.c and atomic.c; a get's are a put's but for the flags. What fails one
+    is `missed`, and so are commands that ask for more than hardware does: other opcodes, flags FENCE and CHECKSUM, puts and gets of
+    no bytes or of more than FAST_LENGTH. Each word is read once, for the slot's owner may write it again at any time.
+
+    A get's answer may be let in before the get is taken, and is no longer when it was not.
+
+    By turns with commands it looks at gets of other nodes, in slots of the INBOX. Their answers are puts from there. The checks are
+    those of firmware/get.c, of opcode, levels, walks and offset; flags and node are those of the asker, and mean nothing here.
 
     Parameters
     ----------
@@ -93,35 +100,65 @@ class FastCommands(LiteXModule):
     ----------
     offer   : Endpoint(offer_layout), in     taken with the verdict
     verdict : Record(verdict_layout), out
+    request : Endpoint(request_layout), in   taken with its verdict
+    answered : Signal(), out                 which is, in the cycle of its `ready`: 1, it is answered; 0, it is for the control
+                                             program, also when it would have to wait
     slot    : slot_port(data_width), master
-    enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`
+    enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`, `get`, `atomic`; `get`: others' requests too
     fast    : Signal(8), in                  a bit for each endpoint whose commands may be taken
     node_id : Signal(16), in
+    generation : Signal(6), in               of a context, as it is when its command's first line comes
     put     : Endpoint(fast_put_layout), out
     digest  : Record(digest_layout), out     `strobe` in the cycle of the verdict
     taken, missed : Signal(), in             what became of it, in the cycle of its `ready`; neither: it must wait
+    full    : Signal(), in                   `put` would have to wait for other gets and atomics, 2 cycles behind its fields
+    expect  : Endpoint(expect_layout), out
 
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4 (128 bits), 1 from its answer
-    to the verdict. Other puts take 4 more for each block and each count of their walks, and as many as the counts have bits.
-    When others read slots, too, each of these words takes 1 more, and all lines before them 1.
+    to the verdict; an atomic as long. Other puts and gets take 4 more for each block and each count of their walks, and as many as
+    the counts have bits; a get that was not taken 1.
+    When others read slots, too, each of these words takes 1 more, and all lines before them 1. A request that comes when
+    no command is on offer is seen a cycle later.
     """
     def __init__(self, data_width):
         self.offer   = offer   = stream.Endpoint(offer_layout())
         self.verdict = verdict = Record(verdict_layout())
         self.slot    = slot    = slot_port(data_width)
-        self.enable  = enable  = Record([("put_inline", 1), ("put", 1)])
+        self.request  = request = stream.Endpoint(request_layout())
+        self.answered = Signal()
+        self.enable  = enable  = Record([("put_inline", 1), ("put", 1), ("get", 1), ("atomic", 1)])
         self.fast    = fast    = Signal(C.ENDPOINTS)
         self.node_id = node_id = Signal(16)
+        self.generation = Signal(6)
         self.put     = put     = stream.Endpoint(fast_put_layout())
         self.digest  = digest  = Record(digest_layout())
         self.taken   = Signal()
         self.missed  = Signal()
+        self.full    = Signal()
+        self.expect  = expect  = stream.Endpoint(expect_layout())
 
         # # #
 
         width      = data_width//8
         lines_bits = log2_int(C.SLOT_BYTES//width)
         lane_bits  = log2_int(data_width//32)
+
+        # Turns ------------------------------------------------------------------------------------
+
+        guest   = Signal()  # a request is looked at, not a command
+        present = Signal()
+        judged  = Signal()
+        self.comb += [
+            present.eq(Mux(guest, request.valid, offer.valid)),
+            verdict.strobe.eq(judged & ~guest),
+            offer.ready.eq(verdict.strobe),
+            request.ready.eq(judged & guest),
+        ]
+        self.sync += If(judged,
+            guest.eq(request.valid & ~guest)
+        ).Elif(~present,
+            guest.eq(request.valid)
+        )
 
         # Lines ------------------------------------------------------------------------------------
 
@@ -139,14 +176,14 @@ class FastCommands(LiteXModule):
             Case(asked, {n: line.eq(number) for n, number in enumerate(head)}),
             If(walks, line.eq(dword[lane_bits:])),
             slot.valid.eq(ask),
-            slot.adr.eq(Cat(line, offer.slot, offer.endpoint)),
+            slot.adr.eq(Cat(line, put.slot, put.endpoint)),
         ]
         self.sync += [
             coming[0].valid.eq(slot.valid & slot.ready),
             coming[0].line.eq(asked),
             came.eq(coming[0]),
             If(slot.valid & slot.ready & ~walks, asked.eq(asked + 1)),
-            If(verdict.strobe, asked.eq(0)),
+            If(judged, asked.eq(0)),
         ]
 
         # Head -------------------------------------------------------------------------------------
@@ -163,14 +200,21 @@ class FastCommands(LiteXModule):
         length = of(COMMAND["length"])
         low    = of(COMMAND["target"], WALK["offset"].offset, 32)
         high   = of(COMMAND["target"], WALK["offset"].offset + 4, 32)
+        there  = Signal()   # a node that can be, and flags that a fast command can have
         plain  = Signal()   # nothing that a fast put cannot have
+        asks   = Signal()   # nor a get or an atomic
         known  = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
-        self.comb += plain.eq(((flags & (0xff ^ known)) == 0)
-            & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)
-            & (node[log2_int(C.NODES):] == 0) & (node[:16] != node_id))
+        self.comb += [
+            there.eq(((flags & (0xff ^ known)) == 0) & (node[log2_int(C.NODES):] == 0) & (node[:16] != node_id)),
+            plain.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
+            asks.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
+        ]
 
         inline  = Signal()      # a plain inline put, its length aside
-        bulk    = Signal()      # a plain put
+        walked  = Signal()      # a plain put or get, or a get of another node
+        bulk    = Signal()      # one whose bytes go from here: no get of this node
+        atomic  = Signal()      # its length aside
+        operand = Signal()      # a length for that
         short   = Signal()      # a length for the one
         fits    = Signal()      # and for the other
         source_levels = Signal(4)
@@ -182,19 +226,24 @@ class FastCommands(LiteXModule):
             If(came.valid & ~walks,
                 Case(came.line, {
                     head.index(COMMAND["opcode"].offset//width): [
-                        inline.eq(plain & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
-                        bulk.eq(plain & (opcode == OPCODE.PUT) & (levels[2:4] == 0) & (levels[6:8] == 0) & enable.put),
+                        inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
+                        walked.eq((levels[2:4] == 0) & (levels[6:8] == 0) & Mux(guest, (opcode == OPCODE.GET) & enable.get,
+                            (plain & (opcode == OPCODE.PUT) & enable.put) | (asks & (opcode == OPCODE.GET) & enable.get))),
+                        bulk.eq(guest | (opcode == OPCODE.PUT)),
+                        atomic.eq(asks & ~guest & (opcode[2:] == OPCODE.FETCH_ADD >> 2) & (levels == 0) & enable.atomic),
                         source_levels.eq(levels[:4]),
                         target_levels.eq(levels[4:]),
-                        put.node.eq(node),
+                        put.node.eq(Mux(guest, request.node, node)),
+                        put.generation.eq(self.generation),
                         put.solicit.eq((flags & FLAG.SOLICIT) != 0),
                     ]}),
                 Case(came.line, {
                     head.index(COMMAND["length"].offset//width): [
                         short.eq(length <= C.INLINE_BYTES),
+                        operand.eq((length == 4) | (length == 8)),
                         fits.eq((length != 0) & (length[LENGTH_BITS:] == 0)),
                         put.length.eq(length),
-                        put.cookie.eq(of(COMMAND["cookie"])),
+                        put.cookie.eq(Mux(guest, request.word, of(COMMAND["cookie"]))),
                     ]}),
                 last.eq(low + put.length),
                 at_end.eq(high[:16] == 0xffff),
@@ -202,9 +251,17 @@ class FastCommands(LiteXModule):
             )
         ]
         self.comb += [
-            put.lane.eq(Mux(bulk, LANE.BULK, LANE.EXPRESS)),
-            put.endpoint.eq(offer.endpoint),
-            put.slot.eq(offer.slot),
+            If(guest,
+                put.kind.eq(FAST_KIND.ANSWER)
+            ).Elif(atomic | (walked & ~bulk),
+                put.kind.eq(FAST_KIND.ASK)
+            ).Else(
+                put.kind.eq(FAST_KIND.PUT)
+            ),
+            put.atomic.eq(atomic),
+            put.lane.eq(Mux(walked & bulk, LANE.BULK, LANE.EXPRESS)),
+            put.endpoint.eq(Mux(guest, C.INBOX, offer.endpoint)),
+            put.slot.eq(Mux(guest, request.slot, offer.slot)),
         ]
 
         # Walks ------------------------------------------------------------------------------------
@@ -225,23 +282,38 @@ class FastCommands(LiteXModule):
         # Without levels the sender adds a packet's place to the offset, which must not begin again at 0.
         self.sync += leaves.eq((target_levels == 0) & at_end & last[32] & (last[:32] != 0))
 
+        # Gets -------------------------------------------------------------------------------------
+
+        # The key of the target lies beside its block.
+        key = walk_dword("target", "key")
+        assert key >> lane_bits == walk_dword("target", "block") >> lane_bits
+        entered = Signal()
+        self.comb += [
+            expect.last.eq(1),
+            expect.context.eq(Cat(offer.slot, offer.endpoint, Constant(0, TAG - TAGS), put.generation)),
+            expect.node.eq(put.node),
+            expect.key.eq(slot.dat_r[32*(key % 2**lane_bits):][:32]),
+        ]
+
         # Flow -------------------------------------------------------------------------------------
 
         verdict_taken  = Signal()
         verdict_missed = Signal()
         self.fsm = fsm = FSM(reset_state="HEAD")
         fsm.act("HEAD",
-            ask.eq(offer.valid & (asked != len(head))),
+            ask.eq(present & (asked != len(head))),
             NextValue(verdict_taken, 0),
             NextValue(verdict_missed, 1),
             NextValue(source, 0),
             NextValue(block, 1),
             NextValue(level, 0),
+            NextValue(entered, 0),
             If(came.valid & (came.line == len(head) - 1),
                 NextState("VERDICT"),
-                If((high[16:] == 0) & (fast >> offer.endpoint)[0],
+                If((high[16:] == 0) & (guest | (fast >> offer.endpoint)[0]),
                     If(inline & short & enable.put_inline, NextState("PUT")),
-                    If(bulk & fits, NextState("ASK")),
+                    If(atomic & operand, NextState("PUT")),
+                    If(walked & fits, NextState("ASK")),
                 )
             )
         )
@@ -257,7 +329,22 @@ class FastCommands(LiteXModule):
             If(came.valid,
                 NextValue(block, 0),
                 If(~block, NextValue(level, level + 1)),
-                NextState("PRODUCT")
+                NextState("PRODUCT"),
+                If(block & ~source & ~bulk,
+                    If(self.full,
+                        NextValue(verdict_missed, 0),
+                        NextState("VERDICT")
+                    ).Else(
+                        expect.valid.eq(1),
+                        expect.granted.eq(1),
+                        NextValue(entered, expect.ready),
+                        # It was the program's turn.
+                        If(~expect.ready,
+                            NextValue(block, 1),
+                            NextState("ASK")
+                        )
+                    )
+                )
             )
         )
         fsm.act("PRODUCT",
@@ -283,14 +370,19 @@ class FastCommands(LiteXModule):
             If(put.ready, NextState("VERDICT"))
         )
         fsm.act("VERDICT",
-            verdict.strobe.eq(1),
-            offer.ready.eq(1),
-            NextState("HEAD")
+            If(entered & ~verdict_taken,
+                expect.valid.eq(1),
+                NextValue(entered, ~expect.ready)
+            ).Else(
+                judged.eq(1),
+                NextState("HEAD")
+            )
         )
         self.comb += [
             verdict.taken.eq(verdict_taken),
             verdict.missed.eq(verdict_missed),
             verdict.endpoint.eq(offer.endpoint),
+            self.answered.eq(verdict_taken),
             digest.strobe.eq(verdict.strobe & verdict.missed & inline & short & near),
             *[getattr(digest, name).eq(getattr(put, name))
                 for name in ["endpoint", "slot", "node", "solicit", "length", "cookie"]],

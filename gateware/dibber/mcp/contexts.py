@@ -9,8 +9,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, LANE
-from dibber.layouts import express_layout, fast_put_layout, job_layout
+from dibber.deposit.expected import TAG
+from dibber.interface.description import C, FAST_KIND, LANE, MESSAGE
+from dibber.layouts import claimed_layout, express_layout, fast_put_layout, job_layout
+from dibber.mcp.asks import Asks
 from dibber.mcp.completer import Completer
 from dibber.mcp.rings import PutRings
 
@@ -24,7 +26,8 @@ class Contexts(LiteXModule):
     exactly: what was taken and did not end before it is in the ring, and the program pops it.
 
     A put on a flow that is not armed, or of an endpoint that is not `fast` any more, is missed. One that finds no
-    room, in the ring or with the engine, is neither taken nor missed.
+    room, in the ring or with the engine, is neither taken nor missed. All of this holds for what else `kind` says, but for
+    `fast`, which is of commands alone; its end shows at `ended`.
 
     The program claims a flow before it resets or rewinds it and before it takes a refusal; it arms one that was claimed and of
     which it has popped everything, and all that was sent on it is acknowledged. After `claim` and each `pop` it waits until
@@ -34,10 +37,14 @@ class Contexts(LiteXModule):
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
     taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
+    full    : Signal, out                       an ask would have to wait, 2 cycles behind node and lane of `put`
+    answer  : Endpoint(answer_layout), in       see Completer
+    mine    : Signal, out
+    forget  : Record, out                       in a cycle with `strobe`: the ask of command `tag` has ended
     fast    : Signal(ENDPOINTS), in
     express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order or not
     job     : Endpoint(job_layout), out         likewise
-    job_done_in : Endpoint(job_done_layout), in     all ends of jobs
+    job_done_in : Endpoint(job_end_layout), in      all ends of jobs
     job_done    : Endpoint(job_done_layout), out    those that are the program's
     acked   : list of Signal(16), in            last PSN acknowledged, by flow number
     changed : Signal(FLOWS), in                 pulses: `acked` of this flow moved
@@ -47,15 +54,16 @@ class Contexts(LiteXModule):
                                                 the program has taken the refusal
     arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the next one at `psn`
     claim   : Record, in     in a cycle with `strobe`: none is taken or ended on `flow` any more
-    claimed : Record, out    the flow claimed last: its next PSN, how many puts are under way, and the oldest of
-                             them. Valid 6 cycles after `claim` or `pop`
+    claimed : Record, out    the flow claimed last: its next PSN, how many are under way, and the oldest of
+                             them. Behind the ring come asks that wait. Valid 6 cycles after `claim` or `pop`
     pop     : Signal, in     that one is the program's
     active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after the last has ended
     given   : Signal(FLOWS), out    pulses: the flow is not armed any more, because a job ended otherwise than it should
-    busy    : Signal(ENDPOINTS), out    endpoints of which puts were taken that have not been completed or popped
+    busy    : Signal(ENDPOINTS), out    endpoints of which commands were taken that have not been completed or popped
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
-    counters : FAST_COMMANDS, FAST_COMPLETIONS
+    ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
+    counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS
 
     Cycles: 2 from `put` to its order. Those of Completer.
     """
@@ -65,17 +73,19 @@ class Contexts(LiteXModule):
         slots = log2_int(C.SLOTS)
         flow  = ("flow", log2_int(flows))
         self.rings     = rings     = PutRings()
-        self.completer = completer = Completer(rings)
+        self.asks      = asks      = Asks()
+        self.completer = completer = Completer(rings, asks)
         self.put         = put     = stream.Endpoint(fast_put_layout())
         self.taken       = taken   = Signal()
         self.missed      = missed  = Signal()
+        self.full        = Signal()
+        self.forget      = forget  = Record([("strobe", 1), ("tag", len(asks.take.tag))])
         self.fast        = fast    = Signal(C.ENDPOINTS)
         self.express     = express = stream.Endpoint(express_layout())
         self.job         = job     = stream.Endpoint(job_layout())
         self.arm         = arm     = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
         self.claim       = claim   = Record([("strobe", 1), flow])
-        self.claimed     = claimed = Record([("psn", 16), ("entries", 8), ("entry_psn", 16), ("tag", 8), ("ended", 1),
-            ("solicit", 1), ("cookie", 32), ("length", 32)])
+        self.claimed     = claimed = Record(claimed_layout())
         self.pop         = pop     = Signal()
         self.changed     = changed = Signal(flows)
         self.changed_out = Signal(flows)
@@ -83,13 +93,16 @@ class Contexts(LiteXModule):
         self.active      = Signal(flows)
         self.given       = given   = Signal(flows)
         self.busy        = busy    = Signal(C.ENDPOINTS)
-        self.counters    = {"FAST_COMMANDS": Signal(), "FAST_COMPLETIONS": Signal()}
+        self.counters    = {"FAST_COMMANDS": Signal(), "FAST_COMPLETIONS": Signal(), "FAST_ANSWERS": Signal()}
         self.job_done_in     = completer.job_done_in
         self.job_done        = completer.job_done
         self.acked           = completer.acked
         self.refusal_waiting = completer.refusal_waiting
         self.entry           = completer.entry
         self.free            = completer.free
+        self.ended           = completer.ended
+        self.answer          = completer.answer
+        self.mine            = completer.mine
 
         # # #
 
@@ -104,7 +117,8 @@ class Contexts(LiteXModule):
             completer.armed.eq(armed),
             completer.changed.eq(changed),
             self.changed_out.eq(changed & ~armed),
-            self.moved.eq(changed & armed),
+            # Whoever waits for an answer is not helped by acknowledgements.
+            self.moved.eq(Cat(completer.moved, (changed & armed)[C.NODES:])),
             self.active.eq(armed & rings.filled),
         ]
         self.sync += [
@@ -142,6 +156,8 @@ class Contexts(LiteXModule):
             ),
             rings.clear.strobe.eq(arm.strobe),
             rings.clear.flow.eq(arm.flow),
+            asks.clear.strobe.eq(arm.strobe & (arm.flow[nodes:] == LANE.EXPRESS)),
+            asks.clear.node.eq(arm.flow[:nodes]),
         ]
 
         # Puts -------------------------------------------------------------------------------------
@@ -155,23 +171,32 @@ class Contexts(LiteXModule):
         settled  = Signal(2)
         tag      = Signal(len(rings.append.tag))
         accepted = Signal()
+        command  = Signal()
         place    = Signal()    # its order has one
+        is_ask   = Signal()
         assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
         self.comb += [
             less.eq(put.length - 1),
             tag.eq(Cat(put.slot[:slots], put.endpoint)),
             place.eq(Mux(put.lane == LANE.EXPRESS, express.ready, job.ready)),
-            accepted.eq(is_armed & (fast >> put.endpoint)[0]),
+            is_ask.eq(put.kind == FAST_KIND.ASK),
+            command.eq((put.kind == FAST_KIND.PUT) | is_ask),
+            self.full.eq(is_armed & ~asks.room),
+            accepted.eq(is_armed & (~command | (fast >> put.endpoint)[0])),
             put.ready.eq(put.valid & settled[1] & ~still & ~give.strobe),
-            taken.eq(put.ready & accepted & room & place),
+            taken.eq(put.ready & accepted & room & place & (~is_ask | asks.room)),
             missed.eq(put.ready & ~accepted),
             rings.append.strobe.eq(taken),
             rings.append.flow.eq(where),
             rings.append.tag.eq(tag),
+            rings.append.kind.eq(put.kind),
             rings.append.last.eq(last),
             completer.enter.strobe.eq(taken),
             completer.enter.tag.eq(tag),
-            *[getattr(completer.enter, name).eq(getattr(put, name)) for name in ["node", "cookie", "length", "solicit"]],
+            *[getattr(completer.enter, name).eq(getattr(put, name)) for name in ["cookie", "length", "solicit", "atomic", "generation"]],
+            asks.take.strobe.eq(taken & is_ask),
+            asks.take.node.eq(put.node),
+            asks.take.tag.eq(tag),
         ]
         self.sync += [
             more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
@@ -193,19 +218,33 @@ class Contexts(LiteXModule):
                 Cat(order.incarnation, order.epoch).eq(life.dat_r),
                 *[getattr(order, name).eq(getattr(put, name)) for name in ["endpoint", "slot", "node", "length"]],
             ]
-        self.comb += job.tag.eq(tag)
+        self.comb += [
+            job.tag.eq(tag),
+            job.response.eq(put.kind == FAST_KIND.ANSWER),
+            job.message.eq(put.cookie),
+            express.message.eq(is_ask),
+            express.word.eq(Cat(Mux(put.atomic, Constant(MESSAGE.ATOMIC, 8), Constant(MESSAGE.GET, 8)),
+                put.endpoint, Constant(0, 8 - len(put.endpoint)), tag, Constant(0, TAG - len(tag)), put.generation)),
+        ]
 
         # Claims -----------------------------------------------------------------------------------
 
         shown  = completer.shown
         popped = Signal()
         self.comb += [
-            popped.eq(pop & ~completer.asking & (claimed.entries != 0)),
+            popped.eq(pop & ~completer.asking & ((claimed.entries != 0) | (claimed.asks != 0))),
             completer.ask.eq(claim.strobe | popped),
             claimed.eq(shown),
             rings.move.eq(completer.move),
+            asks.change.eq(completer.change),
+            forget.strobe.eq(completer.change.strobe & completer.change.end),
+            forget.tag.eq(completer.answer.tag),
             If(popped,
-                rings.move.head.eq(1),
+                asks.change.strobe.eq(shown.kind == FAST_KIND.ASK),
+                asks.change.end.eq(1),
+                asks.change.node.eq(asked),
+                *[getattr(asks.change, name).eq(getattr(shown, name)) for name in ["place", "left", "over"]],
+                rings.move.head.eq(claimed.entries != 0),
                 rings.move.mark.eq(~shown.ended),
                 rings.move.flow.eq(asked),
                 rings.move.index.eq(shown.index),
@@ -225,6 +264,7 @@ class Contexts(LiteXModule):
             self.sync += count.eq(count + (taken & (put.endpoint == n)) - (free.strobe & (free.tag[slots:] == n))
                 - (popped & (shown.tag[slots:] == n)))
         self.comb += [
-            self.counters["FAST_COMMANDS"].eq(taken),
+            self.counters["FAST_COMMANDS"].eq(taken & command),
             self.counters["FAST_COMPLETIONS"].eq(free.strobe),
+            self.counters["FAST_ANSWERS"].eq(taken & (put.kind == FAST_KIND.ANSWER)),
         ]

@@ -19,7 +19,7 @@ from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
-from dibber.places import Place
+from dibber.places import BlockFIFO, Place, Row
 
 # Queues -------------------------------------------------------------------------------------------
 
@@ -63,6 +63,7 @@ class ControlRegisters(LiteXModule):
     digest     : Record(digest_layout), in            of what will be pending
     fast_enable : Record, out                         register FAST_OPCODES
     fast_endpoints : Signal(endpoints), out
+    generation : Signal(6), out                       register FAST_GENERATION
     arm, claim : Record, out                          `strobe` for one cycle: FLOW_ARM, FLOW_CLAIM
     claim_pop  : Signal(), out
     claimed    : Record, in                           what CLAIM_* show
@@ -109,8 +110,9 @@ class ControlRegisters(LiteXModule):
         self.pending       = Signal(endpoints)
         self.room          = Signal(endpoints)
         self.digest        = Record(digest_layout())
-        self.fast_enable   = Record([("put_inline", 1), ("put", 1), ("event", 1)])
+        self.fast_enable   = Record([(field.name, field.bits) for field in MCP["FAST_OPCODES"].fields])
         self.fast_endpoints = Signal(endpoints)
+        self.generation    = Signal(6)
         self.fast_busy     = Signal(endpoints)
         self.fast_active   = Signal(FLOWS)
         self.fast_moved    = Signal(FLOWS)
@@ -235,6 +237,7 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
             self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
+            self.generation.eq(bank.written["FAST_GENERATION"][0]),
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(self.fast_moved),
@@ -246,9 +249,9 @@ class ControlRegisters(LiteXModule):
             self.claim.strobe.eq(strobe["FLOW_CLAIM"][0]),
             self.claim.flow.eq(bank.written["FLOW_CLAIM"][0]),
             self.claim_pop.eq(strobe["CLAIM_POP"][0]),
-            *[state[name].eq(getattr(self.claimed, name)) for name in ["psn", "entries"]],
+            *[state[name].eq(getattr(self.claimed, name)) for name in ["psn", "entries", "asks", "generation"]],
             entry["psn"].eq(self.claimed.entry_psn),
-            *[entry[name].eq(getattr(self.claimed, name)) for name in ["tag", "ended", "solicit"]],
+            *[entry[name].eq(getattr(self.claimed, name)) for name in ["tag", "ended", "solicit", "kind", "atomic"]],
             status["CLAIM_COOKIE"][0].eq(self.claimed.cookie),
             status["CLAIM_LENGTH"][0].eq(self.claimed.length),
             self.watchdog.strobe.eq(strobe["WATCHDOG"][0]),
@@ -348,7 +351,7 @@ class ControlRegisters(LiteXModule):
         # Arrivals ---------------------------------------------------------------------------------
 
         arrival = bank.fields(MCP, "ARRIVAL")
-        self.arrival_queue = arrival_queue = stream.SyncFIFO(arrival_layout(), RESULTS)
+        self.arrival_queue = arrival_queue = BlockFIFO(arrival_layout(), RESULTS)
         self.comb += [
             self.arrivals.connect(arrival_queue.sink),
             events["arrival"].eq(arrival_queue.source.valid),
@@ -389,7 +392,7 @@ class ControlRegisters(LiteXModule):
 
         opened = bank.fields(MCP, "QUEUE_OPEN")
         what   = bank.fields(MCP, "POST_WHAT")
-        self.entry_queue = entry_queue = stream.SyncFIFO(entry_layout(), POSTS)
+        self.entry_queue = entry_queue = BlockFIFO(entry_layout(), POSTS)
         put = bank.fields(MCP, "POST_PUT")
         self.comb += [
             self.queue.strobe.eq(strobe["QUEUE_OPEN"][0] | strobe["QUEUE_CLOSE"][0]),
@@ -420,7 +423,7 @@ class ControlRegisters(LiteXModule):
 
         scout = bank.fields(MCP, "SCOUT_START")
         came  = bank.fields(MCP, "SCOUT")
-        self.scout_queue = scout_queue = stream.SyncFIFO(scout_layout(), C.SCOUTS)
+        self.scout_queue = scout_queue = Row(scout_layout(), C.SCOUTS)
         self.comb += [
             self.route.strobe.eq(strobe["ROUTE_WRITE"][0]),
             self.route.node.eq(bank.written["ROUTE_WRITE"][0]),

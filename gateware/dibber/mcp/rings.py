@@ -1,18 +1,19 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The puts that the fast path has under way, a ring a flow."""
+"""What the fast path has under way, a ring a flow."""
 
 from migen import *
 
 from litex.gen import *
 
 from dibber.interface.description import C
+from dibber.layouts import tag_bits
 
 # Put Rings ----------------------------------------------------------------------------------------
 
 class PutRings(LiteXModule):
-    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs.
+    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs; or of what else `kind` says, enum fast_kind.
 
     Of a ring three places are known: its *head*, the oldest put; its *tail*, where the next one goes; and its
     *mark*, the oldest put whose job has not ended, which means something on lane BULK alone. They are in small
@@ -24,11 +25,12 @@ class PutRings(LiteXModule):
     append : Record, in      in a cycle with `strobe`: a put, and the last of its PSNs, goes behind the others
     room   : Signal, out     in the last cycle the ring of `append.flow` had room for it
     look   : Record, in      a ring to be looked at, at its head, or with `job` at its mark
-    found  : Record, out     what was found in the last cycle. `there`: a put, at place `index`, with its `tag` and
-                             `last` PSN. Of the ring: `entries`, 0 also if it was never cleared, and `ended`, the job
-                             of the oldest one has
+    found  : Record, out     what was found in the last cycle. `there`: a put, at place `index`, with its `tag`, `kind`
+                             and `last` PSN. Of the ring: `entries`, 0 also if it was never cleared, and `ended`, the job
+                             of the oldest one has; `alive`, it was `filled`
+    more   : Signal, in      there is more under way than in the ring of `look.flow`
     move   : Record, in      with `head`, with `mark`, or both: that is now the place behind `index`
-    filled : Signal, out     a bit for each flow with puts under way; falls when it is looked at without
+    filled : Signal, out     a bit for each flow with puts or `more` under way; falls when it is looked at without
 
     Cycles: 1 from `look` to `found`. What is changed shows from the next cycle on.
     """
@@ -36,13 +38,15 @@ class PutRings(LiteXModule):
         flows  = C.LANES*C.NODES
         size   = C.FAST_PUTS + 1
         flow   = ("flow", log2_int(flows))
-        put    = [("tag", log2_int(C.ENDPOINTS*C.SLOTS)), ("last", 16)]
+        put    = [("tag", tag_bits()), ("kind", 2), ("last", 16)]
         place  = log2_int(size)
         self.clear  = clear  = Record([("strobe", 1), flow])
         self.append = append = Record([("strobe", 1), flow] + put)
         self.room   = room   = Signal()
         self.look   = look   = Record([flow, ("job", 1)])
-        self.found  = found  = Record([("there", 1), ("index", place), ("entries", place), ("ended", 1)] + put)
+        self.found  = found  = Record([("there", 1), ("index", place), ("entries", place), ("ended", 1),
+            ("alive", 1)] + put)
+        self.more   = Signal()
         self.move   = move   = Record([("head", 1), ("mark", 1), flow, ("index", place)])
         self.filled = filled = Signal(flows)
 
@@ -82,7 +86,7 @@ class PutRings(LiteXModule):
         self.sync += room.eq(used != C.FAST_PUTS)
 
         # Puts.
-        puts  = Memory(len(append.tag) + len(append.last), flows*size)
+        puts  = Memory(sum(bits for _, bits in put), flows*size)
         enter = puts.get_port(write_capable=True)
         read  = puts.get_port(mode=READ_FIRST)
         index = Signal(place)
@@ -92,17 +96,18 @@ class PutRings(LiteXModule):
         self.comb += [
             enter.we.eq(append.strobe),
             enter.adr.eq(Cat(tail, append.flow)),
-            enter.dat_w.eq(Cat(append.tag, append.last)),
+            enter.dat_w.eq(Cat(append.tag, append.kind, append.last)),
             index.eq(Mux(look.job, mark, head)),
-            empty.eq(head == end),
+            empty.eq((head == end) & ~self.more),
             alive.eq((filled >> look.flow)[0]),
             read.adr.eq(Cat(index, look.flow)),
-            Cat(found.tag, found.last).eq(read.dat_r),
+            Cat(found.tag, found.kind, found.last).eq(read.dat_r),
         ]
         self.sync += [
             found.there.eq(index != end),
             found.index.eq(index),
             found.entries.eq(Mux(alive, end - head, 0)),
             found.ended.eq(head != mark),
+            found.alive.eq(alive),
             filled.eq((filled & ~(empty << look.flow)) | (append.strobe << append.flow)),
         ]

@@ -14,6 +14,7 @@ from dibber.interface.description import C, LANE, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_done_layout
 from dibber.packet.header import flag
 from dibber.packet.pulses import Pulses
+from dibber.places import Row
 
 # Lane Acknowledger --------------------------------------------------------------------------------
 
@@ -41,7 +42,7 @@ class LaneAcknowledger(LiteXModule):
     source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
     refused : Signal(), out  one cycle for each refusal
 
-    Cycles: 1 from `done` to `source`.
+    Cycles: 1 from `done` to `source`, 4 of a refusal.
     """
     def __init__(self, lane):
         self.done    = done    = stream.Endpoint(deposit_done_layout())
@@ -67,7 +68,8 @@ class LaneAcknowledger(LiteXModule):
         fresh = Signal(C.NODES, reset=2**C.NODES - 1)
 
         # Ends of deposits.
-        self.refusals = refusals = stream.SyncFIFO(ack_layout(), 4)
+        refusal = [("node", 16), ("incarnation", 8), ("psn", 16), ("reason", 8), ("refusals", 8)]
+        self.refusals = refusals = Row(refusal, 4)
         about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
         current = Signal()
         finish  = Signal()
@@ -90,9 +92,7 @@ class LaneAcknowledger(LiteXModule):
             refusals.sink.valid.eq(finish & done.refused),
             refusals.sink.node.eq(done.node),
             refusals.sink.incarnation.eq(done.incarnation),
-            refusals.sink.ack.eq(done.psn),
             refusals.sink.psn.eq(done.psn),
-            refusals.sink.flags.eq(PACKET_FLAG.REFUSED | about),
             refusals.sink.reason.eq(done.reason),
             refusals.sink.refusals.eq(count),
         ]
@@ -108,10 +108,13 @@ class LaneAcknowledger(LiteXModule):
             pick.i.eq(due),
             read_flow.adr.eq(pick.o),
             read_last.adr.eq(pick.o),
-            source.valid.eq(refusals.source.valid | ~pick.n),
+            # One that is still on its way goes before what covers it, too.
+            source.valid.eq(Mux(refusals.level != 0, refusals.source.valid, ~pick.n)),
             refusals.source.ready.eq(source.ready & again),
-            If(refusals.source.valid,
-                source.payload.eq(refusals.source.payload)
+            If(refusals.level != 0,
+                *[getattr(source, name).eq(getattr(refusals.source, name)) for name, _ in refusal],
+                source.ack.eq(refusals.source.psn),
+                source.flags.eq(PACKET_FLAG.REFUSED | about),
             ).Else(
                 source.node.eq(pick.o),
                 source.incarnation.eq(read_flow.dat_r),

@@ -38,7 +38,7 @@ class HeaderBuilder(LiteXModule):
     sink    : Endpoint(send_layout), in
     node_id : Signal(16), in
     slot    : slot_port(data_width), master
-    words   : Endpoint([("data", 32)]), out  header and extension without CRC; `last` on its last word
+    words   : Endpoint([("data", 32)]), out  header and extension without CRC and incarnation; `last` on its last word
     flow    : Endpoint(flow_layout), out     one for each packet, in order, to its gate
 
     Cycles: 1 a word, 2 between packets; 4 and one for each further line fetched from `sink` to `flow`.
@@ -161,7 +161,7 @@ class HeaderBuilder(LiteXModule):
         response = flag(sink.flags, "RESPONSE")
         own, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.DEPOSIT, flags=sink.flags,
-            incarnation=sink.incarnation, levels=sink.levels, psn=sink.psn, length=sink.length,
+            levels=sink.levels, psn=sink.psn, length=sink.length,
             ack=Mux(response, sink.message[16:], 0), offset_high=total[:16])
         endpoint_lsb = 8*(COMMAND["endpoint"].offset % 4)
         self.comb += [

@@ -13,8 +13,8 @@ from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import payload_layout, send_layout
 from dibber.packet.build import HeaderBuilder
 from dibber.packet.commit import CommitFIFO
-from dibber.packet.flow import flow_layout, flow_reset_layout
-from dibber.packet.header import MAX_HEADER_WORDS
+from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
+from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
 from dibber.packet.seal import PacketSealer, UnderWay
 
 # Send Buffer --------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ class SendBuffer(LiteXModule):
 # Packet Sender ------------------------------------------------------------------------------------
 
 class PacketSender(LiteXModule):
-    """Join header words and payload lines into packets.
+    """Join header words, the incarnation that the gate tells, and payload lines into packets.
 
     Packets that come as `stale` are dropped without the link. Once started a packet never waits for
     anything but the link, and a rewind of its flow lets it finish; a reset ends it as bad.
@@ -64,7 +64,7 @@ class PacketSender(LiteXModule):
     Attributes
     ----------
     words   : Endpoint([("data", 32)]), in         from HeaderBuilder
-    flow    : Endpoint(flow_layout and stale), in  from the gate
+    flow    : Endpoint(passed_layout), in  from the gate
     payload : Endpoint([("dat", data_width)]), in  from SendBuffer
     reset   : Record(flow_reset_layout), in
     source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
@@ -76,7 +76,7 @@ class PacketSender(LiteXModule):
     """
     def __init__(self, data_width):
         self.words   = words   = stream.Endpoint([("data", 32)])
-        self.flow    = flow    = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.flow    = flow    = stream.Endpoint(passed_layout())
         self.payload = payload = stream.Endpoint([("dat", data_width)])
         self.reset   = Record(flow_reset_layout())
         self.withdrawn = Signal()
@@ -108,6 +108,8 @@ class PacketSender(LiteXModule):
         line_word   = Signal(32)
         header_in   = Signal()                             # header words of this packet are still to come
         payload_in  = Signal()                             # payload lines of this packet are still to come
+        index       = Signal(max=header_word("incarnation") + 2)  # of the header word; stays behind this one
+        number      = Signal(8)                            # incarnation on the link
         self.comb += [
             final.eq(left == 1),
             Case(lane, {i: line_word.eq(payload.dat[32*i:32*i + 32]) for i in range(lanes)}),
@@ -120,6 +122,8 @@ class PacketSender(LiteXModule):
             NextValue(lane, 0),
             NextValue(header_in, 1),
             NextValue(payload_in, flow.length != 0),
+            NextValue(index, 0),
+            NextValue(number, flow.number),
             If(flow.valid,
                 If(flow.stale,
                     flow.ready.eq(1),
@@ -134,6 +138,8 @@ class PacketSender(LiteXModule):
         )
         fsm.act("HEADER",
             words.connect(body, keep={"valid", "ready", "data"}),
+            If(index == header_word("incarnation"), field_of(body.data, "incarnation").eq(number)),
+            If(body.valid & body.ready & (index <= header_word("incarnation")), NextValue(index, index + 1)),
             body.seal.eq(words.last),
             body.last.eq(words.last & (left == 0)),
             If(body.valid & body.ready & body.seal,
@@ -179,7 +185,7 @@ class BulkTransmitter(LiteXModule):
     ----------
     packets, payload, slot, node_id : as in PacketTransmitter
     flow   : Endpoint(flow_layout), out              to the lane's gate
-    passed : Endpoint(flow_layout and stale), in     from it
+    passed : Endpoint(passed_layout), in     from it
     reset  : Record(flow_reset_layout), in
     source : Endpoint(word_layout), out
     sent, withdrawn, word_sent : Signals, out        as in PacketSender

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, CHANNEL, COMMAND, FLAG, INLINE, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import express_layout, slot_port
-from dibber.packet.flow import flow_layout, flow_reset_layout
+from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import flag, header_word, header_words
 from dibber.packet.seal import PacketSealer, UnderWay
 
@@ -153,7 +153,7 @@ class ExpressTransmitter(LiteXModule):
     slot    : slot_port(data_width), master
     node_id : Signal(16), in
     flow    : Endpoint(flow_layout), out              to the lane's gate
-    passed  : Endpoint(flow_layout and stale), in     from it
+    passed  : Endpoint(passed_layout), in     from it
     reset   : Record(flow_reset_layout), in
     source  : Endpoint(word_layout), out
     sent      : Signal(), out  one cycle when a whole packet has left
@@ -166,7 +166,7 @@ class ExpressTransmitter(LiteXModule):
     def __init__(self, data_width):
         self.node_id   = Signal(16)
         self.flow      = flow   = stream.Endpoint(flow_layout())
-        self.passed    = passed = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.passed    = passed = stream.Endpoint(passed_layout())
         self.reset     = Record(flow_reset_layout())
         self.withdrawn = Signal()
 
@@ -208,8 +208,9 @@ class ExpressTransmitter(LiteXModule):
         notified = Signal()  # this put has a notice; known from the second word on
         asks     = Signal()
         flags    = Signal(8)
+        number   = Signal(8)  # incarnation on the link
         own, assign = header_words(
-            target=entry.node, source=self.node_id, flags=flags, incarnation=entry.incarnation, psn=entry.psn,
+            target=entry.node, source=self.node_id, flags=flags, incarnation=number, psn=entry.psn,
             kind=Mux(entry.message, PACKET.MESSAGE, PACKET.DEPOSIT),
             key=Mux(entry.message, entry.word, fetch.word),
             offset_low=Mux(entry.message, 0, fetch.word),
@@ -249,6 +250,7 @@ class ExpressTransmitter(LiteXModule):
                 ).Elif(~under_way.busy,
                     passed.ready.eq(1),
                     under_way.begin.eq(1),
+                    NextValue(number, passed.number),
                     NextState("HEADER")
                 )
             )

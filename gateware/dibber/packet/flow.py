@@ -20,12 +20,17 @@ def flow_layout():
     return [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("length", 13)]
 
 def flow_reset_layout():
-    """Start a flow anew, in a cycle with `strobe`; its epoch is 0."""
+    """Start a flow anew, in a cycle with `strobe`; its epoch is 0. `incarnation` is the control program's own number
+    of it, by which jobs and packets that wait are told from former ones; the link never sees it."""
     return [("strobe", 1), ("flow", 8), ("incarnation", 8)]
 
 def flow_rewind_layout():
     """Another epoch of a flow, in a cycle with `strobe`. Never in the cycle of a reset."""
     return [("strobe", 1), ("flow", 8), ("epoch", 4)]
+
+def passed_layout():
+    """What a gate says of a packet: whether it is to be dropped, or the incarnation that it carries on the link."""
+    return flow_layout() + [("stale", 1), ("number", 8)]
 
 def refusal_layout():
     """A packet that its target refused; `reason` as enum status."""
@@ -41,15 +46,19 @@ class FlowGate(LiteXModule):
     happens after a rewind. State is in small memories, so that a lookup is a read and not a multiplexer of
     registers; the bits `known` say which of it is of this life.
 
+    The incarnation that a flow's packets carry is counted here, where no reset reaches: each reset of the flow takes
+    the next one. So whatever a control program did, the next one's packets are newer than its own.
+
     Attributes
     ----------
     reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are looked at
     rewind  : Record(flow_rewind_layout), in   likewise
     sink    : Endpoint(flow_layout), in              the packet that wants to leave
-    source  : Endpoint(flow_layout and stale), out   valid once it may, or is to be dropped
+    source  : Endpoint(passed_layout), out     valid once it may, or is to be dropped
     node    : Signal, in      whose state is shown
-    known, incarnation, sent, acked : Signals, out   that state, in the same cycle
+    known, number, sent, acked : Signals, out   that state, in the same cycle
     move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
+    leap    : Record, in      `strobe`, `node`, `number`: packets carry this incarnation from now on. Likewise
 
     Cycles: 2 from `sink` to `source`; 3 from `move` to the packet that it lets go. None passes in the
     cycle of a reset or rewind; what they make stale is stale from then on.
@@ -59,13 +68,14 @@ class FlowGate(LiteXModule):
         self.reset       = reset  = Record(flow_reset_layout())
         self.rewind      = rewind = Record(flow_rewind_layout())
         self.sink        = sink   = stream.Endpoint(flow_layout())
-        self.source      = source = stream.Endpoint(flow_layout() + [("stale", 1)])
+        self.source      = source = stream.Endpoint(passed_layout())
         self.node        = Signal(bits)
         self.known       = Signal()
-        self.incarnation = Signal(8)
+        self.number      = Signal(8)
         self.sent        = Signal(16)
         self.acked       = Signal(16)
         self.move        = move   = Record([("strobe", 1), ("node", bits), ("psn", 16)])
+        self.leap        = leap   = Record([("strobe", 1), ("node", bits), ("number", 8)])
 
         # # #
 
@@ -76,30 +86,36 @@ class FlowGate(LiteXModule):
 
         # State. Each memory has one write port, because a distributed RAM has no more.
         known = Signal(C.NODES)
+        where = Signal(bits)
+        self.comb += where.eq(Mux(reset.strobe, reset.flow, sink.node))
 
         def table(name, width, writes, shown=None):
-            """A memory by node, and what it has of the packet's. The first of `writes` (strobe, node, value) wins."""
+            """A memory by node, and what it has of the packet's. The first of `writes` (strobe, node, value) wins.
+            The lookup serves the reset in its cycle, in which no packet passes."""
             memory = Memory(width, C.NODES, name=name)
             write  = memory.get_port(write_capable=True)
             lookup = memory.get_port(async_read=True)
             self.specials += memory, write, lookup
             for strobe, node, value in reversed(writes):
                 self.comb += If(strobe, write.we.eq(1), write.adr.eq(node), write.dat_w.eq(value))
-            self.comb += lookup.adr.eq(sink.node[:bits])
+            self.comb += lookup.adr.eq(where)
             if shown is not None:
                 show = memory.get_port(async_read=True)
                 self.specials += show
                 self.comb += [show.adr.eq(self.node), shown.eq(show.dat_r)]
             found = Signal(width)
             self.sync += found.eq(lookup.dat_r)
-            return found
+            return found, lookup.dat_r
 
         ahead       = Signal()  # no later packet of the flow was sent yet
         fresh       = lambda value: (reset.strobe, reset.flow[:bits], value)
-        incarnation = table("incarnations", 8, [fresh(reset.incarnation)], self.incarnation)
-        epoch       = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
-        sent        = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
-        acked       = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
+        before      = Signal(8)
+        incarnation, _ = table("incarnations", 8, [fresh(reset.incarnation)])
+        number, old = table("numbers", 8, [fresh(before + 1), (leap.strobe, leap.node, leap.number)], self.number)
+        epoch, _    = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
+        sent, _     = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
+        acked, _    = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
+        self.comb += before.eq(old)
         started     = Signal()
         self.comb += self.known.eq((known >> self.node)[0])
         self.sync += [
@@ -119,6 +135,7 @@ class FlowGate(LiteXModule):
             beyond.eq(sink.psn + ~sent),
             sink.connect(source, omit={"valid", "ready"}),
             source.stale.eq(stale),
+            source.number.eq(number),
             source.valid.eq(sink.valid & settled[1] & (stale | room) & ~change),
             sink.ready.eq(source.valid & source.ready),
             passed.eq(sink.ready & ~stale),
@@ -138,6 +155,10 @@ class FlowTable(LiteXModule):
 
     The lanes' gates know nothing of each other, so that a closed window of one never holds the other.
 
+    An acknowledgement of a newer incarnation than the flow's, of which none was acknowledged, comes from a target that
+    drops the flow's packets as those of the past: it heard of a life of this card before it lost its power. The flow
+    leaps beyond what the target holds, and its packets are missed.
+
     An acknowledgement counts only if it is of the current incarnation and within what was sent. Each tells
     how many refusals there were up to it: as many as were heard of, or one more if it is itself a refusal that
     is new. If any other number is told a refusal was lost on the link. That one, and one that finds its
@@ -149,12 +170,12 @@ class FlowTable(LiteXModule):
     reset    : Record(flow_reset_layout), in    `acked` of the flow becomes 0xffff
     rewind   : Record(flow_rewind_layout), in
     sinks    : list of Endpoint(flow_layout), in              by enum lane
-    sources  : list of Endpoint(flow_layout and stale), out   by enum lane
+    sources  : list of Endpoint(passed_layout), out           by enum lane
     acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
                                                meanwhile; the shortest packet of one takes 9
     acked    : list of Signal(16), out         last PSN acknowledged, by flow number
     changed  : Signal(FLOWS), out              a bit pulses when the flow's `acked` has moved
-    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow
+    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or all of them
     refusals : Endpoint(refusal_layout), out
 
     Cycles: those of FlowGate; 3 from `acks` to `acked`, `changed`, and `naked`.
@@ -193,6 +214,10 @@ class FlowTable(LiteXModule):
         reason   = Signal(8)
         heard    = Signal()
         current  = Signal()
+        newer    = Signal()    # the target holds a newer incarnation, of which nothing is known here
+        ahead    = Signal(8)   # by so much
+        leap     = Signal()
+        held     = Signal(8)
         moved    = Signal(16)
         possible = Signal(16)
         count    = Signal(8)
@@ -231,6 +256,8 @@ class FlowTable(LiteXModule):
         self.comb += [
             next_one.eq(refused & (missed == 1) & (moved != 0)),
             acks.ready.eq(~heard & ~judged),
+            ahead.eq(acks.incarnation - shown("number")),
+            leap.eq(judged & newer & ~reset.strobe & ~(deaf >> flow)[0]),
             [gate.node.eq(acks.node[:bits]) for gate in gates],
             enter.eq(judged & believed & ~reset.strobe & ~(deaf >> flow)[0]),
             queue.sink.valid.eq(enter & new),
@@ -246,6 +273,9 @@ class FlowTable(LiteXModule):
                 gate.move.strobe.eq(move & (flow[bits:] == lane)),
                 gate.move.node.eq(flow[:bits]),
                 gate.move.psn.eq(ack),
+                gate.leap.strobe.eq(leap & (flow[bits:] == lane)),
+                gate.leap.node.eq(flow[:bits]),
+                gate.leap.number.eq(held + 1),
             ]
         self.sync += [
             changed.eq(0),
@@ -260,7 +290,9 @@ class FlowTable(LiteXModule):
                 reason.eq(acks.reason),
                 count.eq(acks.refusals),
                 missed.eq(acks.refusals - lookup_count.dat_r),
-                current.eq(shown("known") & (shown("incarnation") == acks.incarnation) & (acks.node < C.NODES)
+                held.eq(acks.incarnation),
+                current.eq(shown("known") & (ahead == 0) & (acks.node < C.NODES) & ~(reset.strobe & (reset.flow == asked))),
+                newer.eq(shown("known") & (ahead != 0) & ~ahead[7] & (shown("acked") == 0xffff) & (acks.node < C.NODES)
                     & ~(reset.strobe & (reset.flow == asked))),
                 moved.eq(acks.ack - shown("acked")),
                 possible.eq(shown("sent") - shown("acked")),
@@ -274,8 +306,8 @@ class FlowTable(LiteXModule):
             ),
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),
-            If(reset.strobe & (reset.flow == flow), believed.eq(0)),
-            If(enter & nak & ~deafen, naked.eq(1 << flow)),
+            If(reset.strobe & (reset.flow == flow), believed.eq(0), newer.eq(0)),
+            If(leap | (enter & nak & ~deafen), naked.eq(1 << flow)),
             If(deafen, deaf.eq(deaf | (1 << flow))),
             If(move, changed.eq(1 << flow)),
             [If(move & (flow == n), acked.eq(ack)) for n, acked in enumerate(self.acked)],

@@ -34,9 +34,14 @@ def header_fields(words):
     """The fields of a header held in a list of 32-bit signals, as a dict of slices."""
     fields = {}
     for m in PACKET_HEADER.members:
-        lsb = 8*(m.offset % 4)
-        fields[m.name] = words[m.offset//4][lsb:lsb + 8*BYTES[m.kind]]
+        fields[m.name] = field_of(words[m.offset//4], m.name)
     return fields
+
+def field_of(word, name):
+    """A field in the header word in which it stands."""
+    member = PACKET_HEADER[name]
+    lsb    = 8*(member.offset % 4)
+    return word[lsb:lsb + 8*BYTES[member.kind]]
 
 def header_word(name):
     """Index of the header word in which a field stands."""

@@ -16,7 +16,7 @@ from dibber.packet.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, flag
 from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
-from dibber.places import Place
+from dibber.places import Place, Row
 
 # Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
@@ -43,7 +43,7 @@ class ControlReceiver(LiteXModule):
         self.checker   = checker   = HeaderChecker(inspector.source, extended=False)
         self.sink      = inspector.sink
         self.source    = source    = stream.Endpoint(ack_layout())
-        self.waiting   = waiting   = stream.SyncFIFO(scout_layout(), C.SCOUTS)
+        self.waiting   = waiting   = Row(scout_layout(), C.SCOUTS)
         self.scouts    = waiting.source
         self.no_room   = Signal()
 
@@ -107,7 +107,7 @@ class DepositReceiver(LiteXModule):
     payload  : Endpoint(payload_layout), out    lines of a block come without gaps between them
     checker  : HeaderChecker
     started  : Record, out  `strobe`, `node`, `incarnation`: a flow starts
-    repeat   : Record, out  `strobe`, `node`: a duplicate came, to be acknowledged again
+    repeat   : Record, out  `strobe`, `node`: a duplicate or a packet of the past came, to be acknowledged again
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
     freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
@@ -193,7 +193,8 @@ class DepositReceiver(LiteXModule):
             self.started.strobe.eq(expected & sequencer.fresh),
             self.started.node.eq(fields["source"]),
             self.started.incarnation.eq(fields["incarnation"]),
-            self.repeat.strobe.eq(self.duplicate),
+            # One of the past is told what is held here, with what was done of it.
+            self.repeat.strobe.eq(self.duplicate | (checker.good & sequencer.past)),
             self.repeat.node.eq(fields["source"]),
             self.gap.strobe.eq(sequencer.missing & (sequencer.fresh | ~sequencer.again)),
             self.gap.node.eq(fields["source"]),

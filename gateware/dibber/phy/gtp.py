@@ -1,20 +1,18 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The link on a GTP of Artix-7, by LiteICLink, in the quad of the PCIe lanes."""
+"""The link on a GTP of Artix-7, in the quad of the PCIe lanes."""
 
 from migen import *
-from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
 from liteiclink.serdes.gtp_7series import GTP, GTPQuadPLL
 
-from dibber.phy.words import Pads, SerialWords
+from dibber.phy.s7 import S7SerialPHY
 
-NEAR_END_PMA = 0b010  # UG482, table 2-34: LOOPBACK
-FROM_PINS    = 0b001  # UG482, table 2-8: PLL0REFCLKSEL, GTREFCLK0
-FROM_FABRIC  = 0b111  # and GTGREFCLK1
+FROM_PINS   = 0b001  # UG482, table 2-8: PLL0REFCLKSEL, GTREFCLK0
+FROM_FABRIC = 0b111  # and GTGREFCLK1
 
 # Shared Common ------------------------------------------------------------------------------------
 
@@ -78,53 +76,14 @@ class SharedQuad(LiteXModule):
 
 # GTP Serial PHY -----------------------------------------------------------------------------------
 
-class GTPSerialPHY(LiteXModule):
-    """A serial PHY of the core on one GTP, 20 bits a cycle, 8b/10b in fabric, symbols aligned by the GTP.
-
-    Without a signal the receiver locks to noise. Where the module tells its loss, `los` does, LINK_STATUS says NO_SIGNAL; elsewhere it
-    says that what comes is no code.
+class GTPSerialPHY(S7SerialPHY):
+    """S7SerialPHY on one GTP.
 
     Parameters
     ----------
-    platform     : gets a constraint for both symbol clocks
-    pads         : of the connector: `tx_p`, `tx_n`, `rx_p`, `rx_n`
-    pll          : QuadPLL
-    linerate     : bits a second; a word is 40
-    sys_clk_freq : Hz; more than linerate/40
-    rx_polarity  : 1 for a pair that the board inverts
-    los          : Signal, in, or None: the module sees no light
-
-    Attributes
-    ----------
-    sink     : Endpoint(serial_tx_layout), in
-    source   : Endpoint(serial_rx_layout), out   valid only
-    signal   : Signal, out                       the receiver is ready, and the module has not said that it sees nothing
-    loopback : Signal, in                        the transceiver hears itself
+    pll         : QuadPLL
+    rx_polarity : 1 for a pair that the board inverts
+    platform, pads, linerate, sys_clk_freq, los : see S7SerialPHY
     """
     def __init__(self, platform, pads, pll, linerate, sys_clk_freq, rx_polarity=0, los=None):
-        self.serdes   = serdes = GTP(pll, *[Pads(pads, side) for side in ["tx", "rx"]], sys_clk_freq,
-            data_width       = 20,
-            tx_buffer_enable = True,
-            rx_buffer_enable = True,
-            clock_aligner    = False,
-            rx_polarity      = rx_polarity)
-        self.words    = words = SerialWords(platform, serdes, linerate, sys_clk_freq)
-        self.sink     = words.sink
-        self.source   = words.source
-        self.signal   = Signal()
-        self.loopback = Signal()
-
-        # # #
-
-        attach(self, los)
-
-
-def attach(phy, los):
-    """`signal` and `loopback` of a PHY on a GTP or GTX."""
-    lost = Signal()
-    if los is not None:
-        phy.specials += MultiReg(los, lost)
-    phy.comb += [
-        phy.signal.eq(phy.serdes.rx_ready & (~lost | phy.loopback)),
-        phy.serdes.loopback.eq(Mux(phy.loopback, NEAR_END_PMA, 0)),
-    ]
+        S7SerialPHY.__init__(self, GTP, platform, pads, pll, linerate, sys_clk_freq, los, rx_polarity=rx_polarity)

@@ -1,37 +1,41 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The fast path's puts: what was taken ends once, in its turn, by its completion or by the program."""
+"""The fast path's flows: what was taken ends once, in its turn, by its completion, as its kind says, or by the program."""
 
 from migen import *
 
-from dibber.interface.description import C, LANE, STATUS
+from dibber.interface.description import C, FAST_KIND, LANE, STATUS
 from dibber.mcp import completer as looks
+from dibber.layouts import tag_bits
 from dibber.mcp.contexts import Contexts
 
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
 class Puts(Harness):
-    """One slot of the solver's choice, and all that may happen: puts of it and of other slots, acknowledgements, ends of
-    jobs, refusals, claims, pops.
+    """One slot of the solver's choice, of an endpoint, the OUTBOX or the INBOX, and all that may happen: puts of it and of
+    other slots, or what else there is of them but asks, acknowledgements, ends of jobs, refusals, claims, pops.
 
     Assumed of those around: a slot is put again only when its put has ended, by the completion's being taken or by a pop, and no
     end of a job of it waits; the program arms a flow only when that put is not under way there, and the flow that it
     claimed last only when it has popped all of it; it writes one register at a time; an offered put and an end
-    of a job stay as they are until they are taken; jobs end in the order of their flow.
+    of a job stay as they are until they are taken; jobs end in the order of their flow,
+    and the engine says whose that is.
     """
     nodes, slots, puts = 2, 4, 3
 
     def __init__(self):
         super().__init__()
         C.NODES, C.ENDPOINTS, C.SLOTS, C.FAST_PUTS = self.nodes, 1, self.slots, self.puts
+        C.OUTBOX, C.INBOX, C.SLOT_SETS = 1, 2, 3
         flows = C.LANES*C.NODES
         size  = C.FAST_PUTS + 1
         self.block = block = Contexts()
         rings, completer   = block.rings, block.completer
-        put, job, entry    = block.put, block.job_done_in, block.entry
+        put, job           = block.put, block.job_done_in
+        entry, ended       = block.entry, block.ended
         arm, claim         = block.arm, block.claim
-        tag = self.constant("tag", log2_int(C.SLOTS))
+        tag = self.constant("tag", tag_bits())
 
         def named(bits, value):
             signal = Signal(bits)
@@ -44,9 +48,12 @@ class Puts(Harness):
             fields = Cat(*[getattr(endpoint, field) for field, *_ in endpoint.description.payload_layout])
             kept   = self.before(fields, len(fields))
             self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
-        self.assume("small", (put.node < C.NODES) & (put.endpoint == 0) & (put.slot < C.SLOTS))
+        self.assume("small", (put.node < C.NODES) & (put.slot < C.SLOTS))
+        self.comb += block.answer.valid.eq(0)
+        self.assume("kinds", Array([put.endpoint == 0, 0,
+            (put.endpoint == C.INBOX) & (put.lane == LANE.BULK), (put.endpoint == C.OUTBOX) & (put.lane == LANE.EXPRESS)])[put.kind])
         for name, signal in (("express_ready", block.express.ready), ("job_ready", block.job.ready),
-                ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("fast", block.fast),
+                ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("ended_ready", ended.ready), ("fast", block.fast),
                 ("changed", block.changed), ("refusal", block.refusal_waiting), ("pop", block.pop),
                 *[(f"acked{n}", acked) for n, acked in enumerate(block.acked)],
                 *[(f"arm_{field}", getattr(arm, field)) for field, *_ in arm.layout],
@@ -56,8 +63,9 @@ class Puts(Harness):
 
         # The put of that slot.
         place    = log2_int(size)
-        taken    = named(1, block.taken & (put.slot == tag))
-        entered  = named(1, block.free.strobe & (block.free.tag == tag))
+        offered  = named(1, put.valid & (Cat(put.slot[:log2_int(C.SLOTS)], put.endpoint) == tag))
+        taken    = named(1, block.taken & offered)
+        gone     = named(1, ((entry.valid & entry.ready) | (ended.valid & ended.ready)) & (ended.tag == tag))
         popped   = named(1, inner(block, "popped") & (block.claimed.tag == tag))
         ending   = inner(completer, "end")
         judged   = inner(completer, "judged")
@@ -65,7 +73,8 @@ class Puts(Harness):
         ends     = named(1, ending & (seen.tag == tag))
         where    = inner(block, "where")
         inside   = Signal()       # in the ring of `flow`
-        out      = Signal()       # ended, and its entry waits to be taken
+        out      = Signal()       # ended, and its entry, or what its kind has in place of one, waits to be taken
+        kind     = Signal(2)
         flow     = Signal(log2_int(flows))
         last     = Signal(16)
         cookie, length, solicit = Signal(32), Signal(32), Signal()
@@ -81,7 +90,9 @@ class Puts(Harness):
         begun    = Signal(flows)  # it was armed once
         claimed  = Signal()       # and not armed again since
         less     = inner(block, "less")
-        more     = named(16, Mux(put.lane == LANE.BULK, less[12:] + ((less >= 512) & (less < 32768)) + ((less >= 1536) & (less < 32768)), 0))
+        headed   = less < C.HEAD_LENGTH
+        begins   = named(2, Mux(put.lane == LANE.BULK, (headed & (less >= 2*C.PACKET_HEAD)) + (headed & (less >= 3*C.PACKET_NEXT//2)), 0))
+        more     = named(16, Mux(put.lane == LANE.BULK, less[log2_int(C.PACKET_PAYLOAD):], 0) + begins)
         for n in range(flows):
             appends = named(1, block.taken & (where == n))
             removes = named(1, move.head & (move.flow == n))
@@ -100,13 +111,14 @@ class Puts(Harness):
                 cookie.eq(put.cookie),
                 length.eq(put.length),
                 solicit.eq(put.solicit),
+                kind.eq(put.kind),
                 index.eq(inner(rings, "tail")),
                 ahead.eq(Array(count)[where] - (move.head & (move.flow == where))),
                 over.eq(0),
             ),
             If(ends, inside.eq(0), out.eq(1)),
             If(popped, inside.eq(0)),
-            If(entered, out.eq(0)),
+            If(gone, out.eq(0)),
             If(arm.strobe & (arm.flow == completer.asked), claimed.eq(0)),
             If(claim.strobe, claimed.eq(1)),
         ]
@@ -124,24 +136,28 @@ class Puts(Harness):
         bulk    = named(1, flow[log2_int(C.NODES):] == LANE.BULK)
         mark    = named(place, Array(marks)[flow] - Array(heads)[flow])
         due     = named(1, job.valid & (job.tag == tag) & inside & bulk & ~over)
-        self.assume("slot_is_free", implies(put.valid & (put.slot == tag), ~inside & ~out & ~(job.valid & (job.tag == tag))))
+        self.assume("slot_is_free", implies(offered, ~inside & ~out & ~(job.valid & (job.tag == tag))))
         self.assume("arms_empty",   implies(arm.strobe, ~((arm.flow == asked) & (asking | (shown.entries != 0)))
             & ~(inside & (arm.flow == flow))))
         self.assume("jobs_in_order", implies(due & is_mine, ahead == mark))
+        self.assume("job_node", implies(job.valid & (job.tag == tag) & inside & bulk, job.node == flow[:log2_int(C.NODES)]))
 
         # Each put ends once: whatever leaves the ring of its flow is the oldest one, and has ended or is popped.
-        self.prove("once",      implies(ends | popped, inside & (ahead == 0)) & implies(entered, out) & ~(ends & popped)
+        self.prove("once",      implies(ends | popped, inside & (ahead == 0)) & implies(gone, out) & ~(ends & popped)
             & ~(inside & out))
         self.prove("in_order",  implies(removed & inside & (ahead == 0), ends | popped))
-        self.prove("waits",     implies(out, entry.valid & (block.free.tag == tag)))
+        self.prove("waits",     implies(out, Mux(kind == FAST_KIND.PUT, entry.valid, ended.valid) & (ended.tag == tag)))
+        self.prove("apart",     ~(entry.valid & ended.valid) & (block.free.strobe == (entry.valid & entry.ready))
+            & implies(entry.valid, block.free.tag == ended.tag))
         # A claim is a border, and nothing behind it is lost: the program is shown what there is until it has popped it.
         self.prove("not_claimed", implies(ends, is_mine & ~(claim.strobe & (claim.flow == flow))))
         self.prove("taken",     implies(block.taken, (armed >> where)[0] & ~(claim.strobe & (claim.flow == where))
-            & block.fast[0]))
-        self.prove("missed",    implies(block.missed, ~block.taken & ~((armed >> where)[0] & block.fast[0])))
+            & (block.fast[0] | (put.kind >= FAST_KIND.ANSWER))))
+        self.prove("missed",    implies(block.missed, ~block.taken
+            & ~((armed >> where)[0] & (block.fast[0] | (put.kind >= FAST_KIND.ANSWER)))))
         self.prove("shown",     implies(inside & claimed & (asked == flow) & ~asking, (shown.entries != 0)
             & implies(ahead == 0, (shown.tag == tag) & (shown.entry_psn == named(16, last + 1)) & (shown.cookie == cookie)
-                & (shown.length == length) & (shown.solicit == solicit) & (shown.ended == (over | ~bulk)))))
+                & (shown.length == length) & (shown.solicit == solicit) & (shown.kind == kind) & (shown.ended == (over | ~bulk)))))
         self.prove("next_psn",  implies(claimed & ~asking & (begun >> asked)[0], block.claimed.psn == Array(following)[asked]))
         # What ends is acknowledged, its job has ended well, and no refusal waits.
         covered = named(1, ~named(16, Array(block.acked)[flow] - last)[15])
@@ -150,13 +166,16 @@ class Puts(Harness):
         self.prove("job_ended", implies(close, inside & is_mine & bulk & (job.status == STATUS.OK)
             & (job.psn == named(16, last + 1))))
         self.prove("job_routed", implies(due & block.job_done.valid, ~is_mine))
-        self.prove("entry",     implies(out, (entry.cookie == cookie) & (entry.length == length)
+        self.prove("entry",     implies(out & (kind == FAST_KIND.PUT), (entry.cookie == cookie) & (entry.length == length)
             & (entry.interrupt == solicit) & (entry.node == flow[:log2_int(C.NODES)])))
+        self.prove("ended",     implies(out & (kind != FAST_KIND.PUT), (ended.kind == kind)
+            & (ended.node == flow[:log2_int(C.NODES)])))
         # Orders.
         express, bulks = block.express, block.job
         self.prove("ordered",   ((express.valid | bulks.valid) == block.taken) & ~(express.valid & bulks.valid)
             & implies(express.valid, (express.psn == Array(following)[where]) & (express.slot == put.slot) & express.ready)
-            & implies(bulks.valid, (bulks.psn == Array(following)[where]) & (bulks.tag == put.slot) & bulks.ready))
+            & implies(bulks.valid, (bulks.psn == Array(following)[where]) & (bulks.tag[:len(tag)] == Cat(put.slot[:log2_int(C.SLOTS)], put.endpoint)) & bulks.ready
+                & (bulks.response == (put.kind == FAST_KIND.ANSWER)) & (bulks.message == put.cookie)))
 
         # Rings. The slot is in no other place of any of them.
         filled = rings.filled
@@ -177,26 +196,38 @@ class Puts(Harness):
             for i in range(size):
                 self.lemma(f"only{n}_{i}", implies((named(place, i - heads[n]) < count[n])
                     & (ports[1 + i].dat_r[:len(tag)] == tag), inside & (flow == n) & (index == i)))
+        # There are no asks.
+        asks = block.asks
+        for n in range(C.NODES):
+            ports = [memory_of(asks, name).get_port(async_read=True) for name in ("asks_taken", "asks_ended")]
+            self.specials += ports
+            self.comb += [port.adr.eq(n) for port in ports]
+            self.lemma(f"none{n}", implies(armed[n] | filled[n], ports[1].dat_r == Cat(ports[0].dat_r, ports[0].dat_r)))
+        for n in range(flows):
+            for i in range(size):
+                self.lemma(f"kind{n}_{i}", implies(named(place, i - heads[n]) < count[n],
+                    held[n*size + i][len(tag):len(tag) + 2] != FAST_KIND.ASK))
+        self.lemma("no_ask", implies(rings.found.alive & (inner(completer, "reading").flow[log2_int(C.NODES):] == LANE.EXPRESS),
+            asks.found.waits == 0) & (inner(completer, "state").asks == 0) & (completer.shown.asks == 0))
         at      = lambda flow, index: Array(held)[Cat(index, flow)]
         of      = lambda values, flow: Array(values)[flow]
         entries = named(place + 1, of(count, flow))
         self.lemma("inside", implies(inside, (named(place, index - of(heads, flow)) == ahead) & (ahead < entries)
-            & (at(flow, index) == Cat(tag, last)) & implies(bulk, over == (ahead < mark))))
+            & (at(flow, index) == Cat(tag, kind, last)) & implies(bulk, over == (ahead < mark))))
 
         # What is remembered of it.
-        memory, homes = inner(completer, "memory"), inner(completer, "homes")
-        kept, home    = memory.get_port(async_read=True), homes.get_port(async_read=True)
-        self.specials += kept, home
-        self.comb += [kept.adr.eq(tag), home.adr.eq(tag)]
+        kept = inner(completer, "memory").get_port(async_read=True)
+        self.specials += kept
+        self.comb += kept.adr.eq(tag)
         details = Cat(cookie, length, solicit)
-        self.lemma("kept",  implies(inside, (kept.dat_r == details) & (home.dat_r == flow[:log2_int(C.NODES)])))
-        self.lemma("entry_of", implies(entry.valid & (block.free.tag == tag), out))
+        self.lemma("kept",  implies(inside, kept.dat_r[:len(details)] == details))
+        self.lemma("entry_of", implies((entry.valid | ended.valid) & (ended.tag == tag), out))
 
         # Looks: what they found is still so.
         look, reading   = inner(completer, "look"), inner(completer, "reading")
         found, detail   = rings.found, inner(completer, "detail")
-        done, mine, good, before, reached, is_armed, prepared, theirs, at_index, read_home = (inner(completer, name)
-            for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index", "home"))
+        done, mine, good, before, reached, is_armed, prepared, theirs, at_index = (inner(completer, name)
+            for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index"))
         acked  = [self.before(signal, 16) for signal in block.acked]
         stages = (look, reading, judged)
         for kind in (looks.JOB, looks.SHOW):
@@ -207,8 +238,7 @@ class Puts(Harness):
             self.lemma(f"{name}_show", implies(stage.valid & (stage.kind == looks.SHOW), asking & (stage.flow == asked)))
             self.lemma(f"{name}_job",  implies(stage.valid & (stage.kind == looks.JOB), job.valid & prepared & ~theirs
                 & (stage.flow[log2_int(C.NODES):] == LANE.BULK) & implies((job.tag == tag) & inside & bulk, stage.flow == flow)))
-        self.lemma("prepared", implies(prepared, job.valid & (before == named(16, job.psn - 1))
-            & implies((job.tag == tag) & inside, read_home.dat_r == flow[:log2_int(C.NODES)])) & implies(theirs, job.valid))
+        self.lemma("prepared", implies(prepared, job.valid & (before == named(16, job.psn - 1))) & implies(theirs, job.valid))
         def oldest(stage, there, index, ended, put, entries):
             """At the head of its ring, or at the mark, as when it was looked at."""
             f, job_ = stage.flow, stage.kind == looks.JOB
@@ -219,9 +249,9 @@ class Puts(Harness):
             return implies(stage.valid, (index == Mux(job_, of(marks, f), of(heads, f)))
                 & implies(there & alive, (put == at(f, index)) & Mux(job_, distance < of(count, f), of(count, f) != 0)
                     & implies(~job_ & ended & is_bulk, distance != 0))
-                & implies(show, (entries == of(count, f)) & implies(entries != 0, (put == at(f, index))
+                & implies(show, (entries == of(count, f)) & implies(entries != 0, there & (put == at(f, index))
                     & implies(is_bulk, ended == (distance != 0)))))
-        self.lemma("found",   oldest(reading, found.there, found.index, found.ended, Cat(found.tag, found.last), found.entries)
+        self.lemma("found",   oldest(reading, found.there, found.index, found.ended, Cat(found.tag, found.kind, found.last), found.entries)
             & implies(reading.valid, (is_armed == (armed >> reading.flow)[0]) & (reached == of(acked, reading.flow)))
             & implies(reading.valid & (reading.kind == looks.JOB) & due & is_mine, found.there))
         self.lemma("was",     implies(reading.valid & (reading.kind == looks.OLDEST) & found.there & is_armed
@@ -229,7 +259,7 @@ class Puts(Harness):
             was == ~named(16, reached - last)[15]))
         there = Signal()
         self.sync += there.eq(found.there)
-        self.lemma("judged",  oldest(judged, there, at_index, seen.ended, Cat(seen.tag, seen.last), seen.entries))
+        self.lemma("judged",  oldest(judged, there, at_index, seen.ended, Cat(seen.tag, seen.kind, seen.last), seen.entries))
         self.lemma("express", implies(judged.valid & (judged.flow[log2_int(C.NODES):] == LANE.EXPRESS), seen.ended))
         self.lemma("done",    implies(judged.valid & (judged.kind == looks.OLDEST) & done, there & seen.ended
             & (armed >> judged.flow)[0] & implies(seen.tag == tag, self.before(was))))
@@ -245,13 +275,13 @@ class Puts(Harness):
             & implies(~claimed, shown.entries == 0))
         self.lemma("shows",   implies(claimed & ~asking, (shown.entries == of(count, asked)))
             & implies(claimed & ~asking & (shown.entries != 0), (shown.index == of(heads, asked))
-            & (Cat(shown.tag[:len(tag)], named(16, shown.entry_psn - 1)) == at(asked, shown.index)) & (shown.tag < C.SLOTS)
+            & (Cat(shown.tag, shown.kind, named(16, shown.entry_psn - 1)) == at(asked, shown.index))
             & (shown.ended == ((asked[log2_int(C.NODES):] == LANE.EXPRESS) | (of(marks, asked) != of(heads, asked))))
             & implies(shown.tag == tag, Cat(shown.cookie, shown.length, shown.solicit) == details)))
 
         # The put that is offered.
-        settled, added = inner(block, "settled"), inner(block, "more")
-        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (added == more)
+        settled, added, firsts = inner(block, "settled"), inner(block, "more"), inner(block, "heads")
+        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (named(16, added + firsts) == more) & (firsts == begins)
             & (inner(block, "is_armed") == (armed >> where)[0])
             & implies((armed >> where)[0] & Mux(settled[1], inner(block, "room"), rings.room), of(count, where) != C.FAST_PUTS)
             & implies((armed >> where)[0] & rings.room, of(count, where) != C.FAST_PUTS)))
@@ -267,12 +297,103 @@ class PutsSmall(Puts):
         super().__init__()
         block = self.block
         self.assume("armed_once", (block.arm.strobe == ~self.before(1)) & (block.arm.flow == 0) & (block.arm.psn == 0))
-        self.assume("one_flow",   (block.put.lane == LANE.EXPRESS) & (block.put.node == 0))
+        self.assume("one_flow",   (block.put.lane == LANE.EXPRESS) & (block.put.node == 0) & (block.put.kind == FAST_KIND.PUT))
         self.assume("all_well",   ~block.job_done_in.valid & block.express.ready)
 
 
+class AsksSmall(Harness):
+    """One slot of the solver's choice on one EXPRESS flow, which is armed in the first cycle and may be claimed and armed again:
+    puts and asks of it and of other slots, acknowledgements, answers of any node, tag, generation and kind, refusals, claims, pops.
+
+    Assumed as for Puts; an answer stays as it is until it is taken.
+    """
+    def __init__(self):
+        super().__init__()
+        C.NODES, C.ENDPOINTS, C.SLOTS, C.FAST_PUTS = 2, 1, 4, 1
+        C.OUTBOX, C.INBOX, C.SLOT_SETS = 1, 2, 3
+        self.block = block = Contexts()
+        completer, put, answer = block.completer, block.put, block.answer
+        entry, arm, claim      = block.entry, block.arm, block.claim
+        shown, asking = completer.shown, completer.asking
+        tag = self.constant("tag", 2)
+
+        def named(bits, value):
+            signal = Signal(bits)
+            self.comb += signal.eq(value)
+            return signal
+
+        for name, endpoint in (("put", put), ("answer", answer)):
+            self.free_all(name, endpoint, omit=("first", "last"))
+            fields = Cat(*[getattr(endpoint, field) for field, *_ in endpoint.description.payload_layout])
+            kept   = self.before(fields, len(fields))
+            self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
+        self.assume("small", (put.slot < C.SLOTS) & (put.endpoint == 0) & (put.lane == LANE.EXPRESS) & (put.node == 0)
+            & (put.kind <= FAST_KIND.ASK) & (answer.node < C.NODES) & (answer.tag < C.SLOTS))
+        for name, signal in (("entry_ready", entry.ready), ("changed", block.changed[0]), ("refusal", block.refusal_waiting),
+                ("pop", block.pop), ("acked", block.acked[0]), ("arm_strobe", arm.strobe), ("claim", claim.strobe)):
+            self.comb += signal.eq(self.free(name, len(signal)))
+        self.comb += [block.fast.eq(1), block.express.ready.eq(1), block.job.ready.eq(1), block.job_done.ready.eq(1),
+            block.ended.ready.eq(1)]
+        self.assume("one_write", arm.strobe + claim.strobe + block.pop < 2)
+        self.assume("begins",    implies(~self.before(1), arm.strobe))
+
+        sent, waits, out, known = Signal(), Signal(), Signal(), Signal()
+        cookie, length, generation, atomic, kind = Signal(32), Signal(32), Signal(6), Signal(), Signal()
+        value, last, following  = Signal(64), Signal(16), Signal(16)
+        asks     = Signal(3)
+        offered  = named(1, put.valid & (put.slot == tag))
+        taken    = named(1, block.taken & offered)
+        judged   = inner(completer, "place")
+        leave    = named(1, inner(completer, "leave") & (judged.tag == tag))
+        ends     = named(1, inner(completer, "ends") & (judged.tag == tag))
+        done     = named(1, inner(completer, "end") & (judged.tag == tag))
+        any_pop  = inner(block, "popped")
+        popped   = named(1, any_pop & (shown.tag == tag))
+        gone     = named(1, block.free.strobe & (block.free.tag == tag))
+        armed    = inner(block, "armed")
+        covered  = named(1, ~named(16, block.acked[0] - last)[15])
+        claimed  = Signal()
+        self.sync += [
+            If(taken, sent.eq(1), cookie.eq(put.cookie), length.eq(put.length), generation.eq(put.generation), atomic.eq(put.atomic),
+                kind.eq(put.kind), last.eq(following)),
+            If(arm.strobe, following.eq(arm.psn), claimed.eq(0)),
+            If(claim.strobe, claimed.eq(1)),
+            If(block.taken, following.eq(following + 1)),
+            If(leave, sent.eq(0), waits.eq(1)),
+            If(ends, waits.eq(0), out.eq(1), value.eq(answer.value), known.eq(1)),
+            If(done, sent.eq(0), out.eq(1), known.eq(0)),
+            If(popped, sent.eq(0), waits.eq(0)),
+            If(gone, out.eq(0)),
+            asks.eq(asks + (block.taken & (put.kind == FAST_KIND.ASK)) - inner(completer, "ends")
+                - (any_pop & (shown.kind == FAST_KIND.ASK))),
+        ]
+        self.assume("slot_is_free", implies(offered, ~sent & ~waits & ~out))
+        self.assume("arms_empty",   implies(arm.strobe, ~armed[0] & ~asking & (shown.entries == 0) & (shown.asks == 0) & ~sent & ~waits))
+        self.assume("arm_psn",      implies(arm.strobe, arm.psn == 0))
+
+        self.prove("once",   implies(leave | done, sent) & implies(ends, waits) & implies(popped, sent | waits) & implies(gone, out)
+            & (leave + ends + done + popped < 2) & (sent + waits + out < 2))
+        self.prove("kind",   implies(leave | ends, kind) & implies(done, ~kind))
+        self.prove("acknowledged", implies(leave | done, self.before(self.before(covered & sent)) & ~block.refusal_waiting))
+        self.prove("answered", implies(ends, answer.valid & answer.ready & block.mine & (answer.node == 0) & (answer.tag == tag)
+            & (answer.generation == generation) & (answer.atomic == atomic) & armed[0] & ~claim.strobe))
+        self.prove("answer", implies(answer.valid & answer.ready & block.mine & (answer.tag == tag), ends))
+        self.prove("forget", (block.forget.strobe == (answer.ready & block.mine)) & implies(ends, block.forget.tag == tag))
+        self.prove("entry",  implies(out, entry.valid & (block.free.tag == tag) & (entry.cookie == cookie)
+            & (Cat(entry.length, entry.key) == Mux(known & atomic, value, length))))
+        self.prove("two",    asks <= 2)
+        self.prove("order",  implies(taken & put.valid & (put.kind == FAST_KIND.ASK), block.express.valid & block.express.message
+            & (block.express.word[16:26] == tag) & (block.express.word[26:] == put.generation) & (asks < 2)))
+        self.prove("shown",  implies(claimed & ~asking & (sent | waits), Mux(sent, shown.entries != 0, shown.asks != 0)
+            & implies(shown.tag == tag, (shown.cookie == cookie) & (shown.length == length) & (shown.generation == generation)
+                & (shown.atomic == atomic) & (shown.kind == kind))
+            & implies((shown.entries == 0) & (shown.asks == 1), shown.tag == tag)))
+        self.prove("busy",   implies(sent | waits | out, block.busy[0]) & implies((sent | waits) & armed[0],
+            ~self.before(sent | waits) | block.active[0]))
+
+
 PROPERTIES = [
-    Property("fast-puts", "mcp/contexts", "every put that is taken ends once, in order, acknowledged, or is the program's",
+    Property("fast-puts", "mcp/contexts", "every put or answer that is taken ends once, in order, acknowledged, or is the program's",
         f"{C.LANES} lanes, {Puts.nodes} nodes, {Puts.slots} slots, {Puts.puts} puts a flow", "Puts", k=1, mutants=[
             Mutant("a put is taken in the cycle of a claim", "dibber.mcp.contexts",
                 "put.valid & settled[1] & ~still & ~give.strobe", "put.valid & settled[1] & ~give.strobe", depth=8),
@@ -281,10 +402,10 @@ PROPERTIES = [
             Mutant("a put ends in the cycle of a claim", "dibber.mcp.completer", "here.eq(judged.valid & ~still)",
                 "here.eq(judged.valid)", depth=14),
             Mutant("a put ends on what was seen before a claim", "dibber.mcp.completer",
-                "If(still | ((end | give.strobe) & (look.flow == judged.flow)), reading.valid.eq(0))",
-                "If((end | give.strobe) & (look.flow == judged.flow), reading.valid.eq(0))", depth=14),
+                "If(still | (changes & (look.flow == judged.flow)), reading.valid.eq(0))",
+                "If(changes & (look.flow == judged.flow), reading.valid.eq(0))", depth=14),
             Mutant("a put ends twice", "dibber.mcp.completer",
-                "If(still | ((end | give.strobe) & (reading.flow == judged.flow)), judged.valid.eq(0))",
+                "If(still | (changes & (reading.flow == judged.flow)), judged.valid.eq(0))",
                 "If(still, judged.valid.eq(0))", depth=14),
             Mutant("a refusal is not waited for", "dibber.mcp.completer", " & ~self.refusal_waiting", "", depth=14,
                 harness="PutsSmall"),
@@ -293,7 +414,22 @@ PROPERTIES = [
             Mutant("a job's end at any PSN", "dibber.mcp.completer", "good.eq((found.last == before) & ",
                 "good.eq(", depth=14),
             Mutant("the former claim is shown", "dibber.mcp.completer", "look.valid.eq(~still)", "look.valid.eq(1)", depth=16, harness="PutsSmall"),
-            Mutant("an entry is written over", "dibber.mcp.completer", " & (~entry.valid | entry.ready)", "", depth=18, harness="PutsSmall"),
+            Mutant("an entry is written over", "dibber.mcp.completer", "(place.kind != FAST_KIND.ASK) & gone", "(place.kind != FAST_KIND.ASK)", depth=18, harness="PutsSmall"),
+            Mutant("what is no put is completed", "dibber.mcp.completer", "entry.valid.eq(ends | (place.kind == FAST_KIND.PUT))", "entry.valid.eq(1)",
+                depth=14),
+            Mutant("a slot is freed again while it waits to be", "dibber.mcp.completer", "If(ended.ready, ended.valid.eq(0))",
+                "ended.valid.eq(ended.valid)", depth=14),
             Mutant("a ring has room for ever", "dibber.mcp.rings", "room.eq(used != C.FAST_PUTS)", "room.eq(1)", depth=14, harness="PutsSmall"),
     ]),
+    Property("fast-asks", "mcp/contexts", "an ask ends once, acknowledged and answered in this order by its own answer, or is the program's",
+        "1 flow, 4 slots, 1 entry in its ring, 2 asks", "AsksSmall", bound=16, mutants=[
+            Mutant("any generation", "dibber.mcp.completer", "(detail.generation == answer.generation) & ", "", depth=16),
+            Mutant("any kind", "dibber.mcp.completer", " & (detail.atomic == answer.atomic)", "", depth=16),
+            Mutant("an answer before the acknowledgement", "dibber.mcp.completer", "((hit & asks.found.waits) != 0)", "(hit != 0)", depth=16),
+            Mutant("an answer to a claimed flow", "dibber.mcp.completer", "state.ours.eq(is_armed & ", "state.ours.eq(", depth=16),
+            Mutant("the comparison of an answer before", "dibber.mcp.completer", "still | answer.ready | enter", "still | enter", depth=16),
+            Mutant("the comparison with a command before", "dibber.mcp.completer", " | enter.strobe | entered, looked", ", looked", depth=16),
+            Mutant("a third ask", "dibber.mcp.contexts", " & (~is_ask | asks.room)", "", depth=16),
+            Mutant("what waits is not shown", "dibber.mcp.completer", "state.asks.eq(waits[0] + waits[1])", "state.asks.eq(0)", depth=16),
+        ]),
 ]

@@ -242,8 +242,8 @@ PROPERTIES = [
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
             Mutant("CRC not looked at", "dibber.packet.check", "self.good.eq(judge & word.match &",
                 "self.good.eq(judge &", depth=12),
-            Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] != self.node_id)",
-                "0", depth=12),
+            Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] == self.node_id)",
+                "1", depth=12),
             Mutant("a flow begins anywhere", "dibber.packet.sequence", "start.eq(self.first & (self.psn == 0) & newer)",
                 "start.eq(self.first & newer)", depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",

@@ -69,8 +69,12 @@ class Flows(Harness):
 
         # The flow.
         number      = named(8, Cat(node, lane))
+        said        = Signal(16)     # the acknowledgement that is judged, as it came
+        said_of     = Signal(8)
+        refusals    = Signal(8)
         known       = Signal()
         incarnation = Signal(8)
+        wire        = Signal(8)      # the incarnation that its packets carry
         epoch       = Signal(4)
         sent        = Signal(16, reset=0xffff)
         told        = Signal(8)      # refusals that were queued
@@ -79,7 +83,16 @@ class Flows(Harness):
         queue       = block.queue.sink
         queued      = named(1, queue.valid & queue.ready & (queue.flow == number))
         psn         = fields["psn"]
+        leaps       = named(1, of_lane(gate.leap.strobe & (gate.leap.node == node) for gate in gates))
+        counters    = [memory_of(gate, "numbers").get_port(async_read=True) for gate in gates]
+        self.specials += counters
+        self.comb += [port.adr.eq(node) for port in counters]
+        counted     = of_lane(port.dat_r for port in counters)
+        carried     = of_lane(source.number for source in block.sources)
         self.sync += [
+            # Each reset takes the next, the first one after whatever stood there; nothing else changes it but a leap
+            # beyond what the target said.
+            If(starts, wire.eq(Mux(known, wire, counted) + 1)).Elif(leaps, wire.eq(said_of + 1)),
             If(passes & (named(16, psn - sent - 1) < 2**15), sent.eq(psn)),
             If(queued, told.eq(told + 1)),
             If(rewind.strobe & (rewind.flow == number), epoch.eq(rewind.epoch)),
@@ -95,20 +108,20 @@ class Flows(Harness):
         self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | (ahead >= 2**15 - C.WINDOW)))
         self.prove("acked",      window <= C.WINDOW)
 
-        # Acknowledgements. The one that is judged, as it came.
-        said     = Signal(16)
-        said_of  = Signal(8)
-        refusals = Signal(8)
+        # Acknowledgements.
         self.sync += If(acks.valid & acks.ready, said.eq(acks.ack), said_of.eq(acks.incarnation), refusals.eq(acks.refusals))
         before   = self.before(acked, 16, reset=0xffff)
         entered  = named(1, ~self.before(starts) & (acked != before))
         refused  = self.before(refusals, 8)
         deaf     = named(1, (inner(block, "deaf") >> number)[0])
         self.prove("as_said",    implies(entered, acked == self.before(said, 16)))
-        self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(incarnation, 8))))
+        self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(wire, 8))))
+        newer    = named(8, said_of - wire)
+        self.prove("leap", implies(leaps, known & ~starts & ~entered & (acked == 0xffff) & (newer != 0) & ~newer[7]))
+        self.prove("carried", implies(passes, (carried == wire) | self.before(leaps)))
         self.prove("refusals",   implies(entered, refused == told))
         was_deaf = self.before(deaf & ~starts)
-        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~(block.naked >> number)[0]) & implies(deaf, ~queued))
+        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~leaps & ~(block.naked >> number)[0]) & implies(deaf, ~queued))
 
         # The tables say so.
         tables = {}
@@ -123,19 +136,20 @@ class Flows(Harness):
         self.lemma("known",  of_lane((inner(gate, "known") >> node)[0] for gate in gates) == known)
         self.lemma("tables", implies(known, (tables["incarnations"] == incarnation) & (tables["epochs"] == epoch)
             & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (count.dat_r == told)))
+        self.lemma("numbers", implies(known, counted == wire))
         self.lemma("unknown", implies(~known, (acked == 0xffff) & (sent == 0xffff)))
 
         # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
         found   = {name: of_lane(inner(gate, name) for gate in gates) for name in (
-            "incarnation", "epoch", "sent", "acked", "started", "stale", "room", "ahead", "settled")}
+            "incarnation", "number", "epoch", "sent", "acked", "started", "stale", "room", "ahead", "settled")}
         used    = self.before(found["acked"], 16)
         settled = found["settled"]
         old     = named(16, psn - used - 1)
         beyond  = named(16, psn - sent - 1)
         self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
         self.lemma("found",   implies(settled[0] & of_flow, (found["started"] == known) & implies(known,
-            (found["incarnation"] == incarnation) & (found["epoch"] == epoch) & (found["sent"] == sent)
-            & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
+            (found["incarnation"] == incarnation) & ((found["number"] == wire) | self.before(leaps))
+            & (found["epoch"] == epoch) & (found["sent"] == sent) & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
             & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
         self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["started"]))
         self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
@@ -149,7 +163,9 @@ class Flows(Harness):
             "missed", "new", "lost", "forward", "ack", "count"))
         mine = named(1, flow == number)
         step = named(16, said - acked)
-        fit  = known & (said_of == incarnation)
+        fit  = known & (said_of == wire)
+        self.lemma("heard_newer", implies(mine & (heard | judged) & inner(block, "newer"), known & (acked == 0xffff) & (newer != 0) & ~newer[7]))
+        self.lemma("held", implies(heard | judged, inner(block, "held") == said_of))
         self.lemma("one_at_once", ~(heard & judged))
         self.lemma("as_it_came", implies(heard | judged, (ack == said) & (number_told == refusals)))
         self.lemma("heard",   implies(heard & mine & current, fit & (moved == step) & (possible <= window)
@@ -174,7 +190,11 @@ PROPERTIES = [
             Mutant("an acknowledgement of anything", "dibber.packet.flow", "believed.eq(current & (moved <= possible))",
                 "believed.eq(current)", depth=10, harness="FlowsSmall"),
             Mutant("believed after a reset", "dibber.packet.flow",
-                "If(reset.strobe & (reset.flow == flow), believed.eq(0)),", "", depth=12, harness="FlowsSmall"),
+                "If(reset.strobe & (reset.flow == flow), believed.eq(0), newer.eq(0)),", "", depth=12, harness="FlowsSmall"),
+            Mutant("a leap to any incarnation that is told", "dibber.packet.flow", "(ahead != 0) & ~ahead[7]", "(ahead != 0)", depth=10,
+                harness="FlowsSmall"),
+            Mutant("a leap in the middle of a flow", "dibber.packet.flow", " & (shown(\"acked\") == 0xffff)", "", depth=14,
+                harness="FlowsSmall"),
             Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
                 "(enter & lost)", depth=20, harness="FlowsSmall"),
             Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one)",

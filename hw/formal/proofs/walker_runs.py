@@ -42,12 +42,13 @@ class Bounds(Record):
 def whole_run(module, run, of, over, end, size):
     """Each run by itself: some bytes of its transfer, up to `end`, and what the splitter need not work out."""
     inside = (run.address >= of.low) & (run.address <= of.high)
+    left   = module.named(64, of.high - run.address)
     room   = module.named(13, size - (run.address[:12] & (size - 1)[:12]))
     tail   = (run.address[:12] | (size - 1)[:12]) == 0xfff
     return ((run.length != 0) & (end <= of.total) & (run.last == (end == of.total))
         & (of.low <= of.high) & ~of.total[32]
         & (run.inside == (~over & inside))
-        & implies(run.inside, (run.left == module.named(64, of.high - run.address)) & (run.room == room)
+        & implies(run.inside, (run.left == module.named(33, Cat(left[:32], left[32:] != 0))) & (run.room == room)
             & (run.whole == Mux(tail, room, module.named(13, size - run.address[:2])))))
 
 

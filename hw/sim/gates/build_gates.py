@@ -15,14 +15,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from build import BUILD, CXXFLAGS, SIM, Ninja, alone_in, interface_header, library
+from build import BUILD, CXXFLAGS, Ninja, alone_in, common, interface_header
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def programs():
-    """Sources of each, but for the gates."""
-    return {"dibber-sim-gates": [*library(), SIM/"main.cc", HERE/"card.cc"], "gates-run": [HERE/"run.cc"]}
+PROGRAMS = {"dibber-sim-gates": HERE/"card.cc", "gates-run": HERE/"run.cc"}    # source of each beside the gates
 
 
 def build(names, jobs):
@@ -30,18 +28,22 @@ def build(names, jobs):
     with alone_in(directory):
         ninja = Ninja(directory/"build.ninja", [interface_header()])
         gates = ninja.objects([HERE/"gates.cc"], CXXFLAGS, directory)
-        for name, sources in programs().items():
-            ninja.program(BUILD/name, [*gates, *ninja.objects(sources, CXXFLAGS, directory)])
-        ninja.build(jobs, [BUILD/name for name in names])
+        for name in names:
+            objects = ninja.objects([PROGRAMS[name]], CXXFLAGS, directory)
+            if name == "dibber-sim-gates":
+                shared   = common(jobs)
+                objects += [*shared.library, *shared.main]
+            ninja.program(BUILD/name, [*gates, *objects])
+        ninja.build(jobs)
 
 
 def main():
     parser = argparse.ArgumentParser(description="Build the simulator whose cards are netlists.")
-    parser.add_argument("program", nargs="*", help=f"which of {', '.join(programs())}; none: all")
+    parser.add_argument("program", nargs="*", help=f"which of {', '.join(PROGRAMS)}; none: all")
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args  = parser.parse_args()
-    names = args.program or list(programs())
-    if unknown := set(names) - programs().keys():
+    names = args.program or list(PROGRAMS)
+    if unknown := set(names) - PROGRAMS.keys():
         parser.error(f"there is no program {', '.join(sorted(unknown))}")
     build(names, args.jobs)
     print(*[BUILD/name for name in names], sep="\n")

@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from build import BUILD, CXXFLAGS, Ninja, Stamp, alone_in, interface_header, library, model_objects, run, verilate, verilator
+from build import BUILD, CXXFLAGS, Ninja, Stamp, alone_in, common, interface_header, model_objects, run, verilate, verilator
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -39,7 +39,7 @@ def build(names, jobs):
     directory = BUILD/"reference"
     with alone_in(directory):
         ninja  = Ninja(directory/"build.ninja", [interface_header(), root/"include", root/"include"/"vltstd"])
-        shared = ninja.objects(library(), CXXFLAGS, directory)
+        shared = common(jobs)
         for name in names:
             width, options, source = PROGRAMS[name]
             model = directory/f"{width}"
@@ -47,7 +47,7 @@ def build(names, jobs):
             output, _ = verilate(model, "litepcie_reference")
             flags = f" -isystem {output} -isystem {model} -DLITEPCIE_DATA_WIDTH={width}"
             ninja.program(BUILD/name, [
-                *shared, *model_objects(ninja, output, root, model, flags),
+                *shared.library, *shared.run_time, *model_objects(ninja, output, model, flags),
                 *ninja.objects([HERE/"litepcie.cc", HERE/source], CXXFLAGS + flags, model)])
         ninja.build(jobs)
 

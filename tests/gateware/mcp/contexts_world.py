@@ -9,7 +9,8 @@ from random import Random
 
 from migen import *
 
-from dibber.interface.description import C, ENTRY, LANE, STATUS
+from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, MESSAGE, STATUS
+from dibber.mcp.asks import PLACES
 from dibber.mcp.contexts import Contexts
 
 from compiled import run_simulation
@@ -30,6 +31,11 @@ class Put:
     cookie  : int
     length  : int
     solicit : int
+    kind    : int  = FAST_KIND.PUT
+    atomic  : int  = 0
+    generation : int = 0
+    left    : int  = 0      # cycle in which an ask left the ring
+    value   : int  = None   # of the answer that ended it
     end     : int  = 0      # PSN after its last packet
     ended   : bool = False  # its job, well
     refused : bool = False
@@ -37,6 +43,15 @@ class Put:
     @property
     def bulk(self):
         return self.flow//C.NODES == LANE.BULK
+
+    @property
+    def command(self):
+        return self.kind in (FAST_KIND.PUT, FAST_KIND.ASK)
+
+    @property
+    def word(self):
+        """Its message word, if it is an ask."""
+        return (MESSAGE.ATOMIC if self.atomic else MESSAGE.GET) | self.tag//C.SLOTS << 8 | self.tag << 16 | self.generation << 26
 
     @property
     def packets(self):
@@ -48,6 +63,11 @@ class Flow:
         self.armed, self.next, self.acked = False, 0, PSNS - 1
         self.place = (0, 0)   # incarnation, epoch
         self.under = deque()  # taken; neither an entry nor popped
+        self.waits = []       # asks that have left it, and wait for their answers
+
+    @property
+    def asks(self):
+        return [put for put in self.under if put.kind == FAST_KIND.ASK] + self.waits
 
     def covers(self, put):
         return (self.acked + 1 - put.end) % PSNS < PSNS//2
@@ -60,14 +80,15 @@ class World:
     sets `inputs` of the next cycle.
     """
     seen_of_all = ("put.ready taken missed express.valid job.valid job_done_in.ready job_done.valid entry.valid free.strobe "
-        "free.tag changed_out moved active given busy").split()
+        "ended.valid ended.kind ended.tag ended.node changed_out moved active given busy full "
+        "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe forget.tag").split()
 
     def __init__(self, seed):
         self.dut    = ResetInserter()(Contexts())
         self.random = Random(seed)
         self.flows  = [Flow() for _ in range(FLOWS)]
         self.inputs = {"fast": (1 << C.ENDPOINTS) - 1, "express.ready": 1, "job.ready": 1, "job_done.ready": 1,
-                       "entry.ready": 1}
+                       "entry.ready": 1, "ended.ready": 1}
         self.now    = {}       # the inputs of this cycle
         self.seen   = {}
         self.show   = False    # `claimed` is wanted
@@ -81,6 +102,8 @@ class World:
         self.since  = 0        # cycles since a refusal waits
         self.held   = False    # an entry that was not taken
         self.times  = {}       # what -> cycle
+        self.moves  = set()    # EXPRESS flows of which something ends in the next cycle
+        self.closing = None    # an ask that was answered, until its entry is taken
 
     def signal(self, name):
         signal = self.dut
@@ -122,8 +145,9 @@ class World:
             self.inputs[name.replace("__", ".")] = value
 
     def leaving(self, n):
-        """Puts of the flow that have ended, and whose entry waits to be taken."""
-        return int(self.seen["entry.valid"] and any(put.tag == self.seen["free.tag"] for put in self.flows[n].under))
+        """Puts of the flow that have ended, and whose end waits to be taken."""
+        waits = self.seen["entry.valid"] or self.seen["ended.valid"]
+        return int(waits and any(put.tag == self.seen["ended.tag"] for put in self.flows[n].under))
 
     def observe(self):
         seen, now = self.seen, self.now
@@ -140,11 +164,12 @@ class World:
         # What is always shown.
         changed = now.get("changed", 0)
         armed   = sum(flow.armed << n for n, flow in enumerate(self.flows))
-        assert (seen["moved"], seen["changed_out"]) == (changed & armed, changed & ~armed)
+        assert (seen["moved"] >> BULK, seen["changed_out"]) == ((changed & armed) >> BULK, changed & ~armed)
         assert seen["active"] & ~armed == 0
         for n, flow in enumerate(self.flows):
-            assert not flow.armed or len(flow.under) <= self.leaving(n) or seen["active"] >> n & 1
-        assert seen["busy"] == sum(1 << n for n in {put.tag//C.SLOTS for flow in self.flows for put in flow.under})
+            assert not flow.armed or len(flow.under) <= self.leaving(n) and not flow.waits or seen["active"] >> n & 1
+        taken = [put for flow in self.flows for put in [*flow.under, *flow.waits] if put.command] + [self.closing]*bool(self.closing)
+        assert seen["busy"] == sum(1 << n for n in {put.tag//C.SLOTS for put in taken})
 
         # What happens in this cycle.
         program = now.get("arm.strobe") or now.get("claim.strobe") or now.get("pop")
@@ -154,19 +179,38 @@ class World:
         if seen["put.ready"]:
             assert not program
             yield from self.answered()
-        if seen["entry.valid"] and not self.held:
-            self.times["entry"] = self.cycle
-            assert self.since < 2, "a put ended while a refusal waits"
+        ends  = [name for name in ("entry", "ended") if seen[name + ".valid"]]
+        assert len(ends) < 2
+        if ends and not self.held:
+            self.times[ends[0]] = self.cycle
+            assert self.since < 2 or self.closing, "a put ended while a refusal waits"
+            tag, = [put for put in taken if put.tag == seen["ended.tag"]] or [None]
+            if tag and tag is not self.closing and not tag.bulk and not self.flows[tag.flow].waits:
+                assert tag.flow in self.moves
+        elif self.moves and self.held_before == self.held:
+            assert False, "something moved, and nothing ended"
+        self.moves.clear()
         self.since = self.since + 1 if now.get("refusal_waiting") else 0
-        self.held  = seen["entry.valid"] and not now["entry.ready"]
+        self.held  = any(not now[name + ".ready"] for name in ends)
         assert seen["free.strobe"] == (seen["entry.valid"] and now["entry.ready"])
-        for name, what in (("FAST_COMMANDS", "taken"), ("FAST_COMPLETIONS", "free.strobe")):
-            assert (yield self.dut.counters[name]) == seen[what]
+        commands = seen["taken"] and self.offer.command
+        for name, strobe in (("FAST_COMMANDS", commands), ("FAST_COMPLETIONS", seen["free.strobe"])):
+            assert (yield self.dut.counters[name]) == strobe
         popped = self.popped() if now.get("pop") else None
-        if seen["free.strobe"]:
-            yield from self.completed()
+        if ends and not self.held:
+            yield from self.left(ends[0])
+        moved  = {n for n in range(C.NODES) if seen["moved"] >> n & 1}
+        if seen["asks.change.strobe"] and not program:
+            moved.discard(self.ask_changed())
+        else:
+            assert not seen["forget.strobe"]
+            if seen["answer.ready"]:
+                self.not_answered()
+        assert all(self.flows[n].armed and not self.flows[n].waits for n in moved)
+        self.moves = moved
         if popped:
-            self.flows[popped.flow].under.remove(popped)
+            flow = self.flows[popped.flow]
+            (flow.under if popped in flow.under else flow.waits).remove(popped)
             self.count["popped"] += 1
         if seen["job_done_in.ready"]:
             yield from self.job_ended()
@@ -182,14 +226,15 @@ class World:
     def answered(self):
         put, seen, now = self.offer, self.seen, self.now
         flow    = self.flows[put.flow]
-        allowed = flow.armed and now["fast"] >> put.tag//C.SLOTS & 1
+        allowed = flow.armed and (not put.command or now["fast"] >> put.tag//C.SLOTS & 1)
         assert seen["missed"] == (not allowed)
         self.answer = "taken" if seen["taken"] else "missed" if seen["missed"] else "wait"
         self.count[self.answer] += 1
         ready = now["job.ready" if put.bulk else "express.ready"]
         if self.answer == "wait":
             # An entry that has left the ring may not have been taken, and the ring was looked at a cycle ago.
-            assert not ready or len(flow.under) >= C.FAST_PUTS
+            assert not ready or len(flow.under) >= C.FAST_PUTS or put.kind == FAST_KIND.ASK and (
+                len(flow.asks) >= PLACES or self.times.get(("free", put.flow), -9) > self.cycle - 3)
         if self.answer != "taken":
             return
         assert allowed and ready
@@ -198,27 +243,87 @@ class World:
         said  = dict(endpoint=put.tag//C.SLOTS, slot=put.tag % C.SLOTS, psn=flow.next, incarnation=flow.place[0],
             epoch=flow.place[1], node=put.flow % C.NODES, length=put.length)
         if put.bulk:
-            said["tag"] = put.tag
+            said.update(tag=put.tag, response=int(put.kind == FAST_KIND.ANSWER), message=put.cookie)
             self.jobs.append((put, put.tag))
+        if put.kind == FAST_KIND.ASK:
+            assert len(flow.asks) < PLACES
+            said.update(message=1)
+            self.count["asked"] += 1
+        if not put.bulk:
+            said["word"] = put.word if put.kind == FAST_KIND.ASK else order["word"]
         assert order == {**dict.fromkeys(order, 0), **said}
         self.count["wrapped"] += flow.next + put.packets >= PSNS
         put.end = flow.next = (flow.next + put.packets) % PSNS
         flow.under.append(put)
         self.times["taken"] = self.cycle
 
-    def completed(self):
-        tag    = self.seen["free.tag"]
+    def left(self, name):
+        """A put is completed, something else has left its flow."""
+        tag    = self.seen["ended.tag"]
+        if self.closing:
+            return (yield from self.closed(name))
         flow,  = [flow for flow in self.flows if any(put.tag == tag for put in flow.under)]
         put    = flow.under.popleft()
-        entry  = yield from self.fields("entry")
+        said   = yield from self.fields(name)
         assert put.tag == tag, "out of order"
-        assert entry == dict(queue=tag//C.SLOTS, cookie=put.cookie, length=put.length, node=put.flow % C.NODES,
-            kind=ENTRY.COMPLETION, status=STATUS.OK, key=0, interrupt=put.solicit)
+        assert (name == "entry") == (put.kind == FAST_KIND.PUT)
+        assert said == (dict(kind=put.kind, tag=tag, node=put.flow % C.NODES) if name == "ended" else dict(queue=tag//C.SLOTS, cookie=put.cookie, length=put.length, node=put.flow % C.NODES,
+            kind=ENTRY.COMPLETION, status=STATUS.OK, key=0, interrupt=put.solicit))
+        assert name == "ended" or (yield self.dut.free.tag) == tag
         assert flow.covers(put) and not put.refused and (put.ended or not put.bulk)
+        self.count["completed" if name == "entry" else "ended"] += 1
+
+    def ask_changed(self):
+        """An ask's message has left the ring, or its answer has ended it. Returns its flow if that may be told as a move."""
+        seen, now = self.seen, self.now
+        n    = seen["asks.change.node"]
+        flow = self.flows[n]
+        assert flow.armed
+        assert seen["forget.strobe"] == seen["asks.change.end"] == (seen["answer.ready"] and seen["mine"])
+        if not seen["asks.change.end"]:
+            ask = flow.under[self.leaving(n)]
+            assert ask.kind == FAST_KIND.ASK and flow.covers(ask) and not ask.refused and self.since < 2
+            assert (seen["moved"] >> n & 1) == (not flow.waits)
+            flow.under.remove(ask)
+            flow.waits.append(ask)
+            ask.left = self.cycle
+            return n
+        ask, = self.answers(n)
+        assert seen["moved"] >> n & 1 and seen["forget.tag"] == ask.tag and not self.closing
+        flow.waits.remove(ask)
+        ask.value, self.closing = now["answer.value"], ask
+        self.times["free", n] = self.cycle
+        self.count["answered"] += 1
+        return n
+
+    def answers(self, n):
+        """The asks of a flow that wait for this answer."""
+        now = self.now
+        return [ask for ask in self.flows[n].waits if all(getattr(ask, name) == now.get("answer." + name, 0)
+            for name in ("tag", "generation", "atomic"))]
+
+    def not_answered(self):
+        n = self.now["answer.node"]
+        if self.flows[n].armed:
+            assert all(ask.left > self.cycle - 12 for ask in self.answers(n)), "an answer was not taken"
+        self.count["strange"] += 1
+
+    def closed(self, name):
+        """An ask is completed."""
+        ask, self.closing = self.closing, None
+        entry = yield from self.fields("entry")
+        value = ask.value if ask.atomic else ask.length
+        assert name == "entry" and (yield self.dut.free.tag) == ask.tag
+        assert entry == dict(queue=ask.tag//C.SLOTS, cookie=ask.cookie, length=value & 0xffffffff, key=value >> 32,
+            node=ask.flow, kind=ENTRY.COMPLETION, status=STATUS.OK, interrupt=ask.solicit)
         self.count["completed"] += 1
 
     def popped(self):
-        return self.flows[self.claimed].under[self.leaving(self.claimed)]
+        flow, claimed = self.flows[self.claimed], self.seen["claimed"]
+        if claimed["entries"]:
+            return flow.under[self.leaving(self.claimed)]
+        ask, = [ask for ask in flow.waits if ask.tag == claimed["tag"]]
+        return ask
 
     def job_ended(self):
         """Its end was the fast path's, or the program's, as it must be."""
@@ -263,12 +368,13 @@ class World:
             yield from self.wait(SHOWN)
             under   = list(flow.under)[self.leaving(n):]
             claimed = self.seen["claimed"]
-            assert (claimed["entries"], claimed["psn"]) == (len(under), flow.next)
-            if not under:
+            assert (claimed["entries"], claimed["asks"], claimed["psn"]) == (len(under), len(flow.waits), flow.next)
+            if not under and not flow.waits:
                 break
-            put = under[0]
-            assert claimed == dict(entries=len(under), psn=flow.next, entry_psn=put.end, tag=put.tag, cookie=put.cookie,
-                ended=int(put.ended or not put.bulk), length=put.length, solicit=put.solicit)
+            put = under[0] if under else [ask for ask in flow.waits if ask.tag == claimed["tag"]][0]
+            assert claimed == dict(entries=len(under), asks=len(flow.waits), psn=flow.next, tag=put.tag, cookie=put.cookie,
+                entry_psn=put.end if under else claimed["entry_psn"], ended=int(put.ended or not put.bulk), length=put.length,
+                solicit=put.solicit, kind=put.kind, atomic=put.atomic, generation=put.generation)
             puts.append(put)
             yield from self.wait(self.random.randrange(4))
             self.set(pop=1)
@@ -279,11 +385,12 @@ class World:
         self.count["claimed"] += 1
         return puts
 
-    def send(self, n, tag, length=8):
-        """Offer a put until it is answered; returns the answer."""
-        put = Put(n, tag, self.random.getrandbits(32), length, self.random.randrange(2))
+    def send(self, n, tag, length=8, ask=False, atomic=0):
+        """Offer a put until it is answered, or an ask, or what is in a slot of the OUTBOX or the INBOX; returns the answer."""
+        kind = {C.OUTBOX: FAST_KIND.REPLY, C.INBOX: FAST_KIND.ANSWER}.get(tag//C.SLOTS, FAST_KIND.ASK if ask else FAST_KIND.PUT)
+        put  = Put(n, tag, self.random.getrandbits(32), length, self.random.randrange(2), kind, atomic, self.random.getrandbits(6))
         self.offer = put
-        self.set(put__valid=1, put__lane=n//C.NODES, put__node=n % C.NODES, put__endpoint=tag//C.SLOTS,
+        self.set(put__valid=1, put__kind=kind, put__atomic=atomic, put__generation=put.generation, put__lane=n//C.NODES, put__node=n % C.NODES, put__endpoint=tag//C.SLOTS,
             put__slot=tag % C.SLOTS, put__cookie=put.cookie, put__length=length, put__solicit=put.solicit)
         self.times["offered"] = self.cycle + 1
         yield
@@ -292,6 +399,19 @@ class World:
         self.set(put__valid=0)
         self.offer = None
         return self.answer
+
+    def reply(self, ask=None, **other):
+        """Offer an answer to an ask, or another one; whether it ended an ask."""
+        fields = dict(node=ask.flow, tag=ask.tag, generation=ask.generation, atomic=ask.atomic) if ask else {}
+        fields.update(other, value=self.random.getrandbits(64))
+        self.set(answer__valid=1, **{"answer__" + name: value for name, value in fields.items()})
+        before = self.cycle
+        yield
+        while not self.seen["answer.ready"]:
+            yield
+        self.times["answer"] = self.cycle - before
+        self.set(answer__valid=0)
+        return bool(self.seen["mine"])
 
     def acknowledge(self, n, psn):
         self.flows[n].acked = psn
@@ -310,7 +430,7 @@ class World:
             status = 0 if good or self.random.random() < 0.5 else STATUS.BOUNDS
             self.bad = None if good else put
             self.set(job_done_in__status=status, job_done_in__psn=(put.end - (status == 0 and not good)) % PSNS)
-        self.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__checksum=self.random.getrandbits(16))
+        self.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__node=put.flow % C.NODES if put else 0, job_done_in__checksum=self.random.getrandbits(16))
         before = self.count["own"] + self.count["passed"]
         yield
         while self.count["own"] + self.count["passed"] == before:

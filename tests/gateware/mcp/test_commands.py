@@ -8,7 +8,7 @@ from math import prod
 import pytest
 from migen import *
 
-from dibber.interface.description import C, COMMAND, FLAG, INLINE, LANE, OPCODE, WALK
+from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, INLINE, LANE, OPCODE, WALK
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.slots import Slots
 
@@ -16,8 +16,9 @@ from compiled import run_simulation
 from drive import drive
 
 NODE_ID = 5
-FIELDS  = ("lane", "node", "endpoint", "slot", "cookie", "length", "solicit")
-DIGEST  = FIELDS[1:]
+DIGEST  = ("node", "endpoint", "slot", "cookie", "length", "solicit")
+FIELDS  = ("kind", "atomic", "generation", "lane") + DIGEST
+ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWAP)
 
 # What the control program would do ----------------------------------------------------------------
 
@@ -34,25 +35,33 @@ def product_is(slot, walk, levels, length):
     return product == length
 
 
-def judge(slot, inline_too, put_too):
+def walks_are_good(slot, levels, length, offset):
+    """As put.c and get.c: the same, whatever way the bytes go."""
+    return (product_is(slot, "source", levels & 15, length) and product_is(slot, "target", levels >> 4, length)
+        and (levels >> 4 or offset + length - 1 < 2**48))
+
+
+def judge(slot, inline_too, put_too, get_too=False, atomic_too=False, walks_too=True):
     """Fields of the fast put, or None if the command is missed."""
     opcode, flags, levels, _ = slot[:4]
     node, length, cookie     = word(slot, 4), word(slot, 8), word(slot, 12)
     offset                   = struct.unpack_from("<Q", slot, INLINE["offset"].offset)[0]
-    if flags & ~(FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT) or (flags & FLAG.INTERRUPT and not flags & FLAG.NOTICE):
+    asks  = opcode == OPCODE.GET or opcode in ATOMICS
+    known = FLAG.SOLICIT if asks else FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
+    if flags & ~known or (flags & FLAG.INTERRUPT and not flags & FLAG.NOTICE):
         return None
     if node >= C.NODES or node == NODE_ID or offset >= 2**48:
         return None
     if opcode == OPCODE.PUT_INLINE:
         good = inline_too and not levels and length <= C.INLINE_BYTES
-    elif opcode == OPCODE.PUT:
-        good = (put_too and levels & 15 <= 3 and levels >> 4 <= 3 and 0 < length <= C.FAST_LENGTH
-            and product_is(slot, "source", levels & 15, length) and product_is(slot, "target", levels >> 4, length)
-            and (levels >> 4 or offset + length - 1 < 2**48))
+    elif opcode in (OPCODE.PUT, OPCODE.GET):
+        good = ((get_too if asks else put_too) and levels & 15 <= 3 and levels >> 4 <= 3 and 0 < length <= C.FAST_LENGTH
+            and (not walks_too or walks_are_good(slot, levels, length, offset)))
     else:
-        good = False
-    return good and dict(lane=LANE.EXPRESS if opcode == OPCODE.PUT_INLINE else LANE.BULK, node=node, cookie=cookie,
-        length=length, solicit=int(flags & FLAG.SOLICIT != 0)) or None
+        good = atomic_too and opcode in ATOMICS and not levels and length in (4, 8)
+    return good and dict(kind=FAST_KIND.ASK if asks else FAST_KIND.PUT, atomic=int(opcode in ATOMICS),
+        lane=LANE.BULK if opcode == OPCODE.PUT else LANE.EXPRESS, node=node, cookie=cookie, length=length,
+        solicit=int(flags & FLAG.SOLICIT != 0)) or None
 
 # Slots --------------------------------------------------------------------------------------------
 
@@ -72,6 +81,19 @@ def head(rng, opcode, length):
 
 def inline(rng):
     return head(rng, OPCODE.PUT_INLINE, rng.choice([0, 1, 8, 63, 64]))
+
+
+def atomic(rng):
+    slot = head(rng, rng.choice(ATOMICS), rng.choice([4, 8]))
+    slot[1] &= FLAG.SOLICIT
+    return slot
+
+
+def get(rng):
+    slot = put(rng)
+    slot[0] = OPCODE.GET
+    slot[1] &= FLAG.SOLICIT
+    return slot
 
 
 def put(rng):
@@ -119,7 +141,7 @@ def reach(slot, end):
 
 # What a command may have wrong: a function that spoils a good one.
 FAULTS = {
-    "opcode":        lambda rng, slot: put_byte(slot, 0, rng.choice([0, 3, 4, 5, 8, 0x80, 0xff])),
+    "opcode":        lambda rng, slot: put_byte(slot, 0, rng.choice([0, 4, 5, 6, 7, 12, 16, 0x80, 0xff])),
     "checksum":      lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.CHECKSUM),
     "fence":         lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.FENCE),
     "unknown flag":  lambda rng, slot: put_byte(slot, 1, slot[1] | 1 << rng.randrange(5, 8)),
@@ -135,6 +157,13 @@ FAULTS = {
 }
 INLINE_FAULTS = {
     "levels":        lambda rng, slot: put_byte(slot, 2, 1 << rng.randrange(8)),
+}
+ASK_FAULTS = {
+    "notice":        lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE),
+    "both":          lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE | FLAG.INTERRUPT),
+}
+ATOMIC_FAULTS = ASK_FAULTS | INLINE_FAULTS | {
+    "operand":       lambda rng, slot: put_word(slot, 8, rng.choice([0, 1, 2, 3, 5, 6, 7, 9, 12, 16, 0x10004, 0x80000008])),
 }
 PUT_FAULTS = {
     "no length":     lambda rng, slot: put_word(slot, 8, 0),
@@ -158,7 +187,8 @@ def some_slot(rng):
     what = rng.random()
     if what < 0.05:
         return bytearray(rng.randbytes(C.SLOT_BYTES))
-    make, faults = (inline, FAULTS | INLINE_FAULTS) if what < 0.4 else (put, FAULTS | PUT_FAULTS | EDGES)
+    make, faults = ((inline, FAULTS | INLINE_FAULTS) if what < 0.3 else (atomic, FAULTS | ATOMIC_FAULTS) if what < 0.5
+        else (put, FAULTS | PUT_FAULTS | EDGES) if what < 0.75 else (get, FAULTS | ASK_FAULTS | PUT_FAULTS | EDGES))
     slot = make(rng)
     if rng.random() < 0.5:
         faults[rng.choice(sorted(faults))](rng, slot)
@@ -212,6 +242,20 @@ def contexts(dut, rng, log, quick):
         log.append((fields, answer))
 
 
+@passive
+def table(dut, rng, entries, busy):
+    """Takes entries of the table of gets under way: the last one of each context."""
+    names = ("context", "key", "node", "granted")
+    while True:
+        yield dut.expect.ready.eq(int(rng.random() < busy))
+        yield
+        if (yield dut.expect.valid) and (yield dut.expect.ready):
+            fields = []
+            for name in names:
+                fields.append((yield getattr(dut.expect, name)))
+            entries[(yield dut.expect.context) & 1023] = dict(zip(names, fields))
+
+
 def offer(dut, endpoint, slot):
     """Offer a command; returns (taken, missed, digest) of its verdict, and the cycles until then. A digest is its fields, or None."""
     yield from drive(dut.offer, valid=1, endpoint=endpoint, slot=slot)
@@ -234,31 +278,53 @@ def offer(dut, endpoint, slot):
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_width, seed):
     rng, dut   = random.Random(seed), FastCommands(data_width)
-    slots, log = {}, []
-    seen       = {"put": 0, "inline": 0, "missed": 0, "digest": 0}
+    slots, log, entries = {}, [], {}
+    seen       = {"put": 0, "inline": 0, "get": 0, "atomic": 0, "missed": 0, "full": 0, "digest": 0, "entered": 0, "left out": 0}
 
     def bench():
         yield dut.node_id.eq(NODE_ID)
-        for n in range(700):
+        for n in range(1400):
             endpoint, number = rng.randrange(C.ENDPOINTS), rng.randrange(C.SLOTS)
             slots[endpoint, number] = slot = some_slot(rng)
-            enable = [int(rng.random() < 0.95) for _ in range(2)]
+            enable = [int(rng.random() < 0.95) for _ in range(4)]
+            full   = int(rng.random() < 0.2)
+            key    = word(slot, COMMAND["target"].offset + WALK["key"].offset)
+            opcode = slot[0]
             fast   = rng.getrandbits(8) | (rng.random() < 0.95) << endpoint
             yield dut.enable.put_inline.eq(enable[0])
             yield dut.enable.put.eq(enable[1])
+            yield dut.enable.get.eq(enable[2])
+            yield dut.enable.atomic.eq(enable[3])
+            yield dut.full.eq(full)
+            entries.clear()
+            generation = rng.getrandbits(6)
+            yield dut.generation.eq(generation)
             yield dut.fast.eq(fast)
             expected = judge(slot, *enable) if fast >> endpoint & 1 else None
+            waits    = full and fast >> endpoint & 1 and opcode == OPCODE.GET and judge(slot, *enable, walks_too=False)
             in_short = judge(slot, True, False)
             (*got, digest), _ = yield from offer(dut, endpoint, number)
             got = tuple(got)
-            if expected is None:
+            entry = entries.pop(endpoint*C.SLOTS + number, None)
+            assert not entries
+            if opcode == OPCODE.GET and got == (1, 0):
+                assert entry == dict(context=endpoint*C.SLOTS + number | generation << 10, key=key, node=expected["node"], granted=1)
+                seen["entered"] += 1
+            else:
+                assert not entry or not entry["granted"]
+                seen["left out"] += entry is not None
+            if waits:
+                assert got == (0, 0) and not log
+                seen["full"] += 1
+            elif expected is None:
                 assert got == (0, 1) and not log
                 seen["missed"] += 1
             else:
                 (fields, answer), = log
-                assert fields == dict(expected, endpoint=endpoint, slot=number)
+                assert fields == dict(expected, endpoint=endpoint, slot=number, generation=generation)
                 assert got == answer
-                seen["put" if expected["lane"] else "inline"] += 1
+                seen["put" if expected["lane"] else "inline" if not expected["kind"] else
+                    "atomic" if expected["atomic"] else "get"] += 1
                 log.clear()
             if in_short and got == (0, 1):
                 assert digest == {name: dict(in_short, endpoint=endpoint, slot=number)[name] for name in DIGEST}
@@ -268,7 +334,8 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
             for _ in range(rng.randrange(1, 4)):
                 yield
 
-    run_simulation(dut, [bench(), contexts(dut, rng, log, False), owner(dut.slot, data_width, slots, rng, 0.6)])
+    run_simulation(dut, [bench(), contexts(dut, rng, log, False), owner(dut.slot, data_width, slots, rng, 0.6),
+        table(dut, rng, entries, 0.7)])
     assert min(seen.values()) > 20, seen
 
 
@@ -276,18 +343,21 @@ def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):
     rng, dut   = random.Random(seed), FastCommands(64)
     slots, log = {}, []
     cases      = [(make, name, fault, good) for make, faults, good in ((inline, FAULTS | INLINE_FAULTS, False),
-                  (put, FAULTS | PUT_FAULTS, False), (put, EDGES, True)) for name, fault in faults.items()]
+                  (put, FAULTS | PUT_FAULTS, False), (put, EDGES, True), (get, FAULTS | PUT_FAULTS | ASK_FAULTS, False),
+                  (get, EDGES, True), (atomic, FAULTS | ATOMIC_FAULTS, False)) for name, fault in faults.items()]
+    every      = (True, True, True, True)
 
     def bench():
         yield dut.node_id.eq(NODE_ID)
-        yield dut.enable.raw_bits().eq(3)
+        yield dut.enable.raw_bits().eq(15)
+        yield dut.expect.ready.eq(1)
         yield dut.fast.eq(0xff)
         for make, name, change, good in 3*cases:
             slots[1, 2] = slot = make(rng)
-            assert judge(slot, True, True)
+            assert judge(slot, *every)
             change(rng, slot)
             yield from offer(dut, 1, 2)
-            assert len(log) == good == bool(judge(slot, True, True) or log), name
+            assert len(log) == good == bool(judge(slot, *every) or log), name
             log.clear()
             yield
 
@@ -302,9 +372,10 @@ class Joined(Module):
         self.comb += self.commands.slot.connect(self.slots.readers[1])
 
 
-def walks(rng):
-    """A put of one level at the source and three at the target."""
-    slot = head(rng, OPCODE.PUT, 90)
+def walks(rng, opcode):
+    """A put or get of one level at the source and three at the target."""
+    slot = head(rng, opcode, 90)
+    slot[1] = 0
     slot[2] = 0x31
     for walk, block, counts in (("source", 10, [9]), ("target", 90, [1, 1, 1])):
         put_word(slot, BLOCK[walk], block)
@@ -348,12 +419,15 @@ def test_cycles_to_a_put_and_to_its_verdict(data_width, head_cycles):
 
     def bench():
         yield commands.node_id.eq(NODE_ID)
-        yield commands.enable.raw_bits().eq(3)
+        yield commands.enable.raw_bits().eq(15)
+        yield commands.expect.ready.eq(1)
         yield commands.fast.eq(1)
         for _ in range(3):
             yield from measure(inline(rng), 1, head_cycles + 1)
             yield from measure(inline(rng), 0, head_cycles)
+            yield from measure(atomic(rng), 0, head_cycles)
             # Two blocks, four counts, and their bits: of 9, 1, 1, 1.
-            yield from measure(walks(rng), 0, head_cycles + 4*(2 + 4) + 4 + 1 + 1 + 1)
+            for opcode in (OPCODE.PUT, OPCODE.GET):
+                yield from measure(walks(rng, opcode), 0, head_cycles + 4*(2 + 4) + 4 + 1 + 1 + 1)
 
     run_simulation(dut, bench())

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order."""
+"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order; so does what is none."""
 
 from collections import Counter
 
@@ -123,7 +123,8 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         yield from world.end_job()
         put, tag = world.jobs[0]
         world.bad = put
-        world.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__status=status, job_done_in__psn=put.end - short)
+        world.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__node=4, job_done_in__status=status,
+            job_done_in__psn=put.end - short)
         while not world.count["passed"]:
             yield
         world.set(job_done_in__valid=0)
@@ -219,6 +220,106 @@ def test_a_claim_behind_another_shows_the_latter():
     world.run(bench())
 
 
+@pytest.mark.parametrize("atomic", [0, 1])
+def test_an_ask_leaves_the_ring_when_acknowledged_and_ends_when_answered(atomic):
+    world, flow = World(10), EXPRESS + 6
+
+    def bench():
+        yield from world.arm(flow, 0xffff, incarnation=3, epoch=5)
+        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic)) == "taken"
+        assert world.times["taken"] - world.times["offered"] == 2
+        assert (yield from world.send(flow, 3*C.SLOTS + 2)) == "taken"
+        ask, put = world.flows[flow].under
+        assert not (yield from world.reply(ask))            # it is not acknowledged
+        yield from world.acknowledge(flow, 0)
+        yield from world.wait(12)
+        assert world.count["completed"] == 1 and world.flows[flow].waits == [ask]   # a put does not wait for it
+        for name, value in (("tag", ask.tag ^ 1), ("node", 7), ("generation", ask.generation ^ 32), ("atomic", 1 - atomic)):
+            assert not (yield from world.reply(ask, **{name: value}))
+        assert (yield from world.reply(ask)) and world.times["answer"] < 14
+        yield from world.wait(2*FLOWS)
+        assert world.count["completed"] == 2 and not world.seen["active"] and not world.seen["busy"]
+        assert not (yield from world.reply(ask))
+
+    world.run(bench())
+
+
+def test_a_third_ask_of_a_node_waits_until_any_of_two_has_ended():
+    world, flow = World(11), EXPRESS + 2
+
+    def bench():
+        yield from world.arm(flow, 0)
+        yield from world.arm(flow + 1, 0)
+        for first in range(2):
+            for tag in (0, 33):
+                assert (yield from world.send(flow, tag, ask=True)) == "taken"
+            assert (yield from world.send(flow, 70, ask=True)) == "wait"
+            assert (yield from world.send(flow + 1, 71, ask=True)) == "taken"
+            assert (yield from world.send(flow, 72)) == "taken"
+            yield from world.acknowledge(flow, world.flows[flow].next - 1)
+            yield from world.acknowledge(flow + 1, world.flows[flow + 1].next - 1)
+            yield from world.wait(20)
+            assert (yield from world.send(flow, 70, ask=True)) == "wait"
+            asks = list(world.flows[flow].waits)
+            assert (yield from world.reply(asks[first]))
+            yield from world.wait(3)
+            assert (yield from world.send(flow, 70, ask=True)) == "taken"
+            yield from world.acknowledge(flow, world.flows[flow].next - 1)
+            yield from world.wait(12)
+            for ask in world.flows[flow].waits + world.flows[flow + 1].waits:
+                assert (yield from world.reply(ask))
+        yield from world.wait(10)
+        assert world.count["completed"] == 2*5
+
+    world.run(bench())
+
+
+def test_a_claim_shows_asks_and_in_which_state_they_are():
+    world, flow = World(12), EXPRESS + 3
+
+    def bench():
+        for acked in range(4):
+            yield from world.arm(flow, 0)
+            for tag, ask in ((0, True), (1, False), (2, True)):
+                assert (yield from world.send(flow, tag, ask=ask, atomic=int(ask and tag == 2))) == "taken"
+            if acked:
+                yield from world.acknowledge(flow, acked - 1)
+            yield from world.wait(20)
+            under  = [put.tag for put in world.flows[flow].under]
+            waits  = [put.tag for put in world.flows[flow].waits]
+            asks   = world.flows[flow].asks
+            popped = yield from world.claim(flow)
+            assert [put.tag for put in popped[:len(under)]] == under and len(under) == 3 - acked
+            assert sorted(put.tag for put in popped[len(under):]) == sorted(waits)
+            for ask in asks:
+                assert not (yield from world.reply(ask))
+            world.flows[flow].acked = 2
+
+    world.run(bench())
+    assert world.count["completed"] == 2   # the put, twice
+
+
+def test_while_an_ask_waits_nothing_but_an_answer_counts_as_a_move():
+    world, flow = World(13), EXPRESS + 4
+
+    def bench():
+        yield from world.arm(flow, 0)
+        yield from world.send(flow, 0, ask=True)
+        yield from world.acknowledge(flow, 0)
+        yield from world.wait(12)
+        ask, = world.flows[flow].waits
+        for psn in range(1, 5):
+            yield from world.send(flow, psn)
+            yield from world.acknowledge(flow, psn)
+            for _ in range(12):
+                assert not world.seen["moved"]
+                yield
+        assert world.count["completed"] == 4
+        assert (yield from world.reply(ask)) and world.seen["moved"] == 1 << flow
+
+    world.run(bench())
+
+
 def test_every_put_ends_once(seed):
     """Puts, acknowledgements, ends of jobs, refusals and claims in any relation of cycles, on six flows."""
     world  = World(seed)
@@ -226,32 +327,53 @@ def test_every_put_ends_once(seed):
     chosen = [EXPRESS, EXPRESS + 1, EXPRESS + 9, BULK, BULK + 1, BULK + 15]
     calm   = False   # nothing new
     free   = set(range(0, 256, 3))
+    boxes  = {EXPRESS: set(range(C.OUTBOX*C.SLOTS, (C.OUTBOX + 1)*C.SLOTS, 2)),
+              BULK:    set(range(C.INBOX*C.SLOTS, (C.INBOX + 1)*C.SLOTS))}
     refused = []
 
     def chance(p):
         return random.random() < p
 
-    def reap():
-        """Slots that may be used again."""
-        used = {put.tag for flow in world.flows for put in flow.under} | {tag for _, tag in world.jobs}
-        return sorted(free - used)
+    def reap(slots):
+        """Those that may be used again."""
+        used = {put.tag for flow in world.flows for put in [*flow.under, *flow.waits]} | {tag for _, tag in world.jobs}
+        if world.closing:
+            used.add(world.closing.tag)
+        return sorted(slots - used)
 
     def puts():
         while True:
-            tags = reap()
+            n    = random.choice(chosen)
+            tags = reap(boxes[n//C.NODES*C.NODES] if chance(0.3) else free)
             if calm or not tags:
                 yield
                 continue
-            n = random.choice(chosen)
             length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
                 [1, 512, 513, 1536, 1537, C.HEAD_LENGTH, C.HEAD_LENGTH + 1, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
-            yield from world.send(n, random.choice(tags), length)
+            tag = random.choice(tags)
+            ask = n < BULK and tag < C.ENDPOINTS*C.SLOTS and chance(0.4)
+            yield from world.send(n, tag, length, ask, int(ask and chance(0.5)))
             yield from world.wait(random.choice([0, 0, 3, 12, 30]))
+
+    def answers():
+        """To asks that wait, to some that do not or that are the program's, and to none."""
+        old = []
+        while True:
+            yield from world.wait(random.choice([0, 5, 20, 60]))
+            asks = [ask for flow in world.flows for ask in flow.waits] if calm or chance(0.9) else [
+                ask for flow in world.flows for ask in flow.asks] + old
+            if asks:
+                ask   = random.choice(asks)
+                wrong = dict([random.choice([("tag", ask.tag ^ 1), ("node", ask.flow ^ 1), ("generation", ask.generation ^ 1),
+                    ("atomic", 1 - ask.atomic)])]) if chance(0.1) and not calm else {}
+                if (yield from world.reply(ask, **wrong)):
+                    old.append(ask)
+            yield
 
     def stalls():
         while True:
             world.set(express__ready=int(chance(0.9)), job__ready=int(chance(0.9)), job_done__ready=int(chance(0.5)),
-                entry__ready=int(chance(0.3)), fast=0xff if calm or chance(0.95) else random.getrandbits(8))
+                entry__ready=int(chance(0.3)), ended__ready=int(chance(0.5)), fast=0xff if calm or chance(0.95) else random.getrandbits(8))
             yield
 
     def acknowledgements():
@@ -280,8 +402,8 @@ def test_every_put_ends_once(seed):
 
     def engine():
         while True:
-            if not calm and chance(0.02) and len(tags := reap()) > 20:
-                world.jobs.append((None, random.choice([random.choice(tags), 256 + random.randrange(100)])))
+            if not calm and chance(0.02) and len(tags := reap(free)) > 20:
+                world.jobs.append((None, random.choice([random.choice(tags), 350])))
             if world.jobs:
                 yield from world.wait(random.choice([0, 3, 20, 40]))
                 yield from world.end_job(good=calm or chance(0.95))
@@ -302,7 +424,7 @@ def test_every_put_ends_once(seed):
                 yield from world.claim(random.choice(chosen))
             n    = random.choice(chosen)
             flow = world.flows[n]
-            if not flow.armed and not flow.under and (flow.acked + 1 - flow.next) % PSNS == 0:
+            if not flow.armed and not flow.under and not flow.waits and (flow.acked + 1 - flow.next) % PSNS == 0:
                 psn = flow.next
                 if chance(0.3):
                     psn = random.choice([0, PSNS - 3])
@@ -315,16 +437,18 @@ def test_every_put_ends_once(seed):
         yield from world.wait(12000)
         calm = True
         for _ in range(6000):
-            if not world.jobs and not any(flow.armed and flow.under for flow in world.flows):
+            if not world.jobs and not any(flow.armed and (flow.under or flow.waits) for flow in world.flows):
                 break
             yield
         yield from world.wait(2*FLOWS)
         assert not world.seen["active"] and not refused
-        assert not any(flow.armed and flow.under for flow in world.flows), "a put was forgotten"
+        assert not any(flow.armed and (flow.under or flow.waits) for flow in world.flows), "a put was forgotten"
 
-    world.run(bench(), puts(), stalls(), acknowledgements(), engine(), program())
+    world.run(bench(), puts(), stalls(), acknowledgements(), engine(), program(), answers())
     count = world.count
-    assert count["taken"] == count["completed"] + count["popped"] + sum(len(flow.under) for flow in world.flows)
-    least = dict(taken=500, missed=50, wait=5, completed=300, popped=50, claimed=40, given=5, refused=4, passed=30, own=100,
+    assert count["taken"] == count["completed"] + count["ended"] + count["popped"] + sum(
+        len(flow.under) + len(flow.waits) for flow in world.flows)
+    least = dict(taken=500, missed=50, wait=5, completed=200, ended=100, popped=50, claimed=40, given=5, refused=4, passed=30, own=100,
+        asked=50, answered=30, strange=30,
         wrapped=3)
     assert all(count[what] >= least[what] for what in least), count

@@ -337,7 +337,7 @@ def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
             yield
 
     def bench():
-        for name, value in dict(psn=0x1234, entries=31, entry_psn=0x4321, tag=0xfe, ended=1, solicit=0, cookie=0xabcd,
+        for name, value in dict(psn=0x1234, entries=31, entry_psn=0x4321, tag=0x13e, ended=1, solicit=0, kind=2, cookie=0xabcd,
                 length=0x3fffff).items():
             yield getattr(dut.r.claimed, name).eq(value)
         yield dut.r.fast_busy.eq(0x81)
@@ -356,17 +356,18 @@ def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
         assert (yield from dut.read("FAST_ACTIVE")) == 1 << 17
         assert (yield from dut.read("FAST_BUSY")) == 0x81
         assert (yield from dut.read("CLAIM_STATE")) == 0x1234 | 31 << 16
-        assert (yield from dut.read("CLAIM_ENTRY")) == 0x4321 | 0xfe << 16 | 1 << 24
+        assert (yield from dut.read("CLAIM_ENTRY")) == 0x4321 | 0x13e << 16 | 1 << 26 | 2 << 28
         assert (yield from dut.read("CLAIM_COOKIE")) == 0xabcd
         assert (yield from dut.read("CLAIM_LENGTH")) == 0x3fffff
         yield from dut.write("ARM_PLACE", 0x8765 | 0x42 << 16 | 9 << 24)
         yield from dut.write("FLOW_ARM", 25 | 11 << 8)
         yield from dut.write("FLOW_CLAIM", 9)
         yield from dut.write("CLAIM_POP", 0)
-        yield from dut.write("FAST_OPCODES", 5)
+        yield from dut.write("FAST_OPCODES", 0b10101)
         yield from dut.write("FAST_ENDPOINTS", 0xc3)
         yield
         assert (yield dut.r.fast_enable.put_inline) and not (yield dut.r.fast_enable.put) and (yield dut.r.fast_enable.event)
+        assert not (yield dut.r.fast_enable.get) and (yield dut.r.fast_enable.atomic)
         assert (yield dut.r.fast_endpoints) == 0xc3
 
     run_simulation(dut, [bench(), watch(),

@@ -19,13 +19,13 @@ from gateware.models.slots import serve_slots
 
 NODE, PEER  = 3, 5
 FLOW        = LANE.EXPRESS*C.NODES + PEER
-INCARNATION = 7
+INCARNATION = 7  # the program's number of the first one, which is 1 on the link
 
 
 def packet_of(order, slot):
     """The packet that an order (dict of express_layout) makes of its slot (bytes)."""
     member = lambda struct, name: int.from_bytes(slot[struct[name].offset:][:struct[name].size], "little")
-    packet = Packet(target=order["node"], source=NODE, psn=order["psn"], incarnation=order["incarnation"],
+    packet = Packet(target=order["node"], source=NODE, psn=order["psn"], incarnation=order["incarnation"] - INCARNATION + 1,
                     flags=PACKET_FLAG.EXPRESS | PACKET_FLAG.LAST | (PACKET_FLAG.FIRST if order["psn"] == 0 else 0))
     if order["message"]:
         packet.kind, packet.key, packet.payload = PACKET.MESSAGE, order["word"], slot
@@ -276,7 +276,7 @@ def test_what_waits_for_the_window_holds_no_acknowledgement_up(seed):
         acks.append({})
         yield dut.sources[CHANNEL.CONTROL].ready.eq(1)
         yield from finish(lambda: bench.counts["ACKS_SENT"] == 1, 20)
-        yield from drive(dut.flows.acks, node=PEER, incarnation=INCARNATION, ack=C.WINDOW - 1,
+        yield from drive(dut.flows.acks, node=PEER, incarnation=1, ack=C.WINDOW - 1,
                          flags=PACKET_FLAG.EXPRESS, valid=1)
         yield
         yield dut.flows.acks.valid.eq(0)

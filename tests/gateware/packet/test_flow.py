@@ -21,8 +21,9 @@ NODES = 3  # of those there are; few, so that things meet
 
 @dataclass
 class Flow:
-    """What the source knows of a flow."""
+    """What the source knows of a flow. `number` is the incarnation on the link."""
     incarnation : int = None
+    number      : int = 0
     epoch       : int = 0
     sent        : int = 0xffff
     acked       : int = 0xffff
@@ -39,8 +40,11 @@ class Flow:
         if (psn - self.sent) % 0x10000 < 0x8000:
             self.sent = psn
 
-    def believes(self, incarnation, ack):
-        return (self.incarnation == incarnation
+    def reset(self, incarnation):
+        return Flow(incarnation, (self.number + 1) % 256)
+
+    def believes(self, number, ack):
+        return (self.number == number
                 and (ack - self.acked) % 0x10000 <= (self.sent - self.acked) % 0x10000)
 
 
@@ -73,7 +77,7 @@ def send(dut, flow, psn, incarnation=0, epoch=0, cycles=20):
     return result
 
 
-def acknowledge(dut, flow, ack, incarnation=0, flags=0, psn=0, reason=0, refusals=0):
+def acknowledge(dut, flow, ack, incarnation=1, flags=0, psn=0, reason=0, refusals=0):
     """Tell an acknowledgement; returns what pulsed: (`changed`, `naked`)."""
     lane, node = divmod(flow, C.NODES)
     flags     |= PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
@@ -116,6 +120,7 @@ def test_no_packet_passes_a_gate_as_what_it_is_not(seed):
             for lane, source in enumerate(dut.sources):
                 if (yield source.valid) and (yield source.ready):
                     node, *rest = offered[lane]
+                    assert (yield source.stale) or (yield source.number) == flows[number(lane, node)].number
                     assert command is None or which//C.NODES != lane, "passed in the cycle of a command"
                     stale = yield source.stale
                     assert stale == flows[number(lane, node)].stale(*rest)
@@ -123,7 +128,7 @@ def test_no_packet_passes_a_gate_as_what_it_is_not(seed):
                     offered[lane] = None
                     yield dut.sinks[lane].valid.eq(0)
             if command == "reset":
-                flows[which] = Flow(incarnation=value)
+                flows[which] = flows[which].reset(value)
             elif command == "rewind":
                 flows[which].epoch = value
             commands += command is not None
@@ -142,18 +147,18 @@ def test_flows_go_as_the_model_says(seed):
         seen[what] = seen.get(what, 0) + 1
 
     def process():
-        flows[far] = Flow(incarnation=9)
+        flows[far] = Flow().reset(9)
         yield from start(dut, far, 9)
         for psn in range(C.WINDOW - 2, 0xffff - C.WINDOW, C.WINDOW):
             assert (yield from send(dut, far, psn, 9)) == 0
-            assert (yield from acknowledge(dut, far, psn, 9)) == (1 << far, 0)
+            assert (yield from acknowledge(dut, far, psn)) == (1 << far, 0)
             flows[far].sent = flows[far].acked = psn
         for _ in range(2000):
             which = random.choice(list(flows))
             flow  = flows[which]
             kind  = random.random()
             if kind < 0.01 and which != far or flow.incarnation is None:
-                flows[which] = Flow(incarnation=random.randrange(256))
+                flows[which] = flow.reset(random.randrange(256))
                 yield from start(dut, which, flows[which].incarnation)
                 count("reset")
             elif kind < 0.04:
@@ -174,9 +179,9 @@ def test_flows_go_as_the_model_says(seed):
                 ack      = random.choice((flow.sent, flow.acked + random.randrange(-2, 66), random.getrandbits(16))) % 0x10000
                 old      = random.random() < 0.1
                 nak      = random.random() < 0.3
-                incarnation = (flow.incarnation - old) % 256
-                changed, naked = yield from acknowledge(dut, which, ack, incarnation, PACKET_FLAG.NAK if nak else 0)
-                believed = flow.believes(incarnation, ack)
+                told     = (flow.number - old) % 256
+                changed, naked = yield from acknowledge(dut, which, ack, told, PACKET_FLAG.NAK if nak else 0)
+                believed = flow.believes(told, ack)
                 assert changed == (1 << which if believed and ack != flow.acked else 0), (flow, ack)
                 assert naked   == (1 << which if believed and nak else 0), (flow, ack)
                 if believed:
@@ -271,7 +276,7 @@ def test_a_reset_meets_an_acknowledgement_in_any_cycle(cycle, own):
         for flow in one, two:
             yield from start(dut, flow)
             assert (yield from send(dut, flow, 0)) == 0
-        yield from drive(dut.acks, node=2, incarnation=0, ack=0, flags=PACKET_FLAG.EXPRESS, valid=1)
+        yield from drive(dut.acks, node=2, incarnation=1, ack=0, flags=PACKET_FLAG.EXPRESS, valid=1)
         for n in range(8):
             yield from drive(dut.reset, strobe=int(n == cycle), flow=one if own else two, incarnation=1)
             yield
@@ -293,7 +298,8 @@ def test_what_was_sent_before_a_reset_cannot_be_acknowledged_after_it():
         for psn in range(4):
             assert (yield from send(dut, flow, psn)) == 0
         yield from start(dut, flow, 1)
-        assert (yield from acknowledge(dut, flow, 1, incarnation=1)) == (0, 0)
+        for number_on_link in 1, 2:
+            assert (yield from acknowledge(dut, flow, 1, incarnation=number_on_link)) == (0, 0)
         assert (yield dut.acked[flow]) == 0xffff
 
     run_simulation(dut, process())
@@ -336,7 +342,90 @@ def test_an_acknowledgement_that_tells_of_other_refusals_makes_its_flow_deaf(fla
         assert (yield from acknowledge(dut, other, 7)) == (1 << other, 0)
         yield from start(dut, flow, 1)
         assert (yield from send(dut, flow, 0, 1)) == 0
-        assert (yield from acknowledge(dut, flow, 0, 1, PACKET_FLAG.REFUSED, refusals=1)) == (1 << flow, 0)
+        assert (yield from acknowledge(dut, flow, 0, 2, PACKET_FLAG.REFUSED, refusals=1)) == (1 << flow, 0)
         assert len(heard) == 3 + new
 
     run_simulation(dut, [process(), take()])
+
+
+def passed(dut, flow, psn, incarnation):
+    """Offer a packet that may go; the incarnation that it carries on the link."""
+    lane, node   = divmod(flow, C.NODES)
+    sink, source = dut.sinks[lane], dut.sources[lane]
+    yield from drive(sink, node=node, incarnation=incarnation, epoch=0, psn=psn, valid=1)
+    yield source.ready.eq(1)
+    yield
+    while not (yield source.valid):
+        yield
+    assert not (yield source.stale)
+    found = yield source.number
+    yield sink.valid.eq(0)
+    yield
+    return found
+
+
+@pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+def test_each_reset_takes_the_next_incarnation_on_the_link_whatever_number_the_program_gives(lane, seed):
+    dut, random = FlowTable(), Random(seed)
+    flow, other = number(lane, 3), number(lane, 4)
+
+    def process():
+        yield from start(dut, other)
+        for count in range(1, 300):
+            own = random.randrange(256)
+            yield from start(dut, flow, own)
+            if random.random() < 0.3:
+                assert (yield from passed(dut, flow, 0, own)) == count % 256
+        assert (yield from passed(dut, other, 0, 0)) == 1
+
+    run_simulation(dut, process())
+
+
+@pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+@pytest.mark.parametrize("ahead", [1, 2, 64, 127, 128, 129, 255])
+def test_a_flow_whose_target_holds_a_newer_incarnation_leaps_beyond_it(lane, ahead):
+    """The target calls ours stale when its own is 1 to 128 ahead. 128 takes one more reset."""
+    dut, flow, other = FlowTable(), number(lane, 3), number(lane, 4)
+
+    def process():
+        for each in flow, other:
+            yield from start(dut, each, 5)
+            for psn in range(3):
+                assert (yield from passed(dut, each, psn, 5)) == 1
+        leaps = ahead < 128
+        told  = yield from acknowledge(dut, flow, 40, (1 + ahead) % 256)
+        assert told == (0, leaps << flow), "nothing was acknowledged, and all of it is missed"
+        assert (yield dut.acked[flow]) == 0xffff
+        now = (2 + ahead if leaps else 1) % 256
+        assert (yield from passed(dut, flow, 0, 5)) == now
+        # Told again it stays, and goes on as any flow; the other one knows nothing of it.
+        assert (yield from acknowledge(dut, flow, 40, (1 + ahead) % 256)) == (0, 0)
+        assert (yield from passed(dut, flow, 1, 5)) == now
+        assert (yield from acknowledge(dut, flow, 1, now)) == (1 << flow, 0)
+        assert (yield from passed(dut, other, 1, 5)) == 1
+        # Once something of it was acknowledged the target holds this one.
+        assert (yield from acknowledge(dut, flow, 40, (now + 3) % 256)) == (0, 0)
+        assert (yield from passed(dut, flow, 2, 5)) == now
+
+    run_simulation(dut, process())
+
+
+@pytest.mark.parametrize("cycle", range(5))
+def test_a_reset_meets_the_leap_of_its_flow_in_any_cycle(cycle):
+    """Whichever comes first, the incarnation moves on, and the flow works."""
+    dut, flow = FlowTable(), number(LANE.BULK, 3)
+
+    def process():
+        yield from start(dut, flow, 5)
+        assert (yield from passed(dut, flow, 0, 5)) == 1
+        yield from drive(dut.acks, node=3, incarnation=50, ack=7, flags=0, valid=1)
+        for n in range(8):
+            yield from drive(dut.reset, strobe=int(n == cycle), flow=flow, incarnation=6)
+            yield
+            yield dut.acks.valid.eq(0)
+        found = yield from passed(dut, flow, 0, 6)
+        # Told before the reset was done it is forgotten; the target tells it again.
+        assert found == {0: 2, 1: 2, 2: 2}.get(cycle, 52)
+        assert (yield from acknowledge(dut, flow, 0, found)) == (1 << flow, 0)
+
+    run_simulation(dut, process())

@@ -57,6 +57,9 @@ class Target:
             self.events.append(("started", header.source, header.incarnation))
             self.told.discard(header.source)
         elif age != 0 or flow is None:
+            if age >= 128:
+                # Nothing of it will ever be executed: its source is told what is.
+                self.events.append(("repeat", header.source))
             return self.count("PACKET_STALE")
         ahead = (header.psn - flow[1]) % 65536
         if ahead >= 32768:

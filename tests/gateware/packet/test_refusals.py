@@ -29,6 +29,7 @@ class Pair(Module):
         self.lane, self.random, self.lose = lane, random, lose
         self.flow     = lane*C.NODES + NODE
         self.acked    = 0xffff
+        self.number   = 0       # of resets, which the packets of an incarnation carry
         self.refused  = set()   # PSNs of this incarnation
         self.heard    = []      # refusals of it that the source's control program saw
         self.told     = 0       # acknowledgements that were sent
@@ -78,10 +79,11 @@ class Pair(Module):
 
     def start(self, incarnation):
         self.refused, self.heard = set(), []
+        self.number = (self.number + 1) % 256
         yield from drive(self.table.reset, strobe=1, flow=self.flow, incarnation=incarnation)
         yield
         yield self.table.reset.strobe.eq(0)
-        yield from drive(self.target.started, strobe=1, node=NODE, incarnation=incarnation)
+        yield from drive(self.target.started, strobe=1, node=NODE, incarnation=self.number)
         yield
         yield self.target.started.strobe.eq(0)
 
@@ -98,7 +100,7 @@ class Pair(Module):
         if refused:
             self.refused.add(psn)
         done = self.target.done
-        yield from drive(done, node=NODE, incarnation=incarnation, psn=psn, refused=int(refused),
+        yield from drive(done, node=NODE, incarnation=self.number, psn=psn, refused=int(refused),
             reason=STATUS.REMOTE_BOUNDS if refused else 0, valid=1)
         yield
         while not (yield done.ready):

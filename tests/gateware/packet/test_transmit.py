@@ -21,6 +21,13 @@ from gateware.models.slots import serve_slots, target_slot
 NODE, PEER = 3, 5
 FLOW       = LANE.BULK*C.NODES + PEER
 
+# The program's number of the first incarnation; on the link each carries how often its flow was reset.
+FIRST = 7
+
+
+def on_link(incarnation):
+    return incarnation - FIRST + 1
+
 
 def random_deposit(random, psn, length):
     """A packet as it shall leave, and the skip that its job names."""
@@ -31,7 +38,7 @@ def random_deposit(random, psn, length):
         offset = offset >> 32 << 32 | skip >> 1  # the low words carry when they are added
     response = psn % 3 == 1
     return Packet(
-        target=PEER, source=NODE, psn=psn, incarnation=7, key=random.getrandbits(32), offset=offset,
+        target=PEER, source=NODE, psn=psn, incarnation=FIRST, key=random.getrandbits(32), offset=offset,
         skip=skip if levels else 0, **random_walk(random, levels),
         notice=random.choice([None, (random.getrandbits(32), random.getrandbits(32), random.randrange(8))]),
         flags=PACKET_FLAG.RESPONSE if response else 0, ack=random.getrandbits(16) if response else 0,
@@ -80,7 +87,7 @@ def link(endpoint, taken, random, busy, cycles):
 
 class Bench:
     """A transmitter with a model of everything around it. `deposits`: list of (Packet, skip); more by `add`."""
-    def __init__(self, data_width, random, deposits, busy=1.0, slot_busy=1.0, voids=False, incarnation=7,
+    def __init__(self, data_width, random, deposits, busy=1.0, slot_busy=1.0, voids=False, incarnation=FIRST,
                  link_busy=None):
         self.dut     = dut = shared(PacketTransmitter, data_width)
         self.random  = random
@@ -106,7 +113,7 @@ class Bench:
         ]
 
     def add(self, packet, skip, epoch=0):
-        """A packet to be sent from a slot of its own. `packet` becomes as it shall leave."""
+        """A packet to be sent from a slot of its own, of the program's incarnation that it has. It becomes as it shall leave."""
         random, n = self.random, len(self.sends)
         place     = n % C.SLOT_SETS, n//C.SLOT_SETS
         # Without levels the slot holds the transfer's offset; the packet's place in it is added on the way.
@@ -133,6 +140,7 @@ class Bench:
             levels=packet.levels_field, endpoint=place[0], slot=place[1], indirect=indirect, target=target,
             skip=skip,
             length=len(packet.payload), message=message))
+        packet.incarnation = on_link(packet.incarnation)
 
     def _start(self, incarnation):
         yield self.dut.node_id.eq(NODE)
@@ -150,7 +158,7 @@ class Bench:
         yield
         yield rewind.strobe.eq(0)
 
-    def acknowledge(self, ack, incarnation=7, node=PEER, flags=0, psn=0, reason=0, refusals=0):
+    def acknowledge(self, ack, incarnation=on_link(FIRST), node=PEER, flags=0, psn=0, reason=0, refusals=0):
         acks = self.dut.flows.acks
         yield from drive(acks, node=node, incarnation=incarnation, ack=ack, flags=flags, psn=psn, reason=reason,
                          refusals=refusals, valid=1)
@@ -327,7 +335,7 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
 
     def wait():
         yield from finish(lambda: sent() == C.WINDOW, 20*C.WINDOW)
-        for ack, incarnation, node in ((3, 6, 5), (C.WINDOW, 7, 5), (0x8000, 7, 5), (3, 7, 4), (3, 7, 21)):
+        for ack, incarnation, node in ((3, 0, 5), (C.WINDOW, 1, 5), (0x8000, 1, 5), (3, 1, 4), (3, 1, 21)):
             yield from bench.acknowledge(ack, incarnation, node)
         for _ in range(60):
             yield

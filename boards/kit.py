@@ -1,0 +1,38 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What Xilinx' kits KC705 and VC707 share: all but the FPGA and the pins of the SFP cage.
+
+The link has 2.5 Gb/s by the 125 MHz of the SGMII oscillator, which reaches the cage's quad. LEDs 0 to 2 are lit while the link is
+up, a signal is there, PCIe is up.
+"""
+
+from litex.build.generic_platform import Pins, Subsignal
+
+from boards.xilinx import PCIeBoard
+
+from dibber.core import DibberCore
+from dibber.phy.gtx import GTXSerialPHY
+
+# IOs ----------------------------------------------------------------------------------------------
+
+def sfp_pads(rx_p, rx_n, tx_p, tx_n):
+    """The SFP's pads, in one group, as the platforms do not have them."""
+    return [("link", 0,
+        Subsignal("rx_p", Pins(rx_p)), Subsignal("rx_n", Pins(rx_n)),
+        Subsignal("tx_p", Pins(tx_p)), Subsignal("tx_n", Pins(tx_n)))]
+
+# Board --------------------------------------------------------------------------------------------
+
+class Card(PCIeBoard):
+    """PCIe x4, and a link on the SFP cage."""
+    def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
+        PCIeBoard.__init__(self, platform, "pcie_x4", 128, sys_clk_freq)
+        self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("sgmii_clock"), 125e6, linerate,
+            sys_clk_freq, los=platform.request("sfp_rx_los"))
+        self.add_core(self.phy, core)
+
+        # # #
+
+        self.comb += platform.request("sfp_tx_disable_n").eq(1)
+        self.comb += [platform.request("user_led", n).eq(lit) for n, lit in enumerate(self.lit)]
