@@ -100,17 +100,22 @@ class Translator(LiteXModule):
         after  = stream.Endpoint(layout)
         inside = Signal(max=depth + 8)
         lasts  = Signal(max=depth + 8)
+        empty  = Signal()
         direct = Signal()
         enters, exits = within.valid & within.ready, after.valid & after.ready
         self.comb += [
-            direct.eq((inside == 0) & ~is_paged(sink.address)),
+            empty.eq(inside == 0),
+            direct.eq(empty & ~is_paged(sink.address)),
             self.ending.eq(lasts != 0),
             If(direct,
                 sink.connect(source)
             ).Else(
                 sink.connect(within),
                 after.connect(source)
-            )
+            ),
+            # Whether anything is taken does not wait for its address, by which nothing goes in while `source` would not take it.
+            sink.ready.eq(Mux(empty, source.ready, within.ready)),
+            If(empty & ~source.ready, within.valid.eq(0)),
         ]
         self.sync += [
             inside.eq(inside + enters - exits),
@@ -184,6 +189,9 @@ class Translator(LiteXModule):
         ready   = Signal(lines)    # its data are here
         broken  = Signal(lines)    # they could not be read
 
+        # Of the line of `asked`, as they are in this cycle: found out a cycle before.
+        asked_known = Signal()
+        asked_used  = Signal()
         match   = Signal()
         fetches = Signal()
         admit   = Signal()
@@ -204,11 +212,11 @@ class Translator(LiteXModule):
             ).Else(
                 named.sink.named.eq(coming == holder.dat_r)
             ),
-            match.eq((known >> index)[0] & asked.named),
+            match.eq(asked_known & asked.named),
             fetches.eq(asked.paged & ~match),
             taken.eq(asked.valid & waiting.sink.ready & ~directory.strobe),
             requests.source.connect(reads),
-            requests.sink.valid.eq(taken & fetches & ~(in_use >> index)[0] & pool.source.valid),
+            requests.sink.valid.eq(taken & fetches & ~asked_used & pool.source.valid),
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
@@ -276,6 +284,19 @@ class Translator(LiteXModule):
         ]
 
         # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
+        forgets = lambda n: (filled & (beat.status != 0) & (of_answer.dat_r == n)) | (pool.expire & (of_expired.dat_r == n)) | directory.strobe
+        frees   = lambda n: leave & (head.index == n) & (latest.dat_r == head.number)
+        follows = Signal()   # the one in front of it wants the same line
+        self.comb += follows.eq(named.sink.index == index)
+        self.sync += [
+            If(named.sink.ready,
+                asked_known.eq(((known >> named.sink.index)[0] | (pool.source.ready & follows)) & ~forgets(named.sink.index)),
+                asked_used.eq(((in_use >> named.sink.index)[0] & ~frees(named.sink.index)) | (admit & asked.paged & follows)),
+            ).Else(
+                asked_known.eq(asked_known & ~forgets(index)),
+                asked_used.eq(asked_used & ~frees(index)),
+            )
+        ]
         for n in range(lines):
             here = filled & (of_answer.dat_r == n)
             lost = (here & (beat.status != 0)) | (pool.expire & (of_expired.dat_r == n))
