@@ -59,7 +59,7 @@ class PageFinder(LiteXModule):
         self.ports       = ports = [finder_port() for _ in range(ports)]
         self.directory   = directory = Record(directory_layout())
         self.reads       = reads  = stream.Endpoint(read_layout())
-        self.completions = answer = stream.Endpoint(completion_layout(data_width))
+        self.completions = stream.Endpoint(completion_layout(data_width))
         self.tags        = pool   = Tags(tags, timeout, quarantine, base=tags)
         self.pulses      = pulses = {name: Signal(name=f"finder_{name.lower()}") for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
@@ -73,6 +73,13 @@ class PageFinder(LiteXModule):
         word_bits, line_bits = log2_int(PER_LINE), log2_int(lines)
         page_bits = INDEX.start - SHIFT_LEAST
         low_bits  = SHIFT_MOST - SHIFT_LEAST
+
+        # What an answer is, is found out a cycle after it came.
+        answer = stream.Endpoint(completion_layout(data_width))
+        self.sync += [
+            answer.valid.eq(self.completions.valid),
+            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+        ]
 
         # Turn -------------------------------------------------------------------------------------
 
@@ -156,7 +163,7 @@ class PageFinder(LiteXModule):
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
             requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), table.dat_r[shift_bits:] + line)),
-            answer.ready.eq(1),
+            self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
             # Nothing else is under way that did not run out of time.
             mine.eq(answer.valid & pool.live),

@@ -118,13 +118,13 @@ class ListReader(LiteXModule):
     departures  : Departures of orders
     pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: 3 from an order to its first read, 5 from a completion to the first entry of its line, then an entry a cycle.
+    Cycles: 3 from an order to its first read, 6 from a completion to the first entry of its line, then an entry a cycle.
     """
     def __init__(self, data_width, lines=32, tags=16, base=2, timeout=6250, quarantine=2**23):
         self.sink        = sink   = stream.Endpoint(list_order_layout())
         self.drop        = Signal()
         self.reads       = reads  = stream.Endpoint(read_layout())
-        self.completions = answer = stream.Endpoint(completion_layout(data_width))
+        self.completions = stream.Endpoint(completion_layout(data_width))
         self.tags        = pool   = Tags(tags, timeout, quarantine, base)
         self.extended_tags = pool.extended
         slot_bits = log2_int(lines)
@@ -228,6 +228,12 @@ class ListReader(LiteXModule):
 
         # Completion -------------------------------------------------------------------------------
 
+        # What it is, is found out a cycle after it came.
+        answer = stream.Endpoint(completion_layout(data_width))
+        self.sync += [
+            answer.valid.eq(self.completions.valid),
+            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+        ]
         width  = data_width//8
         beats  = LINE//width
         data   = Memory(data_width, lines*beats)
@@ -242,7 +248,7 @@ class ListReader(LiteXModule):
         final_ = Signal()
         filled = Signal()
         self.comb += [
-            answer.ready.eq(1),
+            self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
             of_answer.adr.eq(answer.tag),
             of_expired.adr.eq(pool.expire_tag),

@@ -58,7 +58,8 @@ class Nest(LiteXModule):
         valid  = Signal()
         state  = Record([(n, w) for n, w in start_layout().payload_layout])
         joined = Signal()
-        final  = Signal()
+        final  = Signal()  # length <= run, known before what it moves
+        beyond = Signal(33)
         move   = Signal()
         forget = Signal()
         run    = stream.Endpoint(run_layout())
@@ -75,10 +76,10 @@ class Nest(LiteXModule):
             run.ready.eq(~held.valid),
             source.valid.eq(held.valid | run.valid),
             *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
-            final.eq(state.length <= state.run),
             go.eq(valid & (~waits | following.valid)),
             move.eq(go & (~run.valid | run.ready)),
             sink.ready.eq(~valid | (move & final)),
+            beyond.eq(state.run + state.block),
         ]
 
         # Next run: the innermost level that is not at its end steps, those below it start again.
@@ -100,6 +101,7 @@ class Nest(LiteXModule):
             If(move,
                 state.length.eq(state.length - state.run),
                 state.run.eq(state.block),
+                final.eq(state.length <= beyond),
                 joined.eq(0),
                 If(left[0] != 0, *step(0), joined.eq(state.joinable),
                     state.spent.eq((left[0] == 1) & (left[1] == 0))
@@ -116,6 +118,7 @@ class Nest(LiteXModule):
             If(sink.valid & sink.ready,
                 valid.eq(1),
                 joined.eq(0),
+                final.eq(sink.length <= sink.run),
                 *[getattr(state, n).eq(getattr(sink, n)) for n, _ in start_layout().payload_layout],
             ).Elif(forget,
                 valid.eq(0)

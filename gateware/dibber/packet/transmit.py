@@ -112,7 +112,12 @@ class PacketTransmitter(LiteXModule):
         self.expresses     = express.sink
         self.express_slot  = express.slot
         self.sources       = [router.source for router in routers]
-        for channel, source in (CHANNEL.CONTROL, control.source), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
+        # CONTROL's own choice and its route are apart: who sends there is not in a hurry.
+        self.chosen = chosen = stream.PipeValid(word_layout())
+        scout_chosen = Signal()
+        self.comb += control.source.connect(chosen.sink)
+        self.sync += If(chosen.sink.ready, scout_chosen.eq(control.scout))
+        for channel, source in (CHANNEL.CONTROL, chosen.source), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
                 source.connect(routers[channel].sink),
@@ -123,7 +128,7 @@ class PacketTransmitter(LiteXModule):
             *[part.source.connect(gate.sink) for part, gate in gates.items()],
             gates[ack].source.connect(control.acks),
             gates[scout].source.connect(control.scouts),
-            routers[CHANNEL.CONTROL].given.eq(control.scout),
+            routers[CHANNEL.CONTROL].given.eq(scout_chosen),
             routers[CHANNEL.CONTROL].route.eq(scout.route),
         ]
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):

@@ -234,6 +234,7 @@ class Blocks(Harness, Arithmetic):
         self.lemma("bytes_left", implies(valid, (self.named(34, given + state.length) == of.total) & (state.length != 0)
             & ~of.total[32] & (state.run != 0) & ((state.block != 0) | (state.run == 2**32 - 1))))
         self.lemma("region", implies(valid, (of.low == state.low) & (of.high == state.high) & (of.low <= of.high)))
+        self.lemma("final", implies(valid, inner(nest, "final") == (state.length <= state.run)))
         self.lemma("touch", implies(valid & (state.left0 != 0) & ~state.over,
             self.named(64, state.address + state.run) == self.named(64, state.base0 + state.block)))
 

@@ -106,7 +106,7 @@ def test_every_entry_comes_once_and_in_order(data_width, busy, seed):
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_an_entry_a_cycle_with_sixteen_reads_under_way(data_width):
     bench = Bench([dict(address=2**33, more=599, origin=5), dict(address=2**34 + 24, more=99, origin=9)], data_width,
-        latency=(80, 80), split=False).run()
+        latency=(80, 80), split=False, among=1).run()
     assert bench.got == bench.expected()
     assert bench.host.most == 16
     assert bench.when[-1] - bench.when[100] == 699 - 100

@@ -15,15 +15,17 @@ class HostRead:
     fault     : function (address) -> None, "error", "never", or cycles of delay; asked for each byte of a
                 read until one has a fault, which is then the read's
     pause     : share of cycles without a beat between those of a completion
+    among     : an answer goes to one of so many tags that wait longest; 1: in their order
     issued    : list of (address, length, tag), as requested
     """
     def __init__(self, reads, completions, memory, random, latency=(10, 60), split=True, fault=None, busy=1.0,
-            pause=0.0):
+            pause=0.0, among=4):
         self.reads, self.completions = reads, completions
         self.memory, self.random     = memory, random
         self.latency, self.split     = latency, split
         self.fault, self.busy        = fault or (lambda address: None), busy
         self.pause    = pause
+        self.among    = among
         self.width    = len(completions.dat)//8
         self.issued   = []
         self.flight   = {}  # tag -> list of (cycle due, completion as list of beats)
@@ -66,7 +68,7 @@ class HostRead:
                 ready = [tag for tag, queue in self.flight.items() if queue[0][0] <= now]
                 if ready:
                     # One of those that wait longest, so that none waits for ever.
-                    tag     = self.random.choice(ready[:4])
+                    tag     = self.random.choice(ready[:self.among])
                     sending = self.flight[tag].pop(0)[1]
                     if not self.flight[tag]:
                         del self.flight[tag]
