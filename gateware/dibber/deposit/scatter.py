@@ -285,7 +285,10 @@ class ScatterEngine(LiteXModule):
         fault   = Signal(FAULT_BITS)
         lane    = Signal(bits)
         rest    = Signal(13)
-        ending  = Signal()
+        ending  = Signal()    # the piece's last order; it and `count` are known before the order goes
+        count   = Signal(5)
+        remains = Signal(13)
+        room    = Signal(5)   # in the next piece's first line
         present = Signal(blocks)  # blocks of the packet that are here
         covered = Signal()    # all of the piece's are
         good    = Signal()    # it may be written
@@ -298,11 +301,12 @@ class ScatterEngine(LiteXModule):
             present.eq(Mux(ends.source.valid, ends.source.blocks, arrived)),
             beyond.eq(upto + piece.length),
             covered.eq(present > Mux(load, beyond, upto)[log2_int(C.BLOCK_BYTES):log2_int(C.PACKET_PAYLOAD)]),
-            ending.eq(rest <= (width - lane)),
+            remains.eq(rest - count),
+            room.eq(width - piece.address[:bits]),
             orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
             orders.last.eq(drop | (over & ending)),
             orders.lane.eq(lane),
-            orders.count.eq(Mux(drop, 0, Mux(ending, rest, width - lane))),
+            orders.count.eq(Mux(drop, 0, count)),
             orders.address.eq(address),
             orders.length.eq(length),
             orders.mark.eq(over),
@@ -316,7 +320,9 @@ class ScatterEngine(LiteXModule):
             cut.eq(ends.source.valid & ~covered),
             If(line,
                 lane.eq(0),
-                rest.eq(rest - orders.count),
+                rest.eq(remains),
+                ending.eq(remains <= width),
+                count.eq(Mux(remains <= width, remains, width)),
                 If(ending, here.eq(0)),
             ),
             If(load,
@@ -325,6 +331,8 @@ class ScatterEngine(LiteXModule):
                 length.eq(piece.length),
                 lane.eq(piece.address),
                 rest.eq(piece.length),
+                ending.eq(piece.length <= room),
+                count.eq(Mux(piece.length <= room, piece.length, room)),
                 over.eq(piece.last),
                 error.eq(piece.error),
                 fault.eq(piece.fault),

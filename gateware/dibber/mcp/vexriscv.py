@@ -7,7 +7,7 @@ The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 
 was not just used takes 20 cycles for each 8 instructions. The size is in nothing but the widths of the module InstructionCache.
 
 The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it. `with_early_stall` has
-what can halt it in registers of its own, written a cycle before; what the processor does in which cycle stays the same (hw/formal/stall.py).
+what can halt it in registers of its own, written a cycle before; what the processor does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
 """
 
 import pathlib
