@@ -271,7 +271,7 @@ def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_pa
     assert ".s_axis_tx_tdata" in verilog and ".pl_ltssm_state" not in verilog
     command = (folder/"run.sh").read_text()
     assert all((folder/f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES)
-    assert "synth_xilinx -flatten -abc9 -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
+    assert "synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
     assert [line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS] == list(openxc7.TOOLS)
     pins = text(folder, "xdc")
     assert "set_property LOC B10 [get_ports {pcie_lane0_rx_p}]" in pins and "create_clock" in pins
