@@ -40,9 +40,9 @@ BOARD = Description(
         "link" : "PCIe Gen2 x1, 64 bits; SFP of the base board, 2.5 Gb/s",
         "open" : "PCIe Gen1 x1, 64 bits, by openXC7 (CLE-101); no link"},
     verified = {
-        "card" : "Vivado project; lint; clock crossings, without the core",
+        "card" : "Vivado project; lint; Yosys with the core, fits both parts; clock crossings",
         "link" : "Vivado project; lint; clock crossings, without the core",
-        "open" : "project alone; unconfirmed"})
+        "open" : "project; Yosys without the core; unconfirmed"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

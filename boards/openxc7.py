@@ -94,8 +94,9 @@ def generate(folder, top, platform, design):
         (folder/name).unlink()
     pins = folder/f"{top}.xdc"
     pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line)))
+    # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and what takes it.
     synthesis = (f"{flow.read([*sources, *(file.name for file in files)])} {flow.attributes(top)}"
-                 f" synth_xilinx -flatten -abc9 -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
+                 f" synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
     run = folder/"run.sh"
     run.write_text(RUN.format(top=top, part=PART, synthesis=synthesis))
     run.chmod(0o755)

@@ -32,7 +32,7 @@ BOARD = Description(
     title    = "STLV7325 v2",
     part     = "XC7K325T-2",
     designs  = {"card": "PCIe Gen2 x4, 128 bits; SFP A, 2.5 Gb/s"},
-    verified = {"card": "Vivado project; lint; clock crossings, without the core"})
+    verified = {"card": "Vivado project; lint; Yosys with the core, fits; clock crossings"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

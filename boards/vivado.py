@@ -46,6 +46,15 @@ GOLDEN = [
 
 # Project ------------------------------------------------------------------------------------------
 
+def ordered(constraints):
+    """An XDC with its lines of asynchronous clocks in order: LiteX takes them from a set of objects, as these lie in memory."""
+    lines  = constraints.splitlines(keepends=True)
+    places = [n for n, line in enumerate(lines) if line.startswith("set_clock_groups ")]
+    for n, line in zip(places, sorted(lines[n] for n in places)):
+        lines[n] = line
+    return "".join(lines)
+
+
 def generate(folder, top, platform, design, user=None):
     """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of memory contents.
 
@@ -58,6 +67,8 @@ def generate(folder, top, platform, design, user=None):
         platform.toolchain.bitstream_commands += FALLBACK
         platform.toolchain.additional_commands += [line.replace("ADDRESS", f"{user:#010x}") for line in GOLDEN]
     sources, data = bitstream.generate(folder, top, platform, design)
+    constraints = folder/f"{top}.xdc"
+    constraints.write_text(ordered(constraints.read_text()))
     tcl = folder/f"{top}.tcl"
     # Sources were copied here; the project may be taken to where Vivado is.
     text = tcl.read_text()

@@ -55,6 +55,17 @@ def test_each_clock_has_a_period_and_crossings_have_theirs(name, projects):
 
 
 @pytest.mark.parametrize("name", DESIGNS)
+def test_lines_of_asynchronous_clocks_are_in_order(name, projects):
+    groups = crossings.Constraints(text(projects[name], "xdc")).groups
+    assert groups == sorted(groups)
+
+
+def test_lines_of_asynchronous_clocks_are_put_in_order_and_no_other_is_moved():
+    text = "a\n\nset_clock_groups 2\n\nz\nset_clock_groups 1\nb\n"
+    assert vivado.ordered(text) == "a\n\nset_clock_groups 1\n\nz\nset_clock_groups 2\nb\n"
+
+
+@pytest.mark.parametrize("name", DESIGNS)
 def test_the_block_is_told_who_the_card_is_and_is_asked_what_it_made_of_it(name, projects):
     tcl = text(projects[name], "tcl")
     for line in (f"CONFIG.Vendor_ID {{{C.PCI_VENDOR:04x}}}", f"CONFIG.Device_ID {{{C.PCI_DEVICE:04x}}}", "CONFIG.Bar0_Size {1}",
@@ -260,7 +271,7 @@ def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_pa
     assert ".s_axis_tx_tdata" in verilog and ".pl_ltssm_state" not in verilog
     command = (folder/"run.sh").read_text()
     assert all((folder/f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES)
-    assert "synth_xilinx -flatten -abc9 -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
+    assert "synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'" in command
     assert [line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS] == list(openxc7.TOOLS)
     pins = text(folder, "xdc")
     assert "set_property LOC B10 [get_ports {pcie_lane0_rx_p}]" in pins and "create_clock" in pins

@@ -81,15 +81,46 @@ def test_shares_and_crossings_are_written_and_nothing_is_run_twice(tools, monkey
     assert tools.runs == ["yosys dibber_core", "verilator", "yosys dibber_kc705"]
     result = json.loads((tmp_path/"out"/"synthesis-boards.json").read_text())
     found  = result["designs"]["kc705"]
-    assert found["percent"]["XC7K325T"]["lut6"] == 14.7 and found["crossings"] == ["clock sys_clk"] and found["problems"] == []
+    assert found["pcie_block"] == {"lut6": 939, "ff": 1847, "ramb36": 8, "dsp48": 0}
+    assert found["percent"]["XC7K325T"]["lut6"] == 15.2 and found["crossings"] == ["clock sys_clk"] and found["problems"] == []
     assert found["hard_blocks"] == {"pcie_s7": 1}
-    assert [(row["id"], row["value"], row["pass"]) for row in result["figures"]] == [("synthesis-kc705-xc7k325t", 14.7, True)]
-    shown = capsys.readouterr().out
-    assert "XC7K325T   lut6 14.7 %" in shown and "the core lut6 30000" in shown
+    assert [(row["id"], row["value"], row["pass"]) for row in result["figures"]] == [("synthesis-kc705-xc7k325t", 15.2, True)]
+    shown, said = capsys.readouterr()
+    assert "XC7K325T   lut6 15.2 %" in shown and "the core lut6 30000" in shown
+    assert [said.count(f"{step}\n") for step in ("board-core-128: Yosys", "kc705: Verilator", "board-kc705: Yosys")] == [1, 1, 1]
+    assert said.count("as it was kept") == 3
+
+
+def test_what_was_interrupted_goes_on_with_the_run_that_it_was_in(tools, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+    with monkeypatch.context() as patch:
+        patch.setattr(xilinx, "lint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(monkeypatch, "kc705")
+    assert tools.runs == ["yosys dibber_core"]
+    # `lint` is part of what is hashed for Verilator alone.
+    run(monkeypatch, "kc705")
+    assert tools.runs == ["yosys dibber_core", "verilator", "yosys dibber_kc705"]
+
+
+def test_it_is_said_again_what_is_done_and_how_far_yosys_is(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(xilinx, "BEAT", 0.01)
+    said = ""
+    with xilinx.told("core: Yosys", tmp_path):
+        for file in (None, "latches.log", "memories.log"):
+            if file:
+                (tmp_path/file).write_text("")
+            before = said.count("\n")
+            while said.count("\n") < before + 3:
+                said += capsys.readouterr().err
+    words = [line.split(" s  ")[1] for line in said.splitlines()]
+    assert list(dict.fromkeys(words)) == ["core: Yosys", "core: Yosys: memories", "core: Yosys: logic"]
+    assert all(line.startswith("synthesis ") and " s  " in line for line in said.splitlines())
 
 
 @pytest.mark.parametrize("change, complaint", [
-    ({"count": {"FDRE": 1, "LUT6": 203_801}}, "kc705: 203801 lut6 on an XC7K325T, which has 203800"),
+    ({"count": {"FDRE": 1, "LUT6": 203_801}}, "kc705: 204740 lut6 on an XC7K325T, which has 203800"),
     ({"count": {"FDRE": 1, "LDCE": 1}}, "kc705: latch LDCE"),
     ({"count": {"FDRE": 1, "odd": 1}}, "kc705: black box odd"),
     ({"said": ["%Warning-LATCH: x"]}, "kc705: %Warning-LATCH: x"),
@@ -107,3 +138,45 @@ def test_a_design_that_there_is_not_is_refused(tools, monkeypatch):
     with pytest.raises(SystemExit):
         run(monkeypatch, "kc706")
     assert tools.runs == []
+
+# Projects -----------------------------------------------------------------------------------------
+
+def test_a_shell_is_the_same_whatever_was_made_before_it(monkeypatch, tmp_path):
+    """What is kept goes by its text."""
+    monkeypatch.setattr(flow, "BUILD", tmp_path)
+    def text(name):
+        folder, _, _ = xilinx.generate(name, shell=True)
+        return [(folder/f"dibber_{name}.{suffix}").read_text() for suffix in ("v", "xdc")]
+    first = text("kc705")
+    text("acorn")
+    assert text("kc705") == first
+
+# Kept figures -------------------------------------------------------------------------------------
+
+def test_the_pcie_block_is_estimated_from_one_that_vivado_made():
+    assert xilinx.pcie_block(1, 64) == {"lut6": 322, "ff": 656, "ramb36": 8, "dsp48": 0}
+
+
+def test_figures_are_kept_on_demand_and_those_of_other_designs_stay(tools, monkeypatch, tmp_path):
+    marks = xilinx.BEGIN + "old\n" + xilinx.END
+    monkeypatch.setattr(xilinx, "KEPT", tmp_path/"boards.json")
+    monkeypatch.setattr(xilinx, "DOCS", tmp_path/"synthesis.md")
+    none = dict.fromkeys(("lut6", "ff", "ramb36", "dsp48"), 0)
+    (tmp_path/"boards.json").write_text(json.dumps({"vc707": {"used": none, "core": none, "pcie_block": none}}))
+    (tmp_path/"synthesis.md").write_text(f"before\n{marks}after\n")
+    run(monkeypatch, "kc705")
+    assert marks in (tmp_path/"synthesis.md").read_text()
+    run(monkeypatch, "kc705", "--write")
+    text = (tmp_path/"synthesis.md").read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| `kc705` | XC7K325T | 30,939, 15.2 % | 1,848, 0.5 % | 8, 1.8 % | 0, 0.0 % |" in text and "| `vc707` | XC7VX485T | 0, 0.0 %" in text
+    assert list(json.loads((tmp_path/"boards.json").read_text())) == ["kc705", "vc707"]
+
+
+def test_docs_and_readme_have_the_figures_that_are_kept():
+    kept = json.loads(xilinx.KEPT.read_text())
+    text = xilinx.DOCS.read_text()
+    assert list(kept) == [name for name in xilinx.DESIGNS if name in kept] and xilinx.replaced(text, kept) == text
+    used  = {kind: number + kept["acorn"]["pcie_block"][kind] for kind, number in kept["acorn"]["used"].items()}
+    share = xilinx.shares(used, ["XC7A100T"])["XC7A100T"]["lut6"]
+    assert f"{share} % of the LUT6 of an XC7A100T" in (xilinx.ROOT/"README.md").read_text()
