@@ -31,20 +31,21 @@ class LinkTester(LiteXModule):
     Parameters
     ----------
     platform     : not used: there is no processor
-    uart, serial, sys_clk_freq : as BridgedCard
+    uart, serial, sys_clk_freq, board : as BridgedCard
+    flash        : not used: there is no way to it
 
     Attributes
     ----------
     link_up : Signal, out
     """
-    def __init__(self, platform, uart, serial, sys_clk_freq):
+    def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq), room=16)
         self.registers = own       = BridgeRegisters(memory_bytes=0)
         self.bridge    = bridge    = RegisterBridge()
         self.link      = link      = LinkPort(channels=4)
         self.equipment = equipment = LinkEquipment()
         counters       = {name: Signal() for name, _ in COUNTERS} | link.counters
-        self.identity  = identity  = HostRegisters(32, sys_clk_freq, counters)
+        self.identity  = identity  = HostRegisters(32, sys_clk_freq, counters, board)
         self.link_up   = link.up
 
         # # #

@@ -53,7 +53,7 @@ DESIGNS = {
 SYS_CLK_FREQ = 100e6
 
 # The vendor's blocks that logic cannot be made of.
-HARD = {"pcie_s7", "GTPE2_CHANNEL", "GTPE2_COMMON", "GTXE2_CHANNEL", "BSCANE2"}
+HARD = {"pcie_s7", "GTPE2_CHANNEL", "GTPE2_COMMON", "GTXE2_CHANNEL", "BSCANE2", "STARTUPE2"}
 
 # Widths: Verilog's rules for constants are not Migen's. COMBDLY, INITIALDLY: Migen's style. PINMISSING: LitePCIe and LiteICLink leave
 # pins open. SPECIFYIGN, TIMESCALEMOD: in the vendor's cells. CASEINCOMPLETE, CMPCONST: a Case has its default before it.
