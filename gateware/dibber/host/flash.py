@@ -3,6 +3,8 @@
 
 """The host's way to the flash that the FPGA is configured from."""
 
+import math
+
 from migen import *
 
 from litex.gen import *
@@ -47,6 +49,7 @@ class FlashPort(LiteXModule):
     Cycles: a byte takes about 10 periods of the flash's clock.
     """
     def __init__(self, data_width, clock_hz, pads):
+        self.pads     = pads
         self.port     = port     = line_port(data_width)
         self.transfer = transfer = Record([("strobe", 1), ("command", 8), ("bytes", 10)])
         self.unlock   = unlock   = Record([("strobe", 1), ("key", 32)])
@@ -84,25 +87,26 @@ class FlashPort(LiteXModule):
         # Transfer ---------------------------------------------------------------------------------
 
         self.spi = spi = SPIMaster(None, 8, clock_hz, pads.spi_hz, with_csr=False)
-        index    = Signal(max=C.FLASH_BYTES)
-        left     = Signal(10)
-        command  = Signal(8)
-        first    = Signal()
+        index    = Signal(10)  # all ones: the command
+        end      = Signal(10)
         lane     = index[:log2_int(lanes)]
+        line     = index[log2_int(lanes):log2_int(C.FLASH_BYTES)]
         allowed  = Signal()
+        cs       = Signal()
         self.comb += [
             allowed.eq(status.unlocked | (Cat(*[transfer.command == code for code in READING]) != 0)),
-            fetch.adr.eq(index[log2_int(lanes):]),
-            store.adr.eq(index[log2_int(lanes):]),
+            fetch.adr.eq(line),
+            store.adr.eq(line),
             store.dat_w.eq(Replicate(spi.miso, lanes)),
             spi.length.eq(8),
-            spi.mosi.eq(Mux(first, command, Array(fetch.dat_r[8*n:8*n + 8] for n in range(lanes))[lane])),
+            spi.clk_divider.eq(math.ceil(clock_hz/pads.spi_hz)),
+            spi.loopback.eq(0),
+            spi.mosi.eq(Array(fetch.dat_r[8*n:8*n + 8] for n in range(lanes))[lane]),
             status.last.eq(spi.miso),
             pads.clk.eq(spi.pads.clk),
             pads.mosi.eq(spi.pads.mosi),
             spi.pads.miso.eq(pads.miso),
         ]
-        cs = Signal()
         self.sync += [
             If(unlock.strobe, status.unlocked.eq(unlock.key == C.FLASH_KEY)),
             # Not the master's: it would select the flash for a cycle before it is told anything.
@@ -111,37 +115,40 @@ class FlashPort(LiteXModule):
         pads.cs_n.reset = 1
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            NextValue(index, 0),
+            NextValue(index, 2**len(index) - 1),
+            spi.mosi.eq(transfer.command),
             If(transfer.strobe,
                 NextValue(status.refused, ~allowed),
-                NextValue(command, transfer.command),
-                NextValue(left, transfer.bytes),
-                NextValue(first, 1),
-                If(allowed, NextState("START"))
+                NextValue(end, transfer.bytes),
+                # The command that was looked at: the next cycle may have another one.
+                If(allowed,
+                    spi.start.eq(1),
+                    NextState("SEND")
+                )
             )
-        )
-        # `fetch` follows `index` by a cycle, which has been there for one here.
-        fsm.act("START",
-            cs.eq(1),
-            spi.start.eq(1),
-            NextState("SEND")
         )
         fsm.act("SEND",
             cs.eq(1),
             If(spi.done, NextState("STORE"))
         )
+        # What came with the command goes into the buffer's last place, which a transfer that uses it writes later.
         fsm.act("STORE",
             cs.eq(1),
-            NextValue(first, 0),
-            If(~first,
-                Case(lane, {n: store.we.eq(1 << n) for n in range(lanes)}),
-                NextValue(index, index + 1),
-                NextValue(left, left - 1),
-            ),
-            NextState("NEXT")
+            Case(lane, {n: store.we.eq(1 << n) for n in range(lanes)}),
+            NextValue(index, index + 1),
+            NextState("FETCH")
         )
-        fsm.act("NEXT",
+        fsm.act("FETCH",
             cs.eq(1),
-            If(left == 0, NextState("IDLE")).Else(NextState("START"))
+            If(index == end,
+                NextState("IDLE")
+            ).Else(
+                NextState("START")
+            )
+        )
+        fsm.act("START",
+            cs.eq(1),
+            spi.start.eq(1),
+            NextState("SEND")
         )
         self.comb += status.busy.eq(~fsm.ongoing("IDLE"))
