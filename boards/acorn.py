@@ -46,8 +46,13 @@ BOARD = Description(
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's base board mini takes where.
+# The platform's flash, in one group. `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's base board mini takes where.
 _io = [
+    ("spiflash", 0,
+        Subsignal("cs_n", Pins("T19")),
+        Subsignal("mosi", Pins("P22")), Subsignal("miso", Pins("R22")),
+        Subsignal("wp",   Pins("P21")), Subsignal("hold", Pins("R21")),
+        IOStandard("LVCMOS33")),
     ("pcie_x1", 0,
         Subsignal("rst_n", Pins("J1"), IOStandard("LVCMOS33"), Misc("PULLUP=TRUE")),
         Subsignal("clk_p", Pins("F6")), Subsignal("clk_n", Pins("E6")),
@@ -68,10 +73,15 @@ CELL = "[get_cells -hierarchical -filter {{NAME=~pcie_s7/*gtp_channel.gtpe2_chan
 
 # Boards -------------------------------------------------------------------------------------------
 
+def variant_of(platform):
+    """Its name in hw/openocd/boards.toml."""
+    return "acorn_cle-101" if platform.device.startswith("xc7a100t") else "acorn_cle-215"
+
+
 class Card(PCIeBoard):
     """PCIe x4, and no transceiver left."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore):
-        PCIeBoard.__init__(self, platform, "pcie_x4", 128, sys_clk_freq)
+        PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_x4", 128, sys_clk_freq)
         self.absent = AbsentSerialPHY()
         self.add_core(self.absent, core)
 
@@ -84,7 +94,7 @@ class Card(PCIeBoard):
 class Link(PCIeBoard):
     """PCIe x1 and a link in one quad."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
-        PCIeBoard.__init__(self, platform, "pcie_x1", 64, sys_clk_freq, reference_freq=125e6)
+        PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_x1", 64, sys_clk_freq, reference_freq=125e6)
         self.quad = quad = SharedQuad(self.pcie.pcie_refclk, self.crg.cd_reference.clk, 125e6, linerate)
         self.pcie.use_external_qpll(quad.pcie)
         self.phy  = GTPSerialPHY(platform, platform.request("link"), quad.link, linerate, sys_clk_freq, rx_polarity=1)
@@ -100,7 +110,7 @@ class Link(PCIeBoard):
 class Open(PCIeBoard):
     """PCIe x1 without Vivado's block."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore):
-        PCIeBoard.__init__(self, platform, "pcie_lane0", 64, sys_clk_freq, pcie_phy=openxc7.OpenPCIePHY)
+        PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_lane0", 64, sys_clk_freq, pcie_phy=openxc7.OpenPCIePHY)
         self.absent = AbsentSerialPHY()
         self.add_core(self.absent, core)
 

@@ -32,6 +32,7 @@ class BridgedCard(LiteXModule):
     uart         : the UART's PHY: `sink` and `source` of bytes
     serial       : serial PHY, see DibberCore
     sys_clk_freq : Hz
+    board, flash : see DibberCore
 
     Attributes
     ----------
@@ -39,9 +40,9 @@ class BridgedCard(LiteXModule):
     link_up    : Signal, out
     scan       : scan_port, in   the debugger's, from the FPGA's JTAG port
     """
-    def __init__(self, platform, uart, serial, sys_clk_freq):
+    def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
-        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq)
+        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash)
         self.frames  = frames = FrameBridge(int(SILENCE*sys_clk_freq))
         self.debug   = DebugTransport()
         self.link_up = core.link.up

@@ -13,6 +13,7 @@ from litex.soc.cores.clock import ECP5PLL
 from boards.bridged import UARTPHY
 
 from dibber.phy.ecp5 import ECP5SerialPHY
+from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
 # CRG ----------------------------------------------------------------------------------------------
@@ -38,7 +39,8 @@ class ECP5Board(LiteXModule):
 
     Parameters
     ----------
-    platform     : LiteX platform; `clk100`, `rst_n` and `serial` are taken from it
+    name         : of the board
+    platform     : LiteX platform; `clk100`, `rst_n`, `serial` and `spiflash` are taken from it
     design       : BridgedCard or LinkTester
     sys_clk_freq : Hz
     link, refclk : pads: see ECP5SerialPHY, and `p`, `n`
@@ -50,7 +52,7 @@ class ECP5Board(LiteXModule):
     clocks : dict of the name of each clock -> Hz that it must meet
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
-    def __init__(self, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
+    def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
         self.crg = CRG(platform.request("clk100"), platform.request("rst_n"), sys_clk_freq)
         self.reference = Signal()
         self.extref    = Instance("EXTREFB",
@@ -62,7 +64,8 @@ class ECP5Board(LiteXModule):
         self.extref.attr.add(("LOC", f"EXTREF{dual}"))
         self.serial = ECP5SerialPHY(platform, link, self.reference, refclk_freq, linerate, sys_clk_freq, dual, channel)
         self.uart   = UARTPHY(platform.request("serial"), sys_clk_freq)
-        self.design = design(platform, self.uart, self.serial, sys_clk_freq)
+        self.flash  = ECP5FlashPHY(platform.request("spiflash"))
+        self.design = design(platform, self.uart, self.serial, sys_clk_freq, name, self.flash.pads)
         if hasattr(self.design, "scan"):  # the link tester has no processor to debug
             self.jtag = ECP5JTAG()
             self.comb += self.jtag.scan.connect(self.design.scan)

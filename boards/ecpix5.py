@@ -45,7 +45,7 @@ _io = [
 
 class Board(ECP5Board):
     def __init__(self, platform, design, sys_clk_freq):
-        ECP5Board.__init__(self, platform, design, sys_clk_freq,
+        ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("link_refclk"),
             refclk_freq = 100e6,

@@ -27,7 +27,7 @@ def sfp_pads(rx_p, rx_n, tx_p, tx_n):
 class Card(PCIeBoard):
     """PCIe x4, and a link on the SFP cage."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
-        PCIeBoard.__init__(self, platform, "pcie_x4", 128, sys_clk_freq)
+        PCIeBoard.__init__(self, platform.name.removeprefix("xilinx_"), platform, "pcie_x4", 128, sys_clk_freq)
         self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("sgmii_clock"), 125e6, linerate,
             sys_clk_freq, los=platform.request("sfp_rx_los"))
         self.add_core(self.phy, core)

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Less than a card: the link, its test equipment and the host registers, for a board's first day."""
+"""Less than a card: the link, its test equipment, the host registers and the way to the flash, for a board's first day."""
 
 from migen import *
 
@@ -12,6 +12,8 @@ from litex.soc.interconnect import wishbone
 from dibber.bridge.frames import FrameBridge
 from dibber.bridge.registers import BridgeRegisters
 from dibber.bridge.root import BANK_BYTES, BAR_BASE
+from dibber.core import attach
+from dibber.host.flash import FlashPort
 from dibber.interface.description import C, COUNTERS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.link.port import LinkPort
@@ -31,31 +33,30 @@ class LinkTester(LiteXModule):
     Parameters
     ----------
     platform     : not used: there is no processor
-    uart, serial, sys_clk_freq : as BridgedCard
+    uart, serial, sys_clk_freq, board, flash : as BridgedCard
 
     Attributes
     ----------
     link_up : Signal, out
     """
-    def __init__(self, platform, uart, serial, sys_clk_freq):
+    def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq), room=16)
         self.registers = own       = BridgeRegisters(memory_bytes=0)
         self.bridge    = bridge    = RegisterBridge()
         self.link      = link      = LinkPort(channels=4)
         self.equipment = equipment = LinkEquipment()
         counters       = {name: Signal() for name, _ in COUNTERS} | link.counters
-        self.identity  = identity  = HostRegisters(32, sys_clk_freq, counters)
+        self.flash     = None if flash is None else FlashPort(32, sys_clk_freq, flash)
+        self.identity  = identity  = HostRegisters(32, sys_clk_freq, counters, board, self.flash)
         self.link_up   = link.up
 
         # # #
 
-        port, registers = bridge.port, identity.port
         self.comb += [
             uart.source.connect(frames.sink),
             frames.source.connect(uart.sink),
             own.bad.eq(frames.bad),
-            *[getattr(registers, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
-            port.dat_r.eq(registers.dat_r),
+            *attach(bridge.port, identity.port, *([] if flash is None else [self.flash.port])),
 
             *[source.ready.eq(1) for source in link.sources],
             *attach_equipment(link, equipment, serial, identity),

@@ -25,6 +25,7 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
     jtag_tck, jtag_tms, jtag_tdi, jtag_tdo         in, in, in, out   TCK high and low for 3 cycles each
+    flash_cs_n, flash_clk, flash_mosi, flash_miso  out, out, out, in a serial flash, mode 0
 """
 
 import argparse
@@ -45,6 +46,7 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
+from dibber.host.flash import flash_pads
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
 from dibber.layouts import serial_rx_layout, serial_tx_layout
@@ -102,7 +104,8 @@ class SimCard(LiteXModule):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
-        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz)
+        self.flash  = flash_pads(clock_hz/4)
+        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz, "sim", self.flash)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -128,6 +131,8 @@ class SimCard(LiteXModule):
             port(getattr(self.serial.source, name), f"serial_rx_{name}")
         for name in ["tck", "tms", "tdi", "tdo"]:
             port(getattr(self.tap, name), f"jtag_{name}")
+        for name in ["cs_n", "clk", "mosi", "miso"]:
+            port(getattr(self.flash, name), f"flash_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
             self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal, self.serial.loopback}

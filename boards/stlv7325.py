@@ -48,7 +48,7 @@ _io = [
 
 class Card(PCIeBoard):
     def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
-        PCIeBoard.__init__(self, platform, "pcie_x4", 128, sys_clk_freq)
+        PCIeBoard.__init__(self, BOARD.name, platform, "pcie_x4", 128, sys_clk_freq)
         self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("link_refclk"), 156.25e6, linerate,
             sys_clk_freq)
         self.add_core(self.phy, core)

@@ -44,7 +44,7 @@ _io = [
 
 class Board(ECP5Board):
     def __init__(self, platform, design, sys_clk_freq):
-        ECP5Board.__init__(self, platform, design, sys_clk_freq,
+        ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("refclk", 1),
             refclk_freq = 156.25e6,

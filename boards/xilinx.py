@@ -13,6 +13,7 @@ from litex.soc.cores.clock import S7PLL
 
 from dibber.core import DibberCore
 from dibber.debug.transport import DebugTransport
+from dibber.phy.flash import S7FlashPHY
 from dibber.phy.jtag import XilinxJTAG
 from dibber.phy.pcie import S7PCIePHY
 
@@ -50,7 +51,8 @@ class PCIeBoard(LiteXModule):
 
     Parameters
     ----------
-    platform       : LiteX platform; `clk200` is taken from it
+    name           : of the board, as hw/openocd/boards.toml has it
+    platform       : LiteX platform; `clk200` is taken from it, and `spiflash` if it has that
     pcie           : name of the connector's pads
     data_width     : 64 or 128
     sys_clk_freq   : Hz
@@ -61,7 +63,8 @@ class PCIeBoard(LiteXModule):
     ----------
     lit : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
     """
-    def __init__(self, platform, pcie, data_width, sys_clk_freq, reference_freq=None, pcie_phy=S7PCIePHY):
+    def __init__(self, name, platform, pcie, data_width, sys_clk_freq, reference_freq=None, pcie_phy=S7PCIePHY):
+        self.name         = name
         self.platform     = platform
         self.data_width   = data_width
         self.sys_clk_freq = sys_clk_freq
@@ -77,14 +80,16 @@ class PCIeBoard(LiteXModule):
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
     def add_core(self, serial, core=DibberCore):
-        """The core between PCIe and `serial`, and its debug module behind the FPGA's JTAG port."""
+        """The core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and its way to the flash."""
         self.serial = serial
         if not getattr(serial, "absent", False):
             tx, rx = serial.serdes.cd_tx.clk, serial.serdes.cd_rx.clk
             self.asynchronous(tx)
             self.asynchronous(rx)
             self.asynchronous(rx, to=tx)
-        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq)
+        pads       = self.platform.request("spiflash", loose=True)
+        self.flash = pads and S7FlashPHY(pads)
+        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads)
         self.debug = DebugTransport()
         self.jtag  = XilinxJTAG()
         self.comb += [

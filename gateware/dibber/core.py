@@ -3,6 +3,9 @@
 
 """The network interface card without its PHYs."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
 
 from litex.gen import *
@@ -17,6 +20,7 @@ from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
 from dibber.deposit.tags import UNEXTENDED
 from dibber.deposit.writes import WriteArbiter
+from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, FAST_KIND
 from dibber.link.equipment import LinkEquipment, attach_equipment
@@ -57,11 +61,11 @@ class HaltInserter(ResetInserter):
     """Resets a module by its `halt`. It may have a `reset` of its own that means something else."""
     control_name = "halt"
 
-def attach(master, slave):
-    """Connect two line ports."""
+def attach(master, *slaves):
+    """Connect a line port to one, or to several of which each reads 0 where another one is asked."""
     return [
-        *[getattr(slave, name).eq(getattr(master, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
-        master.dat_r.eq(slave.dat_r),
+        *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
+        master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
     ]
 
 # Dibber Core --------------------------------------------------------------------------------------
@@ -82,13 +86,15 @@ class DibberCore(LiteXModule):
                  receiver sees one, and `loopback` (Signal) if it has one of its own
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
+    board      : name of the board, shown to the host; at most 16 characters
+    flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
 
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
     dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
     """
-    def __init__(self, platform, phy, serial, data_width, clock_hz):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
@@ -125,7 +131,8 @@ class DibberCore(LiteXModule):
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
-        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources))
+        self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
+        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash)
         self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
 
@@ -134,7 +141,7 @@ class DibberCore(LiteXModule):
         # Host -------------------------------------------------------------------------------------
 
         self.comb += [
-            *attach(host.ports["host"],      identity.port),
+            *attach(host.ports["host"],      identity.port, *([] if flash is None else [self.flash.port])),
             *attach(host.ports["firmware"],  processor.firmware),
             *attach(host.ports["endpoints"], pages.port),
             *attach(pages.slots,             slots.port),

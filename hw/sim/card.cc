@@ -1,7 +1,7 @@
 /* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The NIC: the Verilated core of boards/sim.py. Built once for each data width and clock. */
+/* The NIC: the Verilated core of boards/sim.py, and the flash of its board. Built once for each data width and clock. */
 
 #include <cstring>
 #include <stdexcept>
@@ -10,6 +10,7 @@
 
 #include "Vdibber_card.h"
 #include "device.h"
+#include "flash/flash.h"
 
 /* Verilator's runtime wants it when time comes from nowhere else. */
 double sc_time_stamp() { return 0; }
@@ -62,6 +63,7 @@ public:
         model_.jtag_tck = in.jtag_tck;
         model_.jtag_tms = in.jtag_tms;
         model_.jtag_tdi = in.jtag_tdi;
+        model_.flash_miso = flash_miso_;
         model_.eval();
 
         out.pcie_rx_ready = model_.pcie_rx_ready;
@@ -79,6 +81,7 @@ public:
 
     void clock(const Inputs&) override
     {
+        flash_miso_ = flash_.step(model_.flash_cs_n, model_.flash_clk, model_.flash_mosi);
         model_.sys_clk = 1;
         model_.eval();
     }
@@ -86,6 +89,8 @@ public:
 private:
     VerilatedContext context_;
     Vdibber_card     model_;
+    Flash            flash_;
+    bool             flash_miso_ = true;
 };
 
 }  // namespace

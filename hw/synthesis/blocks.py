@@ -34,6 +34,7 @@ from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.gather import Gather
 from dibber.deposit.send import SendEngine
 from dibber.deposit.walker import Walker
+from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, COUNTERS, HOST
 from dibber.link.port import LinkPort
@@ -82,6 +83,7 @@ BLOCKS = {
     "contexts":    lambda platform, dw: Contexts(),
     "registers":   registers,
     "identity":    identity,
+    "flash":       lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
     "processor":   Processor,
     "bridge":      lambda platform, dw: RootComplex(dw, 64*1024),
 }

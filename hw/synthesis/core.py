@@ -17,12 +17,13 @@ from boards.sim import SimPCIePHY, SimSerialPHY, SourceList
 
 from dibber.core import DibberCore
 from dibber.debug.transport import dmi_port
+from dibber.host.flash import flash_pads
 
 TOP = "dibber_core"
 
 # Boundary -----------------------------------------------------------------------------------------
 
-def boundary(phy, serial, dmi, link_up):
+def boundary(phy, serial, dmi, link_up, flash):
     """[(direction, name, Signal)] of the core's pins but clock and reset. What both kinds of PHY of the boards have: see DibberCore."""
     pins = []
     for prefix, endpoint, given, taken in (
@@ -35,12 +36,13 @@ def boundary(phy, serial, dmi, link_up):
         for name in ["id", "max_payload_size", "max_request_size", "extended_tags", "msix_enable"]]
     pins += [("input", "serial_signal", serial.signal), ("output", "serial_loopback", serial.loopback)]
     pins += [("input", f"dmi_{name}", getattr(dmi, name)) for name in ["adr", "dat_w", "we", "re"]]
-    return [*pins, ("output", "dmi_dat_r", dmi.dat_r), ("output", "link_up", link_up)]
+    pins += [("output", f"flash_{name}", getattr(flash, name)) for name in ["cs_n", "clk", "mosi"]]
+    return [*pins, ("input", "flash_miso", flash.miso), ("output", "dmi_dat_r", dmi.dat_r), ("output", "link_up", link_up)]
 
 
 class CoreBox(LiteXModule):
-    """In place of DibberCore on a board: an instance of the module. Whether the link is absent, a bit of LINK_STATUS, it does not know."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz):
+    """In place of DibberCore on a board: an instance of the module. It does not know which board, and whether link and flash are absent."""
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
         self.dmi     = dmi_port()
         self.link    = LiteXModule()
         self.link.up = Signal()
@@ -48,7 +50,7 @@ class CoreBox(LiteXModule):
         # # #
 
         assert phy.data_width == data_width
-        pins = {f"{direction[0]}_{name}": signal for direction, name, signal in boundary(phy, serial, self.dmi, self.link.up)}
+        pins = {f"{direction[0]}_{name}": signal for direction, name, signal in boundary(phy, serial, self.dmi, self.link.up, flash or flash_pads())}
         self.specials += Instance(TOP, i_sys_clk=ClockSignal(), i_sys_rst=ResetSignal(), **pins)
 
 # Module -------------------------------------------------------------------------------------------
@@ -59,8 +61,9 @@ class Core(LiteXModule):
         self.cd_sys = ClockDomain()
         self.phy    = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
-        self.core   = DibberCore(platform, self.phy, self.serial, data_width, clock_hz)
-        self.pins   = boundary(self.phy, self.serial, self.core.dmi, self.core.link.up)
+        self.flash  = flash_pads()
+        self.core   = DibberCore(platform, self.phy, self.serial, data_width, clock_hz, flash=self.flash)
+        self.pins   = boundary(self.phy, self.serial, self.core.dmi, self.core.link.up, self.flash)
         for _, name, signal in self.pins:
             signal.name_override = name
 

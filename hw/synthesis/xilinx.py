@@ -64,7 +64,7 @@ DESIGNS = {
 SYS_CLK_FREQ = 100e6
 
 # The vendor's blocks that logic cannot be made of.
-HARD = {"pcie_s7", "GTPE2_CHANNEL", "GTPE2_COMMON", "GTXE2_CHANNEL", "BSCANE2"}
+HARD = {"pcie_s7", "GTPE2_CHANNEL", "GTPE2_COMMON", "GTXE2_CHANNEL", "BSCANE2", "STARTUPE2"}
 
 # What Vivado puts around its hard block for PCIe, which nothing here can synthesize. Estimated: Vivado 2024.2 reports 322 LUT, 656 FF and
 # 8 RAMB36 of the one that LitePCIe asks for at x1 and 64 bits (github.com/enjoy-digital/litex_m2sdr, commit 041bd9d, build/…_x1/gateware/

@@ -12,7 +12,7 @@ from dibber.debug.transport import dmi_port
 
 class NoCore(LiteXModule):
     """In place of the core: what comes from the host goes back, what comes from the link or the debugger too."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
         self.link    = LiteXModule()
         self.link.up = Signal()
         self.dmi     = dmi_port()
@@ -25,4 +25,6 @@ class NoCore(LiteXModule):
             serial.source.connect(serial.sink, keep={"valid", "data", "k"}),
             self.link.up.eq(phy.msix_enable & phy.extended_tags),
         ]
+        if flash is not None:
+            self.sync += [flash.mosi.eq(flash.miso), flash.clk.eq(~flash.clk)]
         self.sync += If(self.dmi.we, self.dmi.dat_r.eq(self.dmi.dat_w ^ self.dmi.adr))

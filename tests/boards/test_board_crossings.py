@@ -19,8 +19,8 @@ from nocore import NoCore
 
 # name: board file, design, arguments of the platform, lanes, bits, hard blocks
 DESIGNS = {
-    "acorn_link": (acorn, "Link", {"variant": "cle-101"}, 1, 64,  {"pcie_s7": 1, "GTPE2_CHANNEL": 1, "GTPE2_COMMON": 1, "BSCANE2": 2}),
-    "kc705":      (kc705, "Card", {},                     4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 1, "BSCANE2": 2}),
+    "acorn_link": (acorn, "Link", {"variant": "cle-101"}, 1, 64,  {"pcie_s7": 1, "GTPE2_CHANNEL": 1, "GTPE2_COMMON": 1, "BSCANE2": 2, "STARTUPE2": 1}),
+    "kc705":      (kc705, "Card", {},                     4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 1, "BSCANE2": 2, "STARTUPE2": 1}),
 }
 
 
@@ -51,6 +51,12 @@ def test_every_crossing_has_a_synchroniser_and_a_constraint(design):
                   "AsyncFIFO              rx_clk to sys_clk", "AsyncFIFO              sys_clk to tx_clk"):
         assert sum(line.startswith(start) for line in lines) == 1
     assert sum(line.startswith("WAIVED") for line in lines) == 1
+
+
+def test_what_the_flash_answers_is_sampled(design):
+    *_, nets, text = design
+    lines, _ = crossings.report(nets, crossings.Constraints(text))
+    assert [line for line in lines if "miso" in line] == ["MultiReg               asynchronous to sys_clk: spiflash_miso"]
 
 
 def test_the_debugger_s_port_is_sampled_and_the_transport_is_behind_it(design):

@@ -6,16 +6,19 @@ itself, and two with a cable between them.
 """
 
 import pathlib
+import random
 
 import pytest
 
 from dibber.interface.description import MCP_STATE
 
 import libdibber
+from dibber_cli.flash import board as boards, images
 from dibber_cli.main import main as dibber
 from dibber_cli.selftest import cable, deposits, examinee, program, registers
 from dibber_cli.selftest.commands import run
 
+from test_flash import published
 from wire import Wire
 
 IMAGE = str(pathlib.Path(__file__).resolve().parents[2]/"build"/"firmware"/"mcp.dibfw")
@@ -67,6 +70,21 @@ def test_two_cards_pass_the_self_test_and_bytes_go_between_their_memories(wire):
         assert not card.failed, items
         assert [name for name in items if items[name].verdict == examinee.SKIPPED] == ["interrupts"]
         assert card.cable == "direct"
+
+
+@pytest.mark.parametrize("wire", [1], indirect=True)
+def test_the_card_writes_its_board_s_flash_over_its_uart(wire, tmp_path, capsys):
+    uri, board = wire.uris[0], boards.find("ecpix5")
+    golden, user = [images.PREAMBLE + random.Random(n).randbytes(700) for n in range(2)]
+    assert dibber(["info", uri]) == 0 and "ecpix5, flash" in capsys.readouterr().out
+    assert dibber(["flash", "--golden", uri, str(published(tmp_path/"golden", golden, "ecpix5_link"))]) == 0
+    assert dibber(["flash", uri, str(published(tmp_path/"user", user))]) == 0
+    assert f"the user image at 0x0: {len(user)} bytes written and read back" in capsys.readouterr().out
+    with libdibber.Card(uri) as card:
+        assert card.flash_read(0, len(user)) == user and card.flash_read(board.golden, len(golden)) == golden
+        assert images.jumps_to(card.flash_read(board.flash - images.PAGE, images.PAGE)) == board.golden
+    assert dibber(["flash", uri, str(published(tmp_path/"other", user, "versa_ecp5", "LFE5UM5G-45F"))]) == 1
+    assert "is for versa_ecp5, the card is on ecpix5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wire", [1], indirect=True)

@@ -11,10 +11,13 @@ from litex.soc.interconnect import stream
 
 from compiled import run_simulation
 
+from dibber.host.flash import flash_pads
 from dibber.interface.description import BRIDGE, C, HOST, LINK_REASON, LINK_STATE
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.phy.absent import AbsentSerialPHY
 from dibber.phy.pairs import PairsToWords, WordsToPairs
+
+from flash import IDENTITY, Flash, Pins
 
 from boards.linktest import LinkTester
 
@@ -126,6 +129,47 @@ def test_without_a_transceiver_there_is_no_signal_and_a_loopback_that_prbs_goes_
             errors = yield from alone.read("LINK_PRBS_ERRORS")
         assert errors == 1 and (yield from field("signal")) == 0
     run_simulation(alone, scenario())
+
+
+class Flashed(LiteXModule):
+    """A tester with a flash in Python at its pins."""
+    number, exchange, read, write = 0, End.exchange, End.read, End.write
+
+    def __init__(self):
+        self.bytes  = Bytes()
+        self.phy    = AbsentSerialPHY()
+        self.pads   = flash_pads(8e6)
+        self.model  = Flash()
+        self.tester = LinkTester(None, self.bytes, self.phy, 64e6, "versa_ecp5", self.pads)
+
+    def wires(self, finished):
+        pins = Pins(self.model)
+        while not finished:
+            levels = []
+            for name in ["cs_n", "clk", "mosi"]:
+                levels.append((yield getattr(self.pads, name)))
+            yield self.pads.miso.eq(pins.step(*levels))
+            yield
+
+
+def test_the_flash_is_reached_through_a_tester_too():
+    end, finished = Flashed(), []
+
+    def scenario():
+        assert (yield from end.read("FEATURES")) == 1
+        name = yield from end.exchange(HOST["BOARD"].offset, words=4)
+        assert b"".join(word.to_bytes(4, "little") for word in name).rstrip(b"\0") == b"versa_ecp5"
+        yield from end.write("FLASH_TRANSFER", IDENTITY | 3 << 8)
+        for _ in range(100):
+            if not (yield from end.read("FLASH_STATUS")) & 1:
+                break
+        word, = yield from end.exchange(C.FLASH_BUFFER)
+        assert word & 0xffffff == int.from_bytes(end.model.jedec, "little")
+        # The registers are there as before, and the buffer is nowhere else.
+        assert (yield from end.read("MAGIC")) == C.MAGIC
+        assert (yield from end.exchange(C.FLASH_BUFFER + C.FLASH_BYTES)) == [0]
+        finished.append(True)
+    run_simulation(end, [scenario(), end.wires(finished)])
 
 
 def test_a_build_with_a_transceiver_says_so():

@@ -63,7 +63,7 @@ def test_the_design_has_the_pins_and_constraints_of_every_clock(board, tmp_path)
 
 class Debugged(LiteXModule):
     """In place of a card, which takes a minute to elaborate: what a debugger scans."""
-    def __init__(self, platform, uart, serial, sys_clk_freq):
+    def __init__(self, platform, uart, serial, sys_clk_freq, board, flash):
         self.debug   = DebugTransport()
         self.scan    = self.debug.scan
         self.link_up = Signal()

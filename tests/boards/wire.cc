@@ -11,6 +11,7 @@
  */
 
 #include "Vbridged_card.h"
+#include "../../hw/sim/flash/flash.cc"
 #include "verilated.h"
 
 #include <cstdint>
@@ -33,6 +34,7 @@ struct Card {
 	int terminal, slave;
 	std::deque<uint8_t> to_card;
 	std::vector<uint8_t> from_card;
+	dibber::Flash flash;
 	uint32_t symbols = 0;
 	unsigned k = 0;
 
@@ -78,8 +80,10 @@ struct Card {
 	{
 		uint32_t data = other.symbols;
 		unsigned control = other.k;
+		bool miso = flash.step(card.flash_cs_n, card.flash_clk, card.flash_mosi);
 		card.sys_clk = 1;
 		card.eval();
+		card.flash_miso = miso;
 		card.serial_rx_data = data;
 		card.serial_rx_k = control;
 	}

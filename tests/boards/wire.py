@@ -29,6 +29,7 @@ def generate(folder):
     from litex.soc.interconnect import stream
     from boards.bridged import BridgedCard
     from boards.sim import SourceList
+    from dibber.host.flash import flash_pads
     from dibber.interface.generate import write_if_changed
     from dibber.layouts import serial_rx_layout, serial_tx_layout
 
@@ -48,8 +49,11 @@ def generate(folder):
     top.cd_sys = ClockDomain()
     top.uart   = Ports("uart", [("data", 8)], [("data", 8)])
     top.serial = Ports("serial", serial_tx_layout(), serial_rx_layout())
-    top.card   = BridgedCard(platform, top.uart, top.serial, 64e6)
-    ios        = top.uart.ios | top.serial.ios | {top.cd_sys.clk, top.cd_sys.rst}
+    flash      = flash_pads(64e6/4)
+    for name in ["cs_n", "clk", "mosi", "miso"]:
+        getattr(flash, name).name_override = f"flash_{name}"
+    top.card   = BridgedCard(platform, top.uart, top.serial, 64e6, "ecpix5", flash)
+    ios        = top.uart.ios | top.serial.ios | set(flash.flatten()) | {top.cd_sys.clk, top.cd_sys.rst}
     output     = convert(top, ios, name=TOP, regular_comb=False)
     for name, contents in output.data_files.items():
         write_if_changed(folder/name, contents)
@@ -74,7 +78,7 @@ def build():
     if not stamp.exists() or stamp.read_text() != fingerprint():
         run(sys.executable, __file__, BUILD)
         stamp.write_text(fingerprint())
-    return verilated(BUILD, TOP, BUILD/f"{TOP}.f", BENCH, "-O1")    # it runs for longer than it compiles
+    return verilated(BUILD, TOP, BUILD/f"{TOP}.f", BENCH, "-O1", (ROOT/"hw"/"sim"/"flash").iterdir())    # it runs for longer than it compiles
 
 # Cards --------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class Card:
     """Attributes for tests: `registers` (by offset), `sram`, `doorbells` and `writes` (all BAR writes as (offset,
     length)), `commands` (slots taken), `silent` (takes no commands), `on_ring` (called at each COMMAND_PRODUCER), `identity` (what a started program
     publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests), `neighbour` (node
-    at the other end of the cable)."""
+    at the other end of the cable), `flash` (model of it, by fit_flash())."""
 
     def __init__(self, identity=0xd1bb0001):
         self.registers = {}
@@ -82,6 +82,14 @@ class Card:
         self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
         self.neighbour = 1
         self.halts     = 0
+        self.flash, self.buffer, self.came = None, bytearray(C.FLASH_BYTES), bytes(C.FLASH_BYTES)
+
+    def fit_flash(self, flash, board="sim"):
+        """Give it a way to a flash, and a board."""
+        self.flash = flash
+        self.registers[HOST["FEATURES"].offset] = 1
+        for n, word in enumerate(struct.unpack("<4I", board.encode().ljust(16, b"\0"))):
+            self.registers[HOST["BOARD"].offset + 4*n] = word
 
     def reset(self):
         """The client is gone, and with it all who took part in the clock."""
@@ -98,6 +106,8 @@ class Card:
             if self.flips is not None and 0 <= self.flips - (offset - C.FIRMWARE_BASE) < length:
                 data[self.flips - (offset - C.FIRMWARE_BASE)] ^= 1
             return bytes(data)
+        if C.FLASH_BUFFER <= offset < C.FLASH_BUFFER + C.FLASH_BYTES:
+            return self.came[offset - C.FLASH_BUFFER:][:length]
         if offset == HOST["CYCLES_LOW"].offset:
             self.cycles += 500_000
             return struct.pack("<I", self.cycles & 0xffffffff)
@@ -124,9 +134,29 @@ class Card:
                 self.on_ring()
                 self._take_commands(endpoint, value)
             return
+        if C.FLASH_BUFFER <= offset < C.FLASH_BUFFER + C.FLASH_BYTES:
+            at = offset - C.FLASH_BUFFER
+            self.buffer[at:at + len(data)] = data
+            return
         self.registers[offset] = value = struct.unpack("<I", data)[0]
         if offset == HOST["MCP_CONTROL"].offset:
             self._run(value & 1)
+        if offset == HOST["FLASH_UNLOCK"].offset:
+            self.registers[HOST["FLASH_STATUS"].offset] = 2*(value == C.FLASH_KEY)
+        if offset == HOST["FLASH_TRANSFER"].offset and self.flash:
+            self._flash_transfer(value & 0xff, value >> 8)
+
+    # Flash ----------------------------------------------------------------------------------------
+
+    def _flash_transfer(self, command, length):
+        """As gateware/dibber/host/flash.py does it, in no time."""
+        unlocked = self.get("FLASH_STATUS") & 2
+        refused  = not unlocked and command not in (0x03, 0x13, 0x05, 0x9f, 0xff)
+        last     = 0
+        if not refused:
+            back = self.flash.transfer(bytes([command]) + self.buffer[:length])
+            self.came, last = back[1:] + self.came[length:], back[-1]
+        self.registers[HOST["FLASH_STATUS"].offset] = unlocked | refused << 2 | last << 3
 
     # Control program ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import sys
 import pytest
 
 from dibber.interface.description import C, COMMAND, HOST, OPCODE, STATUS
+from flash import Flash
 from libdibber import binding
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, CSide, CWalk, Delivery, Event, MailboxAddress,
                                Message, Pages, library)
@@ -78,6 +79,11 @@ CALLS = {
     "dib_network_routes" : lambda lib, m: lib.dib_network_routes(m.network, 1, (ctypes.c_uint32*C.ROUTES)()),
     "dib_route_set"      : lambda lib, m: lib.dib_route_set(m.card, 2, 0, 0, 1),
     "dib_routes_get"     : lambda lib, m: lib.dib_routes_get(m.card, 2, binding.Routes()),
+    "dib_flash_info"     : lambda lib, m: lib.dib_flash_info(m.card, binding.FlashInfo()),
+    "dib_flash_allow"    : lambda lib, m: lib.dib_flash_allow(m.card, 0, 1 << 16),
+    "dib_flash_read"     : lambda lib, m: lib.dib_flash_read(m.card, 0, MEMORY, 1000),
+    "dib_flash_erase"    : lambda lib, m: lib.dib_flash_erase(m.card, 0, 1 << 16),
+    "dib_flash_write"    : lambda lib, m: lib.dib_flash_write(m.card, 0, bytes(1000), 1000),
     "dib_clock_leave"    : lambda lib, m: lib.dib_clock_leave(m.endpoint),
     "dib_clock_enter"    : lambda lib, m: lib.dib_clock_enter(m.endpoint),
     "dib_clock_now"      : lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
@@ -106,6 +112,7 @@ class Mock:
         """Bring it to where the call `name` succeeds."""
         if name == "dib_open":
             return
+        self.device.fit_flash(Flash())
         binding.check(self.lib.dib_open(self.uri.encode(), CardOptions(self.iova_base), ctypes.byref(self.card)))
         if name in UNLOADED:
             return
@@ -117,6 +124,8 @@ class Mock:
             binding.check(self.lib.dib_mailbox_address(self.mailbox, 0, self.address))
             if name != "dib_mailbox_connect":
                 binding.check(self.lib.dib_mailbox_connect(self.mailbox, 0, self.address))
+        if name in ("dib_flash_erase", "dib_flash_write"):
+            binding.check(self.lib.dib_flash_allow(self.card, 0, 1 << 16))
         if name == "dib_unregister":
             binding.check(self.lib.dib_register(self.endpoint, MEMORY, 4096, 1, ctypes.byref(self.region)))
 
@@ -226,6 +235,19 @@ def lost_with_a_full_mailbox(m):
     m.server.disconnect()
 
 
+def no_flash(m):
+    """The card that is opened next has none."""
+    m.device.registers[HOST["FEATURES"].offset] = 0
+    m.lib.dib_endpoint_close(m.endpoint)
+    m.lib.dib_close(m.card)
+    m.endpoint, m.card = ctypes.c_void_p(), ctypes.c_void_p()
+    binding.check(m.lib.dib_open(m.uri.encode(), CardOptions(), ctypes.byref(m.card)))
+
+
+def set_flash(**attributes):
+    return lambda m: [setattr(m.device.flash, name, value) for name, value in attributes.items()]
+
+
 def commands_under_way(m):
     binding.check(m.lib.dib_submit(m.endpoint, NOP, 0))
 
@@ -268,6 +290,9 @@ HERE = {
     ("dib_mailbox_send", "CLOCK")     : full_and_no_clock,
     ("dib_mailbox_send", "LOST")      : lost_with_a_full_mailbox,
     ("dib_mailbox_receive", "ARGUMENT"): lambda m: setattr(m, "message", None),
+    **{(f"dib_flash_{call}", "NOT_FOUND"): no_flash for call in ("info", "allow", "read", "erase", "write")},
+    **{(f"dib_flash_{call}", "FLASH"): set_flash(jedec=bytes(3)) for call in ("info", "allow", "read")},
+    **{(f"dib_flash_{call}", "FLASH"): set_flash(status=0x1c) for call in ("erase", "write")},
     **{(f"dib_mailbox_{call}", "ARGUMENT"): lambda m: setattr(m, "peer", 1) for call in ("address", "connect", "send", "wait")},
     **{(f"dib_mailbox_{call}", error): provoke for call in ("send", "receive") for error, provoke in (
         ("TIMEOUT", peer_is(STATUS.TIMEOUT)), ("COMMAND", peer_is(STATUS.REMOTE_BOUNDS)), ("PROTOCOL", hostile_peer))},

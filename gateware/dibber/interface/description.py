@@ -23,6 +23,7 @@ CONSTANTS = (
 
     ("BAR0_SIZE",          0x100000, "bytes of BAR 0, the only BAR"),
     ("HOST_BASE",           0x00000, "BAR 0: identity and host registers (bank `host`)"),
+    ("FLASH_BUFFER",        0x00800, "BAR 0: what a transfer with the flash sends behind its command; read, what came meanwhile"),
     ("MSIX_TABLE_BASE",     0x01000, "BAR 0: MSI-X table, 16 bytes a vector"),
     ("MSIX_PBA_BASE",       0x01800, "BAR 0: MSI-X pending bits"),
     ("FIRMWARE_BASE",       0x10000, "BAR 0: window on the control program's SRAM"),
@@ -67,6 +68,9 @@ CONSTANTS = (
     ("FAST_LENGTH",        0x3fffff, "bytes of the longest put that the fast path takes"),
     ("HEADER_WORDS",              6, "32-bit words of a packet header without extension and CRC"),
     ("CRC_POLYNOMIAL",   0x1edc6f41, "CRC-32C (Castagnoli), RFC 3720, section 12.1"),
+
+    ("FLASH_BYTES",             512, "bytes of that buffer"),
+    ("FLASH_KEY",        0x48534c46, "\"FLSH\": what FLASH_UNLOCK wants"),
 
     ("MCP_REGISTER_BASE", 0x80000000, "control program's address of bank `mcp`"),
     ("MCP_SLOT_BASE",     0x80010000, "control program's address of the slots of all sets, in order; only those of the OUTBOX can be written, by whole words"),
@@ -563,8 +567,10 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("MAGIC",             "ro", "constant MAGIC"),
     Register("INTERFACE_VERSION", "ro", "major in 31:16, minor in 15:0"),
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
-    Register("FEATURES",          "ro", "0: none beyond this version yet"),
+    Register("FEATURES", "ro", "what this card has beyond what all have", (
+        Field("flash", 1, "a way to the flash that its FPGA is configured from: FLASH_*"),)),
     Register("BUILD",             "ro", "CRC-32 of the gateware sources"),
+    Register("BOARD",             "ro", "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; empty: it is not told", count=4),
     Register("CLOCK_HZ",          "ro", "frequency of the card's clock"),
     Register("GEOMETRY", "ro", "sizes", (
         Field("endpoints",   8, "constant ENDPOINTS"),
@@ -617,6 +623,15 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("LINK_PRBS_ERRORS", "ro", "symbols of them that were wrong; while errors are rare, one a bit error of the line"),
     Register("LINK_SLACK_HIGH",  "ro", "highest level of each channel's slack buffer since the link came UP, in units of 4 words", (
         Field("channel0", 8, ""), Field("channel1", 8, ""), Field("channel2", 8, ""), Field("channel3", 8, ""))),
+    Register("FLASH_STATUS", "ro", "the way to the flash", (
+        Field("busy",     1, "a transfer is under way; what is written to FLASH_TRANSFER then is lost"),
+        Field("unlocked", 1, "all commands are sent"),
+        Field("refused",  1, "the last one was not, for it does not only read"),
+        Field("last",     8, "the byte that came last"))),
+    Register("FLASH_TRANSFER", "wo", "select the flash, send a command and so many bytes of FLASH_BUFFER, deselect it. What comes meanwhile stands there afterwards", (
+        Field("command", 8,  "first byte. While locked only 03, 13 (read), 05 (status), 9f (identity), ff (nothing)"),
+        Field("bytes",   10, "0…FLASH_BYTES"))),
+    Register("FLASH_UNLOCK",      "wo", "constant FLASH_KEY: all commands are sent from now on; anything else: only those that read"),
     *(Register(f"COUNT_{name}", "ro", doc) for name, doc in COUNTERS),
 )
 

@@ -4,6 +4,7 @@
 """Bank `host`: who the card is, and its counters."""
 
 import pathlib
+import struct
 import zlib
 
 from migen import *
@@ -13,8 +14,6 @@ from litex.gen import *
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.registers import RegisterBank, line_port
 from dibber.mcp.counters import Counters
-
-FEATURES = 0
 
 # Build --------------------------------------------------------------------------------------------
 
@@ -57,6 +56,8 @@ class HostRegisters(LiteXModule):
     data_width : bits of a line, and of the data path
     clock_hz   : frequency of `sys`
     counters   : dict of counter name -> Signal(), from `collect_counters`
+    board      : name of the board, at most 16 characters of ASCII
+    flash      : FlashPort or None; its registers are connected here
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class HostRegisters(LiteXModule):
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
     link_nonce   : Signal(16), out
     """
-    def __init__(self, data_width, clock_hz, counters):
+    def __init__(self, data_width, clock_hz, counters, board="", flash=None):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -108,16 +109,18 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not a field at a time: Verilog never runs a process that reads only constants.
+        features = dict(flash=flash is not None)
         geometry = dict(endpoints=C.ENDPOINTS, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
             status["MAGIC"][0].eq(C.MAGIC),
             status["INTERFACE_VERSION"][0].eq(INTERFACE.version_word),
             status["INTERFACE_HASH"][0].eq(INTERFACE.hash),
-            status["FEATURES"][0].eq(FEATURES),
+            status["FEATURES"][0].eq(sum(features[f.name] << f.lsb for f in HOST["FEATURES"].fields)),
             status["BUILD"][0].eq(source_crc()),
             status["CLOCK_HZ"][0].eq(int(clock_hz)),
             status["GEOMETRY"][0].eq(sum(geometry[f.name] << f.lsb for f in HOST["GEOMETRY"].fields)),
             status["DATA_WIDTH"][0].eq(data_width),
+            *[word.eq(value) for word, value in zip(status["BOARD"], struct.unpack("<4I", board.encode().ljust(16, b"\0")), strict=True)],
         ]
 
         # Control ----------------------------------------------------------------------------------
@@ -159,6 +162,17 @@ class HostRegisters(LiteXModule):
                 for name, field in command.items()],
             self.link_nonce.eq(storage["LINK_NONCE"]),
         ]
+
+        # Flash ------------------------------------------------------------------------------------
+
+        if flash is not None:
+            self.comb += [
+                flash.transfer.strobe.eq(bank.strobe["FLASH_TRANSFER"][0]),
+                *[getattr(flash.transfer, name).eq(field) for name, field in bank.fields(HOST, "FLASH_TRANSFER").items()],
+                flash.unlock.strobe.eq(bank.strobe["FLASH_UNLOCK"][0]),
+                flash.unlock.key.eq(bank.written["FLASH_UNLOCK"][0]),
+                *[field.eq(getattr(flash.status, name)) for name, field in bank.fields(HOST, "FLASH_STATUS").items()],
+            ]
 
         # Clock ------------------------------------------------------------------------------------
 

@@ -8,11 +8,14 @@ import sys
 
 import libdibber
 
-from dibber.interface.description import MCP_STATE
+from dibber.interface.description import HOST, MCP_STATE
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import CommandError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
+
+
+FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")    # of FEATURES
 
 
 def print_json(value):
@@ -26,12 +29,14 @@ def info(arguments):
         values  = card.info()
         link    = link_status.read(card)
         program = summary.read(card)
+        board   = card.board()
     if arguments.json:
-        print_json({**values, "link": link, "control_program": program})
+        print_json({**values, "board": board, "link": link, "control_program": program})
         return 0
     major, minor = values["interface_version"] >> 16, values["interface_version"] & 0xffff
     output.table(["card", arguments.uri], [
         ("interface",       f"{major}.{minor}, hash {values['interface_hash']:08x}, features {values['features']:#x}"),
+        ("board",           (board or "not told") + (", flash" if values["features"] & FLASH else ", no way to its flash")),
         ("gateware",        f"build {values['build']:08x}, {values['data_width']} bits at {values['clock_hz']/1e6:g} MHz"),
         ("geometry",        f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} regions, "
                             f"{values['nodes']} nodes"),

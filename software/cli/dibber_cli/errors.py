@@ -27,6 +27,7 @@ ADVICE = {
     "VERSION"        : "gateware, control program and library must be built from one tree: run 'make build'",
     "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",
     "FIRMWARE_START" : "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
+    "FLASH"          : "nothing more was written; over JTAG it may still go: 'dibber flash FILE'",
     "LOST"           : "has another program opened the card? Else see the simulator's log: 'dibber sim status' names it",
     "TIMEOUT"        : "is the cable connected, and the other card up? 'dibber info' shows the link",
 }

@@ -71,6 +71,9 @@ struct dib_card {
 	struct dibber_queue_entry admin_sorted[DIB_ADMIN_ENTRIES];	/* the program's completions: its queue */
 	uint32_t admin_sorted_count;	/* modulo 2³² */
 
+	uint32_t flash_bytes;			/* 0: it was not asked */
+	uint64_t flash_first, flash_last;	/* what may be changed of it: [first, last) */
+
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
 	uint32_t generation[DIBBER_REGIONS];

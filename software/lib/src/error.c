@@ -49,6 +49,7 @@ const char *dib_strerror(int error)
 	case DIB_ERR_CLOCK:          return "the simulator's clock refused";
 	case DIB_ERR_SYSTEM:         return "a system call failed";
 	case DIB_ERR_HALTED:         return "the control program was halted or loaded anew";
+	case DIB_ERR_FLASH:          return "the flash did not do what it was told";
 	}
 	return "unknown error";
 }

@@ -16,7 +16,7 @@ from dibber.interface.description import C, COUNTERS
 
 ERRORS = ("ARGUMENT", "NOT_FOUND", "IDENTITY", "VERSION", "PROTOCOL", "LOST", "AGAIN", "TIMEOUT", "NO_MEMORY",
           "FIRMWARE_FILE", "FIRMWARE_CRC", "FIRMWARE_START", "NO_FIRMWARE", "LIMIT", "IN_USE", "COMMAND",
-          "CLOSED", "CLOCK", "SYSTEM", "HALTED")
+          "CLOSED", "CLOCK", "SYSTEM", "HALTED", "FLASH")
 
 
 class DibberError(Exception):
@@ -52,6 +52,10 @@ class CardInfo(ctypes.Structure):
                     "link_stopped", "max_payload", "max_request")),
                 ("cycles", c_uint64), ("simulated_clock", c_uint32), ("copies", c_uint32),
                 ("shared_bytes", c_uint32), ("counters", Counter*len(COUNTERS))]
+
+
+class FlashInfo(ctypes.Structure):
+    _fields_ = [("jedec", c_uint32), ("bytes", c_uint32), ("status", c_uint32)]
 
 
 class EndpointOptions(ctypes.Structure):
@@ -190,6 +194,11 @@ _SIGNATURES = {
     "dib_network_routes" : (c_int, [POINTER(Network), c_uint, POINTER(c_uint32)]),
     "dib_route_set"      : (c_int, [c_void_p, c_uint, c_uint, c_uint32, c_int]),
     "dib_routes_get"     : (c_int, [c_void_p, c_uint, POINTER(Routes)]),
+    "dib_flash_info"     : (c_int, [c_void_p, POINTER(FlashInfo)]),
+    "dib_flash_allow"    : (c_int, [c_void_p, c_uint32, c_uint32]),
+    "dib_flash_read"     : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
+    "dib_flash_erase"    : (c_int, [c_void_p, c_uint32, c_uint32]),
+    "dib_flash_write"    : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
     "dib_clock_leave"    : (c_int, [c_void_p]),
     "dib_clock_enter"    : (c_int, [c_void_p]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),

@@ -8,7 +8,7 @@ import ctypes
 import os
 
 from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
-from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, Network,
+from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, FlashInfo, Network,
                                Routes, check, library)
 from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
@@ -46,11 +46,16 @@ class Card(Handle):
         info["counters"] = {c.name.decode(): c.value for c in raw.counters}
         return info
 
-    def read_register(self, name):
-        """A register of bank `host` by its name."""
+    def read_register(self, name, index=0):
+        """A register of bank `host` by its name; `index` where there are several."""
         value = ctypes.c_uint32()
-        check(library().dib_register_read(self._handle, HOST[name].offset, value))
+        check(library().dib_register_read(self._handle, HOST[name].offset + 4*index, value))
         return value.value
+
+    def board(self):
+        """The name of its board, "" where it does not tell."""
+        words = (self.read_register("BOARD", n) for n in range(HOST["BOARD"].count))
+        return b"".join(word.to_bytes(4, "little") for word in words).rstrip(b"\0").decode("ascii", "replace")
 
     def write_register(self, name, value):
         check(library().dib_register_write(self._handle, HOST[name].offset, value))
@@ -76,6 +81,28 @@ class Card(Handle):
         value = ctypes.c_uint32()
         check(library().dib_doorbell_read(self._handle, endpoint, DOORBELL[name].offset, value))
         return value.value
+
+    # Flash ----------------------------------------------------------------------------------------
+
+    def flash_info(self):
+        """dib_flash_info(): jedec, bytes, status."""
+        info = FlashInfo()
+        check(library().dib_flash_info(self._handle, info))
+        return info
+
+    def flash_allow(self, address, length):
+        check(library().dib_flash_allow(self._handle, address, length))
+
+    def flash_read(self, address, length):
+        data = ctypes.create_string_buffer(length)
+        check(library().dib_flash_read(self._handle, address, data, length))
+        return data.raw
+
+    def flash_erase(self, address, length):
+        check(library().dib_flash_erase(self._handle, address, length))
+
+    def flash_write(self, address, data):
+        check(library().dib_flash_write(self._handle, address, bytes(data), len(data)))
 
     # Network --------------------------------------------------------------------------------------
 

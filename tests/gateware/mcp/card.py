@@ -59,10 +59,10 @@ def verilog(data_width):
     return folder
 
 
-def verilated(folder, top, listing, bench, optimise="-O0"):
-    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when these changed."""
+def verilated(folder, top, listing, bench, optimise="-O0", included=()):
+    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when these, or what is included, changed."""
     program = folder / "obj" / f"V{top}"
-    inputs  = [listing, bench, *listing.parent.glob("*.v")]
+    inputs  = [listing, bench, *listing.parent.glob("*.v"), *included]
     with simulator().alone_in(folder):
         if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
             shutil.rmtree(folder / "obj", ignore_errors=True)

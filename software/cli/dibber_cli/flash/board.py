@@ -22,6 +22,7 @@ class Board:
     flash:  int = 0
     golden: int | None = None
     user:   int | None = None
+    jedec:  tuple = ()
 
     @property
     def config(self):

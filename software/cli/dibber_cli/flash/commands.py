@@ -1,12 +1,13 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`dibber flash`: a bitstream that its manifest stands for, into a board."""
+"""`dibber flash`: a bitstream that its manifest stands for, into a board: over JTAG, or through a card that is up."""
 
 from pathlib import Path
 
+from dibber_cli import output
 from dibber_cli.errors import CommandError
-from dibber_cli.flash import board as boards, manifest, tools
+from dibber_cli.flash import board as boards, manifest, tools, up
 
 # The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of boards/.
 MANIFEST_NAMES = {"cle215p": "cle-215", "cle215": "cle-215", "cle101": "cle-101"}
@@ -36,6 +37,10 @@ def flash(arguments):
     file  = bitstream(arguments.file)
     board = boards.find(arguments.board) if arguments.board else board_of(str(manifest.check(file, None).get("board")))
     manifest.check(file, board)
+    if arguments.uri:
+        return up.flash(arguments, board, file)
+    if arguments.json:
+        raise CommandError("there is JSON of cards that are up alone", "give the card's URI")
     if arguments.load:
         image = file.with_suffix(".svf") if board.family == "ecp5" else file
         manifest.check(image, board)
@@ -50,13 +55,15 @@ def flash(arguments):
 def add_to(sub, command):
     """Add `flash` to the command line; `command` is that of dibber_cli.main."""
     p = command(sub, "flash", flash,
-                "Write a bitstream to the flash of a board (openFPGALoader), or load it into its FPGA (OpenOCD). The golden image, to "
-                "which a board falls back, is left alone unless --golden says otherwise.",
-                ["dibber flash out/bitstream/ecpix5", "dibber flash --golden out/bitstream/ecpix5_link",
-                 "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"], as_json=False)
+                "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, through its own card while that "
+                "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls back, is left alone unless "
+                "--golden says otherwise.",
+                ["dibber flash out/bitstream/ecpix5", "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
+                 "dibber flash --golden out/bitstream/ecpix5_link", "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"])
+    p.add_argument("uri", metavar="URI", nargs="?", help=f"card that writes its own flash: {output.URI}")
     p.add_argument("file", type=Path, metavar="FILE", help="bitstream, or its folder; manifest.json lies beside it")
     p.add_argument("--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)")
     which = p.add_mutually_exclusive_group()
     which.add_argument("--golden", action="store_true", help="it is the golden image")
     which.add_argument("--load", action="store_true", help="into the FPGA alone, until the power goes")
-    p.add_argument("--show", action="store_true", help="print the commands, and do nothing")
+    p.add_argument("--show", action="store_true", help="print what would be done, and do nothing")

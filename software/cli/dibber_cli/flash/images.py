@@ -55,6 +55,23 @@ def goes_on_at(content):
         at += 4 + 4*count
     return None
 
+# What Vivado writes before the bits: a head, then fields of a letter and two bytes of length; `e` has four, and the bits follow.
+HEAD = bytes.fromhex("00090ff00ff00ff00ff0000001")
+
+
+def bits(content):
+    """What of a file the FPGA is to find in its flash: an ECP5 takes a .bit as it is, of a 7-series part's the head is left out."""
+    if not content.startswith(HEAD):
+        return content
+    at = len(HEAD)
+    while content[at:at + 1] in (b"a", b"b", b"c", b"d"):
+        at += 3 + int.from_bytes(content[at + 1:at + 3], "big")
+    length = int.from_bytes(content[at + 1:at + 5], "big")
+    found  = content[at + 5:at + 5 + length]
+    if content[at:at + 1] != b"e" or len(found) != length:
+        raise CommandError("this .bit file ends too early, or has other fields than Vivado's")
+    return found
+
 # What goes where ----------------------------------------------------------------------------------
 
 def plan(board, content, golden):

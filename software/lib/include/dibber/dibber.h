@@ -85,6 +85,7 @@ enum dib_error {
 	DIB_ERR_CLOCK          = -18,	/* the simulator's clock refused */
 	DIB_ERR_SYSTEM         = -19,	/* a system call failed; the reason has its name and errno */
 	DIB_ERR_HALTED         = -20,	/* the control program was halted or loaded anew: close what belonged to it, open it again */
+	DIB_ERR_FLASH          = -21,	/* the flash is protected, stays busy, or is none that is known */
 };
 
 /**
@@ -826,6 +827,70 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
  * Errors: NO_FIRMWARE, ARGUMENT (no such node), LOST, PROTOCOL, SYSTEM.
  */
 int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *routes);
+
+/* The flash -------------------------------------------------------------------------------------- */
+
+#define DIB_FLASH_SECTOR 65536u		/* bytes that are erased together */
+#define DIB_FLASH_PAGE   256u		/* bytes that are programmed together */
+
+struct dib_flash_info {
+	uint32_t jedec;			/* maker in 23:16, kind in 15:8, capacity in 7:0 */
+	uint32_t bytes;
+	uint32_t status;		/* its status register; bits 4:2 are not 0: protected */
+};
+
+/**
+ * dib_flash_info() - what flash the card's FPGA is configured from.
+ * @info: filled in
+ *
+ * The card goes on, whatever is written there: a new image is started when the FPGA is configured again. Any thread; calls on the
+ * flash hold the card, erasing for a second or so.
+ *
+ * Errors: ARGUMENT, NOT_FOUND (this card has no way to its flash), FLASH, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_flash_info(struct dib_card *card, struct dib_flash_info *info);
+
+/**
+ * dib_flash_allow() - say which part of the flash may be changed by this handle.
+ * @address: a multiple of DIB_FLASH_SECTOR
+ * @length:  0 for nothing, as it is when the card is opened
+ *
+ * So that a mistake in an address does not reach the image that the FPGA falls back to. Any thread.
+ *
+ * Errors: ARGUMENT, NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_flash_allow(struct dib_card *card, uint32_t address, uint32_t length);
+
+/**
+ * dib_flash_read() - read the flash.
+ * @data: where its bytes are copied to
+ *
+ * Any thread.
+ *
+ * Errors: ARGUMENT (there are no such bytes), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t length);
+
+/**
+ * dib_flash_erase() - erase sectors: each of their bytes becomes 0xff.
+ * @address: a multiple of DIB_FLASH_SECTOR, as is @length
+ *
+ * A flash whose sectors are larger erases those whole: let the part that is allowed begin and end with one, and erase before
+ * anything is written. Any thread.
+ *
+ * Errors: ARGUMENT (not whole sectors, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_flash_erase(struct dib_card *card, uint32_t address, uint32_t length);
+
+/**
+ * dib_flash_write() - program what was erased.
+ * @address: a multiple of DIB_FLASH_PAGE
+ *
+ * Bytes that were not erased get the bits that are 1 in both. Nothing is compared: read it back. Any thread.
+ *
+ * Errors: ARGUMENT (not at a page, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ */
+int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, size_t length);
 
 /* The simulator's clock -------------------------------------------------------------------------- */
 

@@ -1,0 +1,154 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The host's way to the flash that the FPGA is configured from."""
+
+import math
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.cores.spi import SPIMaster
+
+from dibber.interface.description import C
+from dibber.interface.registers import line_port
+
+READING = (0x03, 0x13, 0x05, 0x9f, 0xff)  # commands that change nothing, and are sent while locked
+SPI_HZ  = 8e6                             # below any flash's slowest read, and what a board's wires do in half a period
+
+# Pads ---------------------------------------------------------------------------------------------
+
+def flash_pads(spi_hz=SPI_HZ):
+    """Of a serial flash, mode 0, with a clock of at most `spi_hz`. What drives the FPGA's pins by them: phy/flash.py."""
+    pads = Record([("cs_n", 1), ("clk", 1), ("mosi", 1), ("miso", 1)])
+    pads.spi_hz = spi_hz
+    return pads
+
+# Flash Port ---------------------------------------------------------------------------------------
+
+class FlashPort(LiteXModule):
+    """One transfer at a time: a command, then bytes of a buffer, with the flash selected all the while.
+
+    The host writes one memory and reads another, so its accesses never wait for the flash. A transfer ends by itself, after
+    80 µs for a page; whatever hosts write meanwhile, a command is sent whole or not at all.
+
+    Parameters
+    ----------
+    data_width : bits of the port
+    clock_hz   : frequency of `sys`
+    pads       : flash_pads
+
+    Attributes
+    ----------
+    port     : line_port(data_width), from HOST_BASE; `dat_r` is 0 where FLASH_BUFFER is not asked
+    transfer : Record, in    the fields of FLASH_TRANSFER; `strobe` for one cycle
+    unlock   : Record, in    FLASH_UNLOCK: `key`; `strobe` for one cycle
+    status   : Record, out   the fields of FLASH_STATUS
+
+    Cycles: a byte takes about 10 periods of the flash's clock.
+    """
+    def __init__(self, data_width, clock_hz, pads):
+        self.pads     = pads
+        self.port     = port     = line_port(data_width)
+        self.transfer = transfer = Record([("strobe", 1), ("command", 8), ("bytes", 10)])
+        self.unlock   = unlock   = Record([("strobe", 1), ("key", 32)])
+        self.status   = status   = Record([("busy", 1), ("unlocked", 1), ("refused", 1), ("last", 8)])
+
+        # # #
+
+        # Buffers ----------------------------------------------------------------------------------
+
+        lanes   = data_width//8
+        lines   = C.FLASH_BYTES//lanes
+        # What is read of a line in the cycle in which it is written is nobody's concern: it is busy then.
+        to_send = Memory(data_width, lines, name="block_to_flash")
+        came    = Memory(data_width, lines, name="block_from_flash")
+        write   = to_send.get_port(write_capable=True, we_granularity=8)
+        fetch   = to_send.get_port(mode=READ_FIRST)
+        store   = came.get_port(write_capable=True, we_granularity=8)
+        read    = came.get_port(mode=READ_FIRST)
+        self.specials += to_send, came, write, fetch, store, read
+        hit     = Signal()
+        show    = Signal()
+        self.comb += [
+            hit.eq(port.adr[log2_int(lines):] == C.FLASH_BUFFER//C.FLASH_BYTES),
+            write.adr.eq(port.adr),
+            write.dat_w.eq(port.dat_w),
+            If(port.we & hit, write.we.eq(port.be)),
+            read.adr.eq(port.adr),
+        ]
+        self.sync += [
+            show.eq(port.re & hit),
+            port.dat_r.eq(0),
+            If(show, port.dat_r.eq(read.dat_r)),
+        ]
+
+        # Transfer ---------------------------------------------------------------------------------
+
+        self.spi = spi = SPIMaster(None, 8, clock_hz, pads.spi_hz, with_csr=False)
+        index    = Signal(10)  # all ones: the command
+        end      = Signal(10)
+        lane     = index[:log2_int(lanes)]
+        line     = index[log2_int(lanes):log2_int(C.FLASH_BYTES)]
+        allowed  = Signal()
+        cs       = Signal()
+        self.comb += [
+            allowed.eq(status.unlocked | (Cat(*[transfer.command == code for code in READING]) != 0)),
+            fetch.adr.eq(line),
+            store.adr.eq(line),
+            store.dat_w.eq(Replicate(spi.miso, lanes)),
+            spi.length.eq(8),
+            spi.clk_divider.eq(math.ceil(clock_hz/pads.spi_hz)),
+            spi.loopback.eq(0),
+            spi.mosi.eq(Array(fetch.dat_r[8*n:8*n + 8] for n in range(lanes))[lane]),
+            status.last.eq(spi.miso),
+            pads.clk.eq(spi.pads.clk),
+            pads.mosi.eq(spi.pads.mosi),
+            spi.pads.miso.eq(pads.miso),
+        ]
+        self.sync += [
+            If(unlock.strobe, status.unlocked.eq(unlock.key == C.FLASH_KEY)),
+            # Not the master's: it would select the flash for a cycle before it is told anything.
+            pads.cs_n.eq(~cs),
+        ]
+        pads.cs_n.reset = 1
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            NextValue(index, 2**len(index) - 1),
+            spi.mosi.eq(transfer.command),
+            If(transfer.strobe,
+                NextValue(status.refused, ~allowed),
+                NextValue(end, transfer.bytes),
+                # The command that was looked at: the next cycle may have another one.
+                If(allowed,
+                    spi.start.eq(1),
+                    NextState("SEND")
+                )
+            )
+        )
+        fsm.act("SEND",
+            cs.eq(1),
+            If(spi.done, NextState("STORE"))
+        )
+        # What came with the command goes into the buffer's last place, which a transfer that uses it writes later.
+        fsm.act("STORE",
+            cs.eq(1),
+            Case(lane, {n: store.we.eq(1 << n) for n in range(lanes)}),
+            NextValue(index, index + 1),
+            NextState("FETCH")
+        )
+        fsm.act("FETCH",
+            cs.eq(1),
+            If(index == end,
+                NextState("IDLE")
+            ).Else(
+                NextState("START")
+            )
+        )
+        fsm.act("START",
+            cs.eq(1),
+            spi.start.eq(1),
+            NextState("SEND")
+        )
+        self.comb += status.busy.eq(~fsm.ongoing("IDLE"))
