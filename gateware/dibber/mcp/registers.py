@@ -9,11 +9,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.deposit.atomic import atomic_done_layout
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
 from dibber.layouts import (arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
-    job_layout, scout_layout, slot_free_layout)
+    job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of
@@ -79,8 +78,7 @@ class ControlRegisters(LiteXModule):
     flow_rewind : Record(flow_rewind_layout), out
     inbox_free : Record(inbox_free_layout), out
     expect     : Record, out                          `we` for one cycle: the entry for `context`
-    atomics    : Endpoint([("slot", 8)]), out
-    atomic_done : Endpoint(atomic_done_layout), in
+    replies    : Endpoint(request_layout), in
     region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
                                                       that is paged
     region_busy : Signal(), in
@@ -130,8 +128,7 @@ class ControlRegisters(LiteXModule):
         self.flow_rewind   = Record(flow_rewind_layout())
         self.inbox_free    = Record(inbox_free_layout())
         self.expect        = Record([("we", 1), ("context", 16), ("key", 32), ("node", 8), ("valid", 1)])
-        self.atomics       = stream.Endpoint([("slot", 8)])
-        self.atomic_done   = stream.Endpoint(atomic_done_layout())
+        self.replies       = stream.Endpoint(request_layout())
         self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
@@ -367,8 +364,8 @@ class ControlRegisters(LiteXModule):
         # Inbox, Gets and Atomics ------------------------------------------------------------------
 
         expect = bank.fields(MCP, "EXPECT_WRITE")
-        self.atomic_queue  = atomic_queue  = stream.SyncFIFO([("slot", 8)], 2)
-        self.atomic_result = atomic_result = Place(atomic_done_layout())
+        executed = bank.fields(MCP, "ATOMIC_DONE")
+        self.reply = reply = Place(request_layout())
         self.comb += [
             self.inbox_free.strobe.eq(strobe["INBOX_FREE"][0]),
             self.inbox_free.slot.eq(bank.written["INBOX_FREE"][0]),
@@ -377,15 +374,11 @@ class ControlRegisters(LiteXModule):
             self.expect.key.eq(storage["EXPECT_KEY"][0]),
             *[getattr(self.expect, name).eq(expect[name]) for name in ["context", "node", "valid"]],
 
-            atomic_queue.sink.valid.eq(strobe["ATOMIC_START"][0]),
-            atomic_queue.sink.slot.eq(bank.written["ATOMIC_START"][0]),
-            atomic_queue.source.connect(self.atomics),
-            self.atomic_done.connect(atomic_result.sink),
-            events["atomic"].eq(atomic_result.source.valid),
-            status["ATOMIC_STATUS"][0].eq(atomic_result.source.status),
-            status["ATOMIC_LOW"][0].eq(atomic_result.source.value[:32]),
-            status["ATOMIC_HIGH"][0].eq(atomic_result.source.value[32:]),
-            atomic_result.source.ready.eq(strobe["ATOMIC_POP"][0]),
+            self.replies.connect(reply.sink),
+            events["atomic"].eq(reply.source.valid),
+            *[executed[name].eq(getattr(reply.source, name)) for name in ["node", "slot"]],
+            status["ATOMIC_WORD"][0].eq(reply.source.word),
+            reply.source.ready.eq(strobe["ATOMIC_POP"][0]),
         ]
 
         # Queues -----------------------------------------------------------------------------------

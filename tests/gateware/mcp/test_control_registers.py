@@ -466,19 +466,15 @@ def test_a_change_of_the_link_stays_marked_until_one_is_written():
     run_simulation(dut, bench())
 
 
-def test_an_atomic_is_started_and_its_end_read_and_dropped():
+def test_an_atomic_that_is_to_be_replied_to_is_read_and_dropped():
     dut = Bench()
 
     def bench():
-        yield from dut.write("ATOMIC_START", 13)
-        yield
-        yield
-        assert (yield dut.r.atomics.valid) and (yield dut.r.atomics.slot) == 13
-        yield from offer(dut.r.atomic_done, status=22, value=0x1122334455667788)
+        assert not (yield from dut.event("atomic"))
+        yield from offer(dut.r.replies, node=15, slot=13, word=0x11223304)
         assert (yield from dut.event("atomic"))
-        assert (yield from dut.read("ATOMIC_STATUS")) == 22
-        assert (yield from dut.read("ATOMIC_LOW")) == 0x55667788
-        assert (yield from dut.read("ATOMIC_HIGH")) == 0x11223344
+        assert (yield from dut.read("ATOMIC_DONE")) == 13 << 8 | 15
+        assert (yield from dut.read("ATOMIC_WORD")) == 0x11223304
         yield from dut.write("ATOMIC_POP", 0)
         assert not (yield from dut.event("atomic"))
 

@@ -1,7 +1,8 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Gets are offered to the fast path and checked there; whatever that leaves is the program's, in the order in which it came."""
+"""Gets are offered to the fast path and checked there, atomics are executed; whatever is left is the program's, in the order in
+which it came."""
 
 import random
 import struct
@@ -29,7 +30,7 @@ def some_arrival(rng, n):
 
 
 def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_came(seed):
-    rng, dut, got, offers = random.Random(seed), Requests(), [], []
+    rng, dut, got, offers, atomics = random.Random(seed), Requests(), [], [], []
     sent = [some_arrival(rng, n) for n in range(600)]
 
     @passive
@@ -52,12 +53,15 @@ def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_cam
             yield
             offers.append((*fields[0], taken))
 
-    run_simulation(dut, [finish(lambda: len(got) + sum(o[3] for o in offers) == len(sent), 20000),
-        source(dut.sink, sent, rng), sink(dut.source, ARRIVAL, got, rng, 0.5), look()])
-    gets  = [a for a in sent if a["is_message"] and a["value"] & 0xff == MESSAGE.GET and a["node"] < C.NODES]
+    run_simulation(dut, [finish(lambda: len(got) + sum(o[3] for o in offers) + len(atomics) == len(sent), 20000),
+        source(dut.sink, sent, rng), sink(dut.source, ARRIVAL, got, rng, 0.5), look(),
+        sink(dut.atomics, ("word", "node", "slot"), atomics, rng, 0.3)])
+    gets, adds = ([a for a in sent if a["is_message"] and a["value"] & 0xff == kind and a["node"] < C.NODES]
+        for kind in (MESSAGE.GET, MESSAGE.ATOMIC))
     taken = {word for word, _, _, answered in offers if answered}
     assert [o[:3] for o in offers] == [(a["value"], a["node"], a["slot"]) for a in gets]
-    assert got == [tuple(a[f] for f in ARRIVAL) for a in sent if a["value"] not in taken]
+    assert atomics == [(a["value"], a["node"], a["slot"]) for a in adds]
+    assert got == [tuple(a[f] for f in ARRIVAL) for a in sent if a["value"] not in taken and a not in adds]
     assert 50 < len(taken) < len(gets) - 50
 
 # Checks -------------------------------------------------------------------------------------------
