@@ -68,9 +68,16 @@ bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 APART uint32_t atomic_handler(void)
 {
 	uint32_t done = REG_READ(ATOMIC_DONE);
-	uint32_t word = REG_READ(ATOMIC_WORD);
+	uint32_t node = FIELD_GET(ATOMIC_DONE, NODE, done);
+	uint32_t word;
 
+	/* Its flow has been armed since. Who does not want it all the same says so once. */
+	if (flows[node].state == FLOW_ARMED && !FIELD_GET(ATOMIC_DONE, AGAIN, done)) {
+		REG_WRITE(ATOMIC_AGAIN, 1);
+		return 0;
+	}
+	word = REG_READ(ATOMIC_WORD);
 	REG_WRITE(ATOMIC_POP, 1);
-	message_executed(FIELD_GET(ATOMIC_DONE, NODE, done), FIELD_GET(ATOMIC_DONE, SLOT, done), word);
+	message_executed(node, FIELD_GET(ATOMIC_DONE, SLOT, done), word);
 	return 1;
 }

@@ -193,6 +193,8 @@ class DibberCore(LiteXModule):
             commands.generation.eq(registers.generation),
             requests.offer.connect(commands.request),
             requests.taken.eq(commands.answered),
+            requests.again.eq(registers.arrivals_again),
+            registers.arrivals_twice.eq(requests.twice),
 
             *[signal.eq(read) for signal, read in zip(queues.eq_consumer, pages.eq_consumer)],
             queues.cycles.eq(identity.cycles),
@@ -211,6 +213,8 @@ class DibberCore(LiteXModule):
             atomic.done.connect(replies.sink),
             replies.enable.eq(commands.enable.atomic),
             replies.source.connect(registers.replies),
+            replies.again.eq(registers.replies_again),
+            registers.replies_twice.eq(replies.twice),
             commands.put.connect(replies.commands),
             replies.put.connect(contexts.put),
             replies.taken.eq(contexts.taken),

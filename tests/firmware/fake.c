@@ -225,6 +225,19 @@ static void pop(uint32_t which)
 	fifo_head[which]++;
 }
 
+/* The oldest is offered to the fast path again. */
+static void again(uint32_t which, uint32_t shift, bool (*take)(uint32_t, uint32_t))
+{
+	uint32_t *oldest = fifo[which][fifo_head[which] % FIFO];
+
+	if (!fake_waiting(which) || oldest[0] >> shift & 1)
+		abort();
+	if (take(oldest[0], oldest[1]))
+		pop(which);
+	else
+		oldest[0] |= 1u << shift;
+}
+
 void fake_write(uint32_t address, uint32_t value)
 {
 	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
@@ -290,6 +303,12 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_SCOUT_POP:
 		pop(FIFO_SCOUT);
+		break;
+	case DIBBER_MCP_ARRIVAL_AGAIN:
+		again(FIFO_ARRIVAL, DIBBER_MCP_ARRIVAL_AGAIN_SHIFT, fast_request);
+		break;
+	case DIBBER_MCP_ATOMIC_AGAIN:
+		again(FIFO_ATOMIC, DIBBER_MCP_ATOMIC_DONE_AGAIN_SHIFT, fast_reply);
 		break;
 	case DIBBER_MCP_ATOMIC_POP:
 		pop(FIFO_ATOMIC);

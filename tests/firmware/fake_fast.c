@@ -507,11 +507,25 @@ bool fast_atomic(uint32_t arrival, uint32_t message)
 	return true;
 }
 
+bool fast_reply(uint32_t done, uint32_t word)
+{
+	uint32_t node = done & DIBBER_MCP_ATOMIC_DONE_NODE_MASK;
+	uint32_t tag = INBOX + (done >> DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT & DIBBER_MCP_ATOMIC_DONE_SLOT_MASK);
+
+	if (!(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_ATOMIC_SHIFT) || !flows[node].armed ||
+	    flows[node].puts == DIBBER_FAST_PUTS)
+		return false;
+	enter(node, (struct put){ .tag = tag, .cookie = word, .word = word, .kind = DIBBER_FAST_KIND_REPLY, .ended = true });
+	fake_fast_replies++;
+	return true;
+}
+
 /* The oldest atomic has been executed, or was refused. Its slot of the inbox. */
 uint32_t fake_atomic_done(uint32_t status, uint32_t low, uint32_t high)
 {
 	uint32_t node = atomics[0].arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
 	uint32_t slot = atomics[0].arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK;
+	uint32_t done = node | slot << DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT;
 	uint32_t word = (atomics[0].message & ~0xffu) | DIBBER_MESSAGE_ATOMIC_REPLY;
 	const uint32_t reply[4] = { low, high, status };
 
@@ -521,13 +535,8 @@ uint32_t fake_atomic_done(uint32_t status, uint32_t low, uint32_t high)
 	memmove(&atomics[0], &atomics[1], fake_atomics * sizeof(atomics[0]));
 	memcpy(&fake_slots[(INBOX + slot) * DIBBER_SLOT_BYTES], reply, sizeof(reply));
 	fast_work();
-	if (!(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_ATOMIC_SHIFT) || !flows[node].armed ||
-	    flows[node].puts == DIBBER_FAST_PUTS) {
-		fake_push(FIFO_ATOMIC, node | slot << DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT, word, 0, 0);
-		return slot;
-	}
-	enter(node, (struct put){ .tag = INBOX + slot, .cookie = word, .word = word, .kind = DIBBER_FAST_KIND_REPLY, .ended = true });
-	fake_fast_replies++;
+	if (!fast_reply(done, word))
+		fake_push(FIFO_ATOMIC, done, word, 0, 0);
 	return slot;
 }
 

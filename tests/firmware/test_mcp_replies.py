@@ -83,6 +83,16 @@ def test_a_flow_is_armed_again_behind_a_reply_of_the_program(wired):
     assert replies(wired) == words and wired.word("fast_replies") >= 1 and wired.freed == [3, 4, 5]
 
 
+def test_a_reply_that_waits_while_its_flow_is_armed_is_offered_to_the_fast_path_again(wired):
+    """Else the program would claim what it has just armed, each time that atomics come one close behind the other."""
+    wired.allow(0)
+    waits = execute(wired, 3)
+    wired.allow(ALL)
+    wired.settle()
+    assert replies(wired) == [waits] and wired.freed == [3]
+    assert wired.word("fast_replies") == 1 and wired.shared("claims") == wired.shared("messages") == 0
+
+
 def test_a_lost_reply_is_sent_again_as_it_was_and_its_slot_is_free_once(wired):
     words = [execute(wired, slot) for slot in range(4)]
     wired.lose = once((("message", words[1]), 0))

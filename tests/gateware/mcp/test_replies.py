@@ -12,7 +12,7 @@ from dibber.interface.description import C, FAST_KIND, LANE
 from dibber.mcp.replies import Replies
 
 from compiled import run_simulation
-from drive import finish, sink, source
+from drive import finish, source
 
 REPLY   = ("node", "slot", "word")
 COMMAND = ("kind", "atomic", "generation", "lane", "node", "endpoint", "slot", "cookie", "length", "solicit")
@@ -50,7 +50,7 @@ def contexts(dut, rng, log, seen):
 
 
 def test_a_reply_is_put_once_or_left_to_the_program_in_its_order(seed):
-    rng, dut, log, left, seen = random.Random(seed), Replies(), [], [], Counter()
+    rng, dut, log, left, seen, retried = random.Random(seed), Replies(), [], [], Counter(), set()
     replies  = [dict(node=rng.randrange(C.NODES), slot=n % C.SLOTS, word=n) for n in range(300)]
     commands = [some_command(rng, n) for n in range(300)]
 
@@ -61,14 +61,38 @@ def test_a_reply_is_put_once_or_left_to_the_program_in_its_order(seed):
             for _ in range(rng.randrange(1, 40)):
                 yield
 
+    @passive
+    def program():
+        """Has some offered again, and takes them at last."""
+        while True:
+            yield dut.source.ready.eq(0)
+            yield dut.again.eq(0)
+            yield
+            if not (yield dut.source.valid):
+                continue
+            said = []
+            for name in REPLY:
+                said.append((yield getattr(dut.source, name)))
+            assert (yield dut.twice) == (said[-1] in retried)
+            for _ in range(rng.randrange(5)):
+                yield
+                assert (yield dut.source.valid) and (yield dut.source.word) == said[-1]
+            if said[-1] not in retried and rng.random() < 0.5:
+                retried.add(said[-1])
+                yield dut.again.eq(1)
+            else:
+                left.append(tuple(said))
+                yield dut.source.ready.eq(1)
+            yield
+
     def put():
         return [said for said, taken in log if said["kind"] == FAST_KIND.REPLY and taken]
 
     run_simulation(dut, [finish(lambda: len(put()) + len(left) == len(replies) and len(log) >= 300, 30000), allow(), contexts(dut, rng, log, seen),
-        source(dut.sink, replies, rng, 0.3), source(dut.commands, commands, rng, 0.3), sink(dut.source, REPLY, left, rng, 0.4)])
+        source(dut.sink, replies, rng, 0.3), source(dut.commands, commands, rng, 0.3), program()])
     offered = [said for said, _ in log if said["kind"] == FAST_KIND.REPLY]
     words   = [said["cookie"] for said in offered]
-    assert words == sorted(set(words)), "offered twice, or out of order"
+    assert words == sorted(words) and all(n == 1 or n == 2 and word in retried for word, n in Counter(words).items())
     for said in offered:
         reply = replies[said["cookie"]]
         assert said == dict(kind=FAST_KIND.REPLY, atomic=0, generation=0, lane=LANE.EXPRESS, node=reply["node"], endpoint=C.INBOX,
@@ -77,7 +101,8 @@ def test_a_reply_is_put_once_or_left_to_the_program_in_its_order(seed):
     assert left == [tuple(reply[name] for name in REPLY) for reply in replies if reply["word"] not in taken]
     others = [said for said, _ in log if said["kind"] != FAST_KIND.REPLY]
     assert others == commands[:len(others)]
-    assert min(seen.values()) > 30 and len(left) - seen[True, 0] > 10, (seen, len(left))
+    assert min(seen.values()) > 30 and len(retried - taken) > 10 and len(retried & taken) > 10, (seen, len(retried))
+    assert len(taken) == len(put()) and len(set(left) | taken) == len(left) + len(taken)
 
 
 def test_neither_side_waits_for_more_than_one_of_the_other():
