@@ -2,24 +2,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Atomic operations: the command goes as a message to the other node, whose one unit executes them in
- * the order of their arrival; the value before comes back as a reply.
+ * Atomic operations: the command goes as a message to the other node, whose gateware executes them in
+ * the order of their arrival, whatever its program does; the value before comes back as a reply.
  */
 
 #include "mcp.h"
-
-static uint8_t line[DIBBER_SLOTS];	/* slots of the inbox, in the order of arrival */
-static uint32_t line_head, line_tail;
-
-static bool is_possible(uint32_t first_word, uint32_t length)
-{
-	uint32_t opcode = first_word & 0xff;
-
-	return opcode >= DIBBER_OPCODE_FETCH_ADD && opcode <= DIBBER_OPCODE_MASKED_SWAP &&
-	       (length == 4 || length == 8);
-}
-
-/* Asking --------------------------------------------------------------------------------------- */
 
 APART bool atomic_command(uint32_t tag, uint32_t first_word)
 {
@@ -35,7 +22,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 		status = DIBBER_STATUS_BAD_LEVELS;
 	else if (node >= DIBBER_NODES || node == command_node)
 		status = DIBBER_STATUS_BAD_NODE;
-	else if (!is_possible(first_word, length))
+	else if (length != 4 && length != 8)
 		status = DIBBER_STATUS_BAD_LENGTH;
 	else if (slot_word(tag, offsetof(struct dibber_atomic_command, offset) + 4) >> 16)
 		status = DIBBER_STATUS_REMOTE_BOUNDS;
@@ -78,34 +65,19 @@ bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 	return true;
 }
 
-/* Answering ------------------------------------------------------------------------------------ */
-
-void atomic_asked(uint32_t tag)
-{
-	/* The asker's program checked it, and then the slot's owner may have written it again. */
-	if (!is_possible(COMMAND_WORD(tag, opcode), COMMAND_WORD(tag, length))) {
-		message_reply(tag, DIBBER_MESSAGE_ATOMIC_REPLY, 0, 0,
-			      DIBBER_STATUS_REMOTE_BAD_HEADER);
-		return;
-	}
-	line[line_tail++ % DIBBER_SLOTS] = tag - MCP_INBOX;
-	if (line_tail - line_head == 1)
-		REG_WRITE(ATOMIC_START, tag - MCP_INBOX);
-}
-
 APART uint32_t atomic_handler(void)
 {
-	uint32_t status = REG_READ(ATOMIC_STATUS);
-	uint32_t low = REG_READ(ATOMIC_LOW);
-	uint32_t high = REG_READ(ATOMIC_HIGH);
-	uint32_t tag = MCP_INBOX + line[line_head % DIBBER_SLOTS];
+	uint32_t done = REG_READ(ATOMIC_DONE);
+	uint32_t node = FIELD_GET(ATOMIC_DONE, NODE, done);
+	uint32_t word;
 
+	/* Its flow has been armed since. Who does not want it all the same says so once. */
+	if (flows[node].state == FLOW_ARMED && !FIELD_GET(ATOMIC_DONE, AGAIN, done)) {
+		REG_WRITE(ATOMIC_AGAIN, 1);
+		return 0;
+	}
+	word = REG_READ(ATOMIC_WORD);
 	REG_WRITE(ATOMIC_POP, 1);
-	if (line_head == line_tail)
-		return 1;
-	line_head++;
-	if (line_head != line_tail)
-		REG_WRITE(ATOMIC_START, line[line_head % DIBBER_SLOTS]);
-	message_reply(tag, DIBBER_MESSAGE_ATOMIC_REPLY, low, high, status);
+	message_executed(node, FIELD_GET(ATOMIC_DONE, SLOT, done), word);
 	return 1;
 }

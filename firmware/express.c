@@ -324,7 +324,7 @@ static RARE void step_on(uint32_t number)
 	}
 }
 
-/* What did not go the short way. Whether the last one was a put. */
+/* What did not go the short way. Whether the last one was a put, or a reply to an atomic. */
 static APART bool end_others(uint32_t number, uint32_t *done)
 {
 	struct flow *flow = &flows[number];
@@ -336,7 +336,7 @@ static APART bool end_others(uint32_t number, uint32_t *done)
 		if (express_is_put(tag))
 			break;
 		flow->ended++;
-		put = transfers[tag].kind == TRANSFER_INLINE;
+		put = transfers[tag].kind == TRANSFER_INLINE || tag >= MCP_INBOX;
 		transfer_end(tag);
 		++*done;
 	}

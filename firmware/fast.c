@@ -57,6 +57,8 @@ static uint32_t adopted(uint32_t number, uint32_t entry)
 		return FIELD_GET(CLAIM_ENTRY, ATOMIC, entry) ? TRANSFER_ATOMIC : TRANSFER_GET;
 	case DIBBER_FAST_KIND_ANSWER:
 		return TRANSFER_ANSWER;
+	case DIBBER_FAST_KIND_REPLY:
+		return TRANSFER_MESSAGE;
 	default:
 		return number < MCP_BULK ? TRANSFER_INLINE : TRANSFER_PUT;
 	}
@@ -79,6 +81,7 @@ static void adopt(uint32_t number, bool asks)
 	REG_WRITE(CLAIM_POP, 1);
 	transfer = transfer_enter(tag, adopted(number, entry), 0, number % DIBBER_NODES);
 	transfer->length = length;
+	transfer->word = cookie;
 	if (FIELD_GET(CLAIM_ENTRY, KIND, entry) == DIBBER_FAST_KIND_ASK) {
 		transfer->busy = asks ? BUSY_ANSWER : BUSY_REQUEST | BUSY_ANSWER;
 		message_adopt(tag, generation);

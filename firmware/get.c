@@ -190,7 +190,7 @@ void get_asked(uint32_t tag)
 	if ((first_word & 0xff) == DIBBER_OPCODE_GET)
 		status = check(tag, first_word, length);
 	if (status != DIBBER_STATUS_OK) {
-		message_reply(tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, status);
+		message_failed(tag, 0, status);
 		return;
 	}
 	transfer->length = length;
@@ -215,5 +215,5 @@ void get_sent(uint32_t tag)
 	if (transfer->status == DIBBER_STATUS_OK)
 		message_free(tag);
 	else
-		message_reply(tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, transfer->status);
+		message_failed(tag, 0, transfer->status);
 }

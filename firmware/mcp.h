@@ -246,7 +246,7 @@ enum transfer_kind {
 	TRANSFER_GET,		/* EXPRESS: a command that goes as a message, and is answered */
 	TRANSFER_ATOMIC,	/* the same */
 	TRANSFER_RECEIVE,	/* the same; before that it waits for its turn */
-	TRANSFER_MESSAGE,	/* EXPRESS: a message from a slot of the OUTBOX */
+	TRANSFER_MESSAGE,	/* EXPRESS: a message from a slot of the OUTBOX, or a reply from that of the INBOX */
 	TRANSFER_REPLY,		/* what is to be such a message, at the slot of the INBOX that it answers */
 	TRANSFER_READY,		/* a RECEIVE of another node, at its slot of the INBOX */
 };
@@ -611,7 +611,7 @@ void message_context(uint32_t tag);
 /* Send a message that nothing asked for; false while it must wait. */
 bool message_tell(uint32_t node, uint32_t word);
 
-/* A request, and a message from the OUTBOX, was acknowledged or given up. */
+/* A request, and a message from the OUTBOX or the INBOX, was acknowledged or given up. */
 void message_acknowledged(uint32_t tag);
 void message_sent(uint32_t tag);
 
@@ -620,9 +620,12 @@ uint32_t message_asked(uint32_t node, uint32_t word, enum dibber_message type,
 		       enum transfer_kind kind);
 void message_answered(uint32_t tag, enum dibber_status status);
 
-/* Reply to the request at a slot of the inbox, when that can be; the slot is free then. */
-void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
-		   enum dibber_status status);
+/*
+ * Reply to the request at a slot of the inbox, when that can be: GET_FAILED, and the slot is free then; or what an atomic of
+ * another node has left in it.
+ */
+void message_failed(uint32_t tag, uint32_t length, enum dibber_status status);
+void message_executed(uint32_t node, uint32_t slot, uint32_t word);
 void message_free(uint32_t tag);
 
 void message_arrived(uint32_t arrival, uint32_t word);
@@ -684,7 +687,7 @@ void send_tick(bool link);
 bool atomic_command(uint32_t tag, uint32_t first_word);
 bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word);
 
-void atomic_asked(uint32_t tag);
+/* An atomic of another node has ended, and hardware has not replied. */
 uint32_t atomic_handler(void);
 
 /* replay.c ------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 /*
  * Messages between control programs: requests go from the slot of the command that makes them,
- * replies from a slot of the OUTBOX. What comes from the wire is believed as far as this program's own
+ * replies to atomics from that of the INBOX which the request had, others from a slot of the OUTBOX. What comes from the wire is believed as far as this program's own
  * state confirms it; anything else is counted, traced and dropped.
  */
 
@@ -230,40 +230,67 @@ bool message_tell(uint32_t node, uint32_t word)
 	return true;
 }
 
-/* Send the reply to what lies in a slot of the inbox; false while it must wait. */
+/* Send the reply to what lies, or lay, in a slot of the inbox; false while it must wait. */
 static APART bool reply(uint32_t inbox_tag)
 {
 	struct transfer *from = &transfers[inbox_tag];
 	uint32_t tag;
 
+	if (from->kind == TRANSFER_MESSAGE) {
+		if (!express_accepts(from->node))
+			return false;
+		express_message(inbox_tag);
+		return true;
+	}
 	if (!may_tell(from->node))
 		return false;
 	tag = MCP_OUTBOX + lowest_bit(~outbox);
 	slot_write(tag, offsetof(struct dibber_reply, value), from->length);
-	slot_write(tag, offsetof(struct dibber_reply, value) + 4, from->key);
+	slot_write(tag, offsetof(struct dibber_reply, value) + 4, 0);
 	slot_write(tag, offsetof(struct dibber_reply, status), from->status);
 	tell(from->node, from->cookie);
 	message_free(inbox_tag);
 	return true;
 }
 
-void message_reply(uint32_t tag, enum dibber_message type, uint32_t low, uint32_t high,
-		   enum dibber_status status)
+static void reply_or_wait(uint32_t inbox_tag)
+{
+	if (!reply(inbox_tag))
+		message_work |= 1u << (inbox_tag - MCP_INBOX);
+}
+
+void message_failed(uint32_t tag, uint32_t length, enum dibber_status status)
 {
 	struct transfer *transfer = &transfers[tag];
 
 	transfer->kind = TRANSFER_REPLY;
 	transfer->state = TRANSFER_SENT;
-	transfer->cookie = (transfer->cookie & ~0xffu) | type;
-	transfer->length = low;
-	transfer->key = high;
+	transfer->cookie = (transfer->cookie & ~0xffu) | DIBBER_MESSAGE_GET_FAILED;
+	transfer->length = length;
 	transfer->status = status;
-	if (!reply(tag))
-		message_work |= 1u << (tag - MCP_INBOX);
+	reply_or_wait(tag);
+}
+
+void message_executed(uint32_t node, uint32_t slot, uint32_t word)
+{
+	uint32_t tag = MCP_INBOX + slot;
+
+	/* There is no flow to this node itself, whatever number the host has given it since. */
+	if (node == command_node) {
+		mcp_shared.strays++;
+		REG_WRITE(INBOX_FREE, slot);
+		return;
+	}
+	transfer_enter(tag, TRANSFER_MESSAGE, 0, node)->word = word;
+	reply_or_wait(tag);
 }
 
 void message_sent(uint32_t tag)
 {
+	if (tag >= MCP_INBOX) {
+		message_free(tag);
+		return;
+	}
 	transfer_free(&transfers[tag]);
 	outbox &= ~(1u << (tag - MCP_OUTBOX));
 }
@@ -321,8 +348,6 @@ static ALWAYS void asked_for(uint32_t tag, uint32_t word)
 {
 	if ((word & 0xff) == DIBBER_MESSAGE_GET)
 		get_asked(tag);
-	else if ((word & 0xff) == DIBBER_MESSAGE_ATOMIC)
-		atomic_asked(tag);
 	else
 		send_ready(tag);
 }
@@ -336,7 +361,6 @@ void message_arrived(uint32_t arrival, uint32_t word)
 
 	switch (word & 0xff) {
 	case DIBBER_MESSAGE_GET:
-	case DIBBER_MESSAGE_ATOMIC:
 	case DIBBER_MESSAGE_READY:
 		if (let_in(node, tag, word)) {
 			asked_for(tag, word);

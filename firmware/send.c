@@ -85,8 +85,7 @@ static void meet(uint32_t tag, uint32_t ready_tag)
 	uint32_t length = transfers[tag].length;
 
 	if (length > transfers[ready_tag].length) {
-		message_reply(ready_tag, DIBBER_MESSAGE_GET_FAILED, length, 0,
-			      DIBBER_STATUS_TRUNCATED);
+		message_failed(ready_tag, length, DIBBER_STATUS_TRUNCATED);
 		end(tag, DIBBER_STATUS_TRUNCATED);
 		return;
 	}
@@ -151,7 +150,7 @@ void send_ready(uint32_t ready_tag)
 	if ((first_word & 0xff) == DIBBER_OPCODE_RECEIVE)
 		status = get_check_target(ready_tag, first_word >> 20 & 0xf, length);
 	if (status != DIBBER_STATUS_OK) {
-		message_reply(ready_tag, DIBBER_MESSAGE_GET_FAILED, 0, 0, status);
+		message_failed(ready_tag, 0, status);
 		return;
 	}
 	transfer->length = length;
@@ -185,7 +184,7 @@ void send_ended(uint32_t tag)
 	if (transfer->status == DIBBER_STATUS_OK)
 		message_free(transfer->peer);
 	else
-		message_reply(transfer->peer, DIBBER_MESSAGE_GET_FAILED, 0, 0, transfer->status);
+		message_failed(transfer->peer, 0, transfer->status);
 	transfer_complete(tag);
 }
 

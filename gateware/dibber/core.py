@@ -22,7 +22,7 @@ from dibber.deposit.tags import UNEXTENDED
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL, FAST_KIND
+from dibber.interface.description import C, CHANNEL
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
@@ -38,6 +38,7 @@ from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import Processor
 from dibber.mcp.queues import EventWriter, QueueWriter
 from dibber.mcp.registers import ControlRegisters
+from dibber.mcp.replies import Replies
 from dibber.mcp.requests import Requests
 from dibber.mcp.slots import Slots
 from dibber.mcp.turns import CommandTurns
@@ -114,7 +115,7 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = Slots(data_width, readers=7, writers=2)
+        self.slots     = slots     = Slots(data_width, readers=7, writers=3)
         self.processor = processor = Processor(platform, data_width)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
@@ -125,6 +126,7 @@ class DibberCore(LiteXModule):
         self.entering  = entering  = ExpectWriter()
         self.events    = events    = EventWriter()
         self.requests  = requests  = Requests()
+        self.replies   = replies   = Replies()
         self.queues    = queues    = QueueWriter()
         self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
         self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
@@ -163,8 +165,6 @@ class DibberCore(LiteXModule):
             registers.express.connect(expresses.program),
             registers.express_space.eq(expresses.space),
             expresses.source.connect(packet.express),
-            registers.atomics.connect(atomic.sink),
-            atomic.done.connect(registers.atomic_done),
             watchdog.kick.eq(registers.watchdog.strobe),
             watchdog.cycles.eq(registers.watchdog.cycles),
             watchdog.hold.eq(processor.halted),
@@ -200,6 +200,8 @@ class DibberCore(LiteXModule):
             commands.generation.eq(registers.generation),
             requests.offer.connect(commands.request),
             requests.taken.eq(commands.answered),
+            requests.again.eq(registers.arrivals_again),
+            registers.arrivals_twice.eq(requests.twice),
 
             *[signal.eq(read) for signal, read in zip(queues.eq_consumer, pages.eq_consumer)],
             queues.cycles.eq(identity.cycles),
@@ -214,7 +216,15 @@ class DibberCore(LiteXModule):
         # Fast Path --------------------------------------------------------------------------------
 
         self.comb += [
-            commands.put.connect(contexts.put),
+            requests.atomics.connect(atomic.sink),
+            atomic.done.connect(replies.sink),
+            replies.enable.eq(commands.enable.atomic),
+            replies.source.connect(registers.replies),
+            replies.again.eq(registers.replies_again),
+            registers.replies_twice.eq(replies.twice),
+            commands.put.connect(replies.commands),
+            replies.put.connect(contexts.put),
+            replies.taken.eq(contexts.taken),
             commands.taken.eq(contexts.taken),
             commands.missed.eq(contexts.missed),
             commands.full.eq(contexts.full),
@@ -266,7 +276,7 @@ class DibberCore(LiteXModule):
 
         readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot, commands.slot,
             answers.slot]
-        writers = [processor.writer, lander.slot]
+        writers = [processor.writer, lander.slot, atomic.reply]
         self.comb += [client.connect(port)
             for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
 
@@ -292,7 +302,6 @@ class DibberCore(LiteXModule):
 
         # Deposits ---------------------------------------------------------------------------------
 
-        answered = Signal()
         lists   = [send.lists, scatter.lists]
         engines = [send, scatter, lander, atomic, *lists]
         tables  = [send.pages, scatter.pages, finder]
@@ -330,13 +339,12 @@ class DibberCore(LiteXModule):
             answers.source.connect(events.sink),
             events.source.connect(requests.sink),
             requests.source.connect(registers.arrivals),
-            # A slot whose get hardware has answered comes free when the program frees none; that of an answer, when neither does.
-            answered.eq(contexts.ended.valid & (contexts.ended.kind == FAST_KIND.ANSWER)),
-            contexts.ended.ready.eq(~answered | ~registers.inbox_free.strobe),
-            answers.free.ready.eq(~registers.inbox_free.strobe & ~answered),
-            arrivals.free.strobe.eq(registers.inbox_free.strobe | answered | answers.free.valid),
+            # A slot whose request hardware has answered comes free when the program frees none; that of an answer, when neither does.
+            contexts.ended.ready.eq(~registers.inbox_free.strobe),
+            answers.free.ready.eq(~registers.inbox_free.strobe & ~contexts.ended.valid),
+            arrivals.free.strobe.eq(registers.inbox_free.strobe | contexts.ended.valid | answers.free.valid),
             arrivals.free.slot.eq(Mux(registers.inbox_free.strobe, registers.inbox_free.slot,
-                Mux(answered, contexts.ended.tag, answers.free.slot))),
+                Mux(contexts.ended.valid, contexts.ended.tag, answers.free.slot))),
             lander.free.eq(arrivals.freed),
             send.crowded.eq(host.writes.valid & ~host.writes.ready),
         ]
@@ -378,7 +386,7 @@ class DibberCore(LiteXModule):
             arrivals.index.eq(halt.index),
             pages.program.halts.eq(halt.halts),
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, queues, expresses, jobs, send,
+                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],
         ]
         self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))

@@ -67,7 +67,7 @@ def offer_layout():
     return EndpointDescription([("endpoint", 3), ("slot", 5)])
 
 def request_layout():
-    """A get of another node, in a slot of the INBOX, for the fast path to look at; `word` is its message word."""
+    """A get or atomic of another node, in a slot of the INBOX; `word` is its message word, or that of the reply which lies there."""
     return EndpointDescription([("node", 4), ("slot", 5), ("word", 32)])
 
 def verdict_layout():
@@ -89,8 +89,8 @@ def tag_bits():
 def fast_put_layout():
     """A put that was checked, on its way to its flow, or what else `kind` says (enum fast_kind); `lane` as enum lane.
 
-    `endpoint` may be the OUTBOX or the INBOX. `cookie` is the message word of what is no command. `atomic`: the
-    ask is one; `generation` is its context's. `ready` says that `taken`
+    `endpoint` may be the INBOX. `cookie` of what is no command is a message word: of the get that is answered, of the
+    reply. `atomic`: the ask is one; `generation` is its context's. `ready` says that `taken`
     and `missed` hold.
     """
     return EndpointDescription([("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4), ("slot", 5), ("cookie", 32),

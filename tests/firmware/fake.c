@@ -57,7 +57,7 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
 	const uint32_t words[4] = { a, b, c, d };
 
-	if (which == FIFO_ARRIVAL && (fast_answered(a, b) || fast_request(a, b)))
+	if (which == FIFO_ARRIVAL && (fast_answered(a, b) || fast_request(a, b) || fast_atomic(a, b)))
 		return;
 	if (fifo_tail[which] - fifo_head[which] == FIFO)
 		abort();
@@ -180,12 +180,10 @@ uint32_t fake_read(uint32_t address)
 		return front(FIFO_JOB_DONE, 0);
 	case DIBBER_MCP_JOB_CHECKSUM:
 		return front(FIFO_JOB_DONE, 1);
-	case DIBBER_MCP_ATOMIC_STATUS:
+	case DIBBER_MCP_ATOMIC_DONE:
 		return front(FIFO_ATOMIC, 0);
-	case DIBBER_MCP_ATOMIC_LOW:
+	case DIBBER_MCP_ATOMIC_WORD:
 		return front(FIFO_ATOMIC, 1);
-	case DIBBER_MCP_ATOMIC_HIGH:
-		return front(FIFO_ATOMIC, 2);
 	case DIBBER_MCP_SCOUT:
 		return front(FIFO_SCOUT, 0);
 	case DIBBER_MCP_SCOUT_CAME_NUMBER:
@@ -225,6 +223,19 @@ static void pop(uint32_t which)
 	if (!fake_waiting(which))
 		abort();
 	fifo_head[which]++;
+}
+
+/* The oldest is offered to the fast path again. */
+static void again(uint32_t which, uint32_t shift, bool (*take)(uint32_t, uint32_t))
+{
+	uint32_t *oldest = fifo[which][fifo_head[which] % FIFO];
+
+	if (!fake_waiting(which) || oldest[0] >> shift & 1)
+		abort();
+	if (take(oldest[0], oldest[1]))
+		pop(which);
+	else
+		oldest[0] |= 1u << shift;
 }
 
 void fake_write(uint32_t address, uint32_t value)
@@ -276,7 +287,6 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_FLOW_REWIND:
 	case DIBBER_MCP_INBOX_FREE:
-	case DIBBER_MCP_ATOMIC_START:
 		fake_log_write(offset, value, fake_registers, 0);
 		break;
 	case DIBBER_MCP_EXPECT_WRITE:
@@ -293,6 +303,12 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_SCOUT_POP:
 		pop(FIFO_SCOUT);
+		break;
+	case DIBBER_MCP_ARRIVAL_AGAIN:
+		again(FIFO_ARRIVAL, DIBBER_MCP_ARRIVAL_AGAIN_SHIFT, fast_request);
+		break;
+	case DIBBER_MCP_ATOMIC_AGAIN:
+		again(FIFO_ATOMIC, DIBBER_MCP_ATOMIC_DONE_AGAIN_SHIFT, fast_reply);
 		break;
 	case DIBBER_MCP_ATOMIC_POP:
 		pop(FIFO_ATOMIC);

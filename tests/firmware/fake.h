@@ -48,6 +48,8 @@ bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn);	/* false: the p
 bool fast_answered(uint32_t arrival, uint32_t value);		/* the same */
 uint32_t fast_claimed(uint32_t offset);
 bool fast_request(uint32_t arrival, uint32_t message);	/* false: the program's */
+bool fast_atomic(uint32_t arrival, uint32_t message);	/* the same */
+bool fast_reply(uint32_t done, uint32_t word);		/* the same, ATOMIC_DONE and ATOMIC_WORD */
 void fast_write(uint32_t offset, uint32_t value);
 
 #endif

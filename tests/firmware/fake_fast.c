@@ -21,7 +21,7 @@
 uint32_t fake_fast;		/* FAST_PATH: opcodes that the host allows; get: others' requests too */
 uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS];	/* doorbells */
 uint32_t fake_events_lost;
-uint32_t fake_fast_commands, fake_fast_completions, fake_fast_answers;
+uint32_t fake_fast_commands, fake_fast_completions, fake_fast_answers, fake_fast_replies;
 
 /* Queues --------------------------------------------------------------------------------------- */
 
@@ -171,6 +171,10 @@ static struct {
 	struct put waits[ASKS];
 } flows[FLOWS];
 
+/* Atomics of other nodes that have not been executed, the oldest first: ARRIVAL and message word. */
+static struct { uint32_t arrival, message; } atomics[DIBBER_SLOTS];
+uint32_t fake_atomics;
+
 static bool job_under_way[DIBBER_SLOT_SETS * DIBBER_SLOTS];	/* of the fast path */
 static uint32_t claimed;
 
@@ -192,6 +196,8 @@ void fast_reset(void)
 	fake_fast_commands = 0;
 	fake_fast_completions = 0;
 	fake_fast_answers = 0;
+	fake_fast_replies = 0;
+	fake_atomics = 0;
 }
 
 bool fast_is_armed(uint32_t flow)
@@ -395,7 +401,8 @@ static void order(uint32_t flow, const struct put *put, uint32_t packets)
 		const uint32_t words[2] = { place, put->word };
 
 		fake_log_write(DIBBER_MCP_EXPRESS_START,
-			       (uint32_t)(put->kind == DIBBER_FAST_KIND_ASK) << DIBBER_MCP_EXPRESS_START_MESSAGE_SHIFT | slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | (put->length & 0xff) << 16 |
+			       (uint32_t)(put->kind == DIBBER_FAST_KIND_ASK || put->kind == DIBBER_FAST_KIND_REPLY)
+				       << DIBBER_MCP_EXPRESS_START_MESSAGE_SHIFT | slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | (put->length & 0xff) << 16 |
 				       flows[flow].epoch << 24 | FAKE_FAST, words, 2);
 	} else {
 		const uint32_t words[5] = {
@@ -487,6 +494,52 @@ bool fast_request(uint32_t arrival, uint32_t message)
 	return true;
 }
 
+bool fast_atomic(uint32_t arrival, uint32_t message)
+{
+	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
+
+	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) || (message & 0xff) != DIBBER_MESSAGE_ATOMIC || node >= DIBBER_NODES)
+		return false;
+	if (fake_atomics == DIBBER_SLOTS)
+		abort();
+	atomics[fake_atomics].arrival = arrival;
+	atomics[fake_atomics++].message = message;
+	return true;
+}
+
+bool fast_reply(uint32_t done, uint32_t word)
+{
+	uint32_t node = done & DIBBER_MCP_ATOMIC_DONE_NODE_MASK;
+	uint32_t tag = INBOX + (done >> DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT & DIBBER_MCP_ATOMIC_DONE_SLOT_MASK);
+
+	if (!(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_ATOMIC_SHIFT) || !flows[node].armed ||
+	    flows[node].puts == DIBBER_FAST_PUTS)
+		return false;
+	enter(node, (struct put){ .tag = tag, .cookie = word, .word = word, .kind = DIBBER_FAST_KIND_REPLY, .ended = true });
+	fake_fast_replies++;
+	return true;
+}
+
+/* The oldest atomic has been executed, or was refused. Its slot of the inbox. */
+uint32_t fake_atomic_done(uint32_t status, uint32_t low, uint32_t high)
+{
+	uint32_t node = atomics[0].arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
+	uint32_t slot = atomics[0].arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK;
+	uint32_t done = node | slot << DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT;
+	uint32_t word = (atomics[0].message & ~0xffu) | DIBBER_MESSAGE_ATOMIC_REPLY;
+	const uint32_t reply[4] = { low, high, status };
+
+	if (!fake_atomics)
+		abort();
+	fake_atomics--;
+	memmove(&atomics[0], &atomics[1], fake_atomics * sizeof(atomics[0]));
+	memcpy(&fake_slots[(INBOX + slot) * DIBBER_SLOT_BYTES], reply, sizeof(reply));
+	fast_work();
+	if (!fast_reply(done, word))
+		fake_push(FIFO_ATOMIC, done, word, 0, 0);
+	return slot;
+}
+
 /* Complete the oldest of a flow that are acknowledged. */
 static void complete(uint32_t flow)
 {
@@ -494,7 +547,7 @@ static void complete(uint32_t flow)
 	       (uint16_t)((&REG(ACKED))[flow] - flows[flow].ring[0].psn) < 0x8000) {
 		struct put put = flows[flow].ring[0];
 
-		if (put.kind == DIBBER_FAST_KIND_ANSWER) {
+		if (put.kind == DIBBER_FAST_KIND_ANSWER || put.kind == DIBBER_FAST_KIND_REPLY) {
 			fake_log_write(DIBBER_MCP_INBOX_FREE, (put.tag - INBOX) | FAKE_FAST, fake_registers, 0);
 			pop(flow);
 			continue;

@@ -172,7 +172,7 @@ class Fake:
     def reset(self):
         self.library.fake_reset()
         self.jobs, self.express, self.resets, self.rewinds, self.regions, self.posted = [], [], [], [], [], []
-        self.expected, self.freed, self.atomics, self.scouts = [], [], [], []
+        self.expected, self.freed, self.scouts = [], [], []
         self.routes = {}   # the gateware's table, of what was written
         self["NODE_ID"] = 0
         self["CLOCK_HZ"] = 125_000_000
@@ -214,8 +214,6 @@ class Fake:
                     self.expected.append((value & 0xffff, value >> 16 & 0xff, value >> 24, words[0]))
                 case "INBOX_FREE":
                     self.freed.append(value)
-                case "ATOMIC_START":
-                    self.atomics.append(value)
                 case "ROUTE_WRITE":
                     self.routes[value] = words[0]
                 case "SCOUT_START":
@@ -255,7 +253,8 @@ class Fake:
         self.library.fake_push(ARRIVAL, node | 1 << 26, word, length, 0)
 
     def atomic_done(self, status, value):
-        self.library.fake_push(ATOMIC_DONE, status, value & 0xffffffff, value >> 32, 0)
+        """The oldest atomic that came has been executed, or was refused; its slot of the inbox."""
+        return self.library.fake_atomic_done(status, value & 0xffffffff, value >> 32)
 
     def scout(self, source, number, back=0, reply=False):
         """A scout came, or an answer to one."""

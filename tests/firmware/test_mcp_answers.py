@@ -83,6 +83,15 @@ def test_a_host_that_does_not_want_it_has_gets_answered_by_the_program(wired):
     assert wired.word("fast_answers") == 0 and len(wired.freed) == 200 and wired.shared("claims") <= 8
 
 
+def test_a_get_that_waits_while_its_flow_is_armed_is_offered_to_the_fast_path_again(wired):
+    """Else the program would claim what it has just armed, each time that gets come one close behind the other."""
+    wired.allow(0)
+    ask(wired, 3)
+    wired.allow(ALLOWED)
+    wired.settle()
+    assert wired.freed == [3] and wired.word("fast_answers") == 1 and wired.shared("claims") == 0
+
+
 def test_a_claimed_answer_is_sent_again_as_it_was_and_its_slot_is_free_once(wired):
     wired.lose = once((2, 1))
     for slot in range(4):

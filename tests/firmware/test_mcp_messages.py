@@ -30,10 +30,10 @@ def reply(status=0, value=0):
     return pack_struct(REPLY, dict(status=status, value=value))
 
 
-def outbox(card, packet):
-    """(value, status) in the slot of the OUTBOX that a message was made from."""
-    assert packet.endpoint == C.OUTBOX
-    base = (C.OUTBOX*C.SLOTS + packet.slot)*C.SLOT_BYTES
+def outbox(card, packet, box=C.OUTBOX):
+    """(value, status) in the slot of the OUTBOX, or the INBOX, that a message was made from."""
+    assert packet.endpoint == box
+    base = (box*C.SLOTS + packet.slot)*C.SLOT_BYTES
     content = bytes(card.slots[base:base + 12])
     return int.from_bytes(content[:8], "little"), int.from_bytes(content[8:], "little")
 
@@ -333,7 +333,7 @@ def test_an_atomic_ends_with_its_reply_and_the_value_before(card):
 @pytest.mark.parametrize("there,here", [
     (STATUS.REMOTE_ALIGNMENT, "REMOTE_ALIGNMENT"), (STATUS.REMOTE_READ_ERROR, "REMOTE_READ_ERROR"),
     (STATUS.REMOTE_BAD_KEY, "REMOTE_BAD_KEY"), (STATUS.BAD_OPCODE, "REMOTE_BAD_HEADER"), (0x1000, "REMOTE_BAD_HEADER")])
-def test_an_atomic_that_failed_there_is_told(card, there, here):
+def test_an_atomic_that_failed_there_is_outbox(card, there, here):
     card.ring(1, atomic(cookie=7))
     card.step()
     card.ack(1, 0)
@@ -351,48 +351,70 @@ def test_a_malformed_atomic_asks_nobody(card, name, change):
     assert endings(card) == [(3, name)] and not card.express
 
 
-@pytest.mark.parametrize("opcode", ["FETCH_ADD", "SWAP", "COMPARE_SWAP", "MASKED_SWAP"])
-def test_atomics_are_executed_one_at_a_time_in_the_order_of_arrival(card, opcode):
-    for slot in (7, 2, 30):
-        card.message(3, word(MESSAGE.ATOMIC, 40 + slot), slot, atomic(getattr(OPCODE, opcode)))
+def test_an_atomic_that_was_executed_is_replied_to_from_its_slot_which_is_free_when_acknowledged(card):
+    """The gateware executes them; the program hears of one only when it is to reply."""
+    for slot in (7, 2):
+        card.message(3, word(MESSAGE.ATOMIC, 40 + slot), slot, atomic())
     card.step()
-    assert card.atomics == [7]
-    card.atomic_done(STATUS.OK, 0x100000002)
+    assert not card.express and card.shared("strays") == 0
+    for slot, status, value in ((7, STATUS.OK, 0x100000002), (2, STATUS.REMOTE_ALIGNMENT, 0)):
+        assert card.atomic_done(status, value) == slot
+        card.step()
+        message = card.express[-1]
+        assert (message.word, message.node, message.slot, message.message) == (word(MESSAGE.ATOMIC_REPLY, 40 + slot), 3, slot, 1)
+        assert outbox(card, message, C.INBOX) == (value, status)
+    assert not card.freed
+    card.ack(3, 0)
     card.step()
-    assert card.atomics == [7, 2] and card.freed == [7]
-    assert card.express[0].word == word(MESSAGE.ATOMIC_REPLY, 47) and card.express[0].node == 3
-    assert outbox(card, card.express[0]) == (0x100000002, 0)
-    card.atomic_done(STATUS.REMOTE_ALIGNMENT, 0)
+    assert card.freed == [7]
+    card.ack(3, 1)
     card.step()
-    assert card.atomics == [7, 2, 30] and outbox(card, card.express[1]) == (0, STATUS.REMOTE_ALIGNMENT)
+    assert card.freed == [7, 2] and not card.entries()
 
 
-@pytest.mark.parametrize("content", [put(), atomic(length=3), bytes(C.SLOT_BYTES)])
-def test_an_atomic_that_its_owner_changed_after_the_check_is_not_executed(card, content):
-    card.message(3, word(MESSAGE.ATOMIC), 5, content)
+def test_a_reply_that_was_lost_is_sent_again_and_an_unreachable_asker_s_slot_comes_free(card):
+    card.message(3, word(MESSAGE.ATOMIC), 5, atomic())
+    card.atomic_done(STATUS.OK, 1)
     card.step()
-    assert card.atomics == [] and outbox(card, card.express[0]) == (0, STATUS.REMOTE_BAD_HEADER)
+    card.wait(300*MICROSECOND)
+    words = [(message.word, message.psn, message.slot) for message in card.express]
+    assert len(words) > 1 and len(set(words)) == 1 and not card.freed
+    card.wait(TIMEOUT)
+    card.step()
+    assert card.freed == [5] and card.shared("timeouts") == 1
+
+
+def test_an_atomic_of_this_node_itself_is_not_replied_to(card):
+    card.message(0, word(MESSAGE.ATOMIC), 5, atomic())
+    card.atomic_done(STATUS.OK, 1)
+    card.step()
+    assert card.freed == [5] and not card.express and card.shared("strays") == 1
 
 
 def test_replies_wait_for_room_on_their_flow_and_then_for_slots_of_the_outbox(card):
+    """Those to atomics need none of these."""
     card["EXPRESS_SPACE"] = 0
-    card.message(3, word(MESSAGE.ATOMIC), 5, atomic())
-    card.step()
+    card.message(3, word(MESSAGE.GET), 5, bytes(C.SLOT_BYTES))
+    card.message(3, word(MESSAGE.ATOMIC), 6, atomic())
     card.atomic_done(0, 1)
     card.step()
     assert not card.express and not card.freed
-    card["EXPRESS_SPACE"] = 1
+    card["EXPRESS_SPACE"] = 2
     card.step()
-    assert card.freed == [5]
+    assert card.freed == [5] and [message.slot for message in card.express if message.endpoint == C.INBOX] == [6]
+    card.ack(3, 1)
+    card.step()
+    assert card.freed == [5, 6]
+    card.express.clear()
     for n in range(40):
-        card.message(1 + n % 5, word(MESSAGE.ATOMIC), n % 31, bytes(C.SLOT_BYTES))
+        card.message(1 + n % 2, word(MESSAGE.GET), n % 31, bytes(C.SLOT_BYTES))
         card.step()
         if n == 31:
             assert len(card.express) == C.SLOTS
-            for node in range(1, 6):
+            for node in range(1, 3):
                 card.ack(node, sum(m.node == node for m in card.express) - 1)
             card.step()
-    assert len(card.express) == 41 and len({m.slot for m in card.express}) == C.SLOTS
+    assert len(card.express) == 40 and len({m.slot for m in card.express}) == C.SLOTS
 
 # What nobody asked for ----------------------------------------------------------------------------
 
@@ -439,8 +461,7 @@ def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
         if rng.random() < 0.1:
             for node in (1, 2, 3):
                 card.ack(node, sum(m.node == node for m in card.express) - 1)
-        if card.atomics and rng.random() < 0.5:
-            card.atomics.pop(0)
+        if card.word("atomics") and rng.random() < 0.5:
             card.atomic_done(rng.randrange(25), rng.getrandbits(64))
         while card.jobs and rng.random() < 0.5:
             job = card.jobs.pop(0)

@@ -332,10 +332,8 @@ static void answer_all(void)
 
 static void atomic_done(uint32_t status)
 {
-	if (!atomic_asked_for)
-		return;
-	atomic_asked_for = false;
-	fake_push(FIFO_ATOMIC, status, 0, 0, 0);
+	if (fake_atomics)
+		fake_atomic_done(status, 0, 0);
 }
 
 /* The host has read all that there is. */

@@ -15,7 +15,8 @@
 
 /* fake.c and fake_fast.c: what tests do to the card. */
 extern struct fake_log fake_log[];
-extern uint32_t fake_logged, fake_accesses, fake_fast;
+extern uint32_t fake_logged, fake_accesses, fake_fast, fake_atomics;
+uint32_t fake_atomic_done(uint32_t status, uint32_t low, uint32_t high);
 extern uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS];
 
 void fake_reset(void);
@@ -32,7 +33,6 @@ static inline uint32_t cookie_of(uint32_t tag)
 }
 
 extern bool inbox_used[DIBBER_SLOTS];
-extern bool atomic_asked_for;			/* the program has started one */
 extern bool posts_flow;				/* posts leave at once, not when an input says so */
 extern uint32_t refusals_waiting;
 extern uint32_t completions;

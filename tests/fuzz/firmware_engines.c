@@ -36,7 +36,6 @@ static struct {
 static uint8_t taken[MCP_COMMANDS];	/* commands that have not completed */
 static uint32_t posts_waiting;
 bool inbox_used[DIBBER_SLOTS];
-bool atomic_asked_for;
 bool posts_flow;
 uint32_t refusals_waiting, completions, scout_number;
 struct request requests[MCP_COMMANDS];
@@ -56,7 +55,6 @@ void engines_reset(void)
 	memset(taken, 0, sizeof(taken));
 	memset(inbox_used, 0, sizeof(inbox_used));
 	memset(requests, 0, sizeof(requests));
-	atomic_asked_for = false;
 	posts_waiting = 0;
 	posts_flow = false;
 	refusals_waiting = 0;
@@ -178,7 +176,8 @@ static void observe_packet(const struct fake_log *entry)
 		.word = entry->words[1], .message = FIELD_GET(EXPRESS_START, MESSAGE, value),
 		.fast = entry->value & FAKE_FAST,
 	};
-	check(packet->tag < MCP_OUTBOX + DIBBER_SLOTS);
+	check(packet->tag < MCP_INBOX + DIBBER_SLOTS);
+	check(packet->tag < MCP_INBOX || inbox_used[packet->tag - MCP_INBOX]);
 	check((int16_t)(packet->psn - REG_READ_AT(ACKED, packet->flow)) <= (int16_t)DIBBER_WINDOW);
 	if (packet->fast)
 		take(packet->tag);
@@ -210,10 +209,6 @@ void engines_observe(void)
 		case DIBBER_MCP_INBOX_FREE:
 			check(value < DIBBER_SLOTS && inbox_used[value]);
 			inbox_used[value] = false;
-			break;
-		case DIBBER_MCP_ATOMIC_START:
-			check(value < DIBBER_SLOTS && inbox_used[value] && !atomic_asked_for);
-			atomic_asked_for = true;
 			break;
 		case DIBBER_MCP_ROUTE_WRITE:
 			check(value < DIBBER_NODES);

@@ -9,8 +9,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import ATOMIC, C, COMMAND, OPCODE, RIGHT, STATUS
-from dibber.layouts import completion_layout, read_layout, write_layout
+from dibber.interface.description import ATOMIC, C, COMMAND, MESSAGE, OPCODE, REPLY, RIGHT, STATUS
+from dibber.layouts import completion_layout, read_layout, request_layout, slot_write_port, write_layout
 
 from dibber.deposit.departures import Departures
 from dibber.deposit.fetch import Fetch
@@ -19,22 +19,17 @@ from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 
-# Layout -------------------------------------------------------------------------------------------
-
-def atomic_done_layout():
-    """The end of an atomic operation: `status` as enum status; `value` is what was there before it."""
-    return stream.EndpointDescription([("status", 8), ("value", 64)])
-
 # Atomic Unit --------------------------------------------------------------------------------------
 
 class AtomicUnit(LiteXModule):
-    """Execute one atomic command at a time: fetch, look up, read, modify, write.
+    """Execute one atomic command at a time: fetch, look up, read, modify, write, and put the reply in its place.
 
     All atomics of the card pass here, each after the write of the one before was handed to the PHY, and
     PCIe lets no read pass a write (PCIe Base 3.0, 2.4.1). So they are atomic among the card's operations;
     of the host's own they know nothing. A compare that fails writes nothing.
 
-    Ends other than OK, without an access: BAD_OPCODE, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both
+    The command lies in a slot of the INBOX, and so does its struct reply at the end: value before, and enum status. Other
+    than OK, without an access: REMOTE_BAD_HEADER (no atomic's opcode), REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both
     REMOTE_READ and REMOTE_WRITE), REMOTE_BOUNDS, REMOTE_ALIGNMENT; and REMOTE_READ_ERROR, nothing was
     written. While the host still owes the answer to a read that was given up, all others fail so, too.
 
@@ -45,30 +40,33 @@ class AtomicUnit(LiteXModule):
 
     Attributes
     ----------
-    sink        : Endpoint([("slot", 8)]), in        execute what is in this slot of the INBOX
-    forget      : Signal(), in      who asked is gone: the operation under way ends without `done`
+    sink        : Endpoint(request_layout), in       execute what is in this slot
+    forget      : Signal(), in      who asked is gone: the operation under way ends without reply and `done`
     slot        : slot_port(data_width)
+    reply       : slot_write_port(data_width)
     lookup      : lookup_port(), to the region table
     pages       : finder_port(), to the page finder
     reads       : Endpoint(read_layout), out         tag 0 only
     completions : Endpoint(completion_layout), in    always ready
     writes      : Endpoint(write_layout), out
     marked      : Signal(), in      the write was taken by the PHY
-    done        : Endpoint(atomic_done_layout), out
+    done        : Endpoint(request_layout), out      the reply lies in this slot
     departures  : Departures of operations
     pulses      : ATOMICS, and as `Gather`'s
 
-    Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write.
+    Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from `marked` to
+    `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
     """
     def __init__(self, data_width, timeout=6250, quarantine=2**23):
-        self.sink        = sink   = stream.Endpoint([("slot", 8)])
+        self.sink        = sink   = stream.Endpoint(request_layout())
         self.forget      = Signal()
         self.lookup      = lookup = lookup_port()
         self.reads       = reads  = stream.Endpoint(read_layout())
         self.completions = answer = stream.Endpoint(completion_layout(data_width))
         self.writes      = writes = stream.Endpoint(write_layout(data_width))
         self.marked      = Signal()
-        self.done        = done   = stream.Endpoint(atomic_done_layout())
+        self.reply       = reply  = slot_write_port(data_width)
+        self.done        = done   = stream.Endpoint(request_layout())
         self.pulses      = pulses = {name: Signal(name=f"atomic_{name.lower()}") for name in (
             "ATOMICS", "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
 
@@ -92,14 +90,17 @@ class AtomicUnit(LiteXModule):
         compare = member(ATOMIC, "compare")
         mask    = member(ATOMIC, "mask")
         wide    = Signal()  # 8 bytes
-        slot    = Signal(max=C.SLOTS)
         self.comb += [
             fetch.start.eq(sink.valid & sink.ready),
-            fetch.slot.eq(Cat(slot, Constant(C.INBOX, bits_for(C.INBOX)))),
+            fetch.slot.eq(Cat(done.slot, Constant(C.INBOX, bits_for(C.INBOX)))),
             lookup.key.eq(member(ATOMIC, "key")),
             wide.eq(bytes_[3]),
         ]
-        self.sync += If(fetch.start, slot.eq(sink.slot))
+        self.sync += If(fetch.start,
+            done.node.eq(sink.node),
+            done.slot.eq(sink.slot),
+            done.word.eq(Cat(Constant(MESSAGE.ATOMIC_REPLY, 8), sink.word[8:])),
+        )
 
         # Region and Checks ------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class AtomicUnit(LiteXModule):
             If(~found,
                 reason.eq(STATUS.REMOTE_BAD_KEY)),
             If((opcode < OPCODE.FETCH_ADD) | (opcode > OPCODE.MASKED_SWAP),
-                reason.eq(STATUS.BAD_OPCODE)),
+                reason.eq(STATUS.REMOTE_BAD_HEADER)),
         ]
 
         self.pages = pages = finder_port()
@@ -194,6 +195,21 @@ class AtomicUnit(LiteXModule):
             writes.dat.eq(Replicate(Mux(wide, after, Replicate(after[:32], 2)), data_width//64)),
         ]
 
+        # Reply ------------------------------------------------------------------------------------
+
+        # Value, then status: in the first line, or in the first two.
+        whole = Signal(128)
+        lines = 128//data_width
+        line  = Signal(max=max(lines, 2))
+        below = [line] if lines > 1 else []
+        assert (REPLY["value"].offset, REPLY["status"].offset) == (0, 8)
+        self.comb += [
+            whole.eq(Cat(Mux(status == STATUS.OK, before, 0), status)),
+            reply.adr.eq(Cat(*below, Constant(0, log2_int(C.SLOT_BYTES//16)), done.slot, Constant(C.INBOX, 4))),
+            reply.dat_w.eq(Mux(line == 0, whole[:data_width], whole[-data_width:])),
+            reply.be.eq(2**(data_width//8) - 1),
+        ]
+
         # Control ----------------------------------------------------------------------------------
 
         self.fsm  = fsm = FSM(reset_state="IDLE")
@@ -217,7 +233,7 @@ class AtomicUnit(LiteXModule):
             NextValue(status, reason),
             NextValue(address, virtual),
             If(reason != STATUS.OK,
-                NextState("DONE")
+                NextState("REPLY")
             ).Elif(is_paged(virtual),
                 NextState("PAGE")
             ).Else(
@@ -231,7 +247,7 @@ class AtomicUnit(LiteXModule):
                 NextState("TAG"),
                 If(pages.fault,
                     NextValue(status, STATUS.REMOTE_READ_ERROR),
-                    NextState("DONE")
+                    NextState("REPLY")
                 )
             )
         )
@@ -241,7 +257,7 @@ class AtomicUnit(LiteXModule):
                 NextState("READ")
             ).Elif(tags.expired[0],
                 NextValue(status, STATUS.REMOTE_READ_ERROR),
-                NextState("DONE")
+                NextState("REPLY")
             )
         )
         fsm.act("READ",
@@ -254,11 +270,11 @@ class AtomicUnit(LiteXModule):
                     NextState("TURN")
                 ).Else(
                     NextValue(status, STATUS.REMOTE_READ_ERROR),
-                    NextState("DONE")
+                    NextState("REPLY")
                 )
             ).Elif(tags.expired[0],
                 NextValue(status, STATUS.REMOTE_READ_ERROR),
-                NextState("DONE")
+                NextState("REPLY")
             )
         )
         fsm.act("TURN",
@@ -269,7 +285,7 @@ class AtomicUnit(LiteXModule):
         )
         fsm.act("CHOOSE",
             If((opcode == OPCODE.COMPARE_SWAP) & differ,
-                NextState("DONE")
+                NextState("REPLY")
             ).Else(
                 NextState("WRITE")
             )
@@ -279,7 +295,17 @@ class AtomicUnit(LiteXModule):
             If(writes.ready, NextState("MARKED"))
         )
         fsm.act("MARKED",
-            If(self.marked, NextState("DONE"))
+            If(self.marked, NextState("REPLY"))
+        )
+        fsm.act("REPLY",
+            reply.valid.eq(~forgotten),
+            If(reply.ready | forgotten,
+                NextValue(line, line + 1),
+                If(line == lines - 1,
+                    NextValue(line, 0),
+                    NextState("DONE")
+                )
+            )
         )
         fsm.act("DONE",
             done.valid.eq(~forgotten),
@@ -290,8 +316,4 @@ class AtomicUnit(LiteXModule):
         )
         self.departures = Departures(sink.valid & sink.ready,
             [fsm.ongoing("DONE") & (done.ready | forgotten)], 1)
-        self.comb += [
-            done.last.eq(1),
-            done.status.eq(status),
-            done.value.eq(Mux(status == STATUS.OK, before, 0)),
-        ]
+        self.comb += done.last.eq(1)

@@ -63,7 +63,7 @@ class Contexts(LiteXModule):
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
-    counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS
+    counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS, FAST_REPLIES
 
     Cycles: 2 from `put` to its order. Those of Completer.
     """
@@ -93,7 +93,7 @@ class Contexts(LiteXModule):
         self.active      = Signal(flows)
         self.given       = given   = Signal(flows)
         self.busy        = busy    = Signal(C.ENDPOINTS)
-        self.counters    = {"FAST_COMMANDS": Signal(), "FAST_COMPLETIONS": Signal(), "FAST_ANSWERS": Signal()}
+        self.counters    = {name: Signal() for name in ("FAST_COMMANDS", "FAST_COMPLETIONS", "FAST_ANSWERS", "FAST_REPLIES")}
         self.job_done_in     = completer.job_done_in
         self.job_done        = completer.job_done
         self.acked           = completer.acked
@@ -174,12 +174,14 @@ class Contexts(LiteXModule):
         command  = Signal()
         place    = Signal()    # its order has one
         is_ask   = Signal()
+        is_reply = Signal()
         assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
         self.comb += [
             less.eq(put.length - 1),
             tag.eq(Cat(put.slot[:slots], put.endpoint)),
             place.eq(Mux(put.lane == LANE.EXPRESS, express.ready, job.ready)),
             is_ask.eq(put.kind == FAST_KIND.ASK),
+            is_reply.eq(put.kind == FAST_KIND.REPLY),
             command.eq((put.kind == FAST_KIND.PUT) | is_ask),
             self.full.eq(is_armed & ~asks.room),
             accepted.eq(is_armed & (~command | (fast >> put.endpoint)[0])),
@@ -222,9 +224,10 @@ class Contexts(LiteXModule):
             job.tag.eq(tag),
             job.response.eq(put.kind == FAST_KIND.ANSWER),
             job.message.eq(put.cookie),
-            express.message.eq(is_ask),
-            express.word.eq(Cat(Mux(put.atomic, Constant(MESSAGE.ATOMIC, 8), Constant(MESSAGE.GET, 8)),
-                put.endpoint, Constant(0, 8 - len(put.endpoint)), tag, Constant(0, TAG - len(tag)), put.generation)),
+            express.message.eq(is_ask | is_reply),
+            express.word.eq(Mux(is_reply, put.cookie, Cat(
+                Mux(put.atomic, Constant(MESSAGE.ATOMIC, 8), Constant(MESSAGE.GET, 8)),
+                put.endpoint, Constant(0, 8 - len(put.endpoint)), tag, Constant(0, TAG - len(tag)), put.generation))),
         ]
 
         # Claims -----------------------------------------------------------------------------------
@@ -267,4 +270,5 @@ class Contexts(LiteXModule):
             self.counters["FAST_COMMANDS"].eq(taken & command),
             self.counters["FAST_COMPLETIONS"].eq(free.strobe),
             self.counters["FAST_ANSWERS"].eq(taken & (put.kind == FAST_KIND.ANSWER)),
+            self.counters["FAST_REPLIES"].eq(taken & is_reply),
         ]

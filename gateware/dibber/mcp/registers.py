@@ -9,21 +9,20 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.deposit.atomic import atomic_done_layout
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
 from dibber.layouts import (arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
-    job_layout, scout_layout, slot_free_layout)
+    job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
-from dibber.places import BlockFIFO, Place, Row
+from dibber.places import BlockFIFO, Row
 
 # Queues -------------------------------------------------------------------------------------------
 
-RESULTS  = 16  # job ends, refusals and arrivals that may wait for the control program
+RESULTS  = 16  # job ends and refusals that may wait for the control program
 POSTS    = 16  # queue entries of the control program that may wait
 FLOWS    = C.LANES*C.NODES
 
@@ -53,7 +52,7 @@ class ControlRegisters(LiteXModule):
     express    : Endpoint(express_layout), out        one cycle each; `ready` is ignored
     express_space : Signal(8), in
     refusals   : Endpoint(refusal_layout), in
-    arrivals   : Endpoint(arrival_layout), in
+    arrivals   : Endpoint(arrival_layout), in         what ARRIVAL shows; `ready` is ARRIVAL_POP
     refusal_waiting : Signal(), out                   REFUSAL is valid
     entries    : Endpoint(entry_layout), out          queue entries of the program
     queue      : Record, out                          `strobe` for one cycle: a queue is opened, or `closed`
@@ -79,8 +78,9 @@ class ControlRegisters(LiteXModule):
     flow_rewind : Record(flow_rewind_layout), out
     inbox_free : Record(inbox_free_layout), out
     expect     : Record, out                          `we` for one cycle: the entry for `context`
-    atomics    : Endpoint([("slot", 8)]), out
-    atomic_done : Endpoint(atomic_done_layout), in
+    replies    : Endpoint(request_layout), in         what ATOMIC_DONE shows; `ready` is ATOMIC_POP
+    replies_again, arrivals_again : Signal(), out     ATOMIC_AGAIN, ARRIVAL_AGAIN
+    replies_twice, arrivals_twice : Signal(), in      those that were offered again
     region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
                                                       that is paged
     region_busy : Signal(), in
@@ -130,8 +130,9 @@ class ControlRegisters(LiteXModule):
         self.flow_rewind   = Record(flow_rewind_layout())
         self.inbox_free    = Record(inbox_free_layout())
         self.expect        = Record([("we", 1), ("context", 16), ("key", 32), ("node", 8), ("valid", 1)])
-        self.atomics       = stream.Endpoint([("slot", 8)])
-        self.atomic_done   = stream.Endpoint(atomic_done_layout())
+        self.replies       = stream.Endpoint(request_layout())
+        self.replies_again,  self.replies_twice  = Signal(), Signal()
+        self.arrivals_again, self.arrivals_twice = Signal(), Signal()
         self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
@@ -351,24 +352,23 @@ class ControlRegisters(LiteXModule):
         # Arrivals ---------------------------------------------------------------------------------
 
         arrival = bank.fields(MCP, "ARRIVAL")
-        self.arrival_queue = arrival_queue = BlockFIFO(arrival_layout(), RESULTS)
         self.comb += [
-            self.arrivals.connect(arrival_queue.sink),
-            events["arrival"].eq(arrival_queue.source.valid),
-            arrival["message"].eq(arrival_queue.source.is_message),
-            *[arrival[name].eq(getattr(arrival_queue.source, name))
+            events["arrival"].eq(self.arrivals.valid),
+            arrival["message"].eq(self.arrivals.is_message),
+            *[arrival[name].eq(getattr(self.arrivals, name))
                 for name in ["node", "endpoint", "slot", "interrupt", "response"]],
-            status["ARRIVAL_VALUE"][0].eq(arrival_queue.source.value),
-            status["ARRIVAL_LENGTH"][0].eq(arrival_queue.source.length),
-            status["ARRIVAL_KEY"][0].eq(arrival_queue.source.key),
-            arrival_queue.source.ready.eq(strobe["ARRIVAL_POP"][0]),
+            arrival["again"].eq(self.arrivals_twice),
+            status["ARRIVAL_VALUE"][0].eq(self.arrivals.value),
+            status["ARRIVAL_LENGTH"][0].eq(self.arrivals.length),
+            status["ARRIVAL_KEY"][0].eq(self.arrivals.key),
+            self.arrivals.ready.eq(strobe["ARRIVAL_POP"][0]),
+            self.arrivals_again.eq(strobe["ARRIVAL_AGAIN"][0]),
         ]
 
         # Inbox, Gets and Atomics ------------------------------------------------------------------
 
         expect = bank.fields(MCP, "EXPECT_WRITE")
-        self.atomic_queue  = atomic_queue  = stream.SyncFIFO([("slot", 8)], 2)
-        self.atomic_result = atomic_result = Place(atomic_done_layout())
+        executed = bank.fields(MCP, "ATOMIC_DONE")
         self.comb += [
             self.inbox_free.strobe.eq(strobe["INBOX_FREE"][0]),
             self.inbox_free.slot.eq(bank.written["INBOX_FREE"][0]),
@@ -377,15 +377,12 @@ class ControlRegisters(LiteXModule):
             self.expect.key.eq(storage["EXPECT_KEY"][0]),
             *[getattr(self.expect, name).eq(expect[name]) for name in ["context", "node", "valid"]],
 
-            atomic_queue.sink.valid.eq(strobe["ATOMIC_START"][0]),
-            atomic_queue.sink.slot.eq(bank.written["ATOMIC_START"][0]),
-            atomic_queue.source.connect(self.atomics),
-            self.atomic_done.connect(atomic_result.sink),
-            events["atomic"].eq(atomic_result.source.valid),
-            status["ATOMIC_STATUS"][0].eq(atomic_result.source.status),
-            status["ATOMIC_LOW"][0].eq(atomic_result.source.value[:32]),
-            status["ATOMIC_HIGH"][0].eq(atomic_result.source.value[32:]),
-            atomic_result.source.ready.eq(strobe["ATOMIC_POP"][0]),
+            events["atomic"].eq(self.replies.valid),
+            *[executed[name].eq(getattr(self.replies, name)) for name in ["node", "slot"]],
+            executed["again"].eq(self.replies_twice),
+            status["ATOMIC_WORD"][0].eq(self.replies.word),
+            self.replies.ready.eq(strobe["ATOMIC_POP"][0]),
+            self.replies_again.eq(strobe["ATOMIC_AGAIN"][0]),
         ]
 
         # Queues -----------------------------------------------------------------------------------

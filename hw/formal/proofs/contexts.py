@@ -13,7 +13,7 @@ from dibber.mcp.contexts import Contexts
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
 class Puts(Harness):
-    """One slot of the solver's choice, of an endpoint, the OUTBOX or the INBOX, and all that may happen: puts of it and of
+    """One slot of the solver's choice, of an endpoint or the INBOX, and all that may happen: puts of it and of
     other slots, or what else there is of them but asks, acknowledgements, ends of jobs, refusals, claims, pops.
 
     Assumed of those around: a slot is put again only when its put has ended, by the completion's being taken or by a pop, and no
@@ -51,7 +51,7 @@ class Puts(Harness):
         self.assume("small", (put.node < C.NODES) & (put.slot < C.SLOTS))
         self.comb += block.answer.valid.eq(0)
         self.assume("kinds", Array([put.endpoint == 0, 0,
-            (put.endpoint == C.INBOX) & (put.lane == LANE.BULK), (put.endpoint == C.OUTBOX) & (put.lane == LANE.EXPRESS)])[put.kind])
+            (put.endpoint == C.INBOX) & (put.lane == LANE.BULK), (put.endpoint == C.INBOX) & (put.lane == LANE.EXPRESS)])[put.kind])
         for name, signal in (("express_ready", block.express.ready), ("job_ready", block.job.ready),
                 ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("ended_ready", ended.ready), ("fast", block.fast),
                 ("changed", block.changed), ("refusal", block.refusal_waiting), ("pop", block.pop),
@@ -173,7 +173,9 @@ class Puts(Harness):
         # Orders.
         express, bulks = block.express, block.job
         self.prove("ordered",   ((express.valid | bulks.valid) == block.taken) & ~(express.valid & bulks.valid)
-            & implies(express.valid, (express.psn == Array(following)[where]) & (express.slot == put.slot) & express.ready)
+            & implies(express.valid, (express.psn == Array(following)[where]) & (express.slot == put.slot) & express.ready
+                & (express.endpoint == put.endpoint) & (express.message == (put.kind == FAST_KIND.REPLY))
+                & implies(express.message, express.word == put.cookie))
             & implies(bulks.valid, (bulks.psn == Array(following)[where]) & (bulks.tag[:len(tag)] == Cat(put.slot[:log2_int(C.SLOTS)], put.endpoint)) & bulks.ready
                 & (bulks.response == (put.kind == FAST_KIND.ANSWER)) & (bulks.message == put.cookie)))
 
@@ -419,6 +421,8 @@ PROPERTIES = [
                 depth=14),
             Mutant("a slot is freed again while it waits to be", "dibber.mcp.completer", "If(ended.ready, ended.valid.eq(0))",
                 "ended.valid.eq(ended.valid)", depth=14),
+            Mutant("a reply goes as a put", "dibber.mcp.contexts", "express.message.eq(is_ask | is_reply)", "express.message.eq(is_ask)", depth=8),
+            Mutant("a reply with a word of its own", "dibber.mcp.contexts", "Mux(is_reply, put.cookie, ", "Mux(0, put.cookie, ", depth=8),
             Mutant("a ring has room for ever", "dibber.mcp.rings", "room.eq(used != C.FAST_PUTS)", "room.eq(1)", depth=14, harness="PutsSmall"),
     ]),
     Property("fast-asks", "mcp/contexts", "an ask ends once, acknowledged and answered in this order by its own answer, or is the program's",

@@ -11,14 +11,14 @@ from litex.gen import *
 
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.regions import RegionTable
-from dibber.interface.description import ATOMIC, C, COMMAND, OPCODE, RIGHT, STATUS
+from dibber.interface.description import ATOMIC, C, COMMAND, MESSAGE, OPCODE, REPLY, RIGHT, STATUS
 
 from command import put_member
 from compiled import run_simulation
 from drive import finish, growing, sink, source
 from hostread import HostRead
 from hostwrite import HostWrite
-from slots import serve_slots
+from slots import serve_slots, write_slots
 
 BASE, LENGTH = 2**40 + 0x1000, 0x100
 BOTH         = RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
@@ -57,7 +57,8 @@ class Unit(LiteXModule):
 
 
 def run(slots, data_width, seed, memory, fault=None, latency=(5, 40), busy=0.8, forget=None):
-    """Execute the commands one after another on `memory`, a dict address -> byte; returns ((status, value), HostWrite).
+    """Execute the commands one after another on `memory`, a dict address -> byte; returns the replies, (status, value), in the
+    order of their ends, HostWrite and HostRead.
 
     forget : function (completions asked for so far, ends) -> whether the asker is gone
     """
@@ -66,7 +67,22 @@ def run(slots, data_width, seed, memory, fault=None, latency=(5, 40), busy=0.8, 
     writes      = HostWrite(unit.writes, unit.marked, random, 256, busy)
     read        = HostRead(unit.reads, unit.completions,
         lambda address: writes.memory.get(address, memory(address)), random, latency, split=False, fault=fault)
-    got, queue  = [], []
+    got, queue, ends = [], [], []
+    inbox   = {(C.INBOX, n): slot for n, slot in enumerate(slots)}
+    request = lambda n, kind: dict(node=n % C.NODES, slot=n, word=kind | 0x9e3779*n % 2**24 << 8)
+    names   = ("node", "slot", "word")
+
+    @passive
+    def replies():
+        """At each end the reply is there, and the rest of the slot as it was."""
+        while True:
+            yield
+            while len(got) < len(ends):
+                said  = dict(zip(names, ends[len(got)]))
+                reply = inbox[C.INBOX, said["slot"]]
+                assert said == request(said["slot"], MESSAGE.ATOMIC_REPLY)
+                assert reply[16:] == slots[said["slot"]][16:] and not any(reply[12:16])
+                got.append(tuple(int.from_bytes(reply[m.offset:m.offset + m.size], "little") for m in (REPLY["status"], REPLY["value"])))
 
     def bench():
         for key, base, rights in REGIONS:
@@ -75,15 +91,16 @@ def run(slots, data_width, seed, memory, fault=None, latency=(5, 40), busy=0.8, 
                 yield getattr(dut.regions, name).eq(value)
             yield
         yield dut.regions.write.eq(0)
-        queue.extend(dict(slot=n) for n in range(len(slots)))
+        queue.extend(request(n, MESSAGE.ATOMIC) for n in range(len(slots)))
         if forget is None:
             yield from finish(lambda: len(got) == len(slots), 400*len(slots) + 400)
         else:
             yield from forget(unit, got)
 
     run_simulation(dut, [bench(), writes.run(), read.run(), source(unit.sink, growing(queue), random),
-        serve_slots(unit.slot, data_width, {(C.INBOX, n): slot for n, slot in enumerate(slots)}, random, busy),
-        sink(unit.done, ("status", "value"), got, random, busy)])
+        serve_slots(unit.slot, data_width, inbox, random, busy), write_slots(unit.reply, data_width, inbox, random, busy),
+        sink(unit.done, names, ends, random, busy), replies()])
+    assert forget or [slot for _, slot, _ in ends] == list(range(len(slots)))
     return got, writes, read
 
 
@@ -121,8 +138,8 @@ def test_random_operations_on_few_words(data_width, seed):
 def test_what_may_not_be_done_is_refused_with_its_reason(data_width):
     add   = OPCODE.FETCH_ADD
     cases = [
-        (atomic(OPCODE.PUT),                         STATUS.BAD_OPCODE),
-        (atomic(OPCODE.MASKED_SWAP + 1),             STATUS.BAD_OPCODE),
+        (atomic(OPCODE.PUT),                         STATUS.REMOTE_BAD_HEADER),
+        (atomic(OPCODE.MASKED_SWAP + 1),             STATUS.REMOTE_BAD_HEADER),
         (atomic(add, key=9),                         STATUS.REMOTE_BAD_KEY),
         (atomic(add, key=2),                         STATUS.REMOTE_NOT_PERMITTED),
         (atomic(add, key=3),                         STATUS.REMOTE_NOT_PERMITTED),
@@ -149,7 +166,7 @@ def test_a_read_that_fails_writes_nothing_and_an_owed_answer_holds_nobody_up():
     slots = [atomic(OPCODE.FETCH_ADD, 8*n, operand=1) for n in (0, 1, 2)] + [atomic(OPCODE.PUT)]*20 + [
         atomic(OPCODE.FETCH_ADD, 24, operand=1)]
     got, writes, read = run(slots, 64, 1, memory, fault=fate.get)
-    assert [status for status, _ in got] == [STATUS.REMOTE_READ_ERROR]*3 + [STATUS.BAD_OPCODE]*20 + [STATUS.OK]
+    assert [status for status, _ in got] == [STATUS.REMOTE_READ_ERROR]*3 + [STATUS.REMOTE_BAD_HEADER]*20 + [STATUS.OK]
     assert [address for address, _, _ in read.issued] == [BASE, BASE + 8, BASE + 24]
     assert [address for address, _, _ in writes.tlps] == [BASE + 24]
 

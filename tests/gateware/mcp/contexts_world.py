@@ -50,7 +50,9 @@ class Put:
 
     @property
     def word(self):
-        """Its message word, if it is an ask."""
+        """Its message word, if it is an ask or a reply."""
+        if self.kind == FAST_KIND.REPLY:
+            return self.cookie
         return (MESSAGE.ATOMIC if self.atomic else MESSAGE.GET) | self.tag//C.SLOTS << 8 | self.tag << 16 | self.generation << 26
 
     @property
@@ -247,10 +249,11 @@ class World:
             self.jobs.append((put, put.tag))
         if put.kind == FAST_KIND.ASK:
             assert len(flow.asks) < PLACES
-            said.update(message=1)
             self.count["asked"] += 1
-        if not put.bulk:
-            said["word"] = put.word if put.kind == FAST_KIND.ASK else order["word"]
+        if put.kind in (FAST_KIND.ASK, FAST_KIND.REPLY):
+            said.update(message=1, word=put.word)
+        elif not put.bulk:
+            said["word"] = order["word"]
         assert order == {**dict.fromkeys(order, 0), **said}
         self.count["wrapped"] += flow.next + put.packets >= PSNS
         put.end = flow.next = (flow.next + put.packets) % PSNS
@@ -386,8 +389,10 @@ class World:
         return puts
 
     def send(self, n, tag, length=8, ask=False, atomic=0):
-        """Offer a put until it is answered, or an ask, or what is in a slot of the OUTBOX or the INBOX; returns the answer."""
-        kind = {C.OUTBOX: FAST_KIND.REPLY, C.INBOX: FAST_KIND.ANSWER}.get(tag//C.SLOTS, FAST_KIND.ASK if ask else FAST_KIND.PUT)
+        """Offer a put until it is answered, or an ask, or what is in a slot of the INBOX; returns the answer."""
+        kind = FAST_KIND.ASK if ask else FAST_KIND.PUT
+        if tag//C.SLOTS == C.INBOX:
+            kind = FAST_KIND.REPLY if n < BULK else FAST_KIND.ANSWER
         put  = Put(n, tag, self.random.getrandbits(32), length, self.random.randrange(2), kind, atomic, self.random.getrandbits(6))
         self.offer = put
         self.set(put__valid=1, put__kind=kind, put__atomic=atomic, put__generation=put.generation, put__lane=n//C.NODES, put__node=n % C.NODES, put__endpoint=tag//C.SLOTS,

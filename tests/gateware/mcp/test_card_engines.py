@@ -96,7 +96,8 @@ def test_a_strided_put_with_notice_lands_and_is_acknowledged(card, probe):
     assert all(got[name] for name in ("REQUEST", "PACKET", "LINK", "SCATTER", "WRITE", "PCIE"))
 
 
-def test_a_message_from_the_outbox_is_an_atomic_in_the_inbox(card, probe):
+def test_an_atomic_from_the_outbox_is_executed_in_the_inbox_and_its_reply_lies_there(card, probe):
+    """Nothing is told of it before: it is no arrival."""
     s      = Card(probe)
     atomic = bytearray(C.SLOT_BYTES)
     put_member(atomic, COMMAND, 0, "opcode", OPCODE.FETCH_ADD)
@@ -108,22 +109,19 @@ def test_a_message_from_the_outbox_is_an_atomic_in_the_inbox(card, probe):
     for n in range(0, C.SLOT_BYTES, 4):
         s.poke(mcp_slot(C.OUTBOX, 31) + n, int.from_bytes(atomic[n:n + 4], "little"))
     s.express(0, 0x12340203, slot=31, endpoint=C.OUTBOX, message=1)
-    s.get("ARRIVAL")
-    s.get("ARRIVAL_VALUE")
-    s.peek("offset", mcp_slot(C.INBOX, 0) + ATOMIC["offset"].offset)
-    s.set("ATOMIC_START", 0)
     s.wait(9000)  # No read leaves in the first 50 us.
-    for name in ("EVENTS", "ATOMIC_STATUS", "ATOMIC_LOW", "ATOMIC_HIGH"):
+    for name in ("EVENTS", "ATOMIC_DONE", "ATOMIC_WORD"):
         s.get(name)
+    for name, offset in (("value low", 0), ("value high", 4), ("status", 8), ("offset", ATOMIC["offset"].offset)):
+        s.peek(name, mcp_slot(C.INBOX, 0) + offset)
     s.get("ACKED", EXPRESS)
     s.memory("low", TARGET + 0x18)
     s.memory("high", TARGET + 0x1c)
     s.read("atomics", register("COUNT_ATOMICS"))
     got = s.run(card)
-    assert got["ARRIVAL"] == bits("ARRIVAL", slot=0, message=1) and got["ARRIVAL_VALUE"] == 0x12340203
-    assert got["offset"] == 0x18
-    assert field(got["EVENTS"], "EVENTS", "atomic") and got["ATOMIC_STATUS"] == STATUS.OK
-    assert (got["ATOMIC_LOW"], got["ATOMIC_HIGH"]) == (0xffffffff, 7)
+    assert field(got["EVENTS"], "EVENTS", "atomic") and not field(got["EVENTS"], "EVENTS", "arrival")
+    assert (got["ATOMIC_DONE"], got["ATOMIC_WORD"]) == (bits("ATOMIC_DONE", slot=0), 0x12340204)
+    assert (got["value low"], got["value high"], got["status"], got["offset"]) == (0xffffffff, 7, STATUS.OK, 0x18)
     assert (got["low"], got["high"]) == (0, 9)
     assert got["ACKED"] == 0 and got["atomics"] == 1
 

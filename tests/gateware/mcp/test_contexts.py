@@ -327,8 +327,7 @@ def test_every_put_ends_once(seed):
     chosen = [EXPRESS, EXPRESS + 1, EXPRESS + 9, BULK, BULK + 1, BULK + 15]
     calm   = False   # nothing new
     free   = set(range(0, 256, 3))
-    boxes  = {EXPRESS: set(range(C.OUTBOX*C.SLOTS, (C.OUTBOX + 1)*C.SLOTS, 2)),
-              BULK:    set(range(C.INBOX*C.SLOTS, (C.INBOX + 1)*C.SLOTS))}
+    inbox  = set(range(C.INBOX*C.SLOTS, (C.INBOX + 1)*C.SLOTS))
     refused = []
 
     def chance(p):
@@ -344,7 +343,7 @@ def test_every_put_ends_once(seed):
     def puts():
         while True:
             n    = random.choice(chosen)
-            tags = reap(boxes[n//C.NODES*C.NODES] if chance(0.3) else free)
+            tags = reap(inbox if chance(0.3) else free)
             if calm or not tags:
                 yield
                 continue

@@ -1,6 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
+from random import Random
 from types import SimpleNamespace
 
 from migen import *
@@ -9,6 +10,7 @@ from dibber.interface.description import C, ENTRY, MCP
 from dibber.mcp.registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
+from drive import source
 from lines import LineDriver
 
 
@@ -256,12 +258,18 @@ def test_acknowledged_nodes_stay_marked_until_ones_are_written():
 
 
 def test_arrivals_and_refusals_carry_their_fields():
-    dut = Bench()
+    dut, again = Bench(), []
+    came = [dict(node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105),
+            dict(node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0), dict(node=3, is_message=0, response=1)]
+
+    @passive
+    def watch():
+        while True:
+            yield
+            if (yield dut.r.arrivals_again):
+                again.append((yield dut.r.arrivals.node))
 
     def bench():
-        yield from offer(dut.r.arrivals, node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105)
-        yield from offer(dut.r.arrivals, node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0)
-        yield from offer(dut.r.arrivals, node=3, is_message=0, response=1)
         assert (yield from dut.read("ACKED", 7)) == 0
         yield from offer(dut.r.refusals, flow=19, psn=0x1234, reason=13)
         assert (yield from dut.read("ACKED", 7)) == 1 << 16, "whichever flow the refusal is of"
@@ -273,13 +281,18 @@ def test_arrivals_and_refusals_carry_their_fields():
         assert (yield from dut.read("REFUSAL")) == 0x1234 | 13 << 16 | 19 << 24
         yield from dut.write("ARRIVAL_POP", 0)
         assert (yield from dut.read("ARRIVAL")) == 2 | 31 << 16 | 1 << 25
+        yield from dut.write("ARRIVAL_AGAIN", 0)
+        yield dut.r.arrivals_twice.eq(1)
+        yield
+        assert (yield from dut.read("ARRIVAL")) == 2 | 31 << 16 | 1 << 25 | 1 << 27 and again == [2]
+        yield dut.r.arrivals_twice.eq(0)
         yield from dut.write("ARRIVAL_POP", 0)
         assert (yield from dut.read("ARRIVAL")) & ~(0xff << 16) == 3 | 1 << 26
         yield from dut.write("ARRIVAL_POP", 0)
         yield from dut.write("REFUSAL_POP", 0)
         assert (yield from dut.read("EVENTS")) == 0
 
-    run_simulation(dut, bench())
+    run_simulation(dut, [bench(), watch(), source(dut.r.arrivals, came, Random(1))])
 
 
 def test_posts_wait_in_order_while_space_counts_down():
@@ -466,23 +479,38 @@ def test_a_change_of_the_link_stays_marked_until_one_is_written():
     run_simulation(dut, bench())
 
 
-def test_an_atomic_is_started_and_its_end_read_and_dropped():
-    dut = Bench()
+def test_an_atomic_that_is_to_be_replied_to_is_read_and_offered_again_or_dropped():
+    dut, seen = Bench(), []
+
+    @passive
+    def watch():
+        while True:
+            yield
+            for name in ("replies_again", "replies.ready"):
+                part = dut.r.replies_again if name == "replies_again" else dut.r.replies.ready
+                if (yield part):
+                    seen.append(name)
 
     def bench():
-        yield from dut.write("ATOMIC_START", 13)
+        assert not (yield from dut.event("atomic"))
+        for name, value in dict(node=15, slot=13, word=0x11223304, valid=1).items():
+            yield getattr(dut.r.replies, name).eq(value)
         yield
-        yield
-        assert (yield dut.r.atomics.valid) and (yield dut.r.atomics.slot) == 13
-        yield from offer(dut.r.atomic_done, status=22, value=0x1122334455667788)
         assert (yield from dut.event("atomic"))
-        assert (yield from dut.read("ATOMIC_STATUS")) == 22
-        assert (yield from dut.read("ATOMIC_LOW")) == 0x55667788
-        assert (yield from dut.read("ATOMIC_HIGH")) == 0x11223344
+        assert (yield from dut.read("ATOMIC_DONE")) == 13 << 8 | 15
+        assert (yield from dut.read("ATOMIC_WORD")) == 0x11223304
+        yield from dut.write("ATOMIC_AGAIN", 0)
+        yield dut.r.replies_twice.eq(1)
+        yield
+        assert (yield from dut.read("ATOMIC_DONE")) == 1 << 16 | 13 << 8 | 15
         yield from dut.write("ATOMIC_POP", 0)
+        yield dut.r.replies.valid.eq(0)
+        yield
+        yield
+        assert seen == ["replies_again", "replies.ready"]
         assert not (yield from dut.event("atomic"))
 
-    run_simulation(dut, bench())
+    run_simulation(dut, [bench(), watch()])
 
 
 def test_that_the_host_wrote_into_the_sram_stays_known_until_it_is_cleared():

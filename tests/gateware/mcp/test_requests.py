@@ -1,7 +1,8 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Gets are offered to the fast path and checked there; whatever that leaves is the program's, in the order in which it came."""
+"""Gets are offered to the fast path and checked there, atomics are executed; whatever is left is the program's, in the order in
+which it came."""
 
 import random
 import struct
@@ -29,8 +30,8 @@ def some_arrival(rng, n):
 
 
 def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_came(seed):
-    rng, dut, got, offers = random.Random(seed), Requests(), [], []
-    sent = [some_arrival(rng, n) for n in range(600)]
+    rng, dut, got, offers, atomics, retried = random.Random(seed), Requests(), [], [], [], set()
+    sent = [some_arrival(rng, n) for n in range(1200)]
 
     @passive
     def look():
@@ -42,7 +43,7 @@ def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_cam
                 continue
             fields = []
             for _ in range(rng.randrange(1, 6)):
-                assert (yield dut.offer.valid) and not (yield dut.source.valid)
+                assert (yield dut.offer.valid)
                 fields.append(((yield dut.offer.word), (yield dut.offer.node), (yield dut.offer.slot)))
                 yield
             assert len(set(fields)) == 1
@@ -52,13 +53,43 @@ def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_cam
             yield
             offers.append((*fields[0], taken))
 
-    run_simulation(dut, [finish(lambda: len(got) + sum(o[3] for o in offers) == len(sent), 20000),
-        source(dut.sink, sent, rng), sink(dut.source, ARRIVAL, got, rng, 0.5), look()])
-    gets  = [a for a in sent if a["is_message"] and a["value"] & 0xff == MESSAGE.GET and a["node"] < C.NODES]
+    @passive
+    def program():
+        """Has some gets offered again, and takes what it is shown at last."""
+        while True:
+            yield dut.source.ready.eq(0)
+            yield dut.again.eq(0)
+            yield
+            if not (yield dut.source.valid) or rng.random() < 0.5:
+                continue
+            fields = []
+            for name in ARRIVAL:
+                fields.append((yield getattr(dut.source, name)))
+            is_get = fields[2] and fields[0] & 0xff == MESSAGE.GET and fields[1] < C.NODES
+            assert (yield dut.twice) == (fields[0] in retried)
+            if is_get and fields[0] not in retried and rng.random() < 0.5:
+                retried.add(fields[0])
+                yield dut.again.eq(1)
+            else:
+                got.append(tuple(fields))
+                yield dut.source.ready.eq(1)
+            yield
+
+    run_simulation(dut, [finish(lambda: len(got) + sum(o[3] for o in offers) + len(atomics) == len(sent), 60000),
+        source(dut.sink, sent, rng), program(), look(),
+        sink(dut.atomics, ("word", "node", "slot"), atomics, rng, 0.3)])
+    gets, adds = ([a for a in sent if a["is_message"] and a["value"] & 0xff == kind and a["node"] < C.NODES]
+        for kind in (MESSAGE.GET, MESSAGE.ATOMIC))
     taken = {word for word, _, _, answered in offers if answered}
-    assert [o[:3] for o in offers] == [(a["value"], a["node"], a["slot"]) for a in gets]
-    assert got == [tuple(a[f] for f in ARRIVAL) for a in sent if a["value"] not in taken]
-    assert 50 < len(taken) < len(gets) - 50
+    told, again = [], []   # offers of each get, the first and another
+    for offer in offers:
+        (again if offer[0] in {word for word, *_ in told} else told).append(offer[:3])
+    assert told == [(a["value"], a["node"], a["slot"]) for a in gets]
+    assert {word for word, *_ in again} == retried and again == [offer for offer in told if offer[0] in retried]
+    assert atomics == [(a["value"], a["node"], a["slot"]) for a in adds]
+    assert got == [tuple(a[f] for f in ARRIVAL) for a in sent if a["value"] not in taken and a not in adds]
+    assert 50 < len(taken) < len(gets) - 25 and len(retried & taken) > 10 and len(retried - taken) > 10
+    assert len([offer for offer in offers if offer[3]]) == len(taken)
 
 # Checks -------------------------------------------------------------------------------------------
 

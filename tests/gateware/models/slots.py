@@ -51,3 +51,18 @@ def serve_slots(port, data_width, slots, random, busy=1.0):
             size      = data_width//8
             value     = int.from_bytes(slot[line*size:line*size + size], "little")
         pipe.append(value)
+
+
+@passive
+def write_slots(port, data_width, slots, random, busy=1.0):
+    """What the engine writes, into `slots`: dict (endpoint, slot) -> bytes."""
+    lines, size = C.SLOT_BYTES*8//data_width, data_width//8
+    while True:
+        yield port.ready.eq(int(random.random() < busy))
+        yield
+        if (yield port.valid) and (yield port.ready):
+            number, line = divmod((yield port.adr), lines)
+            assert (yield port.be) == 2**size - 1
+            slot   = slots[divmod(number, C.SLOTS)]
+            value  = yield port.dat_w
+            slots[divmod(number, C.SLOTS)] = slot[:line*size] + value.to_bytes(size, "little") + slot[(line + 1)*size:]

@@ -94,7 +94,7 @@ def evaluate(profile, seed, results):
                       "CPU charge: of the calls, a round; a program that looks all the time has no CPU time left",
                       "control program: mean of its handler COMMAND; the rest is the engines, the control program's loop and both packet "
                       "and link layers",
-                      "fastpath: no control program takes part, but that of the target in a fetch-add; mcp: host register FAST_PATH is 0 on both cards"]}
+                      "fastpath: no control program takes part; mcp: host register FAST_PATH is 0 on both cards"]}
 
 
 def tables(report):
