@@ -254,6 +254,7 @@ def said_of(folder, count):
 
 def measure_core(bits):
     """Folder and cells of the core."""
+    say(f"board-core-{bits}: Verilog")
     origin, sources, data = generate_core(bits)
     return kept_synthesis(f"board-core-{bits}", origin, [*sources, *data, f"{core.TOP}_box.v"], core.TOP, sources)
 
@@ -262,6 +263,7 @@ def measure(name, core_of):
     """All that is to be said of a design; `core_of(bits)` is measure_core's. Kept are what Verilator and Yosys said; the rest is quick."""
     *_, lanes, bits, parts = DESIGNS[name]
     inside, within = core_of(bits)
+    say(f"{name}: Verilog")
     whole, sources, data = generate(name)
     (whole/"recipe").write_text(inspect.getsource(lint) + repr(QUIET))
     folder = flow.workspace(f"lint-{name}", whole, [*sources, *data, "pcie_s7.v", f"{top(name)}.xdc", "recipe"])
