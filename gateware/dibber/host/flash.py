@@ -30,8 +30,8 @@ def flash_pads(spi_hz=SPI_HZ):
 class FlashPort(LiteXModule):
     """One transfer at a time: a command, then bytes of a buffer, with the flash selected all the while.
 
-    The host writes one memory and reads another, so its accesses never wait for the flash. A transfer ends by itself, after
-    80 µs for a page; whatever hosts write meanwhile, a command is sent whole or not at all.
+    The host writes one memory and reads another, so its accesses never wait for the flash. A transfer ends by itself,
+    after 330 µs for a page at 8 MHz, and after 1.3 ms whatever FLASH_TRANSFER says. One under way is not begun anew.
 
     Parameters
     ----------
