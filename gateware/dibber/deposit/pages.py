@@ -61,7 +61,7 @@ class Translator(LiteXModule):
 
     Attributes
     ----------
-    sink, source : Endpoint(layout)
+    sink, source : Endpoint(layout); `source.ready` waits for no `valid`: nothing comes in here before it
     fault        : Signal(), out     of what `source` shows: its address could not be found
     ending       : Signal(), out     something with `last` is in here
     directory    : Record(directory_layout), in    also empties the cache; without a shift it does no more, so that what
