@@ -14,16 +14,17 @@ HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "SCOUT", "TIMER")
 # card's counters, for what hardware does in its place.
 COUNTS   = ("commands", "refused", "timeouts", "strays", "claims", "turns", "checksums", "messages", "regions", "scouts")
 EVENTS   = {"send_jobs": "JOB", "route_changes": "ROUTE", "replays": "REPLAY", "incarnations": "INCARNATION", "opened": "OPEN"}
-COUNTERS = ("doorbells", "fast_commands", "fast_completions", "fast_events", "posts", "events_lost", "interrupts", "packets_sent",
-            "packets_received", "acks_sent", "header_crc_error", "payload_crc_error", "packet_refused", "busy_scatter")
+COUNTERS = ("doorbells", "fast_commands", "fast_completions", "fast_answers", "fast_replies", "fast_events", "atomics", "posts",
+            "events_lost", "interrupts", "packets_sent", "packets_received", "acks_sent", "header_crc_error", "payload_crc_error",
+            "packet_refused", "busy_scatter")
 
 # The seven duties of a Myrinet Control Program, as firmware/README.md names them, and what tells that they are done.
 DUTIES = {
     "routing table management":   ("routes", "route_changes", "scouts"),
-    "gathering":                  ("send_jobs", "fast_commands"),
+    "gathering":                  ("send_jobs", "fast_commands", "fast_answers"),
     "checksumming":               ("checksums", "header_crc_error", "payload_crc_error"),
-    "sending and receiving":      ("commands", "packets_sent", "packets_received"),
-    "control message generation": ("messages", "replays", "incarnations", "acks_sent"),
+    "sending and receiving":      ("commands", "atomics", "packets_sent", "packets_received"),
+    "control message generation": ("messages", "fast_replies", "replays", "incarnations", "acks_sent"),
     "scattering":                 ("regions", "packet_refused", "busy_scatter"),
     "interrupts on arrival":      ("fast_events", "posts", "interrupts"),
 }
