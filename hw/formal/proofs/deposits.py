@@ -256,7 +256,7 @@ PROPERTIES = [
     Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
             Mutant("too long an inline put is taken", "dibber.packet.receive",
-                "Mux(message, length != C.MESSAGE_BYTES, length > C.INLINE_BYTES)", "message & (length != C.MESSAGE_BYTES)", depth=12),
+                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12),
             Mutant("a message may be a response", "dibber.packet.receive",
                 "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12),
             Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
