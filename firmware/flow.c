@@ -111,7 +111,7 @@ void flow_renumber(struct flow *flow)
 	flow->acked = flow->start;
 	flow->ended = flow->start;
 	flow->limit = flow->start;
-	/* Its first NAK counts: to a peer that holds a newer one it was nothing so far. */
+	/* Its first NAK counts: what its peer was asked it answered late, and heard nothing so far. */
 	flow->rewound = flow->start - 1;
 	flow->seen = flow->start;
 	flow->idle = 0;

@@ -29,7 +29,12 @@ public:
         model_.sys_rst = 1;
     }
 
-    ~Card() override { model_.final(); }
+    ~Card() override
+    {
+        /* What is taken apart is looked for in the context of the thread, which may be that of a card that is gone. */
+        Verilated::threadContextp(&context_);
+        model_.final();
+    }
 
     unsigned data_width() const override { return DIBBER_DATA_WIDTH; }
     bool big_endian() const override { return true; }

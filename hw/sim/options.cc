@@ -29,6 +29,7 @@ const char* const usage =
     "                        words say STOP), inverted, rate, foreign (no comma), loopback;\n"
     "                        DIRECTION 0 or 1: only what that card sends. May be given again\n"
     "  --set TABLE.KEY=VALUE change the profile; may be given again\n"
+    "  --reset-takes-power   a card that is reset, as by a client that comes, keeps nothing\n"
     "  --threads N           1: everything in one thread, with the same results (2)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
     "  --stats FILE          write statistics there at the end, as JSON\n"
@@ -59,6 +60,7 @@ Options parse_options(int argc, char** argv, bool& help)
         {"fault", 1, nullptr, 'f'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
         {"tlp-trace", 1, nullptr, 'T'}, {"stats", 1, nullptr, 'j'}, {"exit-when-done", 0, nullptr, 'e'},
         {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"jtag", 0, nullptr, 'J'},
+        {"reset-takes-power", 0, nullptr, 'P'},
         {"help", 0, nullptr, 'h'},
         {nullptr, 0, nullptr, 0}};
     Options options;
@@ -91,6 +93,7 @@ Options parse_options(int argc, char** argv, bool& help)
         case 'e': options.exit_when_done = true; break;
         case 'w': options.watchdog_seconds = number("watchdog", optarg, 1u, 86400u); break;
         case 'J': options.jtag = true; break;
+        case 'P': options.reset_takes_power = true; break;
         case 'd': options.device = optarg; break;
         case 'h': help = true; return options;
         case ':': throw UsageError(std::string(argv[optind - 1]) + " needs a value");

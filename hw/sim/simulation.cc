@@ -198,6 +198,8 @@ void Simulation::run_card(unsigned n)
 
 void Simulation::reset_card(unsigned card)
 {
+    if (options_.reset_takes_power)
+        nodes_[card]->device = make_device(options_.device, card, profile_, options_.seed);
     nodes_[card]->phy.reset();
     nodes_[card]->host->reset();
     nodes_[card]->reset_cycles = reset_length;

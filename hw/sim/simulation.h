@@ -38,7 +38,7 @@ struct Options {
     unsigned    cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
     uint64_t    seed = 1;
     std::vector<CableFault> faults;
-    bool        exit_when_done = false, jtag = false;
+    bool        exit_when_done = false, jtag = false, reset_takes_power = false;
 };
 
 class Simulation : public vfio::Simulation, public HostListener {

@@ -5,7 +5,7 @@
 
 Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
 another incarnation or epoch than the flow's, and counts what incarnation it is on the link (`numbers`); the peer executes
-only the packet that it expects, and tells of a past one what it holds.
+only the packet that it expects. A flow that is not sure asks its peer first; if the answer is late its packets are dropped.
 """
 
 from collections import deque, namedtuple
@@ -16,7 +16,7 @@ from mcp_native import BULK, Card
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
 
-ACK, NAK, HELD = "ACK", "NAK", "HELD"
+ACK, NAK = "ACK", "NAK"
 
 
 class Peer:
@@ -25,11 +25,11 @@ class Peer:
         self.held, self.expected, self.executed, self.naked = held, 0, [], False
 
     def receive(self, packet):
-        """The answer: ACK, NAK, HELD or None."""
+        """The answer: ACK, NAK or None."""
         if packet.incarnation != self.held:
             newer = self.held is None or 0 < (packet.incarnation - self.held) % 256 < 128
             if packet.psn or not newer:
-                return None if newer else HELD
+                return None
             self.held, self.expected, self.naked = packet.incarnation, 0, False
         if 0 < (packet.psn - self.expected) % 65536 < 32768:
             first, self.naked = not self.naked, True
@@ -58,6 +58,7 @@ class WiredCard(Card):
     lose    : function(Packet) -> bool: whether this one is lost on the link
     deaf    : nothing that peers answer arrives
     numbers : dict flow -> incarnation on the link, which outlives the program; where they stand before it boots
+    unsure  : flows whose peers have not told yet what they hold
     sent    : messages of which a packet was made
     """
     def __init__(self, numbers=None, **options):
@@ -69,6 +70,7 @@ class WiredCard(Card):
         self.buffer, self.wire = deque(), deque()
         self.incarnation, self.epoch = {}, {}
         self.numbers = dict.fromkeys(self.peers, 0) if numbers is None else dict(numbers)
+        self.unsure  = set()
         self.begin()
         self.statuses, self.keys = {}, {}
         self.sent    = []
@@ -130,7 +132,7 @@ class WiredCard(Card):
     def transmit(self):
         """Put the oldest packet on the link, if its flow still wants it."""
         packet = self.buffer.popleft()
-        if (packet.incarnation, packet.epoch) == (self.incarnation[packet.flow], self.epoch[packet.flow]):
+        if (packet.incarnation, packet.epoch) == (self.incarnation[packet.flow], self.epoch[packet.flow]) and packet.flow not in self.unsure:
             self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
 
     def deliver(self):
@@ -145,15 +147,15 @@ class WiredCard(Card):
             peer.executed.pop()
         if answer is None or self.deaf or packet.incarnation != self.numbers[packet.flow]:
             return
-        if answer == HELD:
-            ahead = (peer.held - packet.incarnation) % 256
-            if ahead < 128 and self["ACKED", packet.flow] & 0xffff == 0xffff:
-                self.numbers[packet.flow] = (peer.held + 1) % 256
-                self.library.fake_nak(packet.flow)
-            return
         if refused:
             self.refuse(packet.flow, packet.psn, self.refuses[packet.cookie])
         (self.nak if answer == NAK else self.ack)(packet.flow, peer.acked)
+
+    def answer(self, flow):
+        """The peer's late answer to the question what it holds."""
+        self.unsure.discard(flow)
+        self.numbers[flow] = (self.peers[flow].held + 1) % 256
+        self.library.fake_nak(flow)
 
     def observe(self):
         """Take over what was told to the engines, and completions; none may come twice."""

@@ -341,26 +341,20 @@ def test_a_job_that_never_ends_is_given_up_and_its_slot_stays_reserved(wired):
     assert wired["HEAD", 1] == C.SLOTS + 1
 
 
-@pytest.mark.parametrize("held", [0, 2, 57, 128, 130, 200, 255])
-def test_a_peer_that_holds_an_incarnation_from_before_tells_it_and_is_reached_at_once(held):
+@pytest.mark.parametrize("held", [0, 1, 57, 128, 130, 200, 255])
+def test_a_peer_that_tells_late_what_it_holds_is_reached_at_once(held):
     card = WiredCard()
     card.peers[BULK + 1] = Peer(held)
+    card.unsure = {BULK + 1}
     card.ring(1, *[put(cookie=n) for n in range(3)])
+    card.work()
+    card.answer(BULK + 1)
     card.settle()
     assert card.statuses == dict.fromkeys(range(3), STATUS.OK) and card.incarnation[BULK + 1] == 1
     assert card.peers[BULK + 1].executed == [(n, 0) for n in range(3)]
 
 
-def test_a_peer_that_is_half_way_round_is_reached_after_one_timeout():
-    card = WiredCard()
-    card.peers[BULK + 1] = Peer(129)
-    for attempt in range(2):
-        card.ring(1, put(cookie=attempt))
-        card.settle(TIMEOUT + 16*TICK)
-    assert card.statuses == {0: STATUS.TIMEOUT, 1: STATUS.OK} and card.numbers[BULK + 1] == 130
-
-
-@pytest.mark.parametrize("spoilt", [0, 1, 77, 128])
+@pytest.mark.parametrize("spoilt", [0, 1, 63])
 def test_a_restarted_program_is_new_to_its_peers_whatever_the_last_one_did(wired, spoilt):
     """Nothing that it needs is in memory; the count on the link went on, by resets of the last one that nobody heard of, too."""
     wired.ring(1, put(cookie=0))

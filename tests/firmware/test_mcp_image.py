@@ -73,3 +73,10 @@ def test_an_image_that_does_not_fit_is_not_packed():
 def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path):
     result = subprocess.run([sys.executable, TOOL, "verify", tmp_path/"none"], capture_output=True, text=True)
     assert result.returncode == 1 and "No such file" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_what_was_compiled_with_other_flags_is_compiled_again(tmp_path):
+    make = ["make", "-s", "-C", str(FIRMWARE), f"OUT={tmp_path}", f"PYTHON={sys.executable}", f"{tmp_path}/trace.o"]
+    subprocess.run(make, check=True)
+    assert subprocess.run([*make, "-q"]).returncode == 0
+    assert subprocess.run([*make, "-q", "LDFLAGS=others"]).returncode == 1

@@ -31,6 +31,7 @@ class Side:
     """What a process has: card, endpoint 1, and regions by name."""
 
     def __init__(self, uri, node):
+        self.uri, self.node = uri, node
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(paths.FIRMWARE)

@@ -163,10 +163,11 @@ PACKET = enum("packet", 8, "packet types",
     ("MESSAGE", 3, "a slot for the control program of the target; `key` is the message word. EXPRESS lane only"),
     ("SCOUT",   4, "whoever gets it answers by the route in `offset_low`; `key` is its number. Channel CONTROL, target ANYBODY, outside all flows"),
     ("SCOUT_REPLY", 5, "the answer; `key` is the scout's number. Channel CONTROL"),
+    ("QUESTION", 6, "a source that must know which incarnation its target holds; `psn` is a token. Header alone, outside all flows"),
 )
 
 PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
-    ("FIRST",     1, "first packet of an incarnation: PSN 0"),
+    ("FIRST",     1, "first packet of an incarnation: PSN 0. ACK: answers a QUESTION, `psn` is its token"),
     ("LAST",      2, "last packet of a transfer"),
     ("NOTICE",    4, "three words of notice follow in the extension"),
     ("REFUSED",   8, "ACK: `psn` was refused for the reason in `key`; later packets are not affected"),

@@ -19,7 +19,7 @@ from dibber.places import Row
 # Lane Acknowledger --------------------------------------------------------------------------------
 
 class LaneAcknowledger(LiteXModule):
-    """Turn the ends of one lane's packets, duplicates and gaps into acknowledgements.
+    """Turn the ends of one lane's packets, duplicates, gaps and questions into acknowledgements.
 
     Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and before
     any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of an
@@ -28,6 +28,8 @@ class LaneAcknowledger(LiteXModule):
     An acknowledgement may be lost on the link, and then the next one covers what a lost refusal named. So
     each carries the number of refusals up to its PSN, by which the source sees that one is missing, and
     a refusal is told twice, so that one that is lost costs nothing.
+
+    One that answers a question has FIRST, and its token for `psn`; if no flow was started yet its incarnation is any.
 
     Parameters
     ----------
@@ -39,6 +41,7 @@ class LaneAcknowledger(LiteXModule):
     started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done yet
     repeat  : Record, in     `strobe`, `node`: acknowledge again
     gap     : Record, in     `strobe`, `node`: tell that a packet is missing
+    asked   : Record, in     `strobe`, `node`, `token`: tell what is held
     source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
     refused : Signal(), out  one cycle for each refusal
 
@@ -49,6 +52,7 @@ class LaneAcknowledger(LiteXModule):
         self.started = started = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
         self.repeat  = repeat  = Record([("strobe", 1), ("node", 16)])
         self.gap     = gap     = Record([("strobe", 1), ("node", 16)])
+        self.asked   = asked   = Record([("strobe", 1), ("node", 16), ("token", 16)])
         self.source  = source  = stream.Endpoint(ack_layout())
         self.refused = Signal()
 
@@ -64,7 +68,11 @@ class LaneAcknowledger(LiteXModule):
         write_last   = lasts.get_port(write_capable=True)
         read_last    = lasts.get_port(async_read=True)
         done_last    = lasts.get_port(async_read=True)
+        tokens       = Memory(16, C.NODES)
+        write_token  = tokens.get_port(write_capable=True)
+        read_token   = tokens.get_port(async_read=True)
         self.specials += incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last, done_last
+        self.specials += tokens, write_token, read_token
         fresh = Signal(C.NODES, reset=2**C.NODES - 1)
 
         # Ends of deposits.
@@ -102,12 +110,17 @@ class LaneAcknowledger(LiteXModule):
         again   = Signal()  # the refusal was told once
         due     = Signal(C.NODES)
         missing = Signal(C.NODES)
+        answers = Signal(C.NODES)
         told    = Signal(C.NODES)
         self.pick = pick = PriorityEncoder(C.NODES)
         self.comb += [
             pick.i.eq(due),
             read_flow.adr.eq(pick.o),
             read_last.adr.eq(pick.o),
+            read_token.adr.eq(pick.o),
+            write_token.adr.eq(asked.node[:bits]),
+            write_token.dat_w.eq(asked.token),
+            write_token.we.eq(asked.strobe),
             # One that is still on its way goes before what covers it, too.
             source.valid.eq(Mux(refusals.level != 0, refusals.source.valid, ~pick.n)),
             refusals.source.ready.eq(source.ready & again),
@@ -122,7 +135,11 @@ class LaneAcknowledger(LiteXModule):
                 source.refusals.eq(read_last.dat_r[16:]),
                 If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff), source.refusals.eq(0)),
                 source.flags.eq(about),
-                If((missing & (1 << pick.o)) != 0, source.flags.eq(PACKET_FLAG.NAK | about)),
+                flag(source.flags, "NAK").eq((missing & (1 << pick.o)) != 0),
+                If((answers & (1 << pick.o)) != 0,
+                    flag(source.flags, "FIRST").eq(1),
+                    source.psn.eq(read_token.dat_r)
+                ),
                 If(source.ready & ~pick.n, told.eq(1 << pick.o)),
             ),
         ]
@@ -130,7 +147,8 @@ class LaneAcknowledger(LiteXModule):
         self.sync += [
             If(refusals.source.valid & source.ready, again.eq(~again)),
             due.eq((due & ~told) | ask(finish & ~done.refused, done.node) | ask(repeat.strobe, repeat.node)
-                | ask(gap.strobe, gap.node)),
+                | ask(gap.strobe, gap.node) | ask(asked.strobe, asked.node)),
+            answers.eq((answers & ~told) | ask(asked.strobe, asked.node)),
             missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),
             fresh.eq((fresh & ~ask(finish, done.node)) | ask(started.strobe, started.node)),
         ]

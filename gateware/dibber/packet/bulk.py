@@ -15,6 +15,7 @@ from dibber.packet.build import HeaderBuilder
 from dibber.packet.commit import CommitFIFO
 from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
+from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 
 # Send Buffer --------------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ class SendBuffer(LiteXModule):
 class PacketSender(LiteXModule):
     """Join header words, the incarnation that the gate tells, and payload lines into packets.
 
-    Packets that come as `stale` are dropped without the link. Once started a packet never waits for
+    Packets that come as `stale` are dropped without the link, and in place of a `question` its target is asked. Once started a packet never waits for
     anything but the link, and a rewind of its flow lets it finish; a reset ends it as bad.
 
     Parameters
@@ -67,6 +68,7 @@ class PacketSender(LiteXModule):
     flow    : Endpoint(passed_layout), in  from the gate
     payload : Endpoint([("dat", data_width)]), in  from SendBuffer
     reset   : Record(flow_reset_layout), in
+    node_id : Signal(16), in
     source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
     sent      : Signal(), out  one cycle when a whole packet has left
     withdrawn : Signal(), out  one cycle when a packet is dropped
@@ -88,6 +90,8 @@ class PacketSender(LiteXModule):
 
         self.seal      = seal      = PacketSealer(CHANNEL.BULK)
         self.under_way = under_way = UnderWay(LANE.BULK)
+        self.asker     = asker     = Asker(flags=0)
+        self.node_id   = asker.node_id
         self.source    = seal.source
         self.sent      = seal.sent
         self.word_sent = seal.word_sent
@@ -97,6 +101,8 @@ class PacketSender(LiteXModule):
             under_way.incarnation.eq(flow.incarnation),
             under_way.ended.eq(seal.ended),
             seal.dead.eq(under_way.dead),
+            asker.node.eq(flow.node),
+            asker.token.eq(flow.token),
         ]
 
         body        = seal.sink
@@ -129,6 +135,11 @@ class PacketSender(LiteXModule):
                     flow.ready.eq(1),
                     self.withdrawn.eq(1),
                     NextState("SKIP")
+                ).Elif(flow.question,
+                    flow.ready.eq(~under_way.busy),
+                    under_way.begin.eq(flow.ready),
+                    asker.begin.eq(flow.ready),
+                    If(flow.ready, NextState("ASK"))
                 ).Elif(~under_way.busy & (payload.valid | (flow.length == 0)),
                     flow.ready.eq(1),
                     under_way.begin.eq(1),
@@ -163,6 +174,10 @@ class PacketSender(LiteXModule):
                 payload.ready.eq(final | (lane == lanes - 1)),
                 If(final, NextState("IDLE"))
             )
+        )
+        fsm.act("ASK",
+            asker.source.connect(body),
+            If(body.ready & body.last, NextState("IDLE"))
         )
         fsm.act("SKIP",
             words.ready.eq(header_in),
@@ -205,7 +220,7 @@ class BulkTransmitter(LiteXModule):
         assert words.depth >= MAX_HEADER_WORDS  # a header must not wait for the link while it is built
 
         self.slot      = build.slot
-        self.node_id   = build.node_id
+        self.node_id   = Signal(16)
         self.flow      = build.flow
         self.passed    = send.flow
         self.reset     = send.reset
@@ -214,6 +229,8 @@ class BulkTransmitter(LiteXModule):
         self.withdrawn = send.withdrawn
         self.word_sent = send.word_sent
         self.comb += [
+            build.node_id.eq(self.node_id),
+            send.node_id.eq(self.node_id),
             self.packets.connect(queue.sink),
             queue.source.connect(build.sink),
             build.words.connect(words.sink),

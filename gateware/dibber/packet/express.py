@@ -13,6 +13,7 @@ from dibber.interface.description import C, CHANNEL, COMMAND, FLAG, INLINE, LANE
 from dibber.layouts import express_layout, slot_port
 from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import flag, header_word, header_words
+from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 
 # Fetch --------------------------------------------------------------------------------------------
@@ -175,6 +176,7 @@ class ExpressTransmitter(LiteXModule):
         self.fetch     = fetch     = SlotFetch(data_width)
         self.seal      = seal      = PacketSealer(CHANNEL.EXPRESS)
         self.under_way = under_way = UnderWay(LANE.EXPRESS)
+        self.asker     = asker     = Asker(PACKET_FLAG.EXPRESS)
         self.sink      = fetch.sink
         self.slot      = fetch.slot
         self.source    = seal.source
@@ -187,6 +189,9 @@ class ExpressTransmitter(LiteXModule):
             under_way.incarnation.eq(entry.incarnation),
             under_way.ended.eq(seal.ended),
             seal.dead.eq(under_way.dead),
+            asker.node_id.eq(self.node_id),
+            asker.node.eq(entry.node),
+            asker.token.eq(passed.token),
             entry.connect(flow, keep={"node", "incarnation", "epoch", "psn"}),
         ]
 
@@ -247,6 +252,11 @@ class ExpressTransmitter(LiteXModule):
                     passed.ready.eq(fetch.complete),
                     entry.ready.eq(fetch.complete),
                     self.withdrawn.eq(fetch.complete)
+                ).Elif(passed.question,
+                    passed.ready.eq(~under_way.busy),
+                    under_way.begin.eq(passed.ready),
+                    asker.begin.eq(passed.ready),
+                    If(passed.ready, NextState("ASK"))
                 ).Elif(~under_way.busy,
                     passed.ready.eq(1),
                     under_way.begin.eq(1),
@@ -254,6 +264,12 @@ class ExpressTransmitter(LiteXModule):
                     NextState("HEADER")
                 )
             )
+        )
+        fsm.act("ASK",
+            # The packet stays at its gate.
+            flow.valid.eq(1),
+            asker.source.connect(body),
+            If(taken & body.last, NextState("IDLE"))
         )
         fsm.act("HEADER",
             If(~entry.message, Case(position, {p: fetch.dword.eq(d) for p, d in dword_of.items()})),

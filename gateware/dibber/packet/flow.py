@@ -13,6 +13,9 @@ from dibber.interface.description import C
 from dibber.layouts import ack_layout
 from dibber.packet.header import flag
 
+DOUBTS   = 64    # incarnations from one question to the next: below 127, within which the target tells newer from older
+PATIENCE = 4096  # cycles that a packet waits for an answer
+
 # Layouts ------------------------------------------------------------------------------------------
 
 def flow_layout():
@@ -29,8 +32,9 @@ def flow_rewind_layout():
     return [("strobe", 1), ("flow", 8), ("epoch", 4)]
 
 def passed_layout():
-    """What a gate says of a packet: whether it is to be dropped, or the incarnation that it carries on the link."""
-    return flow_layout() + [("stale", 1), ("number", 8)]
+    """What a gate says of a packet: that it is to be dropped (`stale`), that its target is to be asked with `token` while it
+    waits (`question`), or the incarnation that it carries on the link (`number`)."""
+    return flow_layout() + [("stale", 1), ("question", 1), ("token", 16), ("number", 8)]
 
 def refusal_layout():
     """A packet that its target refused; `reason` as enum status."""
@@ -47,20 +51,26 @@ class FlowGate(LiteXModule):
     registers; the bits `known` say which of it is of this life.
 
     The incarnation that a flow's packets carry is counted here, where no reset reaches: each reset of the flow takes
-    the next one. So whatever a control program did, the next one's packets are newer than its own.
+    the next one. So whatever a control program did, the next one's packets are newer than its own. The memory that counts
+    says too whether the flow is sure: that its target holds nothing newer, nor the very same. It is not after power-on, and
+    again when the count comes to a multiple of DOUBTS. Then the target is asked, and a packet waits for the answer.
 
     Attributes
     ----------
     reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are looked at
     rewind  : Record(flow_rewind_layout), in   likewise
     sink    : Endpoint(flow_layout), in              the packet that wants to leave
-    source  : Endpoint(passed_layout), out     valid once it may, or is to be dropped
+    source  : Endpoint(passed_layout), out     valid once it may, is to be dropped, or waits for what is to be asked
     node    : Signal, in      whose state is shown
-    known, number, sent, acked : Signals, out   that state, in the same cycle
+    known, sure, number, sent, acked : Signals, out   that state, in the same cycle
+    token   : Signal(16), in  what tells a question that is asked now from all others
+    asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
+    vain    : Signal(NODES), out   packets of the flow were dropped because no answer came
     move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
-    leap    : Record, in      `strobe`, `node`, `number`: packets carry this incarnation from now on. Likewise
+    leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation that packets carry from now
+                              on. Likewise
 
-    Cycles: 2 from `sink` to `source`; 3 from `move` to the packet that it lets go. None passes in the
+    Cycles: 2 from `sink` to `source`; 3 from `move` or `leap` to the packet that it lets go. None passes in the
     cycle of a reset or rewind; what they make stale is stale from then on.
     """
     def __init__(self):
@@ -71,11 +81,15 @@ class FlowGate(LiteXModule):
         self.source      = source = stream.Endpoint(passed_layout())
         self.node        = Signal(bits)
         self.known       = Signal()
+        self.sure        = Signal()
         self.number      = Signal(8)
         self.sent        = Signal(16)
         self.acked       = Signal(16)
         self.move        = move   = Record([("strobe", 1), ("node", bits), ("psn", 16)])
         self.leap        = leap   = Record([("strobe", 1), ("node", bits), ("number", 8)])
+        self.token       = Signal(16)
+        self.asked       = asked  = Record([("open", 1), ("node", bits), ("token", 16)])
+        self.vain        = vain   = Signal(C.NODES)
 
         # # #
 
@@ -109,13 +123,17 @@ class FlowGate(LiteXModule):
 
         ahead       = Signal()  # no later packet of the flow was sent yet
         fresh       = lambda value: (reset.strobe, reset.flow[:bits], value)
-        before      = Signal(8)
+        before      = Signal(9)
+        following   = Signal(8)
         incarnation, _ = table("incarnations", 8, [fresh(reset.incarnation)])
-        number, old = table("numbers", 8, [fresh(before + 1), (leap.strobe, leap.node, leap.number)], self.number)
+        number, old = table("numbers", 8 + 1, [
+            fresh(Cat(following, before[8] & (following[:log2_int(DOUBTS)] != 0))),
+            (leap.strobe, leap.node, Cat(leap.number, 1)),
+        ], Cat(self.number, self.sure))
         epoch, _    = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
         sent, _     = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
         acked, _    = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
-        self.comb += before.eq(old)
+        self.comb += before.eq(old), following.eq(before + 1)
         started     = Signal()
         self.comb += self.known.eq((known >> self.node)[0])
         self.sync += [
@@ -129,23 +147,43 @@ class FlowGate(LiteXModule):
         beyond   = Signal(16)
         stale    = Signal()
         room     = Signal()
+        sure     = Signal()
+        hopeless = Signal()                # its target was asked in vain
         settled  = Signal(2)
+        waits    = Signal()                # for the answer
+        waited   = Signal(max=PATIENCE)
         self.comb += [
             distance.eq(sink.psn + ~acked),
             beyond.eq(sink.psn + ~sent),
             sink.connect(source, omit={"valid", "ready"}),
-            source.stale.eq(stale),
-            source.number.eq(number),
-            source.valid.eq(sink.valid & settled[1] & (stale | room) & ~change),
-            sink.ready.eq(source.valid & source.ready),
-            passed.eq(sink.ready & ~stale),
+            source.stale.eq(stale | (~sure & hopeless)),
+            source.question.eq(~source.stale & ~sure),
+            source.token.eq(self.token),
+            source.number.eq(number[:8]),
+            source.valid.eq(sink.valid & settled[1] & Mux(source.question, ~waits, source.stale | room) & ~change),
+            sink.ready.eq(source.valid & source.ready & ~source.question),
+            passed.eq(sink.ready & ~source.stale),
         ]
         self.sync += [
             stale.eq(~started | (incarnation != sink.incarnation) | (epoch != sink.epoch) | distance[15]),
             room.eq(distance[log2_int(C.WINDOW):] == 0),
             ahead.eq(~beyond[15]),
+            sure.eq(number[8]),
+            hopeless.eq((vain >> sink.node[:bits])[0]),
             settled.eq(Cat(1, settled[0])),
-            If(~sink.valid | sink.ready | change, settled.eq(0)),
+            waited.eq(waited + 1),
+            If(waits & (waited == PATIENCE - 1), vain.eq(vain | (1 << sink.node[:bits]))),
+            If(source.valid & source.ready & source.question,
+                waits.eq(1),
+                waited.eq(0),
+                asked.open.eq(1),
+                asked.node.eq(sink.node),
+                asked.token.eq(self.token),
+            ),
+            If(leap.strobe, settled.eq(0), asked.open.eq(0), vain.eq(vain & ~(1 << leap.node))),
+            If(reset.strobe, vain.eq(vain & ~(1 << reset.flow[:bits]))),
+            If(rewind.strobe, vain.eq(vain & ~(1 << rewind.flow[:bits]))),
+            If(~sink.valid | sink.ready | change, settled.eq(0), waits.eq(0)),
         ]
 
 # Flow Table ---------------------------------------------------------------------------------------
@@ -155,11 +193,10 @@ class FlowTable(LiteXModule):
 
     The lanes' gates know nothing of each other, so that a closed window of one never holds the other.
 
-    An acknowledgement of a newer incarnation than the flow's, of which none was acknowledged, comes from a target that
-    drops the flow's packets as those of the past: it heard of a life of this card before it lost its power. The flow
-    leaps beyond what the target holds, and its packets are missed.
+    An answer to the last question of its gate lets the flow leap beyond what the target holds. If packets were dropped
+    meanwhile they are missed.
 
-    An acknowledgement counts only if it is of the current incarnation and within what was sent. Each tells
+    An acknowledgement counts only if the flow is sure, if it is of the current incarnation and within what was sent. Each tells
     how many refusals there were up to it: as many as were heard of, or one more if it is itself a refusal that
     is new. If any other number is told a refusal was lost on the link. That one, and one that finds its
     FIFO full, would let its transfer end as a success; so from then on nothing that is said of the flow is
@@ -175,7 +212,7 @@ class FlowTable(LiteXModule):
                                                meanwhile; the shortest packet of one takes 9
     acked    : list of Signal(16), out         last PSN acknowledged, by flow number
     changed  : Signal(FLOWS), out              a bit pulses when the flow's `acked` has moved
-    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or all of them
+    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or when it answers late
     refusals : Endpoint(refusal_layout), out
 
     Cycles: those of FlowGate; 3 from `acks` to `acked`, `changed`, and `naked`.
@@ -202,6 +239,20 @@ class FlowTable(LiteXModule):
                 gate.reset.strobe.eq(reset.strobe & (reset.flow[bits:] == lane)),
                 gate.rewind.strobe.eq(rewind.strobe & (rewind.flow[bits:] == lane)),
             ]
+
+        # A question is told from those before it, and from those of former lives, as no life asks its first one in the
+        # same cycle: it counts cycles until then.
+        token = Signal(16, reset_less=True)
+        begun = Signal(reset_less=True)
+        asks  = Signal()
+        self.comb += [
+            asks.eq(Reduce("OR", [gate.source.valid & gate.source.ready & gate.source.question for gate in gates])),
+            [gate.token.eq(token) for lane, gate in enumerate(gates)],
+        ]
+        self.sync += [
+            If(~begun | asks, token.eq(token + 1)),
+            If(asks, begun.eq(1)),
+        ]
         self.sinks   = [gate.sink   for gate in gates]
         self.sources = [gate.source for gate in gates]
 
@@ -214,8 +265,7 @@ class FlowTable(LiteXModule):
         reason   = Signal(8)
         heard    = Signal()
         current  = Signal()
-        newer    = Signal()    # the target holds a newer incarnation, of which nothing is known here
-        ahead    = Signal(8)   # by so much
+        answered = Signal()    # the last question of its gate
         leap     = Signal()
         held     = Signal(8)
         moved    = Signal(16)
@@ -232,8 +282,10 @@ class FlowTable(LiteXModule):
         deaf     = Signal(flows)
         deafen   = Signal()
         move     = Signal()
-        asked    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
+        late     = Signal()
+        about    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
         shown    = lambda name: Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate, name) for gate in gates])
+        last     = Record([("open", 1), ("node", bits), ("token", 16)])  # question of the lane
         self.queue = queue = stream.SyncFIFO(refusal_layout(), 16)
 
         # Refusals heard of, by flow. WINDOW packets at most can have been refused since.
@@ -243,7 +295,7 @@ class FlowTable(LiteXModule):
         lookup_count = refusals.get_port(async_read=True)
         self.specials += refusals, write_count, lookup_count
         self.comb += [
-            lookup_count.adr.eq(asked),
+            lookup_count.adr.eq(about),
             write_count.we.eq(move),
             write_count.adr.eq(flow),
             write_count.dat_w.eq(count),
@@ -256,9 +308,11 @@ class FlowTable(LiteXModule):
         self.comb += [
             next_one.eq(refused & (missed == 1) & (moved != 0)),
             acks.ready.eq(~heard & ~judged),
-            ahead.eq(acks.incarnation - shown("number")),
-            leap.eq(judged & newer & ~reset.strobe & ~(deaf >> flow)[0]),
+            leap.eq(judged & answered & ~reset.strobe),
             [gate.node.eq(acks.node[:bits]) for gate in gates],
+            *[getattr(last, name).eq(Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate.asked, name) for gate in gates]))
+                for name, *_ in last.layout],
+            late.eq((Cat(*[gate.vain for gate in gates]) >> flow)[0]),
             enter.eq(judged & believed & ~reset.strobe & ~(deaf >> flow)[0]),
             queue.sink.valid.eq(enter & new),
             queue.sink.flow.eq(flow),
@@ -282,7 +336,7 @@ class FlowTable(LiteXModule):
             naked.eq(0),
             heard.eq(acks.valid & acks.ready),
             If(acks.ready,
-                flow.eq(asked),
+                flow.eq(about),
                 psn.eq(acks.psn),
                 ack.eq(acks.ack),
                 refused.eq(flag(acks.flags, "REFUSED")),
@@ -291,9 +345,9 @@ class FlowTable(LiteXModule):
                 count.eq(acks.refusals),
                 missed.eq(acks.refusals - lookup_count.dat_r),
                 held.eq(acks.incarnation),
-                current.eq(shown("known") & (ahead == 0) & (acks.node < C.NODES) & ~(reset.strobe & (reset.flow == asked))),
-                newer.eq(shown("known") & (ahead != 0) & ~ahead[7] & (shown("acked") == 0xffff) & (acks.node < C.NODES)
-                    & ~(reset.strobe & (reset.flow == asked))),
+                current.eq(shown("known") & shown("sure") & (acks.incarnation == shown("number")) & (acks.node < C.NODES)
+                    & ~(reset.strobe & (reset.flow == about))),
+                answered.eq(flag(acks.flags, "FIRST") & last.open & (last.node == acks.node) & (last.token == acks.psn)),
                 moved.eq(acks.ack - shown("acked")),
                 possible.eq(shown("sent") - shown("acked")),
             ),
@@ -306,8 +360,8 @@ class FlowTable(LiteXModule):
             ),
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),
-            If(reset.strobe & (reset.flow == flow), believed.eq(0), newer.eq(0)),
-            If(leap | (enter & nak & ~deafen), naked.eq(1 << flow)),
+            If(reset.strobe & (reset.flow == flow), believed.eq(0)),
+            If((leap & late) | (enter & nak & ~deafen), naked.eq(1 << flow)),
             If(deafen, deaf.eq(deaf | (1 << flow))),
             If(move, changed.eq(1 << flow)),
             [If(move & (flow == n), acked.eq(ack)) for n, acked in enumerate(self.acked)],

@@ -85,4 +85,4 @@ class PacketLayer(LiteXModule):
             acknowledger.source.connect(transmitter.acks),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
-            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap")]
+            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]

@@ -21,7 +21,7 @@ from dibber.places import Place, Row
 # Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
 MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST
-ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS
+ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS | PACKET_FLAG.FIRST
 
 # Acknowledgements and Scouts ----------------------------------------------------------------------
 
@@ -107,7 +107,8 @@ class DepositReceiver(LiteXModule):
     payload  : Endpoint(payload_layout), out    lines of a block come without gaps between them
     checker  : HeaderChecker
     started  : Record, out  `strobe`, `node`, `incarnation`: a flow starts
-    repeat   : Record, out  `strobe`, `node`: a duplicate or a packet of the past came, to be acknowledged again
+    repeat   : Record, out  `strobe`, `node`: a duplicate came, to be acknowledged again
+    asked    : Record, out  `strobe`, `node`, `token`: a question came
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
     freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
@@ -125,6 +126,7 @@ class DepositReceiver(LiteXModule):
         self.started   = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
         self.repeat    = Record([("strobe", 1), ("node", 16)])
         self.gap       = Record([("strobe", 1), ("node", 16)])
+        self.asked     = Record([("strobe", 1), ("node", 16), ("token", 16)])
         self.freed     = Signal()
         self.received          = Signal()
         self.payload_crc_error = Signal()
@@ -148,23 +150,27 @@ class DepositReceiver(LiteXModule):
         wrong   = Signal()
         long    = Signal()
         message = Signal()
+        question = Signal()
         forbidden = lambda allowed: (fields["flags"] & (0xff & ~allowed)) != 0
         length    = checker.coming["length"]
         self.comb += checker.malformed.eq(wrong | long)
+        self.sync += question.eq(fields["kind"] == PACKET.QUESTION)
         if express:
             self.sync += [
                 message.eq(fields["kind"] == PACKET.MESSAGE),
                 wrong.eq((fields["levels"] != 0) | ~flag(fields["flags"], "EXPRESS") | ~(
                     ((fields["kind"] == PACKET.DEPOSIT) & ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.EXPRESS)) |
-                    ((fields["kind"] == PACKET.MESSAGE) & ~forbidden(MESSAGE_FLAGS | PACKET_FLAG.EXPRESS)))),
+                    ((fields["kind"] == PACKET.MESSAGE) & ~forbidden(MESSAGE_FLAGS | PACKET_FLAG.EXPRESS)) |
+                    ((fields["kind"] == PACKET.QUESTION) & ~forbidden(PACKET_FLAG.EXPRESS)))),
                 If(checker.at_length,
-                    long.eq(Mux(message, length != C.MESSAGE_BYTES, length > C.INLINE_BYTES))),
+                    long.eq(Mux(message, length != C.MESSAGE_BYTES, Mux(question, length != 0, length > C.INLINE_BYTES)))),
             ]
         else:
             self.sync += [
-                wrong.eq((fields["kind"] != PACKET.DEPOSIT) | (fields["levels"] > LAST_LEVELS)
-                    | forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)),
-                If(checker.at_length, long.eq(length > C.PACKET_PAYLOAD)),
+                wrong.eq((fields["levels"] > LAST_LEVELS) | ~(
+                    ((fields["kind"] == PACKET.DEPOSIT) & ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)) |
+                    ((fields["kind"] == PACKET.QUESTION) & (fields["flags"] == 0) & (fields["levels"] == 0)))),
+                If(checker.at_length, long.eq(Mux(question, length != 0, length > C.PACKET_PAYLOAD))),
             ]
 
         # Header -----------------------------------------------------------------------------------
@@ -175,29 +181,33 @@ class DepositReceiver(LiteXModule):
         expected = Signal()
         execute  = Signal()
         full     = Signal()  # there is no room for a message
+        good     = Signal()  # it is a packet of a flow
         deposit  = queue.sink
         self.comb += [
             sequencer.node.eq(fields["source"]),
             sequencer.incarnation.eq(fields["incarnation"]),
             sequencer.psn.eq(fields["psn"]),
             sequencer.first.eq(flag(fields["flags"], "FIRST")),
-            expected.eq(checker.good & sequencer.execute),
+            good.eq(checker.good & ~question),
+            expected.eq(good & sequencer.execute),
             execute.eq(expected & ~(message & full)),
             self.no_room.eq(expected & message & full),
-            self.stale.eq(checker.good & sequencer.stale),
-            self.duplicate.eq(checker.good & sequencer.duplicate),
-            self.missed.eq(checker.good & sequencer.gap),
+            self.stale.eq(good & sequencer.stale),
+            self.duplicate.eq(good & sequencer.duplicate),
+            self.missed.eq(good & sequencer.gap),
             # A flow starts with its first packet even if that finds no room.
             sequencer.accept.eq(execute | self.started.strobe),
             sequencer.missing.eq(self.missed | self.no_room),
             self.started.strobe.eq(expected & sequencer.fresh),
             self.started.node.eq(fields["source"]),
             self.started.incarnation.eq(fields["incarnation"]),
-            # One of the past is told what is held here, with what was done of it.
-            self.repeat.strobe.eq(self.duplicate | (checker.good & sequencer.past)),
+            self.repeat.strobe.eq(self.duplicate),
             self.repeat.node.eq(fields["source"]),
             self.gap.strobe.eq(sequencer.missing & (sequencer.fresh | ~sequencer.again)),
             self.gap.node.eq(fields["source"]),
+            self.asked.strobe.eq(checker.good & question),
+            self.asked.node.eq(fields["source"]),
+            self.asked.token.eq(fields["psn"]),
 
             deposit.valid.eq(execute),
             deposit.source.eq(fields["source"]),
@@ -383,7 +393,7 @@ class PacketReceiver(LiteXModule):
         of_lanes = lambda name: [getattr(lane, name) for lane in self.lanes]
         of_all   = lambda name: [getattr(checker, name) for checker in checkers]
         self.pulses = pulses = {
-            "PACKETS_RECEIVED":  Pulses(ack.checker.good, *of_lanes("received")),
+            "PACKETS_RECEIVED":  Pulses(ack.checker.good, *of_lanes("received"), *[lane.asked.strobe for lane in self.lanes]),
             # Words of both lanes come at the link's rate, but can have waited in its slack buffers.
             "BYTES_RECEIVED":    Pulses(*of_lanes("accepted_words"), bits=10),
             "HEADER_CRC_ERROR":  Pulses(*of_all("crc_error")),

@@ -18,7 +18,6 @@ class Sequencer(LiteXModule):
     execute : Signal(), out  it is the expected packet, or the first of a newer incarnation
     fresh   : Signal(), out  with `execute`: it starts a flow
     stale, duplicate, gap : Signal(), out  why it is not executed
-    past    : Signal(), out  with `stale`: another incarnation is held, which is as new, and so it never will be
     again   : Signal(), out  with `gap`: this gap was told before
     accept  : Signal(), in   the packet is being executed, or starts its flow
     missing : Signal(), in   the gap is being told; also with `accept`, if the flow starts with a gap
@@ -34,7 +33,6 @@ class Sequencer(LiteXModule):
         self.execute     = Signal()
         self.fresh       = Signal()
         self.stale       = Signal()
-        self.past        = Signal()
         self.duplicate   = Signal()
         self.gap         = Signal()
         self.again       = Signal()
@@ -90,7 +88,6 @@ class Sequencer(LiteXModule):
             self.fresh.eq(start),
             self.execute.eq(start | (same & (ahead == 0))),
             self.stale.eq(~start & ~same),
-            self.past.eq(~newer & ~same),
             self.duplicate.eq(same & ahead[15]),
             self.gap.eq(same & ~ahead[15] & (ahead != 0)),
         ]

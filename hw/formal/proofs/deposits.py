@@ -143,6 +143,9 @@ class Deposits(Harness):
             sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= LAST_LEVELS) & flags(
                 "FIRST", "LAST", "NOTICE", "INTERRUPT", "RESPONSE")
             fits  = fields["length"] <= C.PACKET_PAYLOAD
+        # A question is none of a flow, and nothing of it is announced.
+        question = fields["kind"] == PACKET.QUESTION
+        asks     = question & (levels == 0) & (fields["flags"] == (PACKET_FLAG.EXPRESS if express else 0))
 
         q = block.queue.sink
         self.prove("crc",       implies(q.valid, word.valid & word.ready & (at == length) & match))
@@ -196,9 +199,10 @@ class Deposits(Harness):
             (block, "wrong"), (block, "long"), (checker, "empty"), (checker, "not_for_us")))
         self.lemma("elsewhere", implies(header & (seen > 2), elsewhere ==
             ((fields["target"] != node_id) | (fields["source"] >= C.NODES))))
-        self.lemma("wrong",     implies(header & (seen > 3), wrong == ~sound))
+        self.lemma("wrong",     implies(header & (seen > 3), wrong == ~(sound | asks)))
         self.lemma("long",      implies(header & (seen > header_word("length")),
-            (long == ~fits) & (empty == (fields["length"] == 0))))
+            (long == ~Mux(question, fields["length"] == 0, fits)) & (empty == (fields["length"] == 0))))
+        self.lemma("question", implies(open_ & (seen > 3), inner(block, "question") == question))
         if express:
             self.lemma("message", implies(open_ & (seen > 3), inner(block, "message") == message))
 
@@ -252,7 +256,7 @@ PROPERTIES = [
     Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
             Mutant("too long an inline put is taken", "dibber.packet.receive",
-                "Mux(message, length != C.MESSAGE_BYTES, length > C.INLINE_BYTES)", "message & (length != C.MESSAGE_BYTES)", depth=12),
+                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12),
             Mutant("a message may be a response", "dibber.packet.receive",
                 "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12),
             Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The source of a flow: no packet that is stale, none beyond the window, and no refusal passed over."""
+"""The source of a flow: no packet that is stale, none beyond the window, none of a former life, and no refusal passed over."""
 
 from types import SimpleNamespace
 
@@ -18,8 +18,9 @@ class Flows(Harness):
     """Both lanes and the acknowledgements, with any packets, resets, rewinds and acknowledgements.
 
     Beside them the state of one flow of the solver's choice, as resets, rewinds, and the packets that leave
-    make it. A packet stays at its gate until it is taken, as every stream's beat does; a reset and a
-    rewind do not come together.
+    make it, and what its target holds, which is anything when this source has just got power. A packet stays at its
+    gate until it is taken, as every stream's beat does; a reset and a rewind do not come together. An answer with the token
+    of the last question tells what the target holds, as the channel keeps the order of packets and question.
     """
     def __init__(self):
         super().__init__()
@@ -63,7 +64,7 @@ class Flows(Harness):
                     for name in ("valid", "ready", "node", "incarnation", "epoch", "psn")}
         shown    = of_lane(source.valid for source in block.sources)
         is_stale = of_lane(source.stale for source in block.sources)
-        taken    = of_lane(source.valid & source.ready for source in block.sources)
+        taken    = of_lane(source.valid & source.ready & ~source.question for source in block.sources)
         of_flow  = named(1, fields["node"] == node)
         passes   = named(1, taken & ~is_stale & of_flow)
 
@@ -74,7 +75,6 @@ class Flows(Harness):
         refusals    = Signal(8)
         known       = Signal()
         incarnation = Signal(8)
-        wire        = Signal(8)      # the incarnation that its packets carry
         epoch       = Signal(4)
         sent        = Signal(16, reset=0xffff)
         told        = Signal(8)      # refusals that were queued
@@ -88,11 +88,10 @@ class Flows(Harness):
         self.specials += counters
         self.comb += [port.adr.eq(node) for port in counters]
         counted     = of_lane(port.dat_r for port in counters)
+        wire        = named(8, counted[:8])   # the incarnation that its packets carry
+        sure        = named(1, counted[8])
         carried     = of_lane(source.number for source in block.sources)
         self.sync += [
-            # Each reset takes the next, the first one after whatever stood there; nothing else changes it but a leap
-            # beyond what the target said.
-            If(starts, wire.eq(Mux(known, wire, counted) + 1)).Elif(leaps, wire.eq(said_of + 1)),
             If(passes & (named(16, psn - sent - 1) < 2**15), sent.eq(psn)),
             If(queued, told.eq(told + 1)),
             If(rewind.strobe & (rewind.flow == number), epoch.eq(rewind.epoch)),
@@ -100,12 +99,13 @@ class Flows(Harness):
         ]
         window = named(16, sent - acked)
         ahead  = named(16, psn - acked - 1)
+        vain   = of_lane((gate.vain >> node)[0] for gate in gates)   # its target was asked, and said nothing
         alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
         self.prove("alive",      implies(passes, alive & ~starts & ~(rewind.strobe & (rewind.flow == number))))
         self.prove("no_other",   implies(taken & ~is_stale, fields["node"] < C.NODES))
         self.prove("in_window",  implies(passes, (ahead < C.WINDOW) | ahead[15]))
         # By as much as the window the acknowledgement may have moved since it was compared.
-        self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | (ahead >= 2**15 - C.WINDOW)))
+        self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | (ahead >= 2**15 - C.WINDOW) | (vain & ~sure)))
         self.prove("acked",      window <= C.WINDOW)
 
         # Acknowledgements.
@@ -116,12 +116,32 @@ class Flows(Harness):
         deaf     = named(1, (inner(block, "deaf") >> number)[0])
         self.prove("as_said",    implies(entered, acked == self.before(said, 16)))
         self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(wire, 8))))
-        newer    = named(8, said_of - wire)
-        self.prove("leap", implies(leaps, known & ~starts & ~entered & (acked == 0xffff) & (newer != 0) & ~newer[7]))
-        self.prove("carried", implies(passes, (carried == wire) | self.before(leaps)))
+        self.prove("carried", implies(passes, carried == wire))
+
+        # What the target holds: of packets that pass it may start what is newer. `own`: it was started by this incarnation.
+        began    = self.before(1)
+        first    = self.constant("held", 8)
+        later    = Signal(8)
+        told_by  = Signal()
+        own      = Signal()
+        held     = named(8, Mux(told_by, later, first))
+        gap      = named(8, wire - held)
+        self.sync += [
+            If(passes & (gap != 0) & ~gap[7] & self.free("arrives"), told_by.eq(1), later.eq(wire), own.eq(1)),
+            If(starts, own.eq(0)),
+        ]
+        self.assume("power_on", implies(~began, ~sure))
+        asked  = {name: of_lane(getattr(gate.asked, name) for gate in gates) for name in ("open", "node", "token")}
+        about  = Cat(acks.node[:log2_int(C.NODES)], ~design.flag(acks.flags, "EXPRESS"))
+        answer = named(1, acks.valid & acks.ready & design.flag(acks.flags, "FIRST") & (acks.node < C.NODES) & (about == number)
+            & asked["open"] & (asked["node"] == node) & (asked["token"] == acks.psn))
+        self.assume("answer", implies(answer, acks.incarnation == held))
+        self.prove("fresh", implies(passes, (gap <= design.DOUBTS) & ((gap != 0) | own)))
+        self.lemma("sure", implies(sure, (gap <= wire[:log2_int(design.DOUBTS)] + 1) & ((gap != 0) | own)))
+        self.lemma("asked", implies(asked["open"] & (asked["node"] == node), ~sure))
         self.prove("refusals",   implies(entered, refused == told))
         was_deaf = self.before(deaf & ~starts)
-        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~leaps & ~(block.naked >> number)[0]) & implies(deaf, ~queued))
+        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~((block.naked >> number)[0] & ~self.before(leaps))) & implies(deaf, ~queued))
 
         # The tables say so.
         tables = {}
@@ -136,24 +156,24 @@ class Flows(Harness):
         self.lemma("known",  of_lane((inner(gate, "known") >> node)[0] for gate in gates) == known)
         self.lemma("tables", implies(known, (tables["incarnations"] == incarnation) & (tables["epochs"] == epoch)
             & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (count.dat_r == told)))
-        self.lemma("numbers", implies(known, counted == wire))
         self.lemma("unknown", implies(~known, (acked == 0xffff) & (sent == 0xffff)))
 
         # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
         found   = {name: of_lane(inner(gate, name) for gate in gates) for name in (
-            "incarnation", "number", "epoch", "sent", "acked", "started", "stale", "room", "ahead", "settled")}
+            "incarnation", "number", "epoch", "sent", "acked", "started", "stale", "room", "sure", "ahead", "settled")}
         used    = self.before(found["acked"], 16)
         settled = found["settled"]
         old     = named(16, psn - used - 1)
         beyond  = named(16, psn - sent - 1)
         self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
-        self.lemma("found",   implies(settled[0] & of_flow, (found["started"] == known) & implies(known,
-            (found["incarnation"] == incarnation) & ((found["number"] == wire) | self.before(leaps))
+        self.lemma("found",   implies(settled[0] & of_flow, (found["started"] == known) & (found["number"] == counted) & implies(known,
+            (found["incarnation"] == incarnation)
             & (found["epoch"] == epoch) & (found["sent"] == sent) & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
             & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
         self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["started"]))
         self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
-        self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | old[15])) & implies(known,
+        self.lemma("hopeless", implies(settled[1] & of_flow & of_lane(inner(gate, "hopeless") for gate in gates), vain))
+        self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | old[15])) & (found["sure"] == sure) & implies(known,
             (found["room"] == (old < C.WINDOW)) & (found["ahead"] == ~beyond[15])
             & (named(16, sent - used) <= C.WINDOW) & (named(16, acked - used) <= named(16, sent - used)))))
 
@@ -163,8 +183,8 @@ class Flows(Harness):
             "missed", "new", "lost", "forward", "ack", "count"))
         mine = named(1, flow == number)
         step = named(16, said - acked)
-        fit  = known & (said_of == wire)
-        self.lemma("heard_newer", implies(mine & (heard | judged) & inner(block, "newer"), known & (acked == 0xffff) & (newer != 0) & ~newer[7]))
+        fit  = known & (said_of == wire) & sure
+        self.lemma("answered", implies(mine & (heard | judged) & inner(block, "answered"), ~sure & (said_of == held)))
         self.lemma("held", implies(heard | judged, inner(block, "held") == said_of))
         self.lemma("one_at_once", ~(heard & judged))
         self.lemma("as_it_came", implies(heard | judged, (ack == said) & (number_told == refusals)))
@@ -183,21 +203,31 @@ class FlowsSmall(Flows):
         self.assume("one_flow", ~self.lane & (self.node == 0) & ~self.block.sinks[1].valid & ~self.block.rewind.strobe)
 
 
+class FlowsSure(FlowsSmall):
+    """For the mutant that needs the count to come round: it asks again after two."""
+    def __init__(self):
+        design.DOUBTS = 2
+        super().__init__()
+
+
 PROPERTIES = [
-    Property("flow-source", "packet/flow", "no stale packet leaves, none is covered unsent, no refusal is passed over",
+    Property("flow-source", "packet/flow", "no stale packet leaves, none is of a former life or covered unsent, no refusal is passed over",
         f"{C.LANES} lanes, {C.NODES} nodes", "Flows", k=1, arrays=True, mutants=[
             Mutant("epoch not looked at", "dibber.packet.flow", "(epoch != sink.epoch)", "0", depth=10, harness="FlowsSmall"),
             Mutant("an acknowledgement of anything", "dibber.packet.flow", "believed.eq(current & (moved <= possible))",
-                "believed.eq(current)", depth=10, harness="FlowsSmall"),
+                "believed.eq(current)", depth=18, harness="FlowsSmall"),
             Mutant("believed after a reset", "dibber.packet.flow",
-                "If(reset.strobe & (reset.flow == flow), believed.eq(0), newer.eq(0)),", "", depth=12, harness="FlowsSmall"),
-            Mutant("a leap to any incarnation that is told", "dibber.packet.flow", "(ahead != 0) & ~ahead[7]", "(ahead != 0)", depth=10,
-                harness="FlowsSmall"),
-            Mutant("a leap in the middle of a flow", "dibber.packet.flow", " & (shown(\"acked\") == 0xffff)", "", depth=14,
-                harness="FlowsSmall"),
+                "If(reset.strobe & (reset.flow == flow), believed.eq(0)),", "", depth=20, harness="FlowsSmall"),
+            Mutant("nobody is asked after power-on", "dibber.packet.flow", "sure.eq(number[8])", "sure.eq(1)", depth=10, harness="FlowsSmall"),
+            Mutant("a flow stays sure for ever", "dibber.packet.flow", "before[8] & (following[:log2_int(DOUBTS)] != 0)", "before[8]", depth=30,
+                harness="FlowsSure"),
+            Mutant("an answer to any question", "dibber.packet.flow", " & (last.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
+            Mutant("an answer that counts twice", "dibber.packet.flow", "asked.open.eq(0), ", "", depth=24, harness="FlowsSmall"),
+            Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow", "If(leap.strobe, settled.eq(0), ", "If(leap.strobe, ",
+                depth=20, harness="FlowsSmall"),
             Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
                 "(enter & lost)", depth=20, harness="FlowsSmall"),
             Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one)",
-                "lost.eq(0)", depth=12, harness="FlowsSmall"),
+                "lost.eq(0)", depth=20, harness="FlowsSmall"),
     ]),
 ]

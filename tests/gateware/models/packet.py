@@ -101,7 +101,7 @@ def encode(packet):
 FLAGS = {
     PACKET.DEPOSIT: PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT,
     PACKET.MESSAGE: PACKET_FLAG.FIRST | PACKET_FLAG.LAST,
-    PACKET.ACK:     PACKET_FLAG.REFUSED | PACKET_FLAG.NAK,
+    PACKET.ACK:     PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.FIRST,
 }
 
 def contradicts(kind, flags, levels, length):
@@ -114,7 +114,7 @@ def contradicts(kind, flags, levels, length):
         return bool(flags & ~(allowed | PACKET_FLAG.RESPONSE)) or levels > C.LIST + C.LIST_LEVELS or length > C.PACKET_PAYLOAD
     if kind == PACKET.MESSAGE:
         return not express or bool(flags & ~allowed) or levels != 0 or length != C.MESSAGE_BYTES
-    return kind != PACKET.ACK or bool(flags & ~allowed) or levels != 0 or length != 0
+    return kind not in (PACKET.ACK, PACKET.QUESTION) or bool(flags & ~allowed) or levels != 0 or length != 0
 
 def extension_words(levels):
     """Words of an extension by a header's levels field; a receiver reads so too what cannot stand there."""

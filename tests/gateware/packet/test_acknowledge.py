@@ -48,12 +48,12 @@ class Bench:
                     values.append((yield getattr(self.dut.source, name)))
                 self.acks.append(tuple(values))
 
-    def event(self, name, node, incarnation=None):
+    def event(self, name, node, value=None):
         event = getattr(self.dut.lanes[self.lane], name)
         yield event.strobe.eq(1)
         yield event.node.eq(node)
-        if incarnation is not None:
-            yield event.incarnation.eq(incarnation)
+        if value is not None:
+            yield (event.token if name == "asked" else event.incarnation).eq(value)
         yield
         yield event.strobe.eq(0)
 
@@ -111,6 +111,35 @@ def test_acknowledgements_coalesce_to_one_a_node():
     bench.run(process())
     # The first was waiting at the output already.
     assert bench.acks == [(3, 1, 0, 0, 0, 0, 0), (3, 1, 19, 0, 0, 0, 0), (9, 1, 19, 0, 0, 0, 0)]
+
+
+@LANES
+def test_a_question_is_answered_with_what_is_held_and_its_token(lane):
+    """Of a node that started nothing, of one whose packets are done, together with an acknowledgement, and two in one answer."""
+    bench = Bench(lane)
+
+    def process():
+        yield from bench.event("asked", 5, 0x1234)
+        yield from bench.settle()
+        yield from bench.event("started", 3, 77)
+        yield from bench.event("asked", 3, 1)
+        yield from bench.settle()
+        yield from bench.done(3, 77, 0)
+        yield from bench.settle()
+        bench.ready = False
+        yield from bench.event("asked", 3, 2)
+        yield from bench.event("asked", 3, 3)
+        yield from bench.done(3, 77, 1)
+        yield from bench.event("asked", 3, 4)
+        bench.ready = True
+        yield from bench.settle()
+        yield from bench.event("repeat", 3)
+        yield from bench.settle()
+
+    bench.run(process())
+    first = about(lane) | PACKET_FLAG.FIRST
+    assert bench.acks == [(5, 0, 0xffff, 0x1234, first, 0, 0), (3, 77, 0xffff, 1, first, 0, 0), (3, 77, 0, 0, about(lane), 0, 0),
+        (3, 77, 0, 2, first, 0, 0), (3, 77, 1, 4, first, 0, 0), (3, 77, 1, 0, about(lane), 0, 0)]
 
 
 @LANES

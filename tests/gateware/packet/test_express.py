@@ -14,6 +14,7 @@ from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, source
+from gateware.models.flows import sure_transmitter
 from gateware.models.packet import Packet, decode, encode
 from gateware.models.slots import serve_slots
 
@@ -63,7 +64,7 @@ def grant_later(port, data_width, slots, every):
 class Bench:
     """A transmitter whose EXPRESS lane is used. `orders` and `slots` may grow; `taken` are packets' words with their cycles."""
     def __init__(self, data_width, random, busy=1.0, slots=None):
-        self.dut    = dut = shared(PacketTransmitter, data_width)
+        self.dut    = dut = shared(sure_transmitter, PacketTransmitter, data_width)
         self.random = random
         self.orders, self.slots = [], {}
         self.taken, self.open, self.now = [], [], 0

@@ -16,6 +16,7 @@ from dibber.packet.layer import PacketLayer
 from gateware.models.cable import cable
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
+from gateware.models.flows import sure
 from gateware.models.link import receive
 from gateware.models.packet import Packet
 from gateware.models.slots import serve_slots, target_slot
@@ -26,10 +27,12 @@ flow_of = lambda lane: lane*C.NODES + 1
 
 class Card(Module):
     """Packet layer and link port of one node; engines and slots are generators."""
-    def __init__(self, node, data_width):
+    def __init__(self, node, data_width, is_sure):
         self.submodules.packet = packet = PacketLayer(data_width)
         self.submodules.link   = link   = LinkPort(channels=3, slack_words=256)
         self.node, self.data_width = node, data_width
+        if is_sure:
+            sure(packet.transmitter.flows)
         self.comb += [
             *[source.connect(sink) for source, sink in zip(packet.sources, link.sinks)],
             *[source.connect(sink) for source, sink in zip(link.sources, packet.sinks)],
@@ -56,13 +59,13 @@ def message(payload):
 
 class Pair(Module):
     """Node 0 sends to node 1. `fault` befalls the words from 0 to 1, `back` those from 1 to 0."""
-    def __init__(self, data_width, random, delay=4, fault=None, back=None, patience=1.0, keep=0, timeout=5000):
-        """`keep`: cycles for which a message occupies its slot of the inbox. `timeout`: those without progress
+    def __init__(self, data_width, random, delay=4, fault=None, back=None, patience=1.0, keep=0, timeout=5000, is_sure=True):
+        """`is_sure`: the source need not ask before it sends. `keep`: cycles for which a message occupies its slot of the inbox. `timeout`: those without progress
         until a flow is rewound."""
         self.random     = random
         self.data_width = data_width
-        self.submodules.source = Card(0, data_width)
-        self.submodules.target = Card(1, data_width)
+        self.submodules.source = Card(0, data_width, is_sure)
+        self.submodules.target = Card(1, data_width, is_sure)
         self.slots    = {}
         self.arrived  = {lane: [] for lane in LANES}   # (incarnation, psn, is_message, payload, whole) as they are done
         self.rewinds  = {lane: 0 for lane in LANES}
@@ -277,7 +280,21 @@ def test_packets_of_both_lanes_arrive_once_and_in_order_and_are_acknowledged(dat
     assert not any(received[name] for name in received if "ERROR" in name or name == "PACKET_TRUNCATED")
 
 
-def test_bit_errors_are_healed_by_replay(seed):
+def test_a_source_asks_once_for_each_flow_and_nothing_is_sent_again(seed):
+    """Behind its target's answer all goes as it does where nobody has to ask."""
+    random  = Random(seed)
+    packets = some_packets(random, 4)
+    pair    = Pair(64, random, is_sure=False)
+    pair.run(*[pair.send(lane, packets[lane]) for lane in LANES])
+    for lane in LANES:
+        pair.check(lane, packets[lane])
+    assert pair.counts[0]["PACKETS_SENT"] == pair.counts[1]["PACKETS_RECEIVED"] == sum(map(len, packets.values())) + C.LANES
+    assert pair.rewinds == {lane: 0 for lane in LANES} and pair.counts[1]["PACKET_STALE"] == pair.counts[1]["PACKET_DUPLICATE"] == 0
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_bit_errors_are_healed_by_replay(is_sure, seed):
+    """Questions and answers may be lost, too."""
     random  = Random(seed)
     packets = some_packets(random, 8)
 
@@ -289,7 +306,7 @@ def test_bit_errors_are_healed_by_replay(seed):
         return random.choice([(flipped, k, 0, 0), (data, k ^ 1 << random.randrange(4), 0, 0),
                               (flipped, k, 1 << random.randrange(4), 0), (data, k, 0, 1 << random.randrange(4))])
 
-    pair = Pair(64, random, fault=fault, back=fault, timeout=600)
+    pair = Pair(64, random, fault=fault, back=fault, timeout=600, is_sure=is_sure)
     pair.run(*[pair.send(lane, packets[lane]) for lane in LANES])
     for lane in LANES:
         pair.check(lane, packets[lane])

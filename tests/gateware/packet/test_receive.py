@@ -22,7 +22,7 @@ DEPOSIT = ("source", "incarnation", "flags", "psn", "levels", "is_message", "con
            "stride0", "stride1", "stride2", "count0", "count1", "count2", "length",
            "notice", "notice_length", "notice_endpoint")
 PAYLOAD = ("dat", "bytes", "last", "error")
-EVENTS  = ("started", "repeat", "gap")
+EVENTS  = {"started": ("node", "incarnation"), "repeat": ("node",), "gap": ("node",), "asked": ("node", "token")}
 
 
 class Target:
@@ -50,6 +50,9 @@ class Target:
             header = decode_header(words, bad, self.lane)
         except PacketError as error:
             return self.count(str(error))
+        if header.kind == PACKET.QUESTION:
+            self.events.append(("asked", header.source, header.psn))
+            return self.count("PACKETS_RECEIVED")
         flow = self.flows.get(header.source)
         age  = (header.incarnation - flow[0]) % 256 if flow else 1
         if header.flags & PACKET_FLAG.FIRST and header.psn == 0 and 0 < age < 128:
@@ -57,9 +60,6 @@ class Target:
             self.events.append(("started", header.source, header.incarnation))
             self.told.discard(header.source)
         elif age != 0 or flow is None:
-            if age >= 128:
-                # Nothing of it will ever be executed: its source is told what is.
-                self.events.append(("repeat", header.source))
             return self.count("PACKET_STALE")
         ahead = (header.psn - flow[1]) % 65536
         if ahead >= 32768:
@@ -187,7 +187,9 @@ class Bench:
                 for name in EVENTS:
                     event = getattr(lane.receiver, name)
                     if (yield event.strobe):
-                        fields = [(yield event.node)] + ([(yield event.incarnation)] if name == "started" else [])
+                        fields = []
+                        for field in EVENTS[name]:
+                            fields.append((yield getattr(event, field)))
                         lane.events.append((name, *fields))
             if (yield dut.acks.valid):
                 ack = []
@@ -299,7 +301,7 @@ def hostile(random, lane, count):
     packets, psn, incarnation = [], 0, 1
     for _ in range(count):
         words, bad = encode(random_packet(random, psn, incarnation=incarnation, lane=lane)), False
-        fate = random.choice(["good", "good", "flip", "truncate", "bad", "lost", "twice", "stale", "longer", "node"])
+        fate = random.choice(["good", "good", "flip", "truncate", "bad", "lost", "twice", "stale", "longer", "node", "question"])
         if fate == "flip":
             at = random.randrange(32*len(words))
             words[at//32] ^= 1 << at % 32
@@ -310,6 +312,10 @@ def hostile(random, lane, count):
             bad = True
         elif fate == "stale":
             words = encode(random_packet(random, psn, incarnation=incarnation + random.choice([-1, 1, 130]), lane=lane))
+        elif fate == "question":
+            # Whatever else it says.
+            words = encode(Packet(target=NODE, source=1, kind=PACKET.QUESTION, psn=random.getrandbits(16), incarnation=random.getrandbits(8),
+                                  flags=EXPRESS if lane == LANE.EXPRESS else 0, key=random.getrandbits(32)))
         elif fate == "longer":
             words = words + [random.getrandbits(32)]
         elif fate == "node":
@@ -372,9 +378,11 @@ EXPRESS = PACKET_FLAG.EXPRESS
 CONTRADICTIONS = {
     LANE.BULK: [
         dict(kind=9), dict(kind=PACKET.ACK), dict(kind=PACKET.MESSAGE, payload=bytes(128)), dict(flags=PACKET_FLAG.NAK),
-        dict(flags=EXPRESS), dict(payload=bytes(4097))],
+        dict(flags=EXPRESS), dict(payload=bytes(4097)), dict(kind=PACKET.QUESTION, payload=bytes(4)),
+        dict(kind=PACKET.QUESTION, payload=b"", flags=PACKET_FLAG.FIRST), dict(kind=PACKET.QUESTION, payload=b"", block=4, levels=((8, 2),))],
     LANE.EXPRESS: [
-        dict(kind=9), dict(kind=PACKET.ACK), dict(flags=0), dict(flags=EXPRESS | PACKET_FLAG.RESPONSE),
+        dict(kind=9), dict(kind=PACKET.ACK), dict(kind=PACKET.QUESTION, payload=bytes(8)), dict(kind=PACKET.QUESTION, payload=b"", flags=0),
+        dict(flags=0), dict(flags=EXPRESS | PACKET_FLAG.RESPONSE),
         dict(flags=EXPRESS | PACKET_FLAG.NAK), dict(payload=bytes(65)), dict(block=4, levels=((8, 2),)),
         dict(kind=PACKET.MESSAGE, payload=bytes(64)), dict(kind=PACKET.MESSAGE, payload=bytes(129)),
         dict(kind=PACKET.MESSAGE, payload=b""), dict(kind=PACKET.MESSAGE, payload=bytes(128), flags=0),
@@ -501,7 +509,7 @@ def test_acknowledgements_come_out_of_the_control_channel(seed):
     acks, packets = [], []
     for n in range(8):
         ack = Packet(target=NODE, source=random.randrange(16), kind=PACKET.ACK,
-                     flags=random.choice([0, PACKET_FLAG.REFUSED, PACKET_FLAG.NAK]) | random.choice([0, EXPRESS]),
+                     flags=random.choice([0, PACKET_FLAG.REFUSED, PACKET_FLAG.NAK, PACKET_FLAG.FIRST]) | random.choice([0, EXPRESS]),
                      incarnation=random.randrange(256), psn=random.getrandbits(16), ack=random.getrandbits(16),
                      key=random.randrange(STATUS.TRUNCATED), offset=random.randrange(256))
         words = encode(ack)
@@ -511,7 +519,7 @@ def test_acknowledgements_come_out_of_the_control_channel(seed):
             acks.append((ack.source, ack.incarnation, ack.ack, ack.psn, ack.flags, ack.key, ack.offset))
         packets.append((words, False))
     packets.append((encode(Packet(target=NODE, source=1, payload=bytes(8))), False))
-    packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, flags=PACKET_FLAG.FIRST)), False))
+    packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, flags=PACKET_FLAG.LAST)), False))
     packets.append((encode(Packet(target=NODE, source=1, kind=PACKET.ACK, payload=bytes(8))), False))
     bench = Bench(64, random, {CHANNEL.CONTROL: packets})
     bench.run(settle=8)

@@ -15,6 +15,7 @@ from dibber.packet.flow import FlowTable
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
+from gateware.models.flows import sure
 
 NODE   = 6
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")
@@ -26,6 +27,7 @@ class Pair(Module):
     def __init__(self, lane, random, lose):
         self.submodules.target = LaneAcknowledger(lane)
         self.submodules.table  = FlowTable()
+        sure(self.table)
         self.lane, self.random, self.lose = lane, random, lose
         self.flow     = lane*C.NODES + NODE
         self.acked    = 0xffff

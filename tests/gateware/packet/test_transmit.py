@@ -15,6 +15,7 @@ from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, sink, source
+from gateware.models.flows import sure_transmitter
 from gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
 from gateware.models.slots import serve_slots, target_slot
 
@@ -89,7 +90,7 @@ class Bench:
     """A transmitter with a model of everything around it. `deposits`: list of (Packet, skip); more by `add`."""
     def __init__(self, data_width, random, deposits, busy=1.0, slot_busy=1.0, voids=False, incarnation=FIRST,
                  link_busy=None):
-        self.dut     = dut = shared(PacketTransmitter, data_width)
+        self.dut     = dut = shared(sure_transmitter, PacketTransmitter, data_width)
         self.random  = random
         self.taken   = {CHANNEL.CONTROL: [], CHANNEL.BULK: []}
         self.cycles  = []

@@ -1,0 +1,73 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A card that loses its power while its peer keeps running, and begins to count where its former life began."""
+
+import pytest
+
+import libdibber
+
+from dibber.interface.description import STATUS
+from pair import Pair, Side
+
+LENGTH = 1 << 16
+STEP   = 5000       # bytes of a put, two packets
+STAY   = 20_000     # ns
+
+
+@pytest.fixture
+def pair():
+    with Pair(options=["--reset-takes-power"]) as pair:
+        yield pair
+
+
+def begin(side):
+    return side.register("memory", LENGTH)
+
+
+def lose_power(side, over):
+    """What the card has left is what its bitstream says; its host loads the control program anew."""
+    side.unregister("memory")
+    side.endpoint.close()
+    side.card.close()
+    side.__init__(side.uri, side.node)
+    over.touch()
+
+
+def stay(side, over):
+    """Time goes on for who comes only while somebody is there."""
+    while not over.exists():
+        side.endpoint.wait(STAY)
+    over.unlink()
+
+
+def transfers(side, key, count, value):
+    """Puts on both lanes, each to a place of its own: their statuses. A get would need what the peer sends of its own accord,
+    whose flows start anew after 40 ms."""
+    own   = side.regions["memory"]
+    found = []
+    for n in range(count):
+        own.memory[:STEP] = value + n
+        side.endpoint.put(own.key, 0, key, n*STEP, STEP, node=1)
+        found.append(side.completion())
+        side.endpoint.put_inline(bytes([value + n])*8, key, LENGTH//2 + 8*n, node=1)
+        found.append(side.completion())
+    return {STATUS.name_of(status) for status in found}
+
+
+@pytest.mark.parametrize("before, after", [(1, 1), (2, 6), (6, 2)])
+def test_nothing_is_taken_for_what_the_former_life_sent(pair, tmp_path, before, after):
+    """The new life sends as many packets as the former one, more, and less: each is executed."""
+    pair.first(begin)
+    key = pair.second(begin)
+    assert pair.first(transfers, key, before, 10) == {"OK"}
+    for life in range(1, 4):
+        # Somebody who watches has the simulator look at each turn for who comes, which is long otherwise.
+        with libdibber.Card(pair.simulator.uris[1], observe=True):
+            pair.together((lose_power, tmp_path/"over"), (stay, tmp_path/"over"))
+        pair.first(begin)
+        assert pair.first(transfers, key, after, 50*life) == {"OK"}
+        memory = pair.second(Side.read, "memory")
+        for n in range(after):
+            assert set(memory[n*STEP:(n + 1)*STEP]) == {50*life + n}, f"put {n} of life {life}"
+            assert set(memory[LENGTH//2 + 8*n:][:8]) == {50*life + n}, f"inline put {n} of life {life}"
