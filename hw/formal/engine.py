@@ -6,6 +6,7 @@
 import importlib
 import importlib.abc
 import importlib.util
+import json
 import multiprocessing
 import os
 import pathlib
@@ -89,6 +90,7 @@ def _elaborate(proof, harness, mutant, folder, result):
         module = importlib.import_module(f"proofs.{proof}")
         sys.setprofile(record_locals)
         block = getattr(module, harness)()
+        (folder/"given.json").write_text(json.dumps(block.given))
         sys.setprofile(None)
         if mutant and mutant.module not in sys.modules:
             raise Failure(f"mutant {mutant.name}: the proof does not use {mutant.module}")
@@ -156,8 +158,11 @@ def induce_apart(folder, steps, timeout):
     """An induction whose conclusions are asked for one at a time: (holds, None, those that do not follow).
 
     Each follows from all of them in the `steps` cycles before; what is proven may use the lemmas of its own cycle too,
-    which were shown without it. Wide sums take Yices a fraction of the time so.
+    which were shown without it. Wide sums take Yices a fraction of the time so. Where the harness says what a conclusion
+    needs, it is asked from that alone, which is less.
     """
+    needs   = folder/"given.json"
+    needs   = json.loads(needs.read_text()) if needs.exists() else {}
     design  = (folder/"design.smt2").read_text()
     found   = re.findall(r"; yosys-smt2-assert (\d+) (\S+)", design)
     lemmas  = [(n, name) for n, name in found if f" dut.lemma_{name} " in design]
@@ -165,11 +170,14 @@ def induce_apart(folder, steps, timeout):
     lines   = ["(set-logic QF_UFBV)", design]
     for state in states:
         lines += [f"(declare-fun {state} () |formal_s|)", *[f"(assert (|formal_{what}| {state}))" for what in "hu"]]
-    for before, after in zip(states, states[1:]):
-        lines += [f"(assert (|formal_a| {before}))", f"(assert (|formal_t| {before} {after}))"]
+    steps   = [f"(assert (|formal_t| {before} {after}))" for before, after in zip(states, states[1:])]
+    number = {name: n for n, name in found}
     known, failed, end = [], [], time.monotonic() + timeout
     for n, name in lemmas + [item for item in found if item not in lemmas]:
-        given = known if (n, name) not in lemmas else []
+        given  = known if (n, name) not in lemmas else []
+        before = [f"formal_a {number[other]}" for other in [name, *needs[name]]] if name in needs else ["formal_a"]
+        if needs.get(name) != []:
+            given = given + steps + [f"(assert (|{what}| {state}))" for state in states[:-1] for what in before]
         query = folder/"conclusion.smt2"
         query.write_text("\n".join([*lines, *given, f"(assert (not (|formal_a {n}| {states[-1]})))", "(check-sat)", ""]))
         try:

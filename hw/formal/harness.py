@@ -26,6 +26,7 @@ class Harness(LiteXModule):
         self.assumed   = []
         self.proven    = []
         self.lemmas    = []
+        self.given     = {}  # of an induction apart: which lemmas of the cycle before a conclusion needs, or none
 
     def free(self, name, bits=1):
         """A signal that may have any value in any cycle."""
@@ -48,11 +49,17 @@ class Harness(LiteXModule):
     def assume(self, name, condition):
         self._add(self.assumed, f"assume_{name}", condition)
 
-    def prove(self, name, condition):
+    def prove(self, name, condition, now=False):
+        """`now`: it follows from the lemmas of the same cycle, where the cycle before need not be searched."""
         self._add(self.proven, f"assert_{name}", condition)
+        if now:
+            self.given[name] = []
 
-    def lemma(self, name, condition):
+    def lemma(self, name, condition, given=()):
+        """`given`: the lemmas of the cycle before that it follows from, where not all of them have to be searched."""
         self._add(self.lemmas, f"lemma_{name}", condition)
+        if given:
+            self.given[name] = list(given)
 
     def _add(self, signals, name, condition):
         signal = Signal(name_override=name)

@@ -3,12 +3,12 @@
 
 """Size and clock of each block of the core alone.
 
-    python hw/synthesis/engines.py [--only NAME ...] [--data-width 64] [--seed 1] [--no-route] [--json]
+    python hw/synthesis/engines.py [--only NAME ...] [--data-width 64] [--seed 1] [--no-artix7] [--no-route] [--json]
 
 Resources come from Yosys, for ECP5 and for Artix-7; the clock from nextpnr, each block placed and routed
 by itself on an LFE5UM5G-85F, speed grade 8, behind pin registers (see flow.py). Writes out/synthesis.json;
 `--only` replaces the rows of those blocks there. What has not changed since the last run is not run again.
-`--no-route` does not wait for nextpnr: sizes only.
+`--no-route` does not wait for nextpnr: sizes only. `--no-artix7` leaves out the other part.
 
 Ends with 1 when a block that was routed is slower than its target.
 """
@@ -81,10 +81,11 @@ def table(rows):
     yield f"{'':13}|{'ECP5':^30}|{'Artix-7':^24}|{'ECP5':>9}"
     yield f"{'block':13}|{'LUT4':>9}{'FF':>7}{'DP16KD':>8}{'MULT':>5} |{'LUT6':>7}{'FF':>7}{'BRAM36':>8}  |{'MHz':>9}"
     for row in rows:
-        ecp5, artix7 = row["ecp5"], row["artix7"]
+        ecp5, artix7 = row["ecp5"], row.get("artix7")
+        other = f"{artix7['lut6']:7}{artix7['ff']:7}{artix7['ramb36']:8.1f}" if artix7 else f"{'-':>7}{'-':>7}{'-':>8}"
         clock = f"{row['fmax_mhz']:9.1f}" if "fmax_mhz" in row else f"{'-':>9}"
         yield (f"{row['block']:13}|{ecp5['lut4']:9}{ecp5['ff']:7}{ecp5['dp16kd']:8}{ecp5['mult18']:5} |"
-               f"{artix7['lut6']:7}{artix7['ff']:7}{artix7['ramb36']:8.1f}  |{clock}")
+               f"{other}  |{clock}")
     yield ""
     for row in rows:
         if "critical_path" in row:
@@ -99,6 +100,7 @@ def main():
         help=f"of {', '.join(BLOCKS)}")
     parser.add_argument("--data-width", type=int, default=64, choices=(64, 128))
     parser.add_argument("--seed", type=int, default=1, help="nextpnr's placement seed")
+    parser.add_argument("--no-artix7", action="store_true", help="ECP5 alone")
     parser.add_argument("--no-route", action="store_true", help="sizes only")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args()
@@ -113,7 +115,7 @@ def main():
         progress(number, name, "Yosys, ECP5")
         blocks.append(Block(name, args.data_width))
         blocks[-1].ecp5()
-    for number, block in enumerate(blocks, start=1):
+    for number, block in enumerate([] if args.no_artix7 else blocks, start=1):
         progress(number, block.name, "Yosys, Artix-7")
         block.artix7()
     for number, block in enumerate([] if args.no_route else blocks, start=1):
