@@ -41,7 +41,7 @@ BOARD = Description(
         "open" : "PCIe Gen1 x1, 64 bits, by openXC7 (CLE-101); no link"},
     verified = {
         "card" : "Vivado project; lint; Yosys with the core, fits both parts; clock crossings",
-        "link" : "Vivado project; lint; clock crossings, without the core",
+        "link" : "Vivado project; lint; Yosys with the core, fits both parts; clock crossings",
         "open" : "project; Yosys without the core; unconfirmed"})
 
 # IOs ----------------------------------------------------------------------------------------------
