@@ -86,7 +86,7 @@ def test_a_message_comes_back_as_it_was_and_only_on_its_lane():
     (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 1, 8), (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS, 0, 65),
     (PACKET.DEPOSIT, PACKET_FLAG.EXPRESS | PACKET_FLAG.RESPONSE, 0, 8),
     (PACKET.MESSAGE, PACKET_FLAG.EXPRESS, 0, 64), (PACKET.MESSAGE, PACKET_FLAG.EXPRESS | PACKET_FLAG.NOTICE, 0, 128),
-    (PACKET.ACK, 0, 0, 8), (PACKET.ACK, PACKET_FLAG.FIRST, 0, 0),
+    (PACKET.ACK, 0, 0, 8), (PACKET.ACK, PACKET_FLAG.NOTICE, 0, 0), (PACKET.QUESTION, 0, 0, 8), (PACKET.QUESTION, PACKET_FLAG.NAK, 0, 0),
 ])
 def test_what_cannot_stand_together_is_seen(kind, flags, levels, length):
     assert contradicts(kind, flags, levels, length)
