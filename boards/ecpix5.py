@@ -29,7 +29,7 @@ BOARD = Description(
     title    = "LambdaConcept ECPIX-5",
     part     = "LFE5UM5G-85F-8",
     designs  = {"card": "card on a UART, 64 bits; SATA connector, 2.5 Gb/s", "link": "link alone"},
-    verified = {"card": "in simulation; Yosys alone, fits; not yet routed", "link": "bitstream, timing met; in simulation"})
+    verified = {"card": "in simulation; Yosys alone, three block RAMs too many", "link": "bitstream, timing met; in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
 

@@ -84,10 +84,12 @@ static inline struct dib_completion completed(struct side *s)
 {
 	struct dib_completion completion;
 
-	check(dib_wait(s->endpoint, PATIENCE), "wait");
-	if (check(dib_poll(s->endpoint, &completion, 1), "poll") != 1) {
-		fprintf(stderr, "no completion came\n");
-		exit(1);
+	/* An event of the other side's ends the wait too, and may be here first. */
+	while (check(dib_poll(s->endpoint, &completion, 1), "poll") == 0) {
+		if (!check(dib_wait(s->endpoint, PATIENCE), "wait")) {
+			fprintf(stderr, "no completion came\n");
+			exit(1);
+		}
 	}
 	if (completion.status != DIBBER_STATUS_OK) {
 		fprintf(stderr, "it ended so: %s\n", dib_status_string(completion.status));
