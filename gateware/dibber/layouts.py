@@ -162,7 +162,7 @@ def payload_layout(data_width):
 
     Every line is full but the `last`, which holds `bytes` bytes in its low lanes (1…data_width//8; it
     is data_width//8 on the others). `error` on the last line: what came since the previous `last` is
-    void (sending: forget it; receiving: the packet was cut short after good blocks, write no more).
+    void (sending: the packet ends as bad; receiving: the packet was cut short after good blocks, write no more).
     A packet without payload sends nothing here. Receiving, a block's first line comes when all of the block is known to be
     good, and if it is the packet's last block, the packet; the block's other lines follow it without gaps.
     """
@@ -229,7 +229,7 @@ def region_layout():
 # Packet -------------------------------------------------------------------------------------------
 
 def send_layout():
-    """A packet to send whose payload (if any) is already in the send buffer.
+    """A packet to send whose payload, if any, follows.
 
     The destination's walk is read from the command slot (`endpoint`, `slot`) while the header leaves,
     so it is not carried here. `skip` is the packet's place in the transfer, in bytes. With the flag

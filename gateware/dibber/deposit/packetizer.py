@@ -34,27 +34,31 @@ def transfer_layout():
 class Packetizer(LiteXModule):
     """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
 
-    A packet leaves the card when all of its payload is here. So a transfer of more than twice PACKET_HEAD bytes is cut
-    there too, and one of more than 1.5 times PACKET_NEXT there: each packet is read while the one before it leaves.
-    One of more than HEAD_LENGTH has no need of it. One of 0 bytes is one packet without payload.
+    A packet is told of before its payload is here, so that its header is on its way meanwhile. A transfer of more than
+    twice PACKET_HEAD bytes is cut there too, and one of more than 1.5 times PACKET_NEXT there. One of 0 bytes is one packet
+    without payload.
 
-    A transfer that fails has no last packet: the one that is open, if it has any line, is made void by
-    `payload.error`. One that is stale when it ends is REWOUND, whatever else it is; its packets find out for themselves.
+    A transfer that fails has no last packet: the one that was told of is made void by `payload.error`. Nothing is told of
+    a transfer whose walk fails at its first piece. One that is stale when it ends is REWOUND, whatever else it is; its
+    packets find out for themselves.
 
     Attributes
     ----------
     transfers : Endpoint(transfer_layout), in
+    begins    : Endpoint([("good", 1)]), in     of each transfer for which there is a line: its walk's first piece is there, and
+                                                is `good`
     watch     : watch_port(), out               the transfer that is being cut, to `Epochs`
     sink      : Endpoint(dense_layout), in      nothing for transfers of 0 bytes or with a status
     payload   : Endpoint(payload_layout), out
-    packets   : Endpoint(send_layout), out      valid after the packet's last line was taken
+    packets   : Endpoint(send_layout), out      before the packet's first line
     done      : Endpoint(job_end_layout), out
 
-    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 1 from last line to `packets`,
-    10 to `done`, where the checksum is awaited.
+    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 2 from `begins` to `packets`, and from
+    a packet's last line to the next one; 10 from the last line to `done`, where the checksum is awaited.
     """
     def __init__(self, data_width):
         self.transfers = transfers = stream.Endpoint(transfer_layout())
+        self.begins    = begins    = stream.Endpoint([("good", 1)])
         self.watch     = watch     = watch_port()
         self.sink      = sink      = stream.Endpoint(dense_layout(data_width))
         self.payload   = payload   = stream.Endpoint(payload_layout(data_width))
@@ -83,7 +87,11 @@ class Packetizer(LiteXModule):
         next_   = Signal()  # it, or the one behind the head, ends at PACKET_NEXT
         short   = Signal()  # the transfer begins with a head
         longer  = Signal()  # and it has a second packet that ends at PACKET_NEXT
-        fresh   = Signal()  # no line of the packet has left
+        fresh   = Signal()  # it is the transfer's first
+        known   = Signal()  # it was told of
+        tell    = Signal()
+        final   = Signal()  # it is the transfer's last, if that does not fail
+        room    = Signal()  # a line may go
         failed  = Signal()
         close   = Signal()  # the packet ends with this line
         empty   = Signal()
@@ -102,16 +110,20 @@ class Packetizer(LiteXModule):
             taken.eq(sink.valid & sink.ready),
 
             # A line that has nothing to make void goes no further.
-            payload.valid.eq(busy & sink.valid & (~close | free) & ~(failed & fresh)),
+            final.eq(rest <= size),
+            tell.eq(busy & ~known & (~fresh | (begins.valid & begins.good)) & ~(sink.valid & failed)),
+            room.eq(busy & (~sink.last | ended.sink.ready) & (known | (tell & queue.sink.ready) | failed)),
+            payload.valid.eq(room & sink.valid & (~failed | known)),
             payload.dat.eq(sink.dat),
             payload.bytes.eq(sink.bytes),
             payload.last.eq(close),
             payload.error.eq(failed),
-            sink.ready.eq(busy & (~close | free) & (payload.ready | (failed & fresh))),
+            sink.ready.eq(room & (payload.ready | (failed & ~known))),
+            begins.ready.eq(taken & sink.last),
 
             empty.eq(~busy & transfers.valid & (transfers.status == STATUS.OK) &
                 (transfers.length == 0) & free),
-            push.eq(empty | (taken & close & ~failed)),
+            push.eq(empty | tell),
             finish.eq(empty | (taken & sink.last) |
                 (~busy & transfers.valid & (transfers.status != STATUS.OK) & free)),
             transfers.ready.eq(finish),
@@ -123,7 +135,7 @@ class Packetizer(LiteXModule):
             If(busy,
                 queue.sink.psn.eq(psn),
                 queue.sink.skip.eq(skip),
-                queue.sink.length.eq(Mux(sink.last, rest, size)),
+                queue.sink.length.eq(Mux(final, rest, size)),
             ).Else(
                 queue.sink.psn.eq(transfers.psn),
                 queue.sink.skip.eq(0),
@@ -132,13 +144,13 @@ class Packetizer(LiteXModule):
             queue.sink.flags.eq(
                 Mux(queue.sink.psn == 0, PACKET_FLAG.FIRST, 0) |
                 Mux(transfers.response, PACKET_FLAG.RESPONSE, 0) |
-                Mux(busy & ~sink.last, 0, transfers.flags | PACKET_FLAG.LAST)),
+                Mux(busy & ~final, 0, transfers.flags | PACKET_FLAG.LAST)),
 
             ended.sink.valid.eq(finish),
             ended.sink.last.eq(1),
             ended.sink.tag.eq(transfers.tag),
             ended.sink.node.eq(transfers.node),
-            ended.sink.psn.eq(queue.sink.psn + push),
+            ended.sink.psn.eq(queue.sink.psn + (empty | (taken & close & ~failed))),
             ended.sink.status.eq(Mux(watch.stale, STATUS.REWOUND, Mux(busy, sink.status, transfers.status))),
             ended.sink.summed.eq(busy),
 
@@ -162,10 +174,12 @@ class Packetizer(LiteXModule):
                     size.eq(C.PACKET_NEXT - C.PACKET_HEAD)
                 ),
                 fresh.eq(1),
+                known.eq(0),
             ).Elif(taken,
                 line.eq(line + 1),
-                fresh.eq(close),
+                known.eq(~close),
                 If(close,
+                    fresh.eq(0),
                     head.eq(0),
                     next_.eq(head & next_),
                     size.eq(C.PACKET_PAYLOAD),
@@ -179,6 +193,8 @@ class Packetizer(LiteXModule):
                     rest.eq(rest - size),
                 ),
                 If(sink.last, busy.eq(0))
+            ).Elif(tell & queue.sink.ready,
+                known.eq(1)
             )
         ]
 

@@ -67,7 +67,7 @@ class SendEngine(LiteXModule):
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
-    packets       : Endpoint(send_layout), out        behind the packet's payload
+    packets       : Endpoint(send_layout), out        before the packet's payload, and it may be made void yet: see `Packetizer`
     done          : Endpoint(job_end_layout), out    behind the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
@@ -77,8 +77,8 @@ class SendEngine(LiteXModule):
     lists         : ListReader                        its `reads`, `completions` and `departures` likewise; its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
-    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`), 6 more to the list's look-up; 9 from the
-    last completion of 8 bytes to their payload, 10 to the packet's entry in `packets`.
+    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`), 6 more to the list's look-up; 6 from a first
+    piece to the packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())
@@ -108,6 +108,9 @@ class SendEngine(LiteXModule):
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
         self.dense      = dense      = stream.PipeReady(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
+        # Whether a transfer has a first piece to be read. A transfer waits in `transfers` before its walk begins.
+        self.begins     = begins     = stream.SyncFIFO([("good", 1)], 2*TRANSFERS)
+        beginning       = Signal(reset=1)
         self.slot       = fetch.port
         self.pulses     = gather.pulses
         waiting, walked, cut = epochs.ports
@@ -122,6 +125,9 @@ class SendEngine(LiteXModule):
             lists.extended_tags.eq(self.extended_tags),
             walker.source.connect(pages.sink),
             pages.source.connect(gather.sink),
+            begins.sink.valid.eq(pages.source.valid & pages.source.ready & beginning),
+            begins.sink.good.eq(~pages.source.error),
+            begins.source.connect(packetizer.begins),
             gather.max_request.eq(self.max_request),
             gather.crowded.eq(self.crowded),
             gather.extended_tags.eq(self.extended_tags),
@@ -136,6 +142,8 @@ class SendEngine(LiteXModule):
             packetizer.packets.connect(self.packets),
             packetizer.done.connect(self.done),
         ]
+
+        self.sync += If(pages.source.valid & pages.source.ready, beginning.eq(pages.source.last))
 
         # Who is stale: the job that is set up, the walk whose pieces leave, the transfer that is cut.
         flow_fields = [name for name, _ in flow_of_layout()]

@@ -18,36 +18,53 @@ from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 
+QUEUED  = 16          # packets that collect while a long one leaves
+PACKETS = 2*QUEUED    # no more have payload in the buffer: others are built, wait at the gate, and leave
+
+# Layout -------------------------------------------------------------------------------------------
+
+def line_layout(data_width):
+    """A line of a packet's payload; with `void`, on its `last` one, the packet ends here as bad."""
+    return stream.EndpointDescription([("dat", data_width), ("void", 1)])
+
 # Send Buffer --------------------------------------------------------------------------------------
 
 class SendBuffer(LiteXModule):
-    """Payload lines, readable from the moment in which their packet is complete.
+    """Payload lines on their way to the sender.
 
     Attributes
     ----------
-    sink   : Endpoint(payload_layout), in   a packet that ends with `error` leaves no trace
-    source : Endpoint([("dat", data_width)]), out  whole packets only; `last` on the packet's last line
+    sink   : Endpoint(payload_layout), in
+    source : Endpoint(line_layout), out
+    void   : Signal(), out    the packet at `source` is void, and all of it is here
 
-    Holds two packets of PACKET_PAYLOAD: one fills while the other leaves.
+    Cycles: 2. Holds two packets of PACKET_PAYLOAD: one fills while the other leaves.
     """
     def __init__(self, data_width):
         self.sink   = sink   = stream.Endpoint(payload_layout(data_width))
-        self.source = source = stream.Endpoint([("dat", data_width)])
+        self.source = source = stream.Endpoint(line_layout(data_width))
+        self.void   = Signal()
 
         # # #
 
-        self.fifo = fifo = CommitFIFO(data_width + 1, 2*C.PACKET_PAYLOAD*8//data_width)
-        taken     = Signal()
+        self.fifo = fifo = CommitFIFO(data_width + 2, 2*C.PACKET_PAYLOAD*8//data_width)
         self.comb += [
             sink.ready.eq(fifo.writable),
-            taken.eq(sink.valid & sink.ready),
-            fifo.we.eq(taken),
-            fifo.din.eq(Cat(sink.dat, sink.last)),
-            fifo.commit.eq(taken & sink.last & ~sink.error),
-            fifo.rollback.eq(taken & sink.last & sink.error),
+            fifo.we.eq(sink.valid),
+            fifo.commit.eq(1),
+            fifo.din.eq(Cat(sink.dat, sink.last, sink.error)),
             source.valid.eq(fifo.readable),
-            Cat(source.dat, source.last).eq(fifo.dout),
+            Cat(source.dat, source.last, source.void).eq(fifo.dout),
             fifo.re.eq(source.ready),
+        ]
+
+        # How the packets end whose last line is here.
+        self.ends = ends = stream.SyncFIFO([("void", 1)], PACKETS)
+        self.comb += [
+            ends.sink.valid.eq(sink.valid & sink.ready & sink.last),
+            ends.sink.void.eq(sink.error),
+            ends.source.ready.eq(source.valid & source.ready & source.last),
+            self.void.eq(ends.source.valid & ends.source.void),
         ]
 
 # Packet Sender ------------------------------------------------------------------------------------
@@ -55,8 +72,10 @@ class SendBuffer(LiteXModule):
 class PacketSender(LiteXModule):
     """Join header words, the incarnation that the gate tells, and payload lines into packets.
 
-    Packets that come as `stale` are dropped without the link, and in place of a `question` its target is asked. Once started a packet never waits for
-    anything but the link, and a rewind of its flow lets it finish; a reset ends it as bad.
+    Packets that come as `stale` are dropped without the link, and in place of a `question` its target is asked. A packet starts
+    when it has passed the gate: its payload comes from host memory while the header leaves, and what is here of it waits for
+    nothing but the link. If it becomes void it ends as bad; what is void before it starts is dropped, for its slot may be
+    another command's by now. A rewind of its flow lets it finish; a reset ends it as bad.
 
     Parameters
     ----------
@@ -66,7 +85,8 @@ class PacketSender(LiteXModule):
     ----------
     words   : Endpoint([("data", 32)]), in         from HeaderBuilder
     flow    : Endpoint(passed_layout), in  from the gate
-    payload : Endpoint([("dat", data_width)]), in  from SendBuffer
+    payload : Endpoint(line_layout), in            from SendBuffer
+    void    : Signal(), in                         likewise
     reset   : Record(flow_reset_layout), in
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
@@ -79,7 +99,8 @@ class PacketSender(LiteXModule):
     def __init__(self, data_width):
         self.words   = words   = stream.Endpoint([("data", 32)])
         self.flow    = flow    = stream.Endpoint(passed_layout())
-        self.payload = payload = stream.Endpoint([("dat", data_width)])
+        self.payload = payload = stream.Endpoint(line_layout(data_width))
+        self.void    = Signal()
         self.reset   = Record(flow_reset_layout())
         self.withdrawn = Signal()
 
@@ -91,6 +112,12 @@ class PacketSender(LiteXModule):
         self.seal      = seal      = PacketSealer(CHANNEL.BULK)
         self.under_way = under_way = UnderWay(LANE.BULK)
         self.asker     = asker     = Asker(flags=0)
+        voids          = Signal()  # the packet under way becomes void
+        void           = Signal()
+        self.sync += [
+            If(seal.ended, void.eq(0)),
+            If(voids, void.eq(1)),
+        ]
         self.node_id   = asker.node_id
         self.source    = seal.source
         self.sent      = seal.sent
@@ -100,7 +127,7 @@ class PacketSender(LiteXModule):
             under_way.node.eq(flow.node),
             under_way.incarnation.eq(flow.incarnation),
             under_way.ended.eq(seal.ended),
-            seal.dead.eq(under_way.dead),
+            seal.dead.eq(under_way.dead | void),
             asker.node.eq(flow.node),
             asker.token.eq(flow.token),
         ]
@@ -131,7 +158,7 @@ class PacketSender(LiteXModule):
             NextValue(index, 0),
             NextValue(number, flow.number),
             If(flow.valid,
-                If(flow.stale,
+                If(flow.stale | (self.void & (flow.length != 0) & ~flow.question),
                     flow.ready.eq(1),
                     self.withdrawn.eq(1),
                     NextState("SKIP")
@@ -140,7 +167,7 @@ class PacketSender(LiteXModule):
                     under_way.begin.eq(flow.ready),
                     asker.begin.eq(flow.ready),
                     If(flow.ready, NextState("ASK"))
-                ).Elif(~under_way.busy & (payload.valid | (flow.length == 0)),
+                ).Elif(~under_way.busy,
                     flow.ready.eq(1),
                     under_way.begin.eq(1),
                     NextState("HEADER")
@@ -165,14 +192,15 @@ class PacketSender(LiteXModule):
             If(final, Case(tail, {
                 0: [],
                 **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
-            body.seal.eq(final | (word == block_words - 1)),
-            body.last.eq(final),
+            body.seal.eq(final | payload.void | (word == block_words - 1)),
+            body.last.eq(final | payload.void),
             If(body.valid & body.ready,
                 NextValue(left, left - 1),
                 NextValue(word, word + 1),
                 NextValue(lane, lane + 1),
-                payload.ready.eq(final | (lane == lanes - 1)),
-                If(final, NextState("IDLE"))
+                payload.ready.eq(final | payload.void | (lane == lanes - 1)),
+                voids.eq(payload.void),
+                If(body.last, NextState("IDLE"))
             )
         )
         fsm.act("ASK",
@@ -183,7 +211,7 @@ class PacketSender(LiteXModule):
             words.ready.eq(header_in),
             payload.ready.eq(payload_in),
             If(words.valid & words.last, NextValue(header_in, 0)),
-            If(payload.valid & payload.last, NextValue(payload_in, 0)),
+            If(payload.valid & payload_in & payload.last, NextValue(payload_in, 0)),
             If(~header_in & ~payload_in, NextState("IDLE"))
         )
 
@@ -211,8 +239,7 @@ class BulkTransmitter(LiteXModule):
 
         # # #
 
-        # Deep enough for small packets to collect while a long one leaves.
-        self.queue  = queue  = stream.SyncFIFO(send_layout(), 16)
+        self.queue  = queue  = stream.SyncFIFO(send_layout(), QUEUED)
         self.build  = build  = HeaderBuilder(data_width)
         self.words  = words  = stream.SyncFIFO([("data", 32)], 32)
         self.buffer = buffer = SendBuffer(data_width)
@@ -237,4 +264,5 @@ class BulkTransmitter(LiteXModule):
             words.source.connect(send.words),
             self.payload.connect(buffer.sink),
             buffer.source.connect(send.payload),
+            send.void.eq(buffer.void),
         ]

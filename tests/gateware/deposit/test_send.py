@@ -55,7 +55,8 @@ class Engine(LiteXModule):
 class Bench:
     """An engine with slots and host memory; flows to node 1 and 3 have incarnation 5 and epoch 0.
 
-    ended : (tag, status, psn, checksum); packets : see PACKET; requests : list of HostRead.issued
+    ended : (tag, status, psn, checksum); packets : see PACKET, those that did not become void; requests : list of
+    HostRead.issued
     """
     def __init__(self, jobs, data_width=64, seed=1, busy=1.0, latency=(20, 20), tags=16, drain=1.0):
         self.dut    = shared(Engine, data_width, tags)
@@ -103,12 +104,15 @@ class Bench:
                 yield from act
             yield from finish(lambda: len(self.ended) == len(self.jobs), cycles)
         send = dut.send
+        told = []
         run_simulation(dut, [main(), self.host.run(),
             serve_slots(send.slot, len(send.payload.dat), self.slots, random, self.busy),
             source(send.jobs, growing(self.queue), random, self.busy),
             sink(send.payload, ("dat", "bytes", "last", "error"), self.lines, random, self.drain),
-            sink(send.packets, PACKET, self.packets, random, self.busy),
+            sink(send.packets, PACKET, told, random, self.busy),
             sink(send.done, ("tag", "status", "psn", "checksum"), self.ended, random, self.busy)])
+        ends = iter([error for _, _, last, error in self.lines if last])
+        self.packets += [packet for packet in told if not packet[PACKET.index("length")] or not next(ends, 1)]
         return self
 
     def statuses(self):

@@ -95,7 +95,7 @@ class Path:
             pipe.append(value)
 
     def hand_over(self, values):
-        """A packet of the send engine: its lines have all come; make a deposit of it."""
+        """A packet of the send engine whose lines have all come: make a deposit of it."""
         packet = dict(zip(PACKET, values))
         data   = b""
         while len(data) < packet["length"]:
@@ -134,15 +134,18 @@ class Path:
         handed = 0
         while True:
             yield
-            for n, (_, _, last, error) in enumerate(self.lines):
-                if error:
-                    # What has come since the last packet's end is void.
-                    assert last
-                    ends = [i for i in range(n) if self.lines[i][2]]
-                    del self.lines[ends[-1] + 1 if ends else 0:n + 1]
-                    break
             while handed < len(self.packets):
-                self.hand_over(self.packets[handed])
+                values = self.packets[handed]
+                if values[PACKET.index("length")]:
+                    end = next((n for n, (_, _, last, _) in enumerate(self.lines) if last), None)
+                    if end is None:
+                        break
+                    if self.lines[end][3]:
+                        # The packet became void.
+                        del self.lines[:end + 1]
+                        del self.packets[handed]
+                        continue
+                self.hand_over(values)
                 handed += 1
 
     def set_up(self):
