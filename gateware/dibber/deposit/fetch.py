@@ -20,6 +20,7 @@ class Fetch(LiteXModule):
     data_width : bits of a line
     spans      : list of (first byte, behind the last byte) of the slot that are wanted; the lines of the
                  first span come first
+    enough     : how many of the spans may be all
 
     Attributes
     ----------
@@ -27,14 +28,19 @@ class Fetch(LiteXModule):
     start  : Signal(), in    one cycle
     slot   : Signal, in      slot number, counted over all sets; stable while the fetch goes on
     first  : Signal(), out   one cycle: the lines of the first span are there
+    all    : Signal(), in    in a cycle with `last`: what was asked for so far is enough
+    last   : Signal(), out   the last line of `enough` spans is on the port
     done   : Signal(), out   one cycle: all are there
 
-    Cycles: lines + 3 from `start` to `done`, with a port that is always ready.
+    Cycles: lines, those of `enough` spans or all, + 3 from `start` to `done`, with a port that is always ready.
     """
-    def __init__(self, data_width, spans):
+    def __init__(self, data_width, spans, enough=None):
         width    = data_width//8
         order    = []
-        for begin, end in spans:
+        few      = 0
+        for n, (begin, end) in enumerate(spans):
+            if n == enough:
+                few = len(order)
             order += [line for line in range(begin//width, -(-end//width)) if line not in order]
         (begin, end), count = spans[0], len(order)
 
@@ -42,6 +48,8 @@ class Fetch(LiteXModule):
         self.start  = Signal()
         self.slot   = Signal(max=C.SLOT_SETS*C.SLOTS)
         self.first  = Signal()
+        self.all    = Signal()
+        self.last   = Signal()
         self.done   = Signal()
         self._width = width
         self._lines = {line: Signal(data_width, name=f"line{line}") for line in order}
@@ -55,11 +63,14 @@ class Fetch(LiteXModule):
         coming   = Signal(2)
         per_slot = log2_int(C.SLOT_BYTES//width)
         line     = Signal(per_slot)
+        ends     = Signal()
         self.comb += [
             Case(asked, {n: line.eq(number) for n, number in enumerate(order)}),
             port.valid.eq(busy),
             port.adr.eq(Cat(line, self.slot)),
             accepted.eq(port.valid & port.ready),
+            self.last.eq(coming[1] & (answered == few - 1) if few else 0),
+            ends.eq((coming[1] & (answered == count - 1)) | (self.last & self.all)),
         ]
         self.sync += [
             coming.eq(Cat(accepted, coming[0])),
@@ -72,10 +83,17 @@ class Fetch(LiteXModule):
                 )
             ),
             self.first.eq(coming[1] & (answered == -(-end//width) - begin//width - 1)),
-            self.done.eq(coming[1] & (answered == count - 1)),
+            self.done.eq(ends),
             If(coming[1],
-                answered.eq(Mux(answered == count - 1, 0, answered + 1)),
+                answered.eq(answered + 1),
                 Case(answered, {n: self._lines[number].eq(port.dat_r) for n, number in enumerate(order)})
+            ),
+            # What is still to come of the others is not looked at.
+            If(ends,
+                busy.eq(0),
+                asked.eq(0),
+                answered.eq(0),
+                coming.eq(0),
             )
         ]
 

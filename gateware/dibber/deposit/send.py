@@ -77,7 +77,7 @@ class SendEngine(LiteXModule):
     lists         : ListReader                        its `reads`, `completions` and `departures` likewise; its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
-    Cycles: 21 from job to first read at 128 bits, 24 at 64, when `skip` is 0 (see `Skip`), 6 more to the list's look-up; 6 from a first
+    Cycles: 18 from job to first read at 128 bits, 19 at 64, when `skip` is 0 (see `Skip`), 3 and 5 more for a walk with levels, 6 more to the list's look-up; 6 from a first
     piece to the packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, **gather):
@@ -97,8 +97,9 @@ class SendEngine(LiteXModule):
         source_walk = COMMAND["source"].offset
         self.fetch  = fetch = Fetch(data_width, [
             (source_walk + WALK["key"].offset, source_walk + WALK["key"].offset + WALK["key"].size),
-            (source_walk, source_walk + WALK.size),
-            (COMMAND["flags"].offset, COMMAND["levels"].offset + 1)])
+            (source_walk, source_walk + WALK["stride"].offset),
+            (COMMAND["flags"].offset, COMMAND["levels"].offset + 1),
+            (source_walk, source_walk + WALK.size)], enough=3)
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker()
         self.pages      = pages      = PagedPieces(data_width)
@@ -167,6 +168,8 @@ class SendEngine(LiteXModule):
         block  = source_member(fetch, "block")
         count  = [source_member(fetch, "count", i) for i in range(C.LEVELS)]
         stride = [Cat(source_member(fetch, "stride", 2*i), source_member(fetch, "stride", 2*i + 1)) for i in range(C.LEVELS)]
+        # Without levels there is nothing behind the offset; strides and counts are of former slots.
+        self.comb += fetch.all.eq(fetch.port.dat_r[8*COMMAND["levels"].offset:][:4] == 0)
         inner  = levels[:4]
         outer  = levels[4:]
         listed = inner[log2_int(C.LIST)]
@@ -227,7 +230,9 @@ class SendEngine(LiteXModule):
         # A job that is set up, those whose walks wait, those that are cut, and one whose end waits.
         self.departures = Departures(fetch.start, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
 
-        walk = walker.sink
+        walk    = walker.sink
+        walked_ = Signal()
+        self.comb += walked_.eq(~empty & (status == STATUS.OK))
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             fetch.start.eq(jobs.valid),
@@ -269,21 +274,12 @@ class SendEngine(LiteXModule):
             ),
             NextState("TRANSFER")
         )
+        # With its walk, if it has one.
         fsm.act("TRANSFER",
-            transfers.sink.valid.eq(1),
-            If(transfers.sink.ready,
-                If(empty | (status != STATUS.OK),
-                    jobs.ready.eq(1),
-                    NextState("IDLE")
-                ).Else(
-                    NextState("WALK")
-                )
-            )
-        )
-        fsm.act("WALK",
-            walk.valid.eq(walks.sink.ready),
-            If(walk.valid & walk.ready,
-                walks.sink.valid.eq(1),
+            walk.valid.eq(walked_ & walks.sink.ready & transfers.sink.ready),
+            transfers.sink.valid.eq(~walked_ | (walk.ready & walks.sink.ready)),
+            If(transfers.sink.valid & transfers.sink.ready,
+                walks.sink.valid.eq(walked_),
                 jobs.ready.eq(1),
                 NextState("IDLE")
             )

@@ -115,8 +115,8 @@ class FastCommands(LiteXModule):
     expect  : Endpoint(expect_layout), out
 
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4 (128 bits), 1 from its answer
-    to the verdict; an atomic as long. Other puts and gets take 4 more for each block and each count of their walks, and as many as
-    the counts have bits; a get that was not taken 1.
+    to the verdict; an atomic as long. A put whose walks are a block alone takes 4 more. Others and gets take 4 more for each block
+    and each count of their walks, and as many as the counts have bits; a get that was not taken 1.
     When others read slots, too, each of these words takes 1 more, and all lines before them 1. A request that comes when
     no command is on offer is seen a cycle later.
     """
@@ -168,12 +168,14 @@ class FastCommands(LiteXModule):
         dword  = Signal(max=C.SLOT_BYTES//4)   # of a walk
         ask    = Signal()
         walks  = Signal()                      # the head is here
-        asked  = Signal(max=len(head) + 1)
+        # Behind them those of the blocks, for walks that are a block alone.
+        sides  = [walk_dword(walk, "block")*4//width for walk in ("target", "source")]
+        asked  = Signal(max=len(head + sides) + 1)
         coming = [Record([("valid", 1), ("line", len(asked))]) for _ in range(2)]
         came   = coming[1]
         line   = Signal(lines_bits)
         self.comb += [
-            Case(asked, {n: line.eq(number) for n, number in enumerate(head)}),
+            Case(asked, {n: line.eq(number) for n, number in enumerate(head + sides)}),
             If(walks, line.eq(dword[lane_bits:])),
             slot.valid.eq(ask),
             slot.adr.eq(Cat(line, put.slot, put.endpoint)),
@@ -212,6 +214,7 @@ class FastCommands(LiteXModule):
 
         inline  = Signal()      # a plain inline put, its length aside
         walked  = Signal()      # a plain put or get, or a get of another node
+        flat    = Signal()      # neither walk has levels
         bulk    = Signal()      # one whose bytes go from here: no get of this node
         atomic  = Signal()      # its length aside
         operand = Signal()      # a length for that
@@ -223,7 +226,7 @@ class FastCommands(LiteXModule):
         at_end  = Signal()      # its carry leaves the 48 bits of an offset
         near    = Signal()      # the offset is one of 48 bits
         self.sync += [
-            If(came.valid & ~walks,
+            If(came.valid & ~walks & (came.line < len(head)),
                 Case(came.line, {
                     head.index(COMMAND["opcode"].offset//width): [
                         inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
@@ -231,6 +234,7 @@ class FastCommands(LiteXModule):
                             (plain & (opcode == OPCODE.PUT) & enable.put) | (asks & (opcode == OPCODE.GET) & enable.get))),
                         bulk.eq(guest | (opcode == OPCODE.PUT)),
                         atomic.eq(asks & ~guest & (opcode[2:] == OPCODE.FETCH_ADD >> 2) & (levels == 0) & enable.atomic),
+                        flat.eq(levels == 0),
                         source_levels.eq(levels[:4]),
                         target_levels.eq(levels[4:]),
                         put.node.eq(Mux(guest, request.node, node)),
@@ -271,6 +275,8 @@ class FastCommands(LiteXModule):
         block   = Signal()    # its block is wanted, not a count
         level   = Signal(2)
         leaves  = Signal()
+        same    = Signal()    # the first block is the length
+        word_of = lambda walk: slot.dat_r[32*(walk_dword(walk, "block") % 2**lane_bits):][:32]
         self.comb += [
             Case(dword[:lane_bits], {n: product.word.eq(slot.dat_r[32*n:32*n + 32]) for n in range(data_width//32)}),
             If(source,
@@ -313,7 +319,17 @@ class FastCommands(LiteXModule):
                 If((high[16:] == 0) & (guest | (fast >> offer.endpoint)[0]),
                     If(inline & short & enable.put_inline, NextState("PUT")),
                     If(atomic & operand, NextState("PUT")),
-                    If(walked & fits, NextState("ASK")),
+                    If(walked & fits, NextState("ASK"), If(flat & bulk, NextState("SIDES"))),
+                )
+            )
+        )
+        fsm.act("SIDES",
+            ask.eq(asked != len(head + sides)),
+            If(came.valid,
+                NextValue(same, word_of("target") == put.length),
+                If(came.line == len(head + sides) - 1,
+                    NextState("VERDICT"),
+                    If(same & (word_of("source") == put.length) & ~leaves, NextState("PUT"))
                 )
             )
         )

@@ -244,7 +244,7 @@ def test_a_rewind_at_any_moment_hurts_nobody_else(seed):
     assert STATUS.REWOUND in bench.statuses()
 
 
-@pytest.mark.parametrize("data_width, bound", [(64, 24), (128, 21)])
+@pytest.mark.parametrize("data_width, bound", [(64, 19), (128, 18)])
 def test_cycles_from_job_to_first_read(data_width, bound):
     bench, seen = Bench([(put(8), {})], data_width), {}
 
