@@ -53,7 +53,7 @@ static ALWAYS void start(struct flow *flow, uint32_t tag, uint32_t skip)
 	REG_WRITE(JOB_SLOT, what);
 	REG_WRITE(JOB_FLOW, flow->place | ((transfer->first + skip) & 0xffff));
 	REG_WRITE(JOB_LENGTH, transfer->length);
-	REG_WRITE(JOB_SKIP, packet_place(skip, transfer->length));
+	REG_WRITE(JOB_SKIP, skip * DIBBER_PACKET_PAYLOAD);
 	REG_WRITE(JOB_START, tag);
 	bulk_space--;
 	trace(DIBBER_TRACE_JOB, tag, transfer->first + skip);

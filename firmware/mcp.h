@@ -464,28 +464,11 @@ void fast_tick(void);
 
 /* bulk.c --------------------------------------------------------------------------------------- */
 
-/*
- * Packets of a transfer: it is cut at multiples of PACKET_PAYLOAD and, if it is no longer than
- * HEAD_LENGTH, at PACKET_HEAD and PACKET_NEXT, from twice the one and 1.5 times the other on.
- * One without bytes is one packet without payload.
- */
+/* Packets of a transfer: it is cut at multiples of PACKET_PAYLOAD. One without bytes is one packet without payload. */
 static inline uint32_t packets_of(uint32_t length)
 {
-	const uint32_t two = 2 * DIBBER_PACKET_HEAD, three = 3 * DIBBER_PACKET_NEXT / 2;
-
 	/* As many instructions for each length. */
-	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length +
-	       (length - two - 1 < DIBBER_HEAD_LENGTH - two) + (length - three - 1 < DIBBER_HEAD_LENGTH - three);
-}
-
-/* Where a packet of a transfer of `length` bytes begins, by its number. */
-static inline uint32_t packet_place(uint32_t number, uint32_t length)
-{
-	if (length > DIBBER_HEAD_LENGTH)
-		return number * DIBBER_PACKET_PAYLOAD;
-	if (number > 2)
-		return (number - 2) * DIBBER_PACKET_PAYLOAD;
-	return number == 2 ? DIBBER_PACKET_NEXT : number * DIBBER_PACKET_HEAD;
+	return length / DIBBER_PACKET_PAYLOAD + (length % DIBBER_PACKET_PAYLOAD != 0) + !length;
 }
 
 extern uint32_t bulk_space;	/* jobs that can be queued for certain; by now there may be more */

@@ -422,8 +422,6 @@ static void enter(uint32_t flow, struct put put)
 {
 	uint32_t packets = flow < BULK ? 1 : (put.length - 1) / DIBBER_PACKET_PAYLOAD + 1;
 
-	if (flow >= BULK && put.length <= DIBBER_HEAD_LENGTH)
-		packets += (put.length > 2 * DIBBER_PACKET_HEAD) + (put.length > 3 * DIBBER_PACKET_NEXT / 2);
 	put.psn = (flows[flow].next + packets - 1) & 0xffff;
 	flows[flow].next = (flows[flow].next + packets) & 0xffff;
 	flows[flow].ring[flows[flow].puts++] = put;

@@ -9,7 +9,6 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C
 from dibber.layouts import FAULT_BITS, piece_layout
 
 # Constants ----------------------------------------------------------------------------------------
@@ -17,7 +16,8 @@ from dibber.layouts import FAULT_BITS, piece_layout
 UNIT       = 64  # bytes: completions may end at its multiples (PCIe Base 3.0, 2.3.1.1, RCB)
 HEADER     = 20  # bytes of header, 3 DWs, and framing, of a request and of a completion
 PICKS      = 64  # of one read at most
-HEAD_REQUEST = 128  # bytes: the longest read of a transfer's first PACKET_HEAD
+HEAD         = 64  # bytes at a transfer's start: the shortest completion that may be
+HEAD_REQUEST = 64  # bytes: the longest read of those
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -60,9 +60,9 @@ class Cover(LiteXModule):
     overlapping blocks are covered too, and descending ones that lie within a unit. What is merged lies
     between two multiples of `max_request`; a read has 64 picks at most.
 
-    A read is passed on when it is whole, and the first PACKET_HEAD bytes of a transfer are the first packet to leave. So
-    they are read by HEAD_REQUEST bytes at most, and those up to four times as many by twice that, so that the second
-    packet of a short transfer is here when the first one has left. A transfer takes three requests more for it.
+    A read is passed on when it is whole, and the link takes its bytes as they come. So the first HEAD bytes of a transfer are
+    read by HEAD_REQUEST bytes at most, and those up to four times as many by twice that: what follows is here when they
+    have left. A transfer takes three requests more for it.
 
     No byte outside the region is read: a read begins with the first byte of one of its pieces and ends
     with the last byte of one; the walker has found both in the region, and a region is an interval.
@@ -129,13 +129,13 @@ class Cover(LiteXModule):
         behind  = Signal(7)
         crosses = Signal()  # it ends in another than it begins
         after   = Signal(reset=1)  # the piece before was its transfer's last
-        start   = 4*C.PACKET_HEAD
-        head    = Signal()         # the piece before has bytes of the transfer's first PACKET_HEAD
+        start   = 4*HEAD
+        head    = Signal()         # the piece before has bytes of the transfer's first HEAD
         early   = Signal(reset=1)  # no more than `start` bytes of it come before the piece
         passed  = Signal(max=start + 1)  # while that is so, how many
-        count   = Signal(max=start + C.PACKET_HEAD + 1)
+        count   = Signal(max=start + HEAD + 1)
         self.comb += [
-            count.eq(passed + Mux(end.length > C.PACKET_HEAD, C.PACKET_HEAD, end.length)),
+            count.eq(passed + Mux(end.length > HEAD, HEAD, end.length)),
             outside.eq(~(self.max_request - 1) | Mux(early, ~(2*HEAD_REQUEST - 1), 0) | Mux(head, ~(HEAD_REQUEST - 1), 0)),
             related.eq(~after & ~end.error & (end.address[12:] == piece.address[12:]) &
                 (((end.to ^ piece.address[:12]) & outside) == 0)),
@@ -149,7 +149,7 @@ class Cover(LiteXModule):
             piece.valid.eq(end.valid),
             If(end.valid,
                 after.eq(end.last),
-                head.eq(passed < C.PACKET_HEAD),
+                head.eq(passed < HEAD),
                 early.eq(end.last | (early & (count <= start))),
                 If(early, passed.eq(count)),
                 If(end.last, passed.eq(0)),

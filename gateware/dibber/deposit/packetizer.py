@@ -34,9 +34,8 @@ def transfer_layout():
 class Packetizer(LiteXModule):
     """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
 
-    A packet is told of before its payload is here, so that its header is on its way meanwhile. A transfer of more than
-    twice PACKET_HEAD bytes is cut there too, and one of more than 1.5 times PACKET_NEXT there. One of 0 bytes is one packet
-    without payload.
+    A packet is told of before its payload is here, so that its header is on its way meanwhile. A transfer of 0 bytes is one
+    packet without payload.
 
     A transfer that fails has no last packet: the one that was told of is made void by `payload.error`. Nothing is told of
     a transfer whose walk fails at its first piece. One that is stale when it ends is REWOUND, whatever else it is; its
@@ -74,19 +73,13 @@ class Packetizer(LiteXModule):
         self.ended = ended = Row([("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
-        # Packet: `size` bytes unless it is the last one, `rest` bytes of the transfer are to come from its start
-        # on. `line` is its next line's place, from the multiple of PACKET_PAYLOAD before it.
+        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next line's place.
         line    = Signal(max=lines)
-        size    = Signal(13)
         rest    = Signal(32)
         skip    = Signal(32)
         psn     = Signal(16)
         busy    = Signal()
         free    = Signal()
-        head    = Signal()  # it ends at PACKET_HEAD
-        next_   = Signal()  # it, or the one behind the head, ends at PACKET_NEXT
-        short   = Signal()  # the transfer begins with a head
-        longer  = Signal()  # and it has a second packet that ends at PACKET_NEXT
         fresh   = Signal()  # it is the transfer's first
         known   = Signal()  # it was told of
         tell    = Signal()
@@ -99,18 +92,13 @@ class Packetizer(LiteXModule):
         finish  = Signal()
         taken   = Signal()
         self.comb += [
-            short.eq((transfers.skip == 0) & (transfers.length > 2*C.PACKET_HEAD) & (transfers.length <= C.HEAD_LENGTH)),
-            longer.eq(Mux(transfers.skip == C.PACKET_HEAD,
-                transfers.length > 3*C.PACKET_NEXT//2 - C.PACKET_HEAD,
-                short & (transfers.length > 3*C.PACKET_NEXT//2))),
             failed.eq(sink.status != STATUS.OK),
-            close.eq(sink.last | (line == lines - 1) | (head & (line == C.PACKET_HEAD//width - 1)) |
-                (next_ & (line == C.PACKET_NEXT//width - 1))),
+            close.eq(sink.last | (line == lines - 1)),
             free.eq(queue.sink.ready & ended.sink.ready),
             taken.eq(sink.valid & sink.ready),
 
             # A line that has nothing to make void goes no further.
-            final.eq(rest <= size),
+            final.eq(rest <= C.PACKET_PAYLOAD),
             tell.eq(busy & ~known & (~fresh | (begins.valid & begins.good)) & ~(sink.valid & failed)),
             room.eq(busy & (~sink.last | ended.sink.ready) & (known | (tell & queue.sink.ready) | failed)),
             payload.valid.eq(room & sink.valid & (~failed | known)),
@@ -135,7 +123,7 @@ class Packetizer(LiteXModule):
             If(busy,
                 queue.sink.psn.eq(psn),
                 queue.sink.skip.eq(skip),
-                queue.sink.length.eq(Mux(final, rest, size)),
+                queue.sink.length.eq(Mux(final, rest, C.PACKET_PAYLOAD)),
             ).Else(
                 queue.sink.psn.eq(transfers.psn),
                 queue.sink.skip.eq(0),
@@ -164,15 +152,7 @@ class Packetizer(LiteXModule):
                 rest.eq(transfers.length),
                 skip.eq(transfers.skip),
                 psn.eq(transfers.psn),
-                line.eq(transfers.skip[log2_int(width):]),
-                head.eq(short),
-                next_.eq(longer),
-                size.eq(C.PACKET_PAYLOAD - transfers.skip[:log2_int(C.PACKET_PAYLOAD)]),
-                If(short,
-                    size.eq(C.PACKET_HEAD)
-                ).Elif(longer,
-                    size.eq(C.PACKET_NEXT - C.PACKET_HEAD)
-                ),
+                line.eq(0),
                 fresh.eq(1),
                 known.eq(0),
             ).Elif(taken,
@@ -180,17 +160,9 @@ class Packetizer(LiteXModule):
                 known.eq(~close),
                 If(close,
                     fresh.eq(0),
-                    head.eq(0),
-                    next_.eq(head & next_),
-                    size.eq(C.PACKET_PAYLOAD),
-                    If(head,
-                        size.eq(Mux(next_, C.PACKET_NEXT, C.PACKET_PAYLOAD) - C.PACKET_HEAD)
-                    ).Elif(next_,
-                        size.eq(C.PACKET_PAYLOAD - C.PACKET_NEXT)
-                    ),
                     psn.eq(psn + 1),
-                    skip.eq(skip + size),
-                    rest.eq(rest - size),
+                    skip.eq(skip + C.PACKET_PAYLOAD),
+                    rest.eq(rest - C.PACKET_PAYLOAD),
                 ),
                 If(sink.last, busy.eq(0))
             ).Elif(tell & queue.sink.ready,

@@ -56,9 +56,6 @@ CONSTANTS = (
     ("MAX_OFFSET",   0xffffffffffff, "highest offset in a region (48 bits travel on the wire)"),
 
     ("PACKET_PAYLOAD",         4096, "payload bytes of the longest packet"),
-    ("PACKET_HEAD",             256, "payload bytes of a transfer's first packet, if it has more than twice as many"),
-    ("PACKET_NEXT",            1024, "where the second packet of a transfer with such a head ends, if it has 1.5 times as many"),
-    ("HEAD_LENGTH",          0x8000, "bytes of the longest transfer that has a head"),
     ("BLOCK_BYTES",             256, "payload bytes under one CRC"),
     ("INLINE_BYTES",             64, "bytes that a command can carry in itself"),
     ("MESSAGE_BYTES",           128, "payload of a message: one slot"),
@@ -748,7 +745,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("node",        8, "target node"))),
     Register("JOB_MESSAGE",  "rw", "next send job: the message word of the get or receive that it answers; goes out as context and notice"),
     Register("JOB_LENGTH",   "rw", "next send job: bytes of the whole transfer. Node and length are the control program's, for the slot's owner may write it again after they were checked"),
-    Register("JOB_SKIP",     "rw", "next send job: bytes of the transfer that are passed over, where a packet begins: 0, PACKET_HEAD, PACKET_NEXT or a multiple of PACKET_PAYLOAD"),
+    Register("JOB_SKIP",     "rw", "next send job: bytes of the transfer that are passed over, where a packet begins: a multiple of PACKET_PAYLOAD"),
     Register("JOB_START",    "wo", "queue the job; the value is its tag, 10 bits, returned in JOB_DONE"),
     Register("JOB_SPACE",    "ro", "jobs that can be queued now"),
     Register("JOB_DONE", "ro", "oldest job whose last packet is in the send buffer, or that failed", (

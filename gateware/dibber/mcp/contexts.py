@@ -164,8 +164,7 @@ class Contexts(LiteXModule):
 
         # Looked up, then added; believed when nothing has changed meanwhile.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
-        more     = Signal(16)  # its packets that begin at multiples of PACKET_PAYLOAD, less one
-        heads    = Signal(2)   # and before the second of those
+        more     = Signal(16)  # its packets, less one
         is_armed = Signal()
         room     = Signal()
         settled  = Signal(2)
@@ -202,10 +201,8 @@ class Contexts(LiteXModule):
         ]
         self.sync += [
             more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
-            heads.eq(Mux((put.lane == LANE.BULK) & (less < C.HEAD_LENGTH),
-                (less >= 2*C.PACKET_HEAD) + (less >= 3*C.PACKET_NEXT//2), 0)),
             is_armed.eq((armed >> where)[0]),
-            last.eq(next_psn.dat_r + more + heads),
+            last.eq(next_psn.dat_r + more),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
             If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),

@@ -90,9 +90,7 @@ class Puts(Harness):
         begun    = Signal(flows)  # it was armed once
         claimed  = Signal()       # and not armed again since
         less     = inner(block, "less")
-        headed   = less < C.HEAD_LENGTH
-        begins   = named(2, Mux(put.lane == LANE.BULK, (headed & (less >= 2*C.PACKET_HEAD)) + (headed & (less >= 3*C.PACKET_NEXT//2)), 0))
-        more     = named(16, Mux(put.lane == LANE.BULK, less[log2_int(C.PACKET_PAYLOAD):], 0) + begins)
+        more     = named(16, Mux(put.lane == LANE.BULK, less[log2_int(C.PACKET_PAYLOAD):], 0))
         for n in range(flows):
             appends = named(1, block.taken & (where == n))
             removes = named(1, move.head & (move.flow == n))

@@ -9,11 +9,10 @@ import pytest
 
 from migen import passive
 
-from dibber.deposit.cover import Cover
-from dibber.interface.description import C
+from dibber.deposit.cover import HEAD_REQUEST, Cover
 
 from compiled import run_simulation
-from cover import UNIT, cost, cover, down, element_walk, random_walk
+from cover import HEAD, UNIT, cost, cover, down, element_walk, random_walk
 from drive import finish, sink, source
 from walk import Piece, Walk, pieces
 
@@ -112,14 +111,14 @@ def test_pieces_that_come_late_change_no_byte(seed, crowded):
 
 def behind_head(items, **how):
     """The reads of pieces that come late enough in their transfer to be read by `max_request`."""
-    before   = [Piece(2**30 + 2**20*n, C.PACKET_HEAD) for n in range(5)]
+    before   = [Piece(2**30 + 2**20*n, HEAD) for n in range(5)]
     reads, _ = run([*before, *items], **how)
     return reads[len(before):]
 
 
-@pytest.mark.parametrize("place, spans", [(0, [128, 128, 256, 256, 256, 512]), (100, [28, 128, 128, 128, 256, 256, 512, 100])])
-def test_the_first_packet_is_read_by_short_reads(place, spans):
-    reads, _ = run(pieces(Walk(2**32 + place, 0, 2**64, 0, (), (), 1536), 128))
+@pytest.mark.parametrize("place, spans", [(0, [64, 64, 128, 256, 512, 512]), (100, [28, 64, 64, 256, 512, 512, 100])])
+def test_the_first_bytes_are_read_by_short_reads(place, spans):
+    reads, _ = run(pieces(Walk(2**32 + place, 0, 2**64, 0, (), (), 1536), HEAD_REQUEST))
     assert [read[-1]["span"] for read in reads] == spans
 
 
@@ -208,10 +207,10 @@ def test_pieces_need_not_come_each_cycle():
 def test_pieces_that_begin_before_the_one_before_them():
     """In its unit, and ending in it, behind it, or in another unit."""
     for length in (4, 16, 60, 70):
-        items    = [Piece(2**32 + 32, 8), Piece(2**32 + 8, length, last=True)]
-        reads, _ = run(items)
+        items = [Piece(2**32 + 32, 8), Piece(2**32 + 8, length, last=True)]
+        reads = behind_head(items)
         assert len(reads) == 1
-        check(reads[0], cover(items, REQUEST)[0])
+        check(reads[0], cover(items, REQUEST, head=0)[0])
         assert reads[0][-1]["address"] == 2**32 + 8
 
 

@@ -5,14 +5,13 @@
 
 from dataclasses import dataclass, field
 
-from dibber.interface.description import C
-
 from walk import Walk
 
 UNIT   = 64
 PICKS  = 64
 HEADER = 20  # bytes of a request and of a completion: 3 DWs and framing
-HEAD_REQUEST = 128  # bytes: the longest read of a transfer's first packet; twice that up to four times as far
+HEAD = 64          # bytes of a transfer's start
+HEAD_REQUEST = 64  # bytes: the longest read of those; twice that up to four times as far
 
 
 @dataclass
@@ -55,7 +54,7 @@ def merged(read, begin, end, max_request, upstream):
     return both
 
 
-def cover(pieces, max_request, upstream=False, head=C.PACKET_HEAD):
+def cover(pieces, max_request, upstream=False, head=HEAD):
     """The reads of a list of `walk.Piece`, several transfers one behind the other.
 
     upstream : PCIe limits upstream, not downstream alone
@@ -67,7 +66,7 @@ def cover(pieces, max_request, upstream=False, head=C.PACKET_HEAD):
         begin, end = piece.address, piece.address + piece.length
         limit = HEAD_REQUEST if before < head else min(2*HEAD_REQUEST, max_request) if passed <= 4*head else max_request
         both = merged(read, begin, end, limit, upstream) if read and not piece.error else None
-        before, passed = passed, 0 if piece.last else passed + min(piece.length, C.PACKET_HEAD)
+        before, passed = passed, 0 if piece.last else passed + min(piece.length, HEAD)
         if both is None:
             read = Read(begin, end, [(begin, end - begin)])
             result.append(read)
