@@ -109,7 +109,7 @@ class DibberCore(LiteXModule):
         self.lander    = lander    = ExpressLander(data_width)
         self.atomic    = atomic    = AtomicUnit(data_width)
         self.packet    = packet    = PacketLayer(data_width)
-        self.link      = link      = LinkPort(channels=4)
+        self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = equipment = LinkEquipment()
 
         # Control Program --------------------------------------------------------------------------

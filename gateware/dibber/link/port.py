@@ -33,6 +33,7 @@ class LinkPort(LiteXModule):
     ----------
     channels    : number of virtual channels, 2 to 4
     slack_words : depth of the slack buffers: for each channel, or one for all
+    sunk        : channels whose words are always taken at once; they need no slack buffer
 
     Attributes
     ----------
@@ -58,9 +59,10 @@ class LinkPort(LiteXModule):
                 SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
                 LINK_TRAINED, LINK_LOST, WORDS_RECEIVED, PACKET_MISROUTED
 
-    Cycles: 1 from `sinks` to `serial_tx`; 4 from a word's successor on `serial_rx` to `sources`.
+    Cycles: 1 from `sinks` to `serial_tx`; 4 from a word's successor on `serial_rx` to `sources`, 2 of a channel
+    that is sunk.
     """
-    def __init__(self, channels=4, slack_words=SLACK_WORDS):
+    def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]
         assert max(depths) < 1024
         self.signal  = Signal()
@@ -78,14 +80,15 @@ class LinkPort(LiteXModule):
         pipes = [stream.PipeReady(word_layout()) for _ in range(channels)]
         self.submodules += pipes
         self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
-        slack = [SlackBuffer(words) for words in depths]
-        for n, buffer in enumerate(slack):
+        slack = {n: SlackBuffer(words) for n, words in enumerate(depths) if n not in sunk}
+        for n, buffer in slack.items():
             self.add_module(f"slack{n}", buffer)
+        of_slack = lambda name: [getattr(slack[n], name) if n in slack else 0 for n in range(channels)]
 
         self.serial_tx  = transmitter.source
         self.serial_rx  = receiver.sink
         self.sinks      = [pipe.sink for pipe in pipes]
-        self.sources    = [buffer.source for buffer in slack]
+        self.sources    = [slack[n].source if n in slack else source for n, source in enumerate(receiver.sources)]
         self.test       = training.test
         self.retrain    = training.retrain
         self.state      = training.state
@@ -99,15 +102,16 @@ class LinkPort(LiteXModule):
 
         # Packets ----------------------------------------------------------------------------------
         words = receiver.decoder
-        stops = Cat(*[buffer.stop for buffer in slack])
+        stops = Signal(channels)
         self.comb += [
+            *[stops[n].eq(stop) for n, stop in enumerate(of_slack("stop"))],
             receiver.up.eq(training.up),
             transmitter.up.eq(training.up),
             transmitter.go.eq(~self.stopped),
             transmitter.flow[:channels].eq(stops),
             transmitter.flow[HEAR_BIT].eq(training.hear),
-            *[source.connect(buffer.sink) for source, buffer in zip(receiver.sources, slack)],
-            *[source.channel.eq(n) for n, source in enumerate(self.sources)],
+            *[receiver.sources[n].connect(buffer.sink) for n, buffer in slack.items()],
+            *[buffer.source.channel.eq(n) for n, buffer in slack.items()],
         ]
 
         # What the other end told last; without a link, nothing goes.
@@ -157,15 +161,15 @@ class LinkPort(LiteXModule):
             before.eq(stops),
             rising.eq(stops & ~before),
             told.eq(Mux(words.is_flow, words.data[8:8 + channels] & ~self.stopped, 0)),
-            overflows.eq(Cat(*[buffer.overflow for buffer in slack])),
+            *[overflows[n].eq(overflow) for n, overflow in enumerate(of_slack("overflow"))],
             trained.eq(training.trained),
         ]
         self.slack_high = []
-        for n, buffer in enumerate(slack):
+        for n, level in enumerate(of_slack("level")):
             high  = Signal(10)
             units = Signal(8, name=f"slack_high{n}")
             self.comb += units.eq(high[2:])
-            self.sync += If(trained | (buffer.level > high), high.eq(buffer.level))
+            self.sync += If(trained | (level > high), high.eq(level))
             self.slack_high.append(units)
         self.stops_sent     = Pulses(*rising)
         self.stops_received = Pulses(*told)
