@@ -280,8 +280,8 @@ class Puts(Harness):
             & implies(shown.tag == tag, Cat(shown.cookie, shown.length, shown.solicit) == details)))
 
         # The put that is offered.
-        settled, added, firsts = inner(block, "settled"), inner(block, "more"), inner(block, "heads")
-        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (named(16, added + firsts) == more) & (firsts == begins)
+        settled, added = inner(block, "settled"), inner(block, "more")
+        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (added == more)
             & (inner(block, "is_armed") == (armed >> where)[0])
             & implies((armed >> where)[0] & Mux(settled[1], inner(block, "room"), rings.room), of(count, where) != C.FAST_PUTS)
             & implies((armed >> where)[0] & rings.room, of(count, where) != C.FAST_PUTS)))
