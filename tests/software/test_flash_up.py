@@ -162,6 +162,13 @@ def test_what_would_be_done_can_be_seen_before(folder, capsys):
         "erase 0xff0000 to 0x1000000; write 256 bytes at 0xffff00, its first page last; read back"]
 
 
+@pytest.mark.parametrize("words", ["--show --golden URI FILE", "URI --show --golden FILE", "--show URI FILE --golden"])
+def test_options_stand_before_between_and_behind_the_card_and_its_image(folder, capsys, words):
+    names = {"URI": "uart:/dev/none", "FILE": made(f"{folder}/made", image(1))}
+    assert dibber(["flash", *(names.get(word, word) for word in words.split())]) == 0
+    assert "write 5009 bytes at 0x800000" in capsys.readouterr().out
+
+
 def other_board(mock):
     mock.device.fit_flash(mock.flash, "ecpix5")
 
