@@ -109,7 +109,7 @@ def test_several_threads_use_one_card_at_once(loaded, clock):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert not failed and not any(t.is_alive() for t in threads)
 
 

@@ -262,7 +262,7 @@ def test_whenever_the_program_ends_the_golden_image_stays_no_half_image_begins_a
     program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ,
         "PYTHONPATH": ":".join(path for path in sys.path if path)})
     mock.flash.at_end = lambda: (program.send_signal(signal.SIGKILL), program.wait(), ended.set())
-    assert ended.wait(60)
+    assert ended.wait(600)
     begun = mock.flash.data[:256] == content[:256]
     assert begun == (limit == 282)
     assert mock.flash.data[2*SECTOR:] == kept
