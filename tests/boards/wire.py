@@ -99,7 +99,7 @@ class Wire:
 
     def close(self):
         self.bench.stdin.close()
-        self.bench.wait(10)
+        self.bench.wait(600)
         self.bench.stdout.close()
 
 
