@@ -211,6 +211,8 @@ class DibberCore(LiteXModule):
             contexts.entry.connect(queues.sinks[1]),
             events.entry.connect(queues.sinks[2]),
             queues.source.connect(host.posts),
+            host.open.strobe.eq(opened.strobe & ~opened.closed),
+            host.open.vector.eq(opened.vector),
             events.enable.eq(registers.fast_enable.event & allowed.event),
         ]
 
@@ -386,6 +388,7 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             pages.program.halts.eq(halt.halts),
+            host.halted.eq(halt.halted),
             *[HaltInserter()(module).halt.eq(halt.reset)
                 for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],

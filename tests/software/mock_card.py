@@ -172,8 +172,10 @@ class Card:
         self.registers[HOST["MCP_STATE"].offset] = state
 
     def _run(self, run):
-        if self.get("MCP_STATE") != MCP_STATE.RESET:
-            self.halts = (self.halts + (not run)) % 256
+        if self.get("MCP_STATE") != MCP_STATE.RESET and not run:
+            self.halts = (self.halts + 1) % 256
+            for vector in self.queues.keys() & self.vectors.keys():
+                os.write(self.vectors[vector], struct.pack("<Q", 1))
         self.registers[HOST["MCP_IDENTITY"].offset] = self.identity if run else 0
         self.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE if run else MCP_STATE.RESET
         if not run:

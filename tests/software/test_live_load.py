@@ -3,7 +3,9 @@
 
 """What a program sees whose control program is halted, or swapped for another, by itself or beside it."""
 
+import os
 import select
+import struct
 
 import pytest
 
@@ -184,11 +186,74 @@ def test_a_mailbox_says_so_and_closes(mock, image):
     mailbox.close()
 
 
-def test_who_sleeps_on_a_descriptor_is_woken_by_a_load_of_its_own_program(mock, image):
+def sleep(fd):
+    """Until the card interrupts, of which the program takes notice."""
+    assert select.select([fd], [], [], 10)[0] == [fd]
+    os.read(fd, 8)
+
+
+LOOKS = {"completions": lambda endpoint: endpoint.poll(), "events": lambda endpoint: endpoint.poll_events()}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("how", HOW)
+def test_who_sleeps_on_a_descriptor_is_woken_and_the_first_look_tells_why(mock, image, how, look):
+    fd, look = mock.endpoint.event_fd(), LOOKS[look]
+    assert look(mock.endpoint) == [] and not select.select([fd], [], [], 0)[0]
+    HOW[how](mock, image)
+    sleep(fd)
+    with fails("HALTED", "halted"):
+        look(mock.endpoint)
+    assert not select.select([fd], [], [], 0)[0], "once"
+
+
+def test_who_is_woken_takes_what_had_ended_and_what_never_will(mock):
     fd = mock.endpoint.event_fd()
-    assert not select.select([fd], [], [], 0)[0]
-    mock.card.load_firmware(image())
-    assert select.select([fd], [], [], 0)[0] == [fd]
+    assert mock.endpoint.poll() == []
+    mock.endpoint.submit(NOP, 1)
+    arrived(mock)
+    mock.device.silent = True
+    mock.endpoint.submit(NOP, 2)
+    arrived(mock)
+    load_beside(mock.device)
+    sleep(fd)
+    assert [(done.tag, done.status) for done in mock.endpoint.poll(1)] == [(1, STATUS.OK)]
+    assert [(done.tag, done.status) for done in mock.endpoint.poll(1)] == [(2, STATUS.HALTED)]
+    with fails("HALTED", "halted"):
+        mock.endpoint.poll(1)
+
+
+def test_each_interrupt_costs_one_look_at_the_halts_and_looks_without_none(mock):
+    fd = mock.endpoint.event_fd()
+    assert mock.endpoint.poll() == [], "from now on it is known what was before the descriptor"
+    reads = []
+    bar_read, mock.device.bar_read = mock.device.bar_read, lambda *access: reads.append(access) or bar_read(*access)
+    for n in range(3):
+        for _ in range(3):
+            assert mock.endpoint.poll() == [] and mock.endpoint.poll_events() == []
+        assert len(reads) == n
+        os.write(mock.device.vectors[1], struct.pack("<Q", 1))
+        if n % 2:
+            sleep(fd)
+
+
+def test_a_halt_before_the_descriptor_is_found_by_the_first_look(mock):
+    load_beside(mock.device)
+    mock.endpoint.event_fd()
+    with fails("HALTED", "halted"):
+        mock.endpoint.poll()
+
+
+def test_a_mailbox_that_sleeps_is_woken_as_well(mock):
+    fd      = mock.endpoint.event_fd()
+    mailbox = mock.endpoint.mailbox()
+    mailbox.connect(mailbox.address())
+    assert mailbox.receive() is None
+    load_beside(mock.device)
+    sleep(fd)
+    with fails("HALTED", "endpoint 1"):
+        mailbox.receive()
+    mailbox.close()
 
 
 # Beside it ----------------------------------------------------------------------------------------
