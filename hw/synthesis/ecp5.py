@@ -24,6 +24,8 @@ import sys
 
 import flow
 
+from dibber_cli.pipe import quiet
+
 TARGET_MHZ = 80.0
 AIM_MHZ    = 100.0  # what nextpnr is told to reach
 TOP        = "dibber_card"
@@ -96,4 +98,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -11,7 +11,7 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, map as network, monitor, output, profile
+from dibber_cli import commands, completion, map as network, monitor, output, pipe, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.flash.commands import add_to as add_flash
@@ -99,6 +99,8 @@ def main(argv=None):
     except CommandError as error:
         message, advice = str(error), error.advice
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and pipe.unread():
+            raise
         message, advice = str(error), ""
     except KeyboardInterrupt:
         message, advice = "interrupted", ""
