@@ -6,7 +6,9 @@
 
     python boards/ecpix5.py --build [--design link] [--load | --flash]
 
-The transceiver's reference is the board's 100 MHz clock for SATA; 2.5 Gb/s. LED 0 is green while the link is up,
+The transceiver's reference is the board's 100 MHz clock for SATA. The link tester runs at 2.5 Gb/s. The card fills
+the part, and routes no faster than its clock of 40 MHz, which carries 1.25 Gb/s: a link tester that is to talk to one
+needs --linerate 1.25e9. LED 0 is green while the link is up,
 LED 1 while a signal is there, LED 2 when the clock is locked.
 """
 
@@ -28,7 +30,7 @@ BOARD = Description(
     name     = "ecpix5",
     title    = "LambdaConcept ECPIX-5",
     part     = "LFE5UM5G-85F-8",
-    designs  = {"card": "card on a UART, 64 bits; SATA connector, 2.5 Gb/s", "link": "link alone"},
+    designs  = {"card": "card on a UART, 64 bits; SATA connector, 1.25 Gb/s", "link": "link alone, 2.5 Gb/s"},
     verified = {"card": "in simulation; Yosys alone, three block RAMs too many", "link": "bitstream, timing met; in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -44,12 +46,12 @@ _io = [
 # Board --------------------------------------------------------------------------------------------
 
 class Board(ECP5Board):
-    def __init__(self, platform, design, sys_clk_freq):
+    def __init__(self, platform, design, sys_clk_freq, linerate):
         ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("link_refclk"),
             refclk_freq = 100e6,
-            linerate    = 2.5e9,
+            linerate    = linerate,
             dual        = 1,
             channel     = 0,
             terminated  = True)
@@ -68,4 +70,4 @@ def platform():
     return board
 
 if __name__ == "__main__":
-    main("ecpix5", platform, Board, sys_clk_freq=64e6)
+    main("ecpix5", platform, Board, {"card": (40e6, 1.25e9), "link": (64e6, 2.5e9)})

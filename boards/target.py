@@ -15,6 +15,7 @@ from boards.bridged import BridgedCard
 from boards.linktest import LinkTester
 
 DESIGNS = {"card": BridgedCard, "link": LinkTester}
+
 # Load and Flash -----------------------------------------------------------------------------------
 
 def deliver(board, file, args, golden=None):
@@ -42,11 +43,18 @@ def add_delivery(parser):
 
 # Command Line -------------------------------------------------------------------------------------
 
-def main(board, platform, make, sys_clk_freq):
-    """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq)` what goes on it."""
+def main(board, platform, make, rates):
+    """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq, linerate)` what goes on it.
+
+    `rates` is {name of a design: (Hz of sys, bits a second of the link)}, for those of DESIGNS that the board holds.
+    """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board}.")
-    parser.add_argument("--design", choices=DESIGNS, default="card", help="the whole card, or only its link (default card)")
-    parser.add_argument("--sys-clk-freq", type=float, default=sys_clk_freq, help="Hz (default %(default)g)")
+    parser.add_argument("--design", choices=rates, default=next(iter(rates)),
+        help="the whole card, or only its link (default %(default)s)")
+    parser.add_argument("--sys-clk-freq", type=float, help="Hz, more than a 40th of --linerate (default " +
+        ", ".join(f"{sys_clk:g} of {design}" for design, (sys_clk, _) in rates.items()) + ")")
+    parser.add_argument("--linerate", type=float, help="bits a second; both ends of a cable have the same (default " +
+        ", ".join(f"{linerate:g} of {design}" for design, (_, linerate) in rates.items()) + ")")
     parser.add_argument("--seed",  type=int, default=1, help="nextpnr's placement seed (default 1)")
     parser.add_argument("--build", action="store_true", help="make it in out/bitstream/")
     parser.add_argument("--gate",  action="store_true", help="and compare it with the figures that are kept")
@@ -57,5 +65,10 @@ def main(board, platform, make, sys_clk_freq):
     name = board if args.design == "card" else f"{board}_{args.design}"
     if args.build:
         design = platform()
-        bitstream.build(name, design, make(design, DESIGNS[args.design], args.sys_clk_freq), args.seed, args.gate)
+        try:
+            made = make(design, DESIGNS[args.design], *[
+                asked or default for asked, default in zip((args.sys_clk_freq, args.linerate), rates[args.design])])
+        except ValueError as error:  # of rates that the transceiver or its clocks cannot have
+            sys.exit(f"bitstream: {error}")
+        bitstream.build(name, design, made, args.seed, args.gate)
     deliver(boards.find(board), bitstream.OUT/name/f"dibber_{name}.bit", args)

@@ -43,12 +43,12 @@ _io = [
 # Board --------------------------------------------------------------------------------------------
 
 class Board(ECP5Board):
-    def __init__(self, platform, design, sys_clk_freq):
+    def __init__(self, platform, design, sys_clk_freq, linerate):
         ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("refclk", 1),
             refclk_freq = 156.25e6,
-            linerate    = 2.5e9,
+            linerate    = linerate,
             dual        = 0,
             channel     = 1,
             terminated  = False)
@@ -69,4 +69,4 @@ def platform():
     return board
 
 if __name__ == "__main__":
-    main("versa_ecp5", platform, Board, sys_clk_freq=64e6)
+    main("versa_ecp5", platform, Board, {"link": (64e6, 2.5e9)})

@@ -23,6 +23,7 @@ from dibber_cli.bench.bound import PACKET_OVERHEAD, PACKET_PAYLOAD
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.pipe import quiet
 
 PACKED = "packed"
 
@@ -154,6 +155,10 @@ class Example:
 
 def main(example, description):
     """The command line of an example: measure, show the table, write the chart."""
+    return quiet(lambda: measure(example, description))
+
+
+def measure(example, description):
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--profile", default="gen2x4", help="host and link (default gen2x4)")
     parser.add_argument("--seed", type=int, default=1, help="of the data (default 1)")

@@ -26,13 +26,13 @@ static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint
 			   FIELD_PUT(POST_START, INTERRUPT, FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
 }
 
-/* A get whose flow has been armed since it came, so that hardware may answer it. If that does not want it, it says so once. */
+/* A get that hardware may answer. */
 static ALWAYS bool is_theirs(uint32_t arrival, uint32_t word)
 {
 	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
 
 	return (word & 0xff) == DIBBER_MESSAGE_GET && node < DIBBER_NODES &&
-	       flows[MCP_BULK + node].state == FLOW_ARMED && !FIELD_GET(ARRIVAL, AGAIN, arrival);
+	       fast_wants(MCP_BULK + node, FIELD_GET(ARRIVAL, AGAIN, arrival));
 }
 
 /* A function of its own: it is seldom that two have come together, and what a loop keeps in registers it would save for nothing. */

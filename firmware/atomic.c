@@ -71,8 +71,7 @@ APART uint32_t atomic_handler(void)
 	uint32_t node = FIELD_GET(ATOMIC_DONE, NODE, done);
 	uint32_t word;
 
-	/* Its flow has been armed since. Who does not want it all the same says so once. */
-	if (flows[node].state == FLOW_ARMED && !FIELD_GET(ATOMIC_DONE, AGAIN, done)) {
+	if (fast_wants(node, FIELD_GET(ATOMIC_DONE, AGAIN, done))) {
 		REG_WRITE(ATOMIC_AGAIN, 1);
 		return 0;
 	}

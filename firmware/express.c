@@ -369,7 +369,7 @@ uint32_t express_step(uint32_t number)
 		return done;
 	}
 	flow->limit = flow->ended + DIBBER_WINDOW;
-	if (put && flow->ended == flow->next && fast_rests(number) && !message_asks(number))
-		fast_arm(number);
+	if (put)
+		express_rest(number);
 	return done;
 }

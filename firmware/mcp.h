@@ -439,6 +439,12 @@ static inline bool fast_rests(uint32_t number)
 	return flows[number].puts++ >= flows[number].shy;
 }
 
+/* A flow has been armed since something of it came here: hardware may take that after all. What it does not want is shown `again`. */
+static inline bool fast_wants(uint32_t number, uint32_t again)
+{
+	return flows[number].state == FLOW_ARMED && !again;
+}
+
 static inline void fast_rest(uint32_t number)
 {
 	if (fast_rests(number))

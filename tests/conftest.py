@@ -18,9 +18,10 @@ FIGURES = ROOT / "build" / "figures"
 # Tools of the Python environment are found whether it is active or not.
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
-# The same examples in every run: what fails, fails again.
+# The same examples in every run: what fails, fails again. How long it takes to make them says more of the machine than of a test.
 hypothesis.configuration.set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
-hypothesis.settings.register_profile("dibber", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("dibber", derandomize=True, deadline=None, database=None,
+                                      suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("dibber")
 
 

@@ -24,6 +24,7 @@ import sys
 import time
 import zlib
 
+from dibber_cli.pipe import quiet
 from figure_campaigns import CAMPAIGNS
 from figure_rows import READERS, of_stride, row
 
@@ -275,4 +276,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

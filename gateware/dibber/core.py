@@ -3,12 +3,14 @@
 
 """The network interface card without its PHYs."""
 
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 from migen import *
 
 from litex.gen import *
+
+from litex.soc.interconnect import stream
 
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
@@ -45,7 +47,6 @@ from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
 from dibber.packet.layer import PacketLayer
 from dibber.packet.pulses import Pulses
-from dibber.places import BlockFIFO
 
 # Geometry -----------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class DibberCore(LiteXModule):
         self.replies   = replies   = Replies()
         self.queues    = queues    = QueueWriter()
         self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
-        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
+        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=partial(stream.SyncFIFO, buffered=True))
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
@@ -210,6 +211,8 @@ class DibberCore(LiteXModule):
             contexts.entry.connect(queues.sinks[1]),
             events.entry.connect(queues.sinks[2]),
             queues.source.connect(host.posts),
+            host.open.strobe.eq(opened.strobe & ~opened.closed),
+            host.open.vector.eq(opened.vector),
             events.enable.eq(registers.fast_enable.event & allowed.event),
         ]
 
@@ -385,6 +388,7 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             pages.program.halts.eq(halt.halts),
+            host.halted.eq(halt.halted),
             *[HaltInserter()(module).halt.eq(halt.reset)
                 for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],

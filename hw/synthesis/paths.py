@@ -21,6 +21,8 @@ import sys
 
 import flow
 
+from dibber_cli.pipe import quiet
+
 # Cells --------------------------------------------------------------------------------------------
 
 # A path begins at the outputs of these and ends at their inputs; from clock to output, ns.
@@ -146,4 +148,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

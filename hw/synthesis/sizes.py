@@ -18,8 +18,11 @@ import collections
 import json
 import pathlib
 import re
+import sys
 
 import flow
+
+from dibber_cli.pipe import quiet
 
 SMALLEST = 50  # LUTs and FF of a row; smaller blocks are added up
 
@@ -113,4 +116,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

@@ -40,6 +40,8 @@ import crossings
 import flow
 import netlist
 
+from dibber_cli.pipe import quiet
+
 HERE = pathlib.Path(__file__).parent
 KEPT = HERE/"boards.json"  # sizes of each design, as docs/synthesis.md has them
 DOCS = ROOT/"docs"/"synthesis.md"
@@ -365,4 +367,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quiet(main))

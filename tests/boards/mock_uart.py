@@ -24,6 +24,7 @@ class Bridge:
     Attributes for tests
     --------------------
     uri, port : to be opened
+    hasty     : the same, for who gets no answer: it does not wait for as long as this process may have to
     memory    : bytearray
     requests  : whole frames that came, and were good
     answered  : called with (frame, reply) before a reply leaves; returns the bytes to be sent instead, or None
@@ -40,7 +41,7 @@ class Bridge:
         self.master, self.slave = pty.openpty()
         tty.setraw(self.slave)
         self.port = os.ttyname(self.slave)
-        self.uri  = f"uart:{self.port}?timeout=30"
+        self.uri, self.hasty = (f"uart:{self.port}?timeout={milliseconds}" for milliseconds in (60_000, 300))
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 

@@ -76,7 +76,9 @@ class XC7TAP(ECP5TAP):
 
 
 class Bitbang(threading.Thread):
-    """A server for one OpenOCD. Every byte of it is taken as soon as it comes; OpenOCD fails where it would wait."""
+    """A server for one OpenOCD. Every byte of it is received as soon as it comes, for OpenOCD fails where it would wait; the TAP gets
+    them when OpenOCD asks for something.
+    """
     RISING = bytes.maketrans(b"4567", b"0101")
 
     def __init__(self, tap):
@@ -88,10 +90,13 @@ class Bitbang(threading.Thread):
     def run(self):
         connection, _ = self.listener.accept()
         with connection:
+            come = []
             while data := connection.recv(1 << 20):
-                answer = self.take(data)
-                if answer:
-                    connection.sendall(answer)
+                come.append(data)
+                if b"R" in data:
+                    connection.sendall(self.take(b"".join(come)))
+                    come.clear()
+            self.take(b"".join(come))
 
     def take(self, data):
         tap, answer, at = self.tap, bytearray(), 0

@@ -15,41 +15,59 @@ from boards import ecpix5, target, versa_ecp5
 from dibber.debug.transport import DebugTransport
 
 BOARDS = {"ecpix5": ecpix5, "versa_ecp5": versa_ecp5}
+RATES  = {"card": (65e6, 2.5e9), "link": (35e6, 1.25e9)}
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What was built, as (name, seed, gate), and which commands were run; what is not there counts as what its manifest says."""
+    """What was built, as (name, seed, gate, rates), and which commands were run; what is not there counts as what its
+    manifest says."""
     found = []
     monkeypatch.setattr(target.manifest, "check", lambda file, board: found.append(file.name))
     monkeypatch.setattr(target.tools, "load", lambda board, file: found.append(("load", board.name, file.name)))
     monkeypatch.setattr(target.tools, "flash", lambda board, file, golden: found.append(("flash", board.name, file.name, golden)))
-    monkeypatch.setattr(bitstream, "build", lambda name, platform, made, seed, gate: found.append((name, seed, gate)))
+    monkeypatch.setattr(bitstream, "build", lambda name, platform, made, seed, gate: found.append((name, seed, gate, made)))
     return found
 
 
 def run(board, monkeypatch, *arguments):
     monkeypatch.setattr("sys.argv", ["board", *arguments])
-    target.main(board, lambda: "platform", lambda platform, design, freq: design, 65e6)
+    target.main(board, lambda: "platform", lambda platform, design, *rates: rates, RATES)
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_build_load_flash_in_that_order(board, calls, monkeypatch):
     run(board, monkeypatch, "--build", "--load", "--flash", "--seed", "3")
     svf, bit = f"dibber_{board}.svf", f"dibber_{board}.bit"
-    assert calls == [(board, 3, False), svf, ("load", board, svf), bit, ("flash", board, bit, False)]
+    assert calls == [(board, 3, False, (65e6, 2.5e9)), svf, ("load", board, svf), bit, ("flash", board, bit, False)]
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_link_tester_is_a_bitstream_of_its_own(board, calls, monkeypatch):
     run(board, monkeypatch, "--build", "--gate", "--design", "link")
-    assert calls == [(f"{board}_link", 1, True)]
+    assert calls == [(f"{board}_link", 1, True, (35e6, 1.25e9))]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_rates_may_be_others(board, calls, monkeypatch):
+    run(board, monkeypatch, "--build", "--linerate", "1.25e9")
+    run(board, monkeypatch, "--build", "--design", "link", "--sys-clk-freq", "40e6")
+    assert calls == [(board, 1, False, (65e6, 1.25e9)), (f"{board}_link", 1, False, (40e6, 1.25e9))]
+
+
+@pytest.mark.parametrize("rates, why", [((64e6, 3e9), "No config found"), ((62.5e6, 2.5e9), "too slow for 2.5 Gb/s")])
+@pytest.mark.parametrize("board", BOARDS)
+def test_rates_that_cannot_be_are_refused(board, rates, why, calls, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["board", "--build"])
+    with pytest.raises(SystemExit, match=why):
+        target.main(board, BOARDS[board].platform, BOARDS[board].Board, {"link": rates})
+    assert not calls
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_design_has_the_pins_and_constraints_of_every_clock(board, tmp_path):
     platform = BOARDS[board].platform()
-    made     = BOARDS[board].Board(platform, target.DESIGNS["link"], 65e6)
+    made     = BOARDS[board].Board(platform, target.DESIGNS["link"], 65e6, 2.5e9)
     sources, _ = bitstream.generate(tmp_path/"generated", "top", platform, made)
     constraints = (tmp_path/"generated"/"top.lpf").read_text()
     assert "top.v" in sources
@@ -72,5 +90,5 @@ class Debugged(LiteXModule):
 @pytest.mark.parametrize("board", BOARDS)
 def test_what_a_debugger_scans_is_behind_the_jtag_port_of_the_fpga(board, tmp_path):
     platform = BOARDS[board].platform()
-    bitstream.generate(tmp_path/"generated", "top", platform, BOARDS[board].Board(platform, Debugged, 65e6))
+    bitstream.generate(tmp_path/"generated", "top", platform, BOARDS[board].Board(platform, Debugged, 65e6, 2.5e9))
     assert "JTAGG JTAGG(" in (tmp_path/"generated"/"top.v").read_text()

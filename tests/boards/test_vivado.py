@@ -110,7 +110,7 @@ def test_the_tcl_runs_and_stops_at_a_wrong_block_and_at_a_missed_time(name, chan
     commands = {word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)} - {"get_property"}
     script   = STAND_INS.replace("COMMANDS", " ".join(commands)).replace("CHANGE", change).replace("PROJECT", str(projects[name]/"top.tcl"))
     (tmp_path/"run.tcl").write_text(script)
-    result   = subprocess.run(["openocd", "-f", tmp_path/"run.tcl", "-c", "exit"], capture_output=True, text=True, timeout=20)
+    result   = subprocess.run(["openocd", "-f", tmp_path/"run.tcl", "-c", "exit"], capture_output=True, text=True, timeout=600)
     assert said in result.stdout + result.stderr
     assert (said == "the project ran to its end") == ("the project ran to its end" in result.stdout + result.stderr)
 

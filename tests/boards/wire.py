@@ -13,10 +13,11 @@ import subprocess
 import sys
 import zlib
 
-ROOT  = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT/"build"/"tests"/"bridged_card"
-BENCH = pathlib.Path(__file__).resolve().parent/"wire.cc"
-TOP   = "bridged_card"
+ROOT     = pathlib.Path(__file__).resolve().parents[2]
+BUILD    = ROOT/"build"/"tests"/"bridged_card"
+BENCH    = pathlib.Path(__file__).resolve().parent/"wire.cc"
+TOP      = "bridged_card"
+CLOCK_HZ = 40e6  # of the card on ECPIX-5
 
 # Verilog ------------------------------------------------------------------------------------------
 
@@ -49,10 +50,10 @@ def generate(folder):
     top.cd_sys = ClockDomain()
     top.uart   = Ports("uart", [("data", 8)], [("data", 8)])
     top.serial = Ports("serial", serial_tx_layout(), serial_rx_layout())
-    flash      = flash_pads(64e6/4)
+    flash      = flash_pads(CLOCK_HZ/4)
     for name in ["cs_n", "clk", "mosi", "miso"]:
         getattr(flash, name).name_override = f"flash_{name}"
-    top.card   = BridgedCard(platform, top.uart, top.serial, 64e6, "ecpix5", flash)
+    top.card   = BridgedCard(platform, top.uart, top.serial, CLOCK_HZ, "ecpix5", flash)
     ios        = top.uart.ios | top.serial.ios | set(flash.flatten()) | {top.cd_sys.clk, top.cd_sys.rst}
     output     = convert(top, ios, name=TOP, regular_comb=False)
     for name, contents in output.data_files.items():
@@ -98,7 +99,7 @@ class Wire:
 
     def close(self):
         self.bench.stdin.close()
-        self.bench.wait(10)
+        self.bench.wait(600)
         self.bench.stdout.close()
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import sanitized
 
+from dibber_cli.pipe import quiet
+
 FOLDER = Path(__file__).resolve().parent
 BUILD  = sanitized.ROOT/"build"
 
@@ -83,4 +85,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

@@ -27,7 +27,7 @@ PUTS = [
 
 class PatientPair(Pair):
     """A netlist takes ten times as long as RTL."""
-    def _answer(self, node, timeout=600):
+    def _answer(self, node, timeout=3600):
         return super()._answer(node, timeout)
 
 
@@ -58,7 +58,7 @@ def scenario(options):
         for pipe in pair.pipes:
             pipe.send(None)
         for process in pair.processes:
-            process.join(60)
+            process.join(600)
         pair.simulator.stop()
         stats = json.loads(pair.simulator.stats.read_text())
     return trace.read_bytes(), {name: value for name, value in stats.items() if "second" not in name}, right

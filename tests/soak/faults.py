@@ -28,6 +28,7 @@ from dibber_cli import paths, profile
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
 from dibber_cli.link.status import read
+from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 
 BATCH = 25      # runs of a simulator process
@@ -233,4 +234,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

@@ -29,6 +29,7 @@ from dibber_cli import paths, profile
 from dibber_cli.fw import trap
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
+from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 from libdibber import DibberError
 
@@ -212,4 +213,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from dibber_cli import paths, profile
+from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 
 SOURCE = Path(__file__).resolve().with_suffix(".c")
@@ -53,4 +54,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

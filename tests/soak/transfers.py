@@ -13,6 +13,7 @@ import json
 import sys
 import time
 
+from dibber_cli.pipe import quiet
 from dibber_cli.soak.run import Soak
 
 REPORTS = 10     # sentences of what was wrong
@@ -52,4 +53,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

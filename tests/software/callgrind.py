@@ -26,7 +26,7 @@ def run(folder, command, collect=None):
     # Without debug information from outside: none is needed, and where to fetch it is the system's business.
     done = subprocess.run(["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
                            f"--callgrind-out-file={out}", *([f"--toggle-collect={collect}"] if collect else []), *command],
-                          capture_output=True, text=True, env={**os.environ, "DEBUGINFOD_URLS": ""}, timeout=120)
+                          capture_output=True, text=True, env={**os.environ, "DEBUGINFOD_URLS": ""}, timeout=600)
     assert done.returncode == 0, done.stderr
     return Profile(out.read_text())
 

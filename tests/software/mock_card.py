@@ -4,6 +4,9 @@
 """A card with its control program in Python, behind mock_vfio_user.Server: registers, slots, queues, transfers.
 
 Every node is the card itself, so a transfer goes from its regions to its regions.
+
+While somebody takes part in its clock, it takes commands only when an answer is waited for, as time stands in the simulator while
+a program runs: so nothing comes to a queue between a look at it and the WAIT behind that look, unless a test posts it.
 """
 
 import errno
@@ -77,7 +80,7 @@ class Card:
         self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
         self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
         self.heads = [0]*C.ENDPOINTS
-        self.queues, self.regions, self.written, self.waiting = {}, {}, [], []
+        self.queues, self.regions, self.written, self.waiting, self.rung = {}, {}, [], [], []
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
         self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
         self.neighbour = 1
@@ -101,6 +104,7 @@ class Card:
         return self.registers.get(HOST[name].offset, 0)
 
     def bar_read(self, offset, length):
+        self._go_on()
         if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + C.SRAM_SIZE:
             data = bytearray(self.sram[offset - C.FIRMWARE_BASE:][:length])
             if self.flips is not None and 0 <= self.flips - (offset - C.FIRMWARE_BASE) < length:
@@ -132,7 +136,9 @@ class Card:
             if inside - C.DOORBELL_OFFSET == DOORBELL["COMMAND_PRODUCER"].offset:
                 self.doorbells.append((endpoint, value))
                 self.on_ring()
-                self._take_commands(endpoint, value)
+                self.rung.append((endpoint, value))
+                if not self.joined:
+                    self._go_on()
             return
         if C.FLASH_BUFFER <= offset < C.FLASH_BUFFER + C.FLASH_BYTES:
             at = offset - C.FLASH_BUFFER
@@ -166,15 +172,17 @@ class Card:
         self.registers[HOST["MCP_STATE"].offset] = state
 
     def _run(self, run):
-        if self.get("MCP_STATE") != MCP_STATE.RESET:
-            self.halts = (self.halts + (not run)) % 256
+        if self.get("MCP_STATE") != MCP_STATE.RESET and not run:
+            self.halts = (self.halts + 1) % 256
+            for vector in self.queues.keys() & self.vectors.keys():
+                os.write(self.vectors[vector], struct.pack("<Q", 1))
         self.registers[HOST["MCP_IDENTITY"].offset] = self.identity if run else 0
         self.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE if run else MCP_STATE.RESET
         if not run:
             for offset in [offset for offset in self.registers if offset >= C.ENDPOINT_BASE]:
                 self.registers[offset] = 0
         self.regions, self.heads = {}, [0]*C.ENDPOINTS
-        self.queues = {}
+        self.queues, self.rung = {}, []
         self._attach()
 
     def _attach(self):
@@ -182,6 +190,10 @@ class Card:
         base = self.get("ADMIN_CQ_LOW") | self.get("ADMIN_CQ_HIGH") << 32
         if self.get("ADMIN_CQ_ENTRIES"):
             self.queues[0] = (Queue(base, self.get("ADMIN_CQ_ENTRIES")), None)
+
+    def _go_on(self):
+        while self.rung:
+            self._take_commands(*self.rung.pop(0))
 
     def _take_commands(self, endpoint, producer):
         if endpoint == 0 and 0 not in self.queues:
@@ -363,6 +375,9 @@ class Card:
             self.joined.add(request["endpoint"])
         elif request["op"] == CLOCK_OP.LEAVE and request["count"]:
             self.joined.remove(request["endpoint"])
+        self.written = []
+        if wants_answer:
+            self._go_on()
         woken = 0
         if request["op"] == CLOCK_OP.CHARGE:
             self.now += 1000*request["count"]
@@ -372,6 +387,4 @@ class Card:
                 self.now += request["deadline"]
         elif request["op"] not in (CLOCK_OP.JOIN, CLOCK_OP.LEAVE, CLOCK_OP.ENTER, CLOCK_OP.NOW):
             return errno.EINVAL
-        if wants_answer:
-            self.written = []
         return encode(CLOCK_REPLY, now=self.now, woken=int(woken), cpu=self.now)

@@ -43,6 +43,7 @@ WRAP(void *, mmap, MAP_FAILED, (void *at, size_t length, int rights, int flags, 
      at, length, rights, flags, fd, offset)
 WRAP(int, socket, -1, (int domain, int type, int protocol), domain, type, protocol)
 WRAP(int, eventfd, -1, (unsigned int value, int flags), value, flags)
+WRAP(int, epoll_create1, -1, (int flags), flags)
 WRAP(int, pthread_create, EAGAIN, (pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument),
      thread, attributes, start, argument)
 

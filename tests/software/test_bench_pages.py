@@ -25,8 +25,8 @@ def result(test="rate", profile="gen2x4", **changes):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """folder(name, *results) → its path, with files that are no results beside them."""
+def written(tmp_path):
+    """written(name, *results) → its path, with files that are no results beside them."""
     def make(name, *found):
         path = tmp_path/name
         path.mkdir()
@@ -101,8 +101,8 @@ def test_what_a_reader_must_know_stands_first(change, words):
     assert words not in page.as_markdown([result()])
 
 
-def test_the_command_reads_a_folder_and_writes_pages_with_their_charts(folder, tmp_path, capsys):
-    path = folder("out", result(), result(profile="gen2x1"))
+def test_the_command_reads_a_folder_and_writes_pages_with_their_charts(written, tmp_path, capsys):
+    path = written("out", result(), result(profile="gen2x1"))
     assert main(["bench", "report", str(path), "--out", str(tmp_path/"pages"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["results"] == ["rate-gen2x1", "rate-gen2x4"]
@@ -111,8 +111,8 @@ def test_the_command_reads_a_folder_and_writes_pages_with_their_charts(folder, t
     assert {f"{tmp_path}/pages/{name}" for name in ("report.html", "report.md", "rate-gen2x4.svg")} <= set(said["files"])
 
 
-def test_a_page_is_the_same_for_the_same_results(folder):
-    path = folder("out", result())
+def test_a_page_is_the_same_for_the_same_results(written):
+    path = written("out", result())
     first, second = (page.as_html(results.load(path)) for _ in range(2))
     assert first == second
 
@@ -122,15 +122,15 @@ def test_a_page_is_the_same_for_the_same_results(folder):
     (("report", "{empty}"), "no results in", "bench all"),
     (("compare", "{empty}", "{empty}"), "no results in", "bench all"),
     (("compare", "{one}", "{other}"), "no value in common", "same benchmarks")])
-def test_errors_say_what_to_do(folder, capsys, words, reason, advice):
-    names = {"empty": folder("empty"), "one": folder("one", result()), "other": folder("other", result(profile="gen2x1"))}
+def test_errors_say_what_to_do(written, capsys, words, reason, advice):
+    names = {"empty": written("empty"), "one": written("one", result()), "other": written("other", result(profile="gen2x1"))}
     assert main(["bench", *(word.format(**names) for word in words)]) == 1
     err = capsys.readouterr().err
     assert reason in err and advice in err
 
 
-def test_a_file_that_is_cut_short_is_named(folder, capsys):
-    path = folder("out", result())
+def test_a_file_that_is_cut_short_is_named(written, capsys):
+    path = written("out", result())
     (path/"rate-gen2x4.json").write_text('{"test": ')
     assert main(["bench", "report", str(path)]) == 1
     assert "rate-gen2x4.json" in capsys.readouterr().err
@@ -195,8 +195,8 @@ def test_other_seeds_profiles_and_versions_are_remarked():
 
 
 @pytest.mark.parametrize("value, tolerance, code", [(0.25, "2", 0), (0.2, "2", 1), (0.2, "30", 0), (0.9, "2", 0)])
-def test_the_exit_code_is_1_when_something_became_slower(folder, capsys, value, tolerance, code):
-    before, after = folder("a", result()), folder("b", changed(("mcp", 8), value))
+def test_the_exit_code_is_1_when_something_became_slower(written, capsys, value, tolerance, code):
+    before, after = written("a", result()), written("b", changed(("mcp", 8), value))
     assert main(["bench", "compare", str(before), str(after), "--tolerance", tolerance]) == code
     out = capsys.readouterr().out
     assert "3 values compared" in out and ("slower" in out) == bool(code)

@@ -48,6 +48,9 @@ def test_fw_load(serve, run, image):
     (("bench", "stride", "--profile", "gen9"),   1, "no profile 'gen9'", "gen2x4"),
     (("bench", "nothing"),                       2, "nothing",          "stride"),
     (("sim",),                                   2, "missing",          "--help"),
+    (("map", "tcp:1", "--json", "tcp:2"),        1, "ARGUMENT",         "sim:PATH_OF_SOCKET"),
+    (("flash", "tcp:1", "--golden"),             1, "manifest.json",    "make bitstream"),
+    (("flash", "--golden"),                      2, "FILE",             "usage"),
     ((),                                         2, "COMMAND",          "usage")])
 def test_errors_say_what_to_do(run, words, code, reason, advice):
     ended, out, err = run(*words)

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import libdibber
-from dibber.interface.description import CALL, CLOCK_OP, STATUS
+from dibber.interface.description import C, CALL, CLOCK_OP, OPCODE, STATUS
 from libdibber import Walk
 from expect import fails
+
+NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 
 # Clock --------------------------------------------------------------------------------------------
 
@@ -31,6 +33,21 @@ def test_the_clock_is_told_of_each_call(loaded):
     assert mock.device.calls == [
         (charge, CALL.PUT, 1, False), (charge, CALL.PUT_STRIDED, 1, False), (charge, CALL.POLL_ENTRY, 2, False),
         (charge, CALL.POLL_EMPTY, 1, False), (wait, 0, 0, True), (wait, 0, 0, True)]
+
+
+def test_a_wait_lasts_its_time_or_until_something_comes(loaded):
+    mock = loaded()
+    def now():
+        mock.card.read_register("SCRATCH")    # what was posted before has come
+        return mock.device.now
+    for _ in range(50):
+        mock.endpoint.submit(NOP)
+        assert now() and mock.endpoint.poll()
+        begin = now()
+        assert not mock.endpoint.wait(100) and now() - begin == 100_000
+        begin = now()
+        mock.endpoint.submit(NOP)
+        assert mock.endpoint.wait() and mock.endpoint.poll() and now() - begin < 100_000
 
 
 def test_joining_leaving_and_entering(loaded):
@@ -92,7 +109,7 @@ def test_several_threads_use_one_card_at_once(loaded, clock):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert not failed and not any(t.is_alive() for t in threads)
 
 
@@ -105,7 +122,7 @@ def test_the_card_is_served_while_the_program_is_elsewhere(loaded):
             # As when another card's packets arrive: nobody here is in the library.
             mock.server.connection.sendall(
                 struct.pack("<HHIII", 9, 12, 16 + 16 + 4, 0x10, 0) + struct.pack("<QQ", base + 8, 4) + b"here")
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while not store.any() and time.monotonic() < deadline:
                 time.sleep(0.001)
         assert bytes(store[8:12]) == b"here"

@@ -294,7 +294,7 @@ def test_gdb_opens_a_core_with_its_registers_stack_and_structures(card, run, elf
     code, out, _ = run("fw", "coredump", file, card.uri)
     assert code == 0 and "an illegal instruction" in out and "gdb-multiarch" in out
     done = subprocess.run([gdb, "-nx", "-batch", "-ex", "info registers", "-ex", "print mcp_shared.commands", "-ex", "print/x mcp_shared.trap.cause",
-                           "-ex", "bt", path, file], capture_output=True, text=True, timeout=60)
+                           "-ex", "bt", path, file], capture_output=True, text=True, timeout=600)
     said = done.stdout
     assert "Program terminated with signal SIGILL" in said, done.stdout + done.stderr
     assert "$1 = 987" in said and "$2 = 0x2" in said

@@ -3,7 +3,9 @@
 
 """What a program sees whose control program is halted, or swapped for another, by itself or beside it."""
 
+import os
 import select
+import struct
 
 import pytest
 
@@ -15,6 +17,7 @@ from mock_vfio_user import Server
 
 NOP    = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 RIGHTS = RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
+MINUTE = 60*10**9  # ns: without a clock a wait may last as long as the machine is busy with others
 
 
 def load_beside(device):
@@ -30,21 +33,18 @@ def arrived(mock):
 
 
 def taken(endpoint, count):
-    """So many completions, a few at a time. The mock may end a wait for what was written before it."""
+    """So many completions, a few at a time."""
     found = []
-    for _ in range(20):
-        endpoint.wait(2_000_000)
+    while len(found) < count:
+        assert endpoint.wait(MINUTE)
         found += endpoint.poll(7)
-        if len(found) == count:
-            break
     return found
 
 
-def notice(endpoint):
-    """Find out what has happened: within a millisecond, unless the mock ends a wait for what was written before it."""
+def notice(mock, endpoint=None):
+    """Find out what has happened: with a clock within two milliseconds."""
     with fails("HALTED", "endpoint"):
-        for _ in range(20):
-            endpoint.wait(2_000_000)
+        (endpoint or mock.endpoint).wait(2_000_000 if mock.device.joined else MINUTE)
 
 
 @pytest.fixture(params=["clock", "no clock"])
@@ -111,7 +111,7 @@ def test_after_many_loads_there_is_always_a_way_on(mock, image):
         HOW["loaded beside it" if n % 2 else "loaded by itself"](mock, image)
         if n % 60:
             continue
-        notice(mock.endpoint)
+        notice(mock)
         mock.endpoint.close()
         mock.endpoint = mock.card.endpoint(1)
         mock.endpoint.submit(NOP)
@@ -120,7 +120,7 @@ def test_after_many_loads_there_is_always_a_way_on(mock, image):
 
 def test_one_that_trapped_is_asked_for_nothing_until_one_is_loaded(mock, image):
     mock.device.halt(MCP_STATE.WATCHDOG)
-    notice(mock.endpoint)
+    notice(mock)
     with fails("NO_FIRMWARE", "does not run any more (WATCHDOG)"):
         mock.card.endpoint(2)
     mock.endpoint.close()
@@ -164,7 +164,7 @@ def test_endpoint_zero_is_told_as_well(mock, image):
     load_beside(mock.device)
     mock.card.endpoint(3).close()
     assert [(done.tag, done.status) for done in taken(zero, 3)] == [(tag, STATUS.HALTED) for tag in range(3)]
-    notice(zero)
+    notice(mock, zero)
     zero.close()
     with mock.card.endpoint(0) as zero:
         zero.submit(NOP)
@@ -186,11 +186,74 @@ def test_a_mailbox_says_so_and_closes(mock, image):
     mailbox.close()
 
 
-def test_who_sleeps_on_a_descriptor_is_woken_by_a_load_of_its_own_program(mock, image):
+def sleep(fd):
+    """Until the card interrupts, of which the program takes notice."""
+    assert select.select([fd], [], [], 10)[0] == [fd]
+    os.read(fd, 8)
+
+
+LOOKS = {"completions": lambda endpoint: endpoint.poll(), "events": lambda endpoint: endpoint.poll_events()}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("how", HOW)
+def test_who_sleeps_on_a_descriptor_is_woken_and_the_first_look_tells_why(mock, image, how, look):
+    fd, look = mock.endpoint.event_fd(), LOOKS[look]
+    assert look(mock.endpoint) == [] and not select.select([fd], [], [], 0)[0]
+    HOW[how](mock, image)
+    sleep(fd)
+    with fails("HALTED", "halted"):
+        look(mock.endpoint)
+    assert not select.select([fd], [], [], 0)[0], "once"
+
+
+def test_who_is_woken_takes_what_had_ended_and_what_never_will(mock):
     fd = mock.endpoint.event_fd()
-    assert not select.select([fd], [], [], 0)[0]
-    mock.card.load_firmware(image())
-    assert select.select([fd], [], [], 0)[0] == [fd]
+    assert mock.endpoint.poll() == []
+    mock.endpoint.submit(NOP, 1)
+    arrived(mock)
+    mock.device.silent = True
+    mock.endpoint.submit(NOP, 2)
+    arrived(mock)
+    load_beside(mock.device)
+    sleep(fd)
+    assert [(done.tag, done.status) for done in mock.endpoint.poll(1)] == [(1, STATUS.OK)]
+    assert [(done.tag, done.status) for done in mock.endpoint.poll(1)] == [(2, STATUS.HALTED)]
+    with fails("HALTED", "halted"):
+        mock.endpoint.poll(1)
+
+
+def test_each_interrupt_costs_one_look_at_the_halts_and_looks_without_none(mock):
+    fd = mock.endpoint.event_fd()
+    assert mock.endpoint.poll() == [], "from now on it is known what was before the descriptor"
+    reads = []
+    bar_read, mock.device.bar_read = mock.device.bar_read, lambda *access: reads.append(access) or bar_read(*access)
+    for n in range(3):
+        for _ in range(3):
+            assert mock.endpoint.poll() == [] and mock.endpoint.poll_events() == []
+        assert len(reads) == n
+        os.write(mock.device.vectors[1], struct.pack("<Q", 1))
+        if n % 2:
+            sleep(fd)
+
+
+def test_a_halt_before_the_descriptor_is_found_by_the_first_look(mock):
+    load_beside(mock.device)
+    mock.endpoint.event_fd()
+    with fails("HALTED", "halted"):
+        mock.endpoint.poll()
+
+
+def test_a_mailbox_that_sleeps_is_woken_as_well(mock):
+    fd      = mock.endpoint.event_fd()
+    mailbox = mock.endpoint.mailbox()
+    mailbox.connect(mailbox.address())
+    assert mailbox.receive() is None
+    load_beside(mock.device)
+    sleep(fd)
+    with fails("HALTED", "endpoint 1"):
+        mailbox.receive()
+    mailbox.close()
 
 
 # Beside it ----------------------------------------------------------------------------------------
@@ -227,7 +290,7 @@ def test_an_observer_reads_loads_and_opens_nothing(observed, image):
         watcher.load_firmware(image(identity=0xd1bb0001))
         assert len(mock.device.doorbells) == rings
         assert mock.device.get("ADMIN_CQ_ENTRIES") == 0 and not any(mock.device.slots[0])
-    notice(mock.endpoint)
+    notice(mock)
     mock.endpoint.close()
     mock.endpoint = mock.card.endpoint(1)
     mock.endpoint.submit(NOP)

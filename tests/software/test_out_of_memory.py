@@ -18,6 +18,6 @@ import sanitized
 def test_each_thing_that_the_library_asks_for_is_refused_once(serve, image, tmp_path):
     names   = re.findall(r"^WRAP\(.*?, (\w+), ", SOURCE.read_text(), re.MULTILINE)
     program = sanitized.build([SOURCE], tmp_path/"program", options=[f"-Wl,--wrap={name}" for name in names])
-    done    = subprocess.run([program, serve().uri, image()], capture_output=True, text=True, timeout=60)
+    done    = subprocess.run([program, serve().uri, image()], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 20

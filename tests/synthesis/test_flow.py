@@ -3,6 +3,8 @@
 
 """What hw/synthesis reads out of Verilog and of the tools' reports. No tool runs here."""
 
+import json
+
 import pytest
 
 import flow
@@ -91,6 +93,16 @@ REPORT = {"fmax": {"clk": {"achieved": 117.0, "constraint": 125}, "other": {"ach
 
 def test_the_slowest_clock_counts():
     assert flow.fmax(REPORT) == 90.5
+
+
+def test_without_routing_the_clocks_are_those_of_the_log(tmp_path, monkeypatch):
+    def nextpnr(command, folder, log, watch):
+        (folder/"report.json").write_text(json.dumps({"fmax": {}, "critical_paths": [], "detailed_net_timings": [], "utilization": {}}))
+        (folder/log).write_text("Info: Max frequency for clock '$glbnet$a': 52.65 MHz (FAIL at 100.00 MHz)\n"
+                                "Info: Max frequency for clock   '$glbnet$b': 61.40 MHz (FAIL at 100.00 MHz)\n")
+    monkeypatch.setattr(flow, "run", nextpnr)
+    report = flow.place_ecp5(tmp_path, 100, route=False)
+    assert flow.fmax(report) == 52.65 and flow.slowest_registers(report, 5) == []
 
 
 def test_the_critical_path_is_one_from_register_to_register():

@@ -146,7 +146,7 @@ class Pair:
             self.close()
             raise
 
-    def _answer(self, node, timeout=120):
+    def _answer(self, node, timeout=600):
         if not self.pipes[node].poll(timeout):
             self.simulator.check()
             raise TimeoutError(f"card {node} gave no answer in {timeout} s")
@@ -182,7 +182,7 @@ class Pair:
             with contextlib.suppress(BrokenPipeError):
                 pipe.send(None)
         for process in self.processes:
-            process.join(20)
+            process.join(60)
             if process.is_alive():
                 process.terminate()
         self.simulator.__exit__(None)

@@ -56,7 +56,7 @@ class Gdb:
     def end(self):
         """What it said."""
         try:
-            self.text += self.process.communicate(timeout=30)[0]
+            self.text += self.process.communicate(timeout=600)[0]
         finally:
             self.process.kill()
         return self.text

@@ -90,7 +90,7 @@ def test_a_broken_program_is_diagnosed_and_the_card_comes_back(uri, dibber, tmp_
     if cause is not None:
         done = subprocess.run(["gdb-multiarch", "-nx", "-batch", "-ex", "info registers pc sp", "-ex", "print mcp_shared.trace_head",
                                "-ex", "print/x mcp_shared.trap.pc", paths.FIRMWARE.with_suffix(".elf"), tmp_path/"core"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
         pc = int(re.search(r"^pc\s+(0x[0-9a-f]+)", done.stdout, re.M).group(1), 16)
         assert pc == left["pc"] and HANDLER <= pc < paths.FIRMWARE.stat().st_size
         assert f"$2 = {pc:#x}" in done.stdout and C.SRAM_SIZE > left["x"][2] > HANDLER

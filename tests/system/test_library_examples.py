@@ -22,7 +22,7 @@ SAID = {
 @pytest.mark.parametrize("name", SAID)
 def test_an_example_runs_on_two_cards(name, seed):
     with Pair(profile.load("gen2x4"), seed=seed) as pair:
-        done = subprocess.run([paths.BUILD/"lib"/"examples"/name, paths.FIRMWARE, *pair.uris], timeout=120,
+        done = subprocess.run([paths.BUILD/"lib"/"examples"/name, paths.FIRMWARE, *pair.uris], timeout=600,
                               capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == SAID[name]

@@ -10,7 +10,7 @@ from dibber_cli import paths
 
 
 def dibber(*words):
-    return subprocess.run([paths.ROOT/"build"/"venv"/"bin"/"dibber", *words], capture_output=True, text=True, timeout=100)
+    return subprocess.run([paths.ROOT/"build"/"venv"/"bin"/"dibber", *words], capture_output=True, text=True, timeout=600)
 
 
 def test_the_pair_is_mapped_and_its_routes_are_entered():

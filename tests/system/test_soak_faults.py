@@ -14,7 +14,7 @@ RUNS = 52    # four batches of 13: two of faults of the cable, one of bit errors
 
 def test_no_fault_makes_a_hang_or_a_wrong_byte_and_each_is_counted(seed):
     done   = subprocess.run([sys.executable, str(ROOT/"tests"/"soak"/"faults.py"), "--runs", str(RUNS), "--size", "13",
-                             "--seed", str(seed), "--json"], cwd=ROOT, capture_output=True, text=True, timeout=1200)
+                             "--seed", str(seed), "--json"], cwd=ROOT, capture_output=True, text=True, timeout=3600)
     assert done.stdout, done.stderr[-3000:]
     result = json.loads(done.stdout)
     assert not result["failures"] and result["pass"] and done.returncode == 0

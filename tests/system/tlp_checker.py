@@ -20,6 +20,8 @@ import sys
 
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 
+from dibber_cli.pipe import quiet
+
 MAGIC  = b"DIBTLP1\n"
 RECORD = struct.Struct("<QHBB")
 
@@ -166,4 +168,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quiet(main))

@@ -1,118 +1,15 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The hart as a debug module wants it, made of VexRiscv's debug bus.
-
-That bus (DebugPlugin.scala) has two registers. 0: flags when read, bits that set and clear them when written. 4: a
-written word is executed as an instruction by the halted pipeline; what is read is the result of the last one, or,
-after a break, its address.
-"""
+"""The hart as a debug module wants it, made of VexRiscv's debug bus."""
 
 from migen import *
 
 from litex.gen import *
 
-from dibber.debug.csrs import BREAKPOINTS, CAUSE, TDATA1, TDATA2, DebugCSRs
-
-# Bus ----------------------------------------------------------------------------------------------
-
-CONTROL, EXECUTE, BREAKPOINT = 0x00, 0x04, 0x40  # addresses; the breakpoints' are 4 apart
-
-# Flags of CONTROL as it is read, and bits of it as it is written.
-HALTED, BUSY, BROKE = 1, 2, 3
-STEP, HALT, RESUME  = 1 << 4, 1 << 17, 1 << 25
-
-def core_port():
-    """VexRiscv's debug bus. `dat_r` belongs to the address of the cycle before, whether or not `valid`."""
-    return Record([
-        ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("we", 1, DIR_M_TO_S), ("adr", 8, DIR_M_TO_S),
-        ("dat_w", 32, DIR_M_TO_S), ("dat_r", 32, DIR_S_TO_M)])
-
-# Instructions -------------------------------------------------------------------------------------
-
-AUIPC_X0    = 0x0000_0017  # its result is the address of the next instruction, and x0 drops it
-FENCE_I     = 0x0000_100f
-FLUSH_DATA  = 0x0000_500f  # VexRiscv's own: the data cache forgets everything
-JUMP_X1     = 1 << 15 | 0x67
-
-def read_gpr(number):
-    """addi x0, number, 0"""
-    return Cat(C(0x13, 15), number, C(0, 12))
-
-def read_csr(number):
-    """csrrs x0, number, x0"""
-    return Cat(C(0x2073, 20), number)
-
-def write_csr(number):
-    """csrrw x0, number, x1"""
-    return Cat(C(1 << 15 | 0x1073, 20), number)
-
-def load_high(number, value):
-    """lui number, …: so that `load_low` makes it `value`. A carry between the two would take an adder."""
-    return Cat(C(0x37, 7), number, value[12:] ^ Replicate(value[11], 20))
-
-def load_low(number, value):
-    """xori number, number, …"""
-    return Cat(C(0x13, 7), number, C(4, 3), number, value[:12])
-
-# Injector -----------------------------------------------------------------------------------------
-
-SETTLE = 7  # cycles until BUSY tells of what was just done; 3 would do
-
-class Injector(LiteXModule):
-    """Has the halted pipeline execute one instruction.
-
-    Attributes
-    ----------
-    start  : Signal(), in        with `word`, both until `done`
-    word   : Signal(32), in
-    done   : Signal(), out       with `result`
-    result : Signal(32), out     what it computed
-    core   : core_port, out      while `start`
-
-    Cycles: about 15; a fence.i about 1,050, for each line of the instruction cache is emptied.
-    """
-    def __init__(self):
-        self.start  = Signal()
-        self.word   = Signal(32)
-        self.done   = Signal()
-        self.result = Signal(32)
-        self.core   = core = core_port()
-
-        # # #
-
-        count = Signal(max=SETTLE + 1)
-        self.comb += [
-            core.dat_w.eq(self.word),
-            self.result.eq(core.dat_r),
-        ]
-        self.fsm = fsm = FSM(reset_state="IDLE")
-        fsm.act("IDLE",
-            If(self.start, NextState("EXECUTE"))
-        )
-        fsm.act("EXECUTE",
-            core.valid.eq(1),
-            core.we.eq(1),
-            core.adr.eq(EXECUTE),
-            NextValue(count, 0),
-            If(core.ready, NextState("WAIT"))
-        )
-        fsm.act("WAIT",
-            core.adr.eq(CONTROL),
-            If(count != SETTLE,
-                NextValue(count, count + 1)
-            ).Elif(~core.dat_r[BUSY],
-                NextState("READ")
-            )
-        )
-        fsm.act("READ",
-            core.adr.eq(EXECUTE),
-            NextState("RESULT")
-        )
-        fsm.act("RESULT",
-            self.done.eq(1),
-            NextState("IDLE")
-        )
+from dibber.debug.csrs import CAUSE, TDATA1, TDATA2, DebugCSRs
+from dibber.debug.injector import (AUIPC_X0, BREAKPOINT, BROKE, BUSY, CONTROL, EXECUTE, FENCE_I, FLUSH_DATA, HALT, HALTED, JUMP_X1, RESUME,
+    SETTLE, STEP, Injector, core_port, load_high, load_low, read_csr, read_gpr, write_csr)
 
 # Hart Control -------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class HostInterface(LiteXModule):
     reads       : Endpoint(read_layout), in          reads of host memory
     completions : Endpoint(completion_layout), out   their answers; valid only, `ready` is ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
+    open        : Record(vector_open_layout), in     a queue was opened with this vector
+    halted      : Signal, in                         one cycle: the control program was halted, which raises those
     ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
     max_payload : Signal(16), out                    bytes that a write may have
@@ -56,6 +58,8 @@ class HostInterface(LiteXModule):
         self.reads       = transmitter.reads
         self.completions = receiver.completions
         self.posts       = msix.sink
+        self.open        = msix.open
+        self.halted      = msix.halted
         self.ports       = {name: port for name, port in bar.ports.items() if name != "msix"}
         self.counters    = {
             "TLP_UNSUPPORTED" : receiver.unsupported,

@@ -81,12 +81,18 @@ class MSIXTable(LiteXModule):
 
 # MSI-X --------------------------------------------------------------------------------------------
 
+def vector_open_layout():
+    return [("strobe", 1), ("vector", log2_int(C.VECTORS))]
+
 class MSIX(LiteXModule):
     """Write queue entries to host memory and raise interrupts behind them.
 
     A post is one 32-byte write; its interrupt, if it has one, is the write that follows. An interrupt
     whose vector is masked, or that comes while MSI-X is off, sets the vector's pending bit and is sent
     when it may be. A vector that the table does not have raises nothing.
+
+    A halt of the control program raises each vector that was opened since the last one, once: whoever sleeps on it learns
+    of that from nobody else. It waits for nothing here.
 
     Parameters
     ----------
@@ -98,6 +104,8 @@ class MSIX(LiteXModule):
     source      : Endpoint(write_layout), out
     port        : line_port(data_width)          see MSIXTable
     enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing drives it
+    open        : Record(vector_open_layout), in a queue was opened with this vector
+    halted      : Signal, in                     one cycle: the control program was halted
     posted      : Signal, out                    pulses for each entry sent
     interrupted : Signal, out                    pulses for each message sent
 
@@ -113,6 +121,8 @@ class MSIX(LiteXModule):
         self.source      = source = stream.Endpoint(write_layout(data_width))
         self.port        = table.port
         self.enable      = Signal(reset=1)
+        self.open        = Record(vector_open_layout())
+        self.halted      = Signal()
         self.posted      = Signal()
         self.interrupted = Signal()
 
@@ -125,11 +135,18 @@ class MSIX(LiteXModule):
         allowed = Signal(C.VECTORS)  # vectors that may be sent
         due     = Signal(C.VECTORS)  # vectors that were held back and may be sent now
         candidate = Signal(max=C.VECTORS)
+        held    = Signal(C.VECTORS)
+        sent    = Signal(C.VECTORS)
+        opened  = Signal(C.VECTORS)
         message = Record([("address", 64), ("data", 32)])
         self.comb += [
             due.eq(pending & allowed),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
+        ]
+        self.sync += [
+            pending.eq((pending & ~sent) | held | (opened & Replicate(self.halted, C.VECTORS))),
+            opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),
         ]
 
         self.fsm = fsm = FSM(reset_state="IDLE")
@@ -174,7 +191,7 @@ class MSIX(LiteXModule):
                 NextState("SEND")
             ).Else(
                 # Masked, perhaps a moment ago: nothing may leave after the host has masked it.
-                NextValue(pending, pending | (1 << vector)),
+                held.eq(1 << vector),
                 NextState("IDLE")
             )
         ]
@@ -201,7 +218,7 @@ class MSIX(LiteXModule):
             source.length.eq(4),
             source.dat.eq(Cat(*[message.data]*(data_width//32))),
             If(source.ready,
-                NextValue(pending, pending & ~(1 << vector)),
+                sent.eq(1 << vector),
                 self.interrupted.eq(1),
                 NextState("IDLE")
             )

@@ -64,6 +64,7 @@ class Halt(LiteXModule):
     reset : Signal(), out   of the processor, its registers, the doorbells and the sending engines
     clear : Signal(), out   empty entry `index` of each table
     index : Signal, out
+    halted : Signal(), out  one cycle: it is halted after it had run
     halts : Signal(8), out  how often it was halted after it had run, modulo 256
 
     After power-up everything is halted. A halt takes `entries` cycles at least, however short `run` was 0.
@@ -73,6 +74,7 @@ class Halt(LiteXModule):
         self.reset = Signal(reset=1)  # a register: it reaches thousands of others
         self.clear = Signal()
         self.index = index = Signal(max=entries)
+        self.halted = Signal()
         self.halts = halts = Signal(8)
 
         # # #
@@ -94,6 +96,7 @@ class Halt(LiteXModule):
         )
         fsm.act("RUNNING",
             If(~self.run,
+                self.halted.eq(1),
                 NextValue(self.reset, 1),
                 NextValue(halts, halts + 1),
                 NextState("CLEAR")

@@ -217,13 +217,20 @@ class Successor(Harness, Arithmetic):
         return ((walk.length != 0) & counts[0] & counts[1] & counts[2] & implies(walk.levels != 0, walk.block != 0))
 
 class FewBytes(Successor):
-    """For mutants: three blocks of two bytes, from any byte on."""
+    """For mutants: one walk of three blocks of two bytes, from any of its bytes on, taken in the first cycle and never again.
+
+    Nothing but the byte is left open: a search through a division's cycles is short when it does not guess when they began.
+    """
     def __init__(self):
         super().__init__()
-        walk = self.former.sink
-        for name, value in {"address": 64, "low": 0, "high": 0, "length": 1, "levels": 1, "block": 2, "count0": 3, "stride0": 5}.items():
-            self.assume(f"few_{name}", getattr(walk, name) == value)
+        walk  = self.former.sink
+        begun = self.before(1)
+        few   = {"address": 64, "length": 1, "levels": 1, "block": 2, "count0": 3, "stride0": 5}
+        for name, _ in walk.description.payload_layout:
+            if name not in ("skip", "listed"):
+                self.assume(f"few_{name}", getattr(walk, name) == few.get(name, 0))
         self.assume("few_skip", walk.skip < 8)
+        self.assume("once", walk.valid == ~begun)
 
 # Properties ---------------------------------------------------------------------------------------
 

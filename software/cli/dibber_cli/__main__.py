@@ -4,5 +4,6 @@
 import sys
 
 from dibber_cli.main import main
+from dibber_cli.pipe import quiet
 
-sys.exit(main())
+sys.exit(quiet(main))

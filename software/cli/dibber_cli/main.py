@@ -11,11 +11,12 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, map as network, monitor, output, profile
+from dibber_cli import commands, completion, map as network, monitor, output, pipe, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
+from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
@@ -49,7 +50,7 @@ def add_profile(p):
 # Command line -------------------------------------------------------------------------------------
 
 def parser():
-    top = argparse.ArgumentParser(prog="dibber", description="Dibber cards: look at them, load them, measure them.", epilog=CODES)
+    top = Parser(prog="dibber", description="Dibber cards: look at them, load them, measure them.", epilog=CODES)
     sub = top.add_subparsers(metavar="COMMAND", required=True)
 
     p = command(sub, "info", commands.info, "Show a card: identity, state, link, control program, counters.",
@@ -98,6 +99,8 @@ def main(argv=None):
     except CommandError as error:
         message, advice = str(error), error.advice
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and pipe.unread():
+            raise
         message, advice = str(error), ""
     except KeyboardInterrupt:
         message, advice = "interrupted", ""

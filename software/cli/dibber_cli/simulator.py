@@ -16,7 +16,7 @@ from pathlib import Path
 from dibber_cli import paths
 from dibber_cli.errors import SimulatorError
 
-START_SECONDS    = 30
+START_SECONDS    = 120
 PR_SET_PDEATHSIG = 1    # prctl(2)
 
 
@@ -91,7 +91,7 @@ class Pair:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(10)
+            code = self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
@@ -149,7 +149,7 @@ def stop():
     if pid is None:
         raise SimulatorError("no simulator is running")
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while running() == pid:
         if time.monotonic() > deadline:
             raise SimulatorError(f"process {pid} does not end", f"its log: {paths.run_directory()/'log'}")

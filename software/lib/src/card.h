@@ -88,6 +88,7 @@ struct dib_endpoint {
 	struct dib_map *map;
 	struct dib_queue completions, events;
 	int event_fd;			/* -1 until asked for */
+	int edges;			/* an epoll of it, or -1: readable from each interrupt until the halts are looked at */
 	uint32_t halts;			/* of the card when it was opened */
 	bool halted;			/* there have been more since then: its program is gone */
 	bool barred;			/* halted, or its mailbox's: calls that transfer have to say so */
@@ -190,6 +191,9 @@ static inline bool dib_loses_patience(struct dib_endpoint *endpoint, uint32_t lo
 	endpoint->patience -= (int32_t)looks;
 	return __builtin_expect(endpoint->patience < 0, 0);
 }
+
+/* Whether there was an interrupt since the last time this was asked; whose it was is not known. */
+bool dib_was_woken(struct dib_endpoint *endpoint) __attribute__((cold));
 
 /* Completions, with status HALTED, of the commands that it left; how many. */
 int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);

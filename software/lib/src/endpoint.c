@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -147,7 +148,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	endpoint->card = card;
 	endpoint->number = number;
 	endpoint->participant = chosen.own_clock ? number : DIB_CARD;
-	endpoint->event_fd = -1;
+	endpoint->event_fd = endpoint->edges = -1;
 	endpoint->patience = DIB_PATIENCE;
 
 	/* It joins the clock with the card locked. */
@@ -185,6 +186,32 @@ void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoi
 	endpoint->participant = DIB_CARD;
 }
 
+static void close_descriptors(struct dib_endpoint *endpoint)
+{
+	if (endpoint->edges >= 0)
+		close(endpoint->edges);
+	if (endpoint->event_fd >= 0)
+		close(endpoint->event_fd);
+	endpoint->event_fd = endpoint->edges = -1;
+}
+
+/* A descriptor for the program, and what tells the library of interrupts that the program has read there: edges, which are told
+ * for what is always so as well. */
+static int open_descriptors(struct dib_endpoint *endpoint)
+{
+	struct epoll_event event = { .events = EPOLLET | EPOLLIN | EPOLLOUT };
+
+	endpoint->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (endpoint->event_fd < 0)
+		return dib_fail(DIB_ERR_SYSTEM, "eventfd: %s", strerror(errno));
+	endpoint->edges = epoll_create1(EPOLL_CLOEXEC);
+	if (endpoint->edges < 0)
+		return dib_fail(DIB_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
+	if (epoll_ctl(endpoint->edges, EPOLL_CTL_ADD, endpoint->event_fd, &event) < 0)
+		return dib_fail(DIB_ERR_SYSTEM, "epoll_ctl: %s", strerror(errno));
+	return 0;
+}
+
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 {
 	struct dibber_admin_command command = {
@@ -199,8 +226,7 @@ int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 		dib_unmap(card, endpoint->map);
 		dib_free(endpoint->memory);
 	}
-	if (endpoint->event_fd >= 0)
-		close(endpoint->event_fd);
+	close_descriptors(endpoint);
 	card->endpoints[endpoint->number] = NULL;
 	return rc;
 }
@@ -223,7 +249,8 @@ void dib_endpoint_close(struct dib_endpoint *endpoint)
 
 int dib_event_fd(struct dib_endpoint *endpoint)
 {
-	int rc, fd;
+	struct dib_transport *transport;
+	int rc;
 
 	if (!endpoint)
 		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
@@ -231,17 +258,12 @@ int dib_event_fd(struct dib_endpoint *endpoint)
 	if (rc)
 		return rc;
 	if (endpoint->event_fd < 0) {
-		fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (fd < 0) {
-			rc = dib_fail(DIB_ERR_SYSTEM, "eventfd: %s", strerror(errno));
-		} else {
-			rc = endpoint->card->transport->ops->set_vector(endpoint->card->transport,
-									endpoint->number, fd);
-			if (rc)
-				close(fd);
-			else
-				endpoint->event_fd = fd;
-		}
+		transport = endpoint->card->transport;
+		rc = open_descriptors(endpoint);
+		if (!rc)
+			rc = transport->ops->set_vector(transport, endpoint->number, endpoint->event_fd);
+		if (rc)
+			close_descriptors(endpoint);
 	}
 	dib_card_leave(endpoint->card);
 	return rc ? rc : endpoint->event_fd;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "card.h"
 
@@ -159,15 +158,6 @@ static int forget_administrator(struct dib_card *card)
 	return rc;
 }
 
-/* Those who sleep on a descriptor would not look otherwise. */
-static void wake_all(const struct dib_card *card)
-{
-	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
-		if (card->endpoints[i] && card->endpoints[i]->event_fd >= 0)
-			eventfd_write(card->endpoints[i]->event_fd, 1);
-	}
-}
-
 static int load(struct dib_card *card, const struct dibber_firmware_header *header, const uint8_t *image)
 {
 	bool ready;
@@ -202,7 +192,6 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 		rc = dib_card_enter(card, DIB_CARD);
 	if (!rc) {
 		rc = load(card, &header, file + sizeof(header));
-		wake_all(card);
 		dib_card_leave(card);
 	}
 	free(file);

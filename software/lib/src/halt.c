@@ -3,9 +3,11 @@
  */
 
 /*
- * What becomes of endpoints whose control program was halted, or gave way to another (docs/design.md, section 5). Nothing
- * tells the library: it looks when nothing else happens, so that what goes well pays nothing.
+ * What becomes of endpoints whose control program was halted, or gave way to another (docs/design.md, section 5). The library
+ * looks when nothing else happens, so that what goes well pays nothing; who sleeps on a descriptor is woken by the card.
  */
+
+#include <sys/epoll.h>
 
 #include "card.h"
 
@@ -48,6 +50,14 @@ int dib_lose_patience(struct dib_endpoint *endpoint)
 	if (endpoint->halted)
 		endpoint->patience = 0;
 	return rc;
+}
+
+/* The program may have read the descriptor since: what it is always, writable, is told once for each interrupt. */
+bool dib_was_woken(struct dib_endpoint *endpoint)
+{
+	struct epoll_event event;
+
+	return epoll_wait(endpoint->edges, &event, 1, 0) > 0;
 }
 
 int dib_halted(const struct dib_endpoint *endpoint)

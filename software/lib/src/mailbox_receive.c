@@ -135,7 +135,8 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct
 		give_back_what_is_due(m, peer);
 		return rc ? rc : 1;
 	}
-	return dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, m->size.peers);
+	rc = dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, m->size.peers);
+	return !rc && m->endpoint->halted ? dib_halted(m->endpoint) : rc;
 }
 
 /* Waiting ---------------------------------------------------------------------------------------- */

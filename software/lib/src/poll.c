@@ -20,17 +20,29 @@ static int settle(struct dib_endpoint *endpoint)
 	return card->by_message ? card->transport->ops->serve(card->transport, 0) : 0;
 }
 
-int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
+/* Nor is there a reason to ask whether anybody could answer. */
+static int let_time_go_on(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	struct dib_card *card = endpoint->card;
 	int rc;
 
-	if (dib_loses_patience(endpoint, count))
-		return dib_lose_patience(endpoint);	/* which takes time, too */
 	if (!card->fixed.simulated_clock)
 		return card->transport->ops->serve(card->transport, 0);
 	rc = dib_charge(endpoint, call, count);
 	return rc ? rc : dib_clock_catch_up(endpoint);
+}
+
+/* Whether so many looks in vain, or an interrupt, are reason enough. */
+static inline bool is_alarmed(struct dib_endpoint *endpoint, uint32_t count)
+{
+	return dib_loses_patience(endpoint, count) || (__builtin_expect(endpoint->edges >= 0, 0) && dib_was_woken(endpoint));
+}
+
+int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
+{
+	if (is_alarmed(endpoint, count))
+		return dib_lose_patience(endpoint);	/* which takes time, too */
+	return let_time_go_on(endpoint, call, count);
 }
 
 #define HALTED 1	/* no error yet: something may be left to be polled */
@@ -39,6 +51,13 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 static __attribute__((cold, noinline)) int poll_halted(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
 {
 	return dib_has_completion(endpoint) ? dib_take_completions(endpoint, entries, max) : dib_halted(endpoint);
+}
+
+static __attribute__((cold, noinline)) int poll_alarmed(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+{
+	int rc = dib_lose_patience(endpoint);
+
+	return !rc && endpoint->halted ? poll_halted(endpoint, entries, max) : rc;
 }
 
 static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
@@ -139,7 +158,8 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 	if (rc)
 		return rc == HALTED ? poll_halted(endpoint, entries, max) : rc;
 	if (!dib_peek_completion(endpoint))
-		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+		return is_alarmed(endpoint, 1) ? poll_alarmed(endpoint, entries, max) :
+						 let_time_go_on(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
 	return dib_take_completions(endpoint, entries, max);
 }
 
@@ -149,8 +169,11 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 
 	if (rc < 0)
 		return rc;
-	if (!dib_queue_peek(&endpoint->events))
-		return dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+	while (!dib_queue_peek(&endpoint->events)) {
+		rc = dib_found_nothing(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+		if (rc || !endpoint->halted)
+			return rc;
+	}
 	return dib_take_events(endpoint, entries, max);
 }
 

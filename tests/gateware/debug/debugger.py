@@ -65,7 +65,7 @@ class Debugger:
         self.ir      = None
 
     def close(self):
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=600)
 
     def ask(self, *words):
         self.process.stdin.write(" ".join(word if isinstance(word, str) else f"{word:x}" for word in words) + "\n")

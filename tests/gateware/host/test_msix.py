@@ -104,6 +104,67 @@ def test_a_vector_beyond_the_table_raises_nothing(data_width, endianness):
     bench.run(scenario)
     assert sent(bench) == [(0x1000, bytes(32)), (0x2000, bytes(32))]
 
+def open_queues(bench, vectors):
+    for vector in vectors:
+        yield bench.dut.open.vector.eq(vector)
+        yield bench.dut.open.strobe.eq(1)
+        yield
+    yield bench.dut.open.strobe.eq(0)
+
+def halt(bench):
+    yield bench.dut.halted.eq(1)
+    yield
+    yield bench.dut.halted.eq(0)
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_a_halt_raises_each_vector_that_was_opened_since_the_last_one_once(data_width, endianness, seed):
+    rng      = random.Random(seed)
+    bench    = Bench(data_width, endianness, stalls=0.3, seed=seed)
+    expected = []
+    for n in range(C.VECTORS):
+        set_vector(bench, n, 0xfee0_0000, n)
+    def scenario(bench):
+        yield from pause(80)
+        yield from halt(bench)
+        for _ in range(12):
+            opened = rng.choices(range(C.VECTORS), k=rng.randrange(6))
+            yield from open_queues(bench, opened)
+            yield from pause(rng.randrange(3))
+            yield from halt(bench)
+            expected.extend(sorted(set(opened)))
+            yield from pause(200)
+    bench.run(scenario)
+    assert sent(bench) == [(0xfee0_0000, n.to_bytes(4, "little")) for n in expected]
+    assert bench.count["INTERRUPTS"] == len(expected) and bench.count["POSTS"] == 0
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_a_halt_waits_for_nobody_and_what_it_raises_for_the_host(data_width, endianness):
+    """Masked vectors stay pending; so does everything while PCIe takes nothing, beside a post that is under way."""
+    bench = Bench(data_width, endianness)
+    for n in range(3):
+        set_vector(bench, n, 0xfee0_0000, n, masked=n == 1)
+    def scenario(bench):
+        yield from pause(40)
+        bench.stalls = 1.0
+        yield from open_queues(bench, (0, 1, 2))
+        yield from post(bench, 0x1000, bytes(32), 2, 1)
+        yield from pause(40)
+        yield from halt(bench)
+        yield from open_queues(bench, (2,))
+        yield from pause(40)
+        yield from halt(bench)
+        bench.send(read(BAR + C.MSIX_PBA_BASE, 4, tag=1))
+        yield from pause(40)
+        bench.stalls = 0.0
+        yield from pause(100)
+        set_mask(bench, 1, 0)
+    bench.run(scenario)
+    assert pending(bench, 1) == [0b111]
+    first, *messages = sent(bench)
+    vectors = [data[0] for _, data in messages]
+    assert first == (0x1000, bytes(32)) and vectors[-1] == 1
+    assert set(vectors[:-1]) == {0, 2} and vectors.count(0) == 1, "two halts may be one interrupt while the first one waits"
+
 @pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
 def test_the_table_reads_back_as_written_and_starts_masked(data_width, endianness):
     bench = Bench(data_width, endianness)

@@ -144,7 +144,7 @@ class Session:
         self.wait(2000)
 
     def run(self, card):
-        answers = run(card, input="\n".join(self.commands) + "\n", timeout=60).split()
+        answers = run(card, input="\n".join(self.commands) + "\n", timeout=600).split()
         return {name: answer if answer == "timeout" else int(answer, 16)
                 for name, answer in zip(self.names, answers, strict=True)}
 

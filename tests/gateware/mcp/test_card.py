@@ -107,6 +107,35 @@ def test_a_command_reaches_the_program_and_its_answer_memory_and_interrupt(card,
     assert got["head"] == got["doorbells"] == got["posts"] == got["interrupts"] == 2
 
 
+def test_a_halt_interrupts_whoever_has_a_queue_and_a_masked_vector_later(card, probe):
+    s = Session()
+    for vector in (1, 2):
+        for offset, value in [(0, 0xfee00000 + 4*vector), (4, 0), (8, 0x40 + vector), (12, 0)]:
+            s.write(C.MSIX_TABLE_BASE + 16*vector + offset, value)
+    s.start(probe)
+    s.write(slot(0, 0), 0xc0ffee00)
+    s.write(slot(0, 0) + 8, 0x2000)
+    s.write(doorbell(0, "COMMAND_PRODUCER"), 1)
+    s.wait(500)
+    s.read("before", register("COUNT_INTERRUPTS"))
+    s.write(C.MSIX_TABLE_BASE + 16 + 12, 1)
+    s.write(register("MCP_CONTROL"), 0)
+    s.wait(100)
+    s.read("masked", register("COUNT_INTERRUPTS"))
+    s.read("pending", C.MSIX_PBA_BASE)
+    s.write(C.MSIX_TABLE_BASE + 16 + 12, 0)
+    s.wait(100)
+    s.read("unmasked", register("COUNT_INTERRUPTS"))
+    s.memory("other", 0xfee00008)
+    s.start(probe)
+    s.write(register("MCP_CONTROL"), 0)
+    s.wait(100)
+    s.read("no queue", register("COUNT_INTERRUPTS"))
+    got = s.run(card)
+    assert got["before"] == got["masked"] == 1 and got["pending"] == 0b10
+    assert got["unmasked"] == got["no queue"] == 2 and got["other"] != 0x42
+
+
 def test_a_lost_program_traps_and_the_host_reads_why(card, probe):
     s = Session()
     s.start(probe)

@@ -101,7 +101,7 @@ def test_every_start_finds_an_empty_region_table():
 
 
 def test_every_halt_of_what_has_run_is_counted():
-    dut = Halt(8)
+    dut, told = Halt(8), []
 
     def bench():
         for _ in range(20):
@@ -111,10 +111,18 @@ def test_every_halt_of_what_has_run_is_counted():
             yield dut.run.eq(1)
             while (yield dut.reset):
                 yield
-            assert (yield dut.halts) == n % 256
+            assert (yield dut.halts) == n % 256 and len(told) == n
             yield dut.run.eq(0)
             while not (yield dut.reset):
                 yield
             assert (yield dut.halts) == (n + 1) % 256
 
-    run_simulation(dut, bench())
+    @passive
+    def watch():
+        while True:
+            if (yield dut.halted):
+                told.append((yield dut.halts))
+            yield
+
+    run_simulation(dut, [bench(), watch()])
+    assert told == [n % 256 for n in range(260)], "one cycle each, as the count changes"

@@ -18,7 +18,7 @@ PROFILES = ROOT / "hw" / "sim" / "profiles"
 @pytest.fixture(scope="session")
 def programs():
     """Directory of dibber-sim-test, host-model-bench and cable-bench."""
-    subprocess.run([sys.executable, ROOT / "hw" / "sim" / "build.py", "--test"], check=True, timeout=600)
+    subprocess.run([sys.executable, ROOT / "hw" / "sim" / "build.py", "--test"], check=True, timeout=3600)
     return BUILD
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def bench(programs):
         arguments = [f"{key}={text(value)}" for key, value in settings.items()]
         result = subprocess.run(
             [programs / "host-model-bench", PROFILES / f"{profile}.toml", kind, str(size), str(count), *arguments],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=600)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
     return run
@@ -62,7 +62,7 @@ class Simulator:
 
     def ended(self):
         """Wait until it has ended by itself; its statistics."""
-        assert self.process.wait(timeout=20) == 0, self.error_text()
+        assert self.process.wait(timeout=600) == 0, self.error_text()
         return json.loads(self.statistics_file.read_text())
 
 @pytest.fixture

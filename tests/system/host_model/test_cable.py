@@ -17,7 +17,7 @@ PROFILES = pathlib.Path(__file__).resolve().parents[3] / "hw" / "sim" / "profile
 def cable(programs):
     def run(*arguments):
         result = subprocess.run([programs / "cable-bench", *map(str, arguments)], capture_output=True, text=True,
-                                timeout=60)
+                                timeout=600)
         assert result.returncode == 0, result.stderr
         return result.stdout
     return run

@@ -242,7 +242,7 @@ def test_an_interrupt_waits_until_earlier_writes_by_message_are_acknowledged(one
     assert not ready(fd)
     # The server numbers its requests from zero.
     client.send(12, struct.pack("<QQ", HIGH, 4), flags=1, message_id=0)
-    assert select.select([fd], [], [], 5)[0]
+    assert select.select([fd], [], [], 600)[0]
 
 # Bad messages -------------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ def test_version_must_come_first_and_be_ours(one):
                     struct.pack("<HHIIIHH", 1, VERSION, 20, 0, 0, 7, 0),
                     struct.pack("<HHIIIHH", 1, VERSION, 24, 0, 0, 0, 0) + b"{}{\0"]:
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        raw.settimeout(10)
+        raw.settimeout(600)
         raw.connect(str(one.path(0)))
         raw.sendall(message)
         assert struct.unpack("<HHIII", raw.recv(16))[3] == 0x21
@@ -323,7 +323,7 @@ def test_version_must_come_first_and_be_ours(one):
 def test_random_bytes_never_kill_the_simulator(one, seed):
     rng = random.Random(seed)
     for _ in range(60):
-        client = Client(one.path(0), timeout=10)
+        client = Client(one.path(0))
         try:
             for _ in range(20):
                 command = rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 15, CLOCK])
@@ -393,7 +393,7 @@ def test_a_client_without_the_clock_runs_free(one):
     client.write(0x100, b"free")
     assert client.read(0x100, 4) == b"free"
     poke(client, HIGH, 7)
-    deadline = time.time() + 10
+    deadline = time.time() + 600
     while memory[0] != 7 and time.time() < deadline:
         time.sleep(0.001)
     assert memory[0] == 7

@@ -42,7 +42,7 @@ class ClockReply:
 class Client:
     """One connection. `clock` asks for the clock extension; `join` lists the endpoints that join at once."""
 
-    def __init__(self, path, clock=True, join=(0,), timeout=20):
+    def __init__(self, path, clock=True, join=(0,), timeout=600):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(str(path))

@@ -14,7 +14,7 @@ LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
 ROOT   = pathlib.Path(__file__).resolve().parents[3]
 
-START_SECONDS = 20
+START_SECONDS = 120
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def simulator(directory, seed, cards):
         yield [directory / f"card{n}.sock" for n in range(cards)]
         assert process.poll() is None, (directory / "stderr").read_text()
         process.terminate()
-        assert process.wait(timeout=10) == 0, (directory / "stderr").read_text()
+        assert process.wait(timeout=60) == 0, (directory / "stderr").read_text()
     finally:
         process.kill()
         process.wait()
@@ -40,7 +40,7 @@ def simulator(directory, seed, cards):
 def build(out, sources, *options):
     """Compile a static program."""
     subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Werror", "-Os", "-static", "-o", str(out), *map(str, sources),
-                    *map(str, options)], check=True, timeout=60)
+                    *map(str, options)], check=True, timeout=600)
 
 
 def initramfs(files):
@@ -95,7 +95,7 @@ def command(qemu, archive, sockets, iommu):
     return [str(part) for part in line]
 
 
-def boot(qemu, archive, sockets=(), timeout=80, iommu=False):
+def boot(qemu, archive, sockets=(), timeout=600, iommu=False):
     """Run the guest until it switches itself off. Returns what it wrote on its console.
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.

@@ -40,7 +40,7 @@ def console(request, tmp_path_factory):
     archive = directory / "initramfs"
     archive.write_bytes(machine.initramfs(files))
     with machine.simulator(directory, request.config.getoption("--seed"), cards=2) as sockets:
-        return machine.boot(BUILD / "qemu", archive, sockets, iommu=True, timeout=300)
+        return machine.boot(BUILD / "qemu", archive, sockets, iommu=True, timeout=1800)
 
 
 def test_a_column_is_put_into_the_other_cards_memory(console):

@@ -27,7 +27,7 @@ def measure(program, seed, direction, trace=None, **pcie):
     command = [program, path, direction, str(BYTES), f"seed={seed}", *(f"pcie.{key}={json.dumps(value)}" for key, value in pcie.items())]
     if trace:
         command.append(f"trace={trace}")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     card   = result["cards"][0]

@@ -59,7 +59,7 @@ def add_to(sub, command):
                 "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls back, is left alone unless "
                 "--golden says otherwise.",
                 ["dibber flash out/bitstream/ecpix5", "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
-                 "dibber flash --golden out/bitstream/ecpix5_link", "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"])
+                 "dibber flash uart:/dev/ttyUSB1 --golden out/bitstream/ecpix5_link", "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"])
     p.add_argument("uri", metavar="URI", nargs="?", help=f"card that writes its own flash: {output.URI}")
     p.add_argument("file", type=Path, metavar="FILE", help="bitstream, or its folder; manifest.json lies beside it")
     p.add_argument("--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)")

@@ -34,7 +34,8 @@
  * Halts
  *	Endpoints and regions belong to the control program that runs when they are opened. When that is halted, for it failed
  *	or another is loaded, they are gone on the card. The library finds that out when nothing else happens: within a
- *	millisecond of dib_wait(), or 4,000 looks that found nothing. Then each command under way completes with status HALTED:
+ *	millisecond of dib_wait(), after 4,000 looks that found nothing, or in the first one behind an interrupt, which the card
+ *	raises then for each endpoint that has a descriptor. Then each command under way completes with status HALTED:
  *	it may have been executed or not, and so may its notice. What had completed before stays to be polled, and events, too.
  *	After that the endpoint's calls return HALTED until it is closed, and opened again when a program runs. dib_unregister()
  *	gives a region back as ever.
@@ -269,9 +270,8 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  * published its identity.
  *
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
- * program or, when the card was opened to observe, of another: see "Halts" above. The descriptors of dib_event_fd()
- * become readable, those of another program's endpoints do not. What other nodes have under way to this one
- * ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
+ * program or, when the card was opened to observe, of another: see "Halts" above. What other nodes have under way to this
+ * one ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
  *
  * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), FIRMWARE_CRC,
  * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
@@ -710,10 +710,10 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
  * dib_event_fd() - a descriptor to wait for an endpoint with.
  *
  * It becomes readable (eventfd(2)) when the endpoint's interrupt was raised: by a completion with SOLICIT or a notice
- * with INTERRUPT; and when this program loads a control program. When that fails, or another program loads one, nobody
- * says so there: look now and then. Through a UART none comes: SYSTEM. On a simulated card, leave its clock while sleeping there, and
- * see that not all who take part are
- * outside then: time would stand.
+ * with INTERRUPT; and when the control program was halted, by whomever, or failed. Look until nothing is found before sleeping again,
+ * with dib_poll(), dib_poll_events() or dib_mailbox_receive(): that look tells HALTED. It costs a system call from now on, and
+ * the first one behind an interrupt a register's read. There may be nothing to be found behind one. Through a UART none comes: SYSTEM. On a
+ * simulated card, leave its clock while sleeping there, and see that not all who take part are outside then: time would stand.
  *
  * Returns the descriptor, which stays the library's.
  *
