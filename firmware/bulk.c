@@ -141,6 +141,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
 	uint32_t state = transfer->state;
 
+	mcp_alive();
 	trace(DIBBER_TRACE_JOB_ERROR, done, end);
 	/* Without an error, its owner changed the command after it was checked. */
 	if (transfer->status == DIBBER_STATUS_OK)
@@ -395,6 +396,7 @@ static RARE uint32_t replay(uint32_t number)
 	struct flow *flow = &flows[number];
 	uint32_t done = 0;
 
+	mcp_alive();
 	if (flow->state == FLOW_REWIND) {
 		if (flow->jobs)
 			return 0;

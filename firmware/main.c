@@ -74,8 +74,10 @@ static ALWAYS void run_puts(uint32_t events)
 /* A handler starts only when all that it may post has a place (queue.c). */
 static APART void step_others(uint32_t events)
 {
+	mcp_alive();
 	if ((events & EVENT(ARRIVAL)) && queue_flush())
 		run(DIBBER_MCP_STATE_ARRIVAL, arrival_handler);
+	mcp_alive();
 	if (events & EVENT(JOB_DONE))
 		run(DIBBER_MCP_STATE_SEND_DONE, bulk_job_handler);
 	if (events & (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN)))
@@ -92,14 +94,18 @@ static APART void step_others(uint32_t events)
 /* What no event tells of. */
 static RARE void step_waiting(void)
 {
+	mcp_alive();
 	if (message_work)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
+	mcp_alive();
 	if (receive_work)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
+	mcp_alive();
 	if (send_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
+	mcp_alive();
 	if (scout_waiting && queue_flush())
 		run(DIBBER_MCP_STATE_SCOUT, scout_step);
 	if (admin_closing && queue_flush())
@@ -122,6 +128,11 @@ static ALWAYS bool step(uint32_t events)
 	if (message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting)
 		step_waiting();
 	return flow_work | message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting;
+}
+
+RARE void mcp_alive(void)
+{
+	REG_WRITE(WATCHDOG, watchdog);
 }
 
 RARE void mcp_boot(void)
