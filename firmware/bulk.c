@@ -369,6 +369,12 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		}
 		return true;
 	}
+	/*
+	 * It failed behind a gap, or before its first packet with nothing behind it: it has no PSN, and is no gap. What
+	 * is behind it now may have been executed.
+	 */
+	if (transfer->first == following(flow, transfer))
+		return true;
 	if (leaves_gap(flow, transfer)) {
 		/* What of it is lost is not sent again, for the job need not end there again. */
 		if (psn_before(flow->acked, transfer->end))
