@@ -16,6 +16,9 @@ from dibber.phy.ecp5 import ECP5SerialPHY
 from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
+# What places and routes a part that is nearly full, as a core leaves it: docs/synthesis.md.
+FULL = ["--placer", "static", "--router", "router2"]
+
 # CRG ----------------------------------------------------------------------------------------------
 
 class CRG(LiteXModule):
@@ -50,6 +53,7 @@ class ECP5Board(LiteXModule):
     Attributes
     ----------
     clocks : dict of the name of each clock -> Hz that it must meet
+    nextpnr : list of nextpnr's options
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
     def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
@@ -69,5 +73,6 @@ class ECP5Board(LiteXModule):
         if hasattr(self.design, "scan"):  # the link tester has no processor to debug
             self.jtag = ECP5JTAG()
             self.comb += self.jtag.scan.connect(self.design.scan)
+        self.nextpnr = FULL if hasattr(self.design, "scan") else []
         self.clocks = {"sys_clk": sys_clk_freq, "tx_clk": linerate/20, "rx_clk": linerate/20}
         self.lit    = [self.design.link_up, self.serial.signal, self.crg.pll.locked]

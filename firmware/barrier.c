@@ -95,6 +95,7 @@ static RARE uint32_t step(uint32_t index)
 	struct barrier *barrier = &barriers[index];
 	uint32_t done = 0;
 
+	mcp_alive();
 	for (uint32_t mask = barrier->untold; mask; mask &= mask - 1) {
 		uint32_t node = lowest_bit(mask);
 

@@ -1,7 +1,8 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Bounds of the control program's image: the stack, and the instructions of each handler, of every path that there is.
+"""Bounds of the control program's image: the stack, the instructions of each handler, and the cycles in which the watchdog
+hears nothing, of every path that there is.
 
     python firmware/bounds.py [build/firmware/mcp.elf]
 
@@ -9,6 +10,9 @@ Read from the machine code, so that whatever the compiler did is in them. The st
 instructions take it, or that and a callee's; instructions are those of its longest path, where each loop is run as often
 as LOOPS says at most. Refused: recursion, jumps and calls whose targets are not known, a loop that LOOPS does not know,
 and what else moves the stack pointer than the addition of a constant.
+
+The watchdog hears of the functions of ALIVE, which are called as often as a counter or a mask allows, even where a list leads round
+for ever. `silence` is the longest way from one such write to the next, in cycles: see CYCLES.
 """
 
 import re
@@ -16,7 +20,8 @@ import struct
 import subprocess
 import sys
 
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_, or_
 from pathlib import Path
 
 from dibber.interface.description import C
@@ -87,6 +92,7 @@ LOOPS = {
     ("routes.c",  "routes_boot"):          C.NODES,
     ("routes.c",  "routes_tick"):          C.NODES,
     ("send.c",    "leave"):                COMMANDS,
+    ("send.c",    "lose_readies"):         C.SLOTS,
     ("send.c",    "send_close_step"):      C.SLOTS,
     ("send.c",    "send_lose_step"):       COMMANDS,
     ("send.c",    "send_unready"):         C.SLOTS,
@@ -99,6 +105,68 @@ STRAIGHT = {("fast.c", "adopt"), ("fast.c", "packets_of_entry"), ("queue.c", "po
 # How often all that a handler calls does this in one call of it, however it comes to it: each flow can be claimed once, for
 # it is armed again only when a put of this program has ended on it; of refusals the gateware's queues hold 32.
 AT_MOST = {"fast_take": FLOWS, "refusal": REFUSALS}
+
+
+# Source functions that write WATCHDOG.
+ALIVE = {"mcp_boot", "mcp_alive", "loop"}
+
+# Cycles of an instruction at most, without what its fetch takes, as tests/gateware/mcp/test_cycles.py finds them. A load may miss the data
+# cache, which costs a line of 8 words; registers and slots take less. A branch may be mispredicted, a result be waited for.
+LINE     = 20
+CYCLES   = {"load": LINE, "store": 4, "jump": 4, "multiply": 4, "divide": 40, "csr": 4, "other": 2}
+KINDS    = {**dict.fromkeys(("lw", "lh", "lhu", "lb", "lbu"), "load"), **dict.fromkeys(("sw", "sh", "sb"), "store"),
+            **dict.fromkeys((*BRANCHES, "j", "jal", "jr", "jalr", "ret"), "jump"),
+            **dict.fromkeys(("mul", "mulh", "mulhu", "mulhsu"), "multiply"), **dict.fromkeys(("div", "divu", "rem", "remu"), "divide"),
+            **dict.fromkeys(("csrr", "csrw", "rdcycle", "rdinstret", "fence.i", ".insn"), "csr")}
+LINE_BYTES = 32     # of the instruction cache, which has a place for each line: each is fetched once, for behind `fence.i` one is alive
+
+
+class Ways:
+    """The longest of a set of ways through code, in cycles; no way of a kind is -inf.
+
+    Attributes
+    ----------
+    through : without a write of WATCHDOG
+    before  : to the first one
+    behind  : from the last one
+    between : from one to the next
+    """
+    NONE = float("-inf")
+
+    def __init__(self, through=NONE, before=NONE, behind=NONE, between=NONE):
+        self.through, self.before, self.behind, self.between = through, before, behind, between
+
+    def __add__(self, other):
+        """The one, then the other."""
+        return Ways(self.through + other.through, max(self.before, self.through + other.before),
+                    max(other.behind, self.behind + other.through),
+                    max(self.between, other.between, self.behind + other.before))
+
+    def __or__(self, other):
+        """Either."""
+        return Ways(*map(max, self.parts, other.parts))
+
+    def __and__(self, other):
+        """Both say this of the same ways."""
+        return Ways(*map(min, self.parts, other.parts))
+
+    def __mul__(self, n):
+        """From one time to n times."""
+        quiet = max(self.through, 0)
+        again = self.behind + max(n - 2, 0)*quiet + self.before if n > 1 else self.NONE
+        return Ways(n*quiet if self.through >= 0 else self.NONE, self.before + (n - 1)*quiet, self.behind + (n - 1)*quiet,
+                    max(self.between, again))
+
+    @property
+    def parts(self):
+        return self.through, self.before, self.behind, self.between
+
+    @property
+    def longest(self):
+        return max(self.parts)
+
+
+EMPTY = Ways(0)
 
 
 class Unbounded(Exception):
@@ -252,7 +320,7 @@ class Bounds:
     """Stack and instructions of an image's functions, by their addresses."""
     def __init__(self, image):
         self.image = image
-        self.functions, self.stacks, self.costs, self.reading = {}, {}, {}, set()
+        self.functions, self.stacks, self.costs, self.through, self.reading = {}, {}, {}, {}, set()
 
     def function(self, start):
         if start not in self.functions:
@@ -354,12 +422,80 @@ class Bounds:
                 break
         raise Unbounded(f"no bound of the loop that ends at 0x{latches[0]:x}, of {of[latches[0]]}")
 
-    def turn(self):
-        """Instructions of a turn of the event loop at most: from one write of WATCHDOG to the next."""
+    # Silence --------------------------------------------------------------------------------------
+
+    @cached_property
+    def kicks(self):
+        """Addresses of the stores to WATCHDOG."""
+        stores = [a for a, (mnemonic, _) in self.image.code.items() if mnemonic == "sw"]
+        return {a for a, of in self.image.inlined(stores).items()
+                if len(of) == 2 and of[0] == ("registers.h", "bus_write") and of[1][0] == "main.c" and of[1][1] in ALIVE}
+
+    def ways(self, start):
+        """Through a function."""
+        if start not in self.through:
+            function = self.function(start)
+            self.through[start] = self._ways(function, function.edges, start)
+        return self.through[start]
+
+    def _ways(self, function, edges, entry, within=(), stops=()):
+        """Of those through a graph that begin at `entry` and end where nothing follows, or at one of `stops`."""
+        best, where = {}, {}
+        groups = _components(edges)
+        for number, group in enumerate(groups):
+            where |= dict.fromkeys(group, number)
+        for number, group in enumerate(groups):
+            leave = [best[where[n]] for a in group for n in edges[a] if where[n] != number]
+            if not leave or any(a in stops or not edges[a] for a in group):
+                leave.append(EMPTY)
+            first = next(iter(group))
+            alone = len(group) == 1 and first not in edges[first]
+            best[number] = (self._step(function, first) if alone else self._rounds(function, edges, group, entry, within)) + \
+                reduce(or_, leave)
+        return best[where[entry]]
+
+    def _step(self, function, address):
+        if address in self.kicks:
+            return Ways(before=CYCLES["store"], behind=0)
+        own    = Ways(CYCLES[KINDS.get(self.image.code[address][0], "other")])
+        called = function.calls.get(address)
+        return own if called is None else own + self.ways(called)
+
+    def _rounds(self, function, edges, group, entry, within):
+        """As `_loop`; a time round may end wherever the loop can be left or begun anew."""
+        heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | ({entry} & group)
+        found = []
+        for head in heads:
+            latches = [a for a in group if head in edges[a]]
+            inside  = {a: {n for n in edges[a] if n in group and n != head} for a in group}
+            stops   = {a for a in group if inside[a] != set(edges[a])}
+            if latches:
+                place = self._place(latches)
+                once  = reduce(or_, (self._ways(function, inside, start, (*within, place), stops) for start in heads))
+                found.append(once*((1 if place in within else LOOPS[place]) + len(heads) - 1))
+        return reduce(and_, found)
+
+    def silence(self, start):
+        """Cycles of a call of a function in which the watchdog hears nothing, each line of the image being fetched once."""
+        return self.ways(start).longest + self.fetches
+
+    @property
+    def fetches(self):
+        return LINE*-(-4*len(self.image.code)//LINE_BYTES)
+
+    def silent_turn(self):
+        """The same of any turn of the event loop, and of what comes before the first one."""
         function = self.function(self.image.symbols[LOOP])
-        stores   = [a for a in function.edges if self.image.code[a][0] == "sw"]
-        begins   = {a for a, of in self.image.inlined(stores).items()
-                    if of == [("registers.h", "bus_write"), ("main.c", LOOP)]}
+        begins   = self.kicks & function.edges.keys()
+        edges    = {a: set() if a in begins else n for a, n in function.edges.items()}
+        turns    = [self._ways(function, edges, n) for a in begins for n in function.edges[a]]
+        boot     = self.ways(self.image.symbols["mcp_boot"]) + self._ways(function, edges, function.start)
+        return max(boot.behind, boot.between, *(ways.longest for ways in turns)) + self.fetches
+
+    def turn(self):
+        """Instructions of a turn of the event loop at most: from one of its writes of WATCHDOG to the next."""
+        function = self.function(self.image.symbols[LOOP])
+        begins   = self.kicks & function.edges.keys()
         if not begins:
             raise Unbounded("the event loop does not write WATCHDOG")
         edges    = {a: set() if a in begins else n for a, n in function.edges.items()}
@@ -404,19 +540,21 @@ def _components(edges):
 # Report -------------------------------------------------------------------------------------------
 
 def report(path=IMAGE):
-    """[(function, stack, instructions)] of start, event loop and handlers, and (stack in use, stack that there is)."""
+    """[(function, stack, instructions, cycles of silence)] of start, event loop and handlers, and (stack in use, stack that
+    there is)."""
     image  = Image(path)
     bounds = Bounds(image)
     stack  = bounds.stack(image.symbols["main"])
-    rows   = [(name, bounds.stack(image.symbols[name]), bounds.handler(image.symbols[name])) for name in ("mcp_boot", *HANDLERS)]
-    return [*rows, (f"{LOOP}, one turn", bounds.stack(image.symbols[LOOP]), bounds.turn())], \
+    rows   = [(name, bounds.stack(start), bounds.handler(start), bounds.silence(start))
+              for name in ("mcp_boot", *HANDLERS) for start in [image.symbols[name]]]
+    return [*rows, (f"{LOOP}, one turn", bounds.stack(image.symbols[LOOP]), bounds.turn(), bounds.silent_turn())], \
         (stack, image.symbols["stack_top"] - image.symbols["bss_end"])
 
 
 def table(rows):
     """Lines in Markdown."""
-    return ["| function | stack, bytes | instructions |", "|---|---|---|",
-            *(f"| `{name}` | {stack} | {instructions:,} |" for name, stack, instructions in rows)]
+    return ["| function | stack, bytes | instructions | cycles of silence |", "|---|---|---|---|",
+            *(f"| `{name}` | {stack} | {instructions:,} | {cycles:,} |" for name, stack, instructions, cycles in rows)]
 
 
 def main():

@@ -141,6 +141,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	uint32_t status = FIELD_GET(JOB_DONE, STATUS, done);
 	uint32_t state = transfer->state;
 
+	mcp_alive();
 	trace(DIBBER_TRACE_JOB_ERROR, done, end);
 	/* Without an error, its owner changed the command after it was checked. */
 	if (transfer->status == DIBBER_STATUS_OK)
@@ -368,6 +369,12 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		}
 		return true;
 	}
+	/*
+	 * It failed behind a gap, or before its first packet with nothing behind it: it has no PSN, and is no gap. What
+	 * is behind it now may have been executed.
+	 */
+	if (transfer->first == following(flow, transfer))
+		return true;
 	if (leaves_gap(flow, transfer)) {
 		/* What of it is lost is not sent again, for the job need not end there again. */
 		if (psn_before(flow->acked, transfer->end))
@@ -395,6 +402,7 @@ static RARE uint32_t replay(uint32_t number)
 	struct flow *flow = &flows[number];
 	uint32_t done = 0;
 
+	mcp_alive();
 	if (flow->state == FLOW_REWIND) {
 		if (flow->jobs)
 			return 0;

@@ -166,6 +166,7 @@ static APART uint32_t take_in_turn(uint32_t pending)
 	for (uint32_t i = 0; pending && i < MCP_BATCH; i++) {
 		uint32_t bit;
 
+		mcp_alive();
 		index = next_turn(pending, index + 1);
 		bit = 1u << index;
 		if (allowed & bit ? command_next(index) : command_elsewhere(index))

@@ -118,6 +118,7 @@ void express_message(uint32_t tag)
 /* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for it. */
 static RARE bool make_way(uint32_t node, uint32_t events)
 {
+	mcp_alive();
 	if (flows[node].state == FLOW_ARMED) {
 		fast_take(node);
 		return flows[node].next != flows[node].limit;

@@ -105,6 +105,7 @@ RARE void fast_take(uint32_t number)
 	struct flow *flow = &flows[number];
 	uint32_t claimed, entries, all, moved, under_way = 0;
 
+	mcp_alive();
 	REG_WRITE(FLOW_CLAIM, number);
 	REG_WRITE(GIVEN, 1u << number);
 	/* What was claimed is shown 6 cycles later: the first look is too early. */

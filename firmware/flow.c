@@ -39,6 +39,7 @@ static RARE void refusal(void)
 	uint32_t tag = MCP_NO_TAG;
 	uint8_t *status = NULL;
 
+	mcp_alive();
 	if (number < MCP_FLOWS) {
 		struct flow *flow = &flows[number];
 		uint32_t psn;
@@ -69,6 +70,7 @@ static RARE uint32_t take_refusals(void)
 		refusal();
 		done++;
 	}
+	mcp_alive();
 	return done;
 }
 
@@ -122,6 +124,7 @@ void flow_renumber(struct flow *flow)
 RARE void flow_boot(void)
 {
 	for (uint32_t i = 0; i < MCP_FLOWS; i++) {
+		mcp_alive();
 		flows[i].head = MCP_NO_TAG;
 		flows[i].mark = MCP_NO_TAG;
 		flow_incarnate(i);

@@ -18,7 +18,6 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
 	       "a handler has its place by its state");
 
 uint32_t mcp_tick;
-static uint32_t watchdog;	/* cycles */
 
 /*
  * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is done with all of
@@ -74,8 +73,10 @@ static ALWAYS void run_puts(uint32_t events)
 /* A handler starts only when all that it may post has a place (queue.c). */
 static APART void step_others(uint32_t events)
 {
+	mcp_alive();
 	if ((events & EVENT(ARRIVAL)) && queue_flush())
 		run(DIBBER_MCP_STATE_ARRIVAL, arrival_handler);
+	mcp_alive();
 	if (events & EVENT(JOB_DONE))
 		run(DIBBER_MCP_STATE_SEND_DONE, bulk_job_handler);
 	if (events & (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN)))
@@ -92,14 +93,18 @@ static APART void step_others(uint32_t events)
 /* What no event tells of. */
 static RARE void step_waiting(void)
 {
+	mcp_alive();
 	if (message_work)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
+	mcp_alive();
 	if (receive_work)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
+	mcp_alive();
 	if (send_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
+	mcp_alive();
 	if (scout_waiting && queue_flush())
 		run(DIBBER_MCP_STATE_SCOUT, scout_step);
 	if (admin_closing && queue_flush())
@@ -124,14 +129,18 @@ static ALWAYS bool step(uint32_t events)
 	return flow_work | message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting;
 }
 
+RARE void mcp_alive(void)
+{
+	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+}
+
 RARE void mcp_boot(void)
 {
 	trace_state(DIBBER_MCP_STATE_BOOT);
 	mcp_shared.version = DIBBER_INTERFACE_VERSION;
 	mcp_shared.hash = DIBBER_INTERFACE_HASH;
 	mcp_tick = REG_READ(CLOCK_HZ) / MCP_TICKS_HZ;
-	watchdog = MCP_WATCHDOG * mcp_tick;
-	REG_WRITE(WATCHDOG, watchdog);
+	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
 	queue_boot();
 	command_boot();
 	flow_boot();
@@ -163,7 +172,7 @@ __attribute__((noreturn)) static HOT void loop(void)
 	for (;;) {
 		uint32_t events;
 
-		REG_WRITE(WATCHDOG, watchdog);
+		REG_WRITE(WATCHDOG, MCP_WATCHDOG);
 		mcp_shared.turns++;
 		events = REG_READ(EVENTS);
 		if (events || work)

@@ -20,7 +20,7 @@
 #define MCP_PUTS	16	/* the same of inline puts, which are soon done */
 #define MCP_POSTS	(2 * MCP_BATCH)	/* queue entries that one handler makes at most */
 #define MCP_TICKS_HZ	20000u	/* how often the flows are looked at: a tick is 50 us */
-#define MCP_WATCHDOG	20u	/* ticks: 1 ms, far beyond any turn of the event loop */
+#define MCP_WATCHDOG	125000u	/* cycles, 1 ms of 125 MHz; more than mcp_alive() is ever silent: bounds.py */
 #define MCP_PATIENCE	2u	/* whole ticks without progress before the first replay: 100 us */
 #define MCP_PATIENCE_MAX	32u	/* doubled at each attempt, up to 1.6 ms */
 #define MCP_GIVE_UP	800u	/* ticks without progress: 40 ms */
@@ -70,6 +70,12 @@ static inline uint32_t next_turn(uint32_t mask, uint32_t turn)
 extern struct dibber_mcp_shared mcp_shared;
 
 extern uint32_t mcp_tick;	/* cycles, by the clock of the board */
+
+/*
+ * Tell the watchdog that a piece of a long turn is done. Only where a counter says how often at most: a loop that a list
+ * leads round for ever must be found out.
+ */
+void mcp_alive(void);
 
 void mcp_boot(void);
 void mcp_step(void);	/* one turn of the event loop */

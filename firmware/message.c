@@ -171,6 +171,7 @@ RARE uint32_t message_tick(void)
 	for (uint32_t mask = asked; mask && done < MCP_BATCH; mask &= mask - 1) {
 		uint32_t node = lowest_bit(mask);
 
+		mcp_alive();
 		if (!message_asks(node))
 			asked &= ~(1u << node);
 		for (uint32_t i = 0; i < ASKS; i++) {

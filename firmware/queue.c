@@ -65,6 +65,7 @@ static inline void post(uint32_t cookie, uint32_t length, uint32_t what, uint32_
 
 RARE bool queue_drain(void)
 {
+	mcp_alive();
 	while (queue_waiting && has_space()) {
 		const struct post *next = &waiting[waiting_head++ % WAITING];
 

@@ -44,16 +44,20 @@ APART uint32_t receive_handler(void)
 			    endpoints[tag / DIBBER_SLOTS].state == ENDPOINT_OPENED;
 
 		next = transfers[tag].next;
-		if (free && done < MCP_BATCH && express_accepts(node)) {
-			line_remove(&turn, tag, before);
-			ask(tag);
-			done++;
-			continue;
+		if (free && done < MCP_BATCH) {
+			mcp_alive();
+			if (express_accepts(node)) {
+				line_remove(&turn, tag, before);
+				ask(tag);
+				done++;
+				continue;
+			}
 		}
 		receive_work |= free;
 		blocked |= 1u << node;
 		before = tag;
 	}
+	mcp_alive();
 	return done;
 }
 

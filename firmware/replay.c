@@ -39,6 +39,7 @@ static RARE uint32_t take_naks(void)
 	for (uint32_t mask = naked; mask; mask &= mask - 1) {
 		uint32_t number = lowest_bit(mask);
 
+		mcp_alive();
 		fast_claim(number);
 		/* What this NAK acknowledged too, and all before the gap. */
 		flow_acknowledge(number);
@@ -144,6 +145,7 @@ RARE uint32_t replay_timer_handler(void)
 	uint32_t done, active;
 	bool link;
 
+	mcp_alive();
 	/* Ticks keep their distance, unless one was missed. */
 	next += mcp_tick;
 	if ((int32_t)(now - next) >= 0)
@@ -152,6 +154,7 @@ RARE uint32_t replay_timer_handler(void)
 	if (REG_READ(SRAM_WRITTEN)) {
 		REG_WRITE(SRAM_WRITTEN, 1);
 		forget_code();
+		mcp_alive();
 	}
 	done = message_tick();
 	if (receive_waiting | send_waiting)
@@ -163,7 +166,9 @@ RARE uint32_t replay_timer_handler(void)
 		return done;
 	moves = bulk_moves;
 	link = REG_READ(LINK);
-	for (uint32_t mask = active; mask; mask &= mask - 1)
+	for (uint32_t mask = active; mask; mask &= mask - 1) {
+		mcp_alive();
 		tick(lowest_bit(mask), link, moved);
+	}
 	return 1;
 }

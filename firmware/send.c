@@ -31,6 +31,7 @@ static uint32_t take_oldest(struct line *line, uint32_t key)
 {
 	uint32_t before = MCP_NO_TAG;
 
+	mcp_alive();
 	for (uint32_t tag = line->head; tag != MCP_NO_TAG; tag = transfers[tag].next) {
 		if (transfers[tag].key == key) {
 			line_remove(line, tag, before);
@@ -164,6 +165,7 @@ void send_ready(uint32_t ready_tag)
 
 RARE bool send_unready(uint32_t node, uint32_t word)
 {
+	mcp_alive();
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (transfers[tag].node == node && !((transfers[tag].cookie ^ word) & ~0xffu)) {
 			leave(&readies, tag);
@@ -207,30 +209,46 @@ static bool give_up(uint32_t tag, enum dibber_status status)
 
 RARE bool send_close_step(uint32_t endpoint)
 {
-	for (uint32_t slot = 0; slot < DIBBER_SLOTS; slot++)
+	for (uint32_t slot = 0; slot < DIBBER_SLOTS; slot++) {
+		mcp_alive();
 		if (give_up(endpoint * DIBBER_SLOTS + slot, DIBBER_STATUS_FLUSHED))
 			return true;
+	}
 	return false;
+}
+
+/* READYs of nodes that are lost: nobody waits for their messages. */
+static RARE void lose_readies(void)
+{
+	uint32_t before = MCP_NO_TAG, next;
+
+	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
+		next = transfers[tag].next;
+		if (send_lost & 1u << transfers[tag].node) {
+			line_remove(&readies, tag, before);
+			send_waiting--;
+			message_free(tag);
+		} else {
+			before = tag;
+		}
+	}
 }
 
 RARE uint32_t send_lose_step(void)
 {
-	uint32_t done = 0, next;
+	uint32_t done = 0;
 
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		if (!(send_lost & 1u << transfers[tag].node) || !give_up(tag, DIBBER_STATUS_TIMEOUT))
+		if (!(send_lost & 1u << transfers[tag].node))
+			continue;
+		mcp_alive();
+		if (!give_up(tag, DIBBER_STATUS_TIMEOUT))
 			continue;
 		mcp_shared.timeouts++;
 		if (++done == MCP_BATCH)
 			return done;
 	}
-	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
-		next = transfers[tag].next;
-		if (send_lost & 1u << transfers[tag].node) {
-			leave(&readies, tag);
-			message_free(tag);
-		}
-	}
+	lose_readies();
 	send_lost = 0;
 	return done + 1;
 }

