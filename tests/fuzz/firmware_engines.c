@@ -153,9 +153,9 @@ static void observe_job(const struct fake_log *entry)
 	job_known[tag] = true;
 	if (entry->value & FAKE_FAST)
 		take(tag);
-	while (packet_place(skipped, length) < skip)
+	while (skipped * DIBBER_PACKET_PAYLOAD < skip)
 		skipped++;
-	check(packet_place(skipped, length) == skip && skipped < packets_of(length));
+	check(skipped * DIBBER_PACKET_PAYLOAD == skip && skipped < packets_of(length));
 	*job = (struct job){
 		.tag = tag, .flow = MCP_BULK + node, .incarnation = place >> 16 & 0xff, .psn = place & 0xffff,
 		.epoch = slot >> DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT & DIBBER_MCP_JOB_SLOT_EPOCH_MASK,

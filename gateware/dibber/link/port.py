@@ -165,11 +165,12 @@ class LinkPort(LiteXModule):
             trained.eq(training.trained),
         ]
         self.slack_high = []
-        for n, level in enumerate(of_slack("level")):
+        for n in range(channels):
             high  = Signal(10)
             units = Signal(8, name=f"slack_high{n}")
             self.comb += units.eq(high[2:])
-            self.sync += If(trained | (level > high), high.eq(level))
+            if n in slack:
+                self.sync += If(trained | (slack[n].level > high), high.eq(slack[n].level))
             self.slack_high.append(units)
         self.stops_sent     = Pulses(*rising)
         self.stops_received = Pulses(*told)
