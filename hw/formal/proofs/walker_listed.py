@@ -14,43 +14,31 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.deposit import skip
 from dibber.layouts import FAULT_LIST
 
-from harness import Harness, Mutant, Property, implies
-from proofs.walker_place import View
-from proofs.walker_runs import Arithmetic
+from harness import Mutant, Property, implies
+from proofs.walker_place import OneByteMore, fields_but, only
 
 LATE = ("BASE1", "NEXT", "BASE0", "ADDRESS")  # behind the first base
 
 # Successor ----------------------------------------------------------------------------------------
 
-class ListSuccessor(Harness, Arithmetic):
+class ListSuccessor(OneByteMore):
     """Any walks with a list, one after the other, each set up from byte `skip` on by one block and from the next byte on by the other.
 
     Both get the same first base if they begin in the same entry, else any two.
     """
     def __init__(self):
         super().__init__()
-        self.former = former = CEInserter()(skip.Skip())
-        self.latter = latter = CEInserter()(skip.Skip())
-        b, a = View(former), View(latter)
-        both = lambda *names: b.on(*names) & a.on(*names)
+        former, latter, b, a, walk = self.former, self.latter, self.b, self.a, self.former.sink
+        both = self.both
 
-        # Both take a walk in the same cycle, and give up their places in the same cycle. One that has no entry waits there for the other.
-        walk  = former.sink
-        self.free_all("sink", walk, omit={"valid", "listed"})
-        ready, ordered, based = self.free("ready"), self.free("ordered"), self.free("based")
+        # One that has no entry waits at its end for the other.
+        ordered, based = self.free("ordered"), self.free("based")
         bases = [self.free("base_former", 64), self.free("base_latter", 64)]
         alike = self.named(1, a.begin == b.begin)
         self.comb += [
-            walk.valid.eq(self.free("valid") & both("IDLE")),
             walk.listed.eq(1),
-            latter.sink.valid.eq(walk.valid),
-            [getattr(latter.sink, name).eq(getattr(walk, name)) for name, _ in walk.description.payload_layout if name != "skip"],
-            latter.sink.skip.eq(walk.skip + 1),
-            former.source.ready.eq(ready & both("READY")),
-            latter.source.ready.eq(ready & both("READY")),
             former.order.ready.eq(ordered & b.on("ORDER") & a.on("ORDER", "READY")),
             latter.order.ready.eq(ordered & both("ORDER")),
             former.base.valid.eq(based & b.on("FIRST") & a.on("FIRST", "READY")),
@@ -60,8 +48,6 @@ class ListSuccessor(Harness, Arithmetic):
             former.base.last.eq(self.free("last_former")),
             latter.base.last.eq(self.free("last_latter")),
         ]
-        self.assume("walk", implies(walk.valid, self.whole(walk)))
-        self.assume("skip", implies(walk.valid, walk.skip != 2**32 - 1))
 
         # An index of one bit more takes a cycle more: the other one waits. So does one that has nothing to divide.
         none = self.named(1, b.walk.skip == 0)
@@ -259,13 +245,7 @@ class FewEntries(ListSuccessor):
     """
     def __init__(self):
         super().__init__()
-        walk  = self.former.sink
-        begun = self.before(1)
-        few   = {"address": 64, "length": 2, "block": 2, "count2": 3, "skip": 1}
-        for name, _ in walk.description.payload_layout:
-            if name != "listed":
-                self.assume(f"few_{name}", getattr(walk, name) == few.get(name, 0))
-        self.assume("once", walk.valid == ~begun)
+        only(self, fields_but(self.former.sink, "listed"), {"address": 64, "length": 2, "block": 2, "count2": 3, "skip": 1})
         for name, value in (("ready", 1), ("ordered", 1), ("based", 1), ("base_former", 1024), ("base_latter", 2048),
                 ("last_former", 0), ("last_latter", 0)):
             self.assume(f"few_{name}", next(s for s in self.frees if s.name_override == f"free_{name}") == value)

@@ -17,7 +17,7 @@ from dibber.deposit import skip
 from dibber.layouts import FAULT_LIST
 
 from harness import Harness, Mutant, Property, implies
-from proofs.walker_place import View
+from proofs.walker_place import View, fields_but, only
 from proofs.walker_runs import Arithmetic
 
 # Order --------------------------------------------------------------------------------------------
@@ -113,15 +113,10 @@ class FewEntries(Ordered):
     """For mutants: one walk of blocks of two bytes and a list of two entries, taken in the first cycle and never again."""
     def __init__(self):
         super().__init__()
-        walk  = self.former.sink
-        begun = self.before(1)
-        few   = {"address": 64, "block": 2, "count2": 2, "stride2": 256}
-        for name, _ in walk.description.payload_layout:
-            if name not in ("skip", "length", "listed"):
-                self.assume(f"few_{name}", getattr(walk, name) == few.get(name, 0))
+        walk = self.former.sink
+        only(self, fields_but(walk, "skip", "length", "listed"), {"address": 64, "block": 2, "count2": 2, "stride2": 256})
         self.assume("few_skip", walk.skip < 8)
         self.assume("few_length", walk.length < 8)
-        self.assume("once", walk.valid == ~begun)
         self.assume("paces", self.former.order.ready & self.former.source.ready & ~self.former.base.valid)
 
 # Properties ---------------------------------------------------------------------------------------

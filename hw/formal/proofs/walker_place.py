@@ -33,31 +33,56 @@ class View:
     def on(self, *names):
         return reduce(or_, [self.block.fsm.ongoing(name) for name in names])
 
-# Successor ----------------------------------------------------------------------------------------
+# One Byte More ------------------------------------------------------------------------------------
 
-class Successor(Harness, Arithmetic):
-    """Any walks, one after the other, each set up from byte `skip` on by one block and from the next byte on by the other."""
+class OneByteMore(Harness, Arithmetic):
+    """Two set-ups of any walks, one after the other: `former` from byte `skip` on and `latter` from the next byte on.
+
+    Both take a walk in the same cycle, and give up their places in the same cycle. `b` and `a`: their insides.
+    """
     def __init__(self):
         super().__init__()
         self.former = former = CEInserter()(skip.Skip())
         self.latter = latter = CEInserter()(skip.Skip())
-        b, a = View(former), View(latter)
-        both = lambda *names: b.on(*names) & a.on(*names)
-
-        # Both take a walk in the same cycle, and give up their places in the same cycle.
+        self.b, self.a = View(former), View(latter)
         walk  = former.sink
         self.free_all("sink", walk, omit={"valid", "listed"})
         ready = self.free("ready")
         self.comb += [
-            walk.valid.eq(self.free("valid") & both("IDLE")),
+            walk.valid.eq(self.free("valid") & self.both("IDLE")),
             latter.sink.valid.eq(walk.valid),
             [getattr(latter.sink, name).eq(getattr(walk, name)) for name, _ in walk.description.payload_layout if name != "skip"],
             latter.sink.skip.eq(walk.skip + 1),
-            former.source.ready.eq(ready & both("READY")),
-            latter.source.ready.eq(ready & both("READY")),
+            former.source.ready.eq(ready & self.both("READY")),
+            latter.source.ready.eq(ready & self.both("READY")),
         ]
         self.assume("walk", implies(walk.valid, self.whole(walk)))
         self.assume("skip", implies(walk.valid, walk.skip != 2**32 - 1))
+
+    def both(self, *names):
+        return self.b.on(*names) & self.a.on(*names)
+
+
+def only(harness, fields, values):
+    """One walk in the first cycle and never again; `fields` of it are what `values` says, or 0."""
+    walk = harness.former.sink
+    for name in fields:
+        harness.assume(f"few_{name}", getattr(walk, name) == values.get(name, 0))
+    harness.assume("once", walk.valid == ~harness.before(1))
+
+
+def fields_but(walk, *names):
+    """Names of the fields of a walk, but those."""
+    return [name for name, _ in walk.description.payload_layout if name not in names]
+
+# Successor ----------------------------------------------------------------------------------------
+
+class Successor(OneByteMore):
+    """Any walks, one after the other, each set up from byte `skip` on by one block and from the next byte on by the other."""
+    def __init__(self):
+        super().__init__()
+        former, latter, b, a, walk = self.former, self.latter, self.b, self.a, self.former.sink
+        both = self.both
 
         # An index of one bit more takes a cycle more: the other one waits.
         self.comb += [
@@ -223,14 +248,10 @@ class FewBytes(Successor):
     """
     def __init__(self):
         super().__init__()
-        walk  = self.former.sink
-        begun = self.before(1)
-        few   = {"address": 64, "length": 1, "levels": 1, "block": 2, "count0": 3, "stride0": 5}
-        for name, _ in walk.description.payload_layout:
-            if name not in ("skip", "listed"):
-                self.assume(f"few_{name}", getattr(walk, name) == few.get(name, 0))
+        walk = self.former.sink
+        only(self, fields_but(walk, "skip", "listed"),
+            {"address": 64, "length": 1, "levels": 1, "block": 2, "count0": 3, "stride0": 5})
         self.assume("few_skip", walk.skip < 8)
-        self.assume("once", walk.valid == ~begun)
 
 # Properties ---------------------------------------------------------------------------------------
 
