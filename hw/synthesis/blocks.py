@@ -25,10 +25,10 @@ from litex.gen.fhdl.verilog import convert
 from boards.sim import SimPCIePHY, SourceList
 
 from dibber.bridge.root import RootComplex
-from dibber.core import GATHER
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
+from dibber.deposit.reach import FAR
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.gather import Gather
@@ -65,8 +65,8 @@ def identity(platform, data_width):
 # name: function of a platform and the data width
 BLOCKS = {
     "walker":      lambda platform, dw: Walker(),
-    "gather":      lambda platform, dw: Gather(dw, tags=GATHER.tags),
-    "send":        lambda platform, dw: SendEngine(dw, tags=GATHER.tags),
+    "gather":      lambda platform, dw: Gather(dw, tags=FAR.gather.tags),
+    "send":        lambda platform, dw: SendEngine(dw, tags=FAR.gather.tags),
     "scatter":     lambda platform, dw: ScatterEngine(dw),
     "finder":      lambda platform, dw: PageFinder(dw, ports=4),
     "lander":      lambda platform, dw: ExpressLander(dw),
