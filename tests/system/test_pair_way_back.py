@@ -66,7 +66,7 @@ def test_what_a_fault_has_claimed_is_the_hardwares_again_while_both_cards_ask(le
             (fault, back, end), took = counts, lambda now, then, name: now[name] - then[name]
             assert not wrong and fault["claims"] == 0 < end["claims"], (counts, wrong)
             assert back["claims"] == end["claims"], "it is lost again without a fault"
-            assert took(end, back, "DOORBELLS") > 40
-            assert took(end, back, "FAST_COMMANDS") == took(end, back, "DOORBELLS"), counts
+            # Counters are read one after the other.
+            assert took(end, back, "FAST_COMMANDS") > 30 and abs(took(end, back, "FAST_COMMANDS") - took(end, back, "DOORBELLS")) <= 2, counts
             answers = "FAST_ANSWERS" if length else "FAST_REPLIES"
             assert abs(took(end, back, answers) - took(end, back, "DOORBELLS")) <= MANY, counts
