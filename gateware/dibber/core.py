@@ -186,6 +186,7 @@ class DibberCore(LiteXModule):
             turns.open.endpoint.eq(opened.queue),
             *[getattr(turns.open, name).eq(getattr(opened, name)) for name in ["size", "closed"]],
             turns.fast.eq(registers.fast_endpoints),
+            turns.again.eq(registers.arm.strobe),
             registers.pending.eq(turns.pending),
             registers.room.eq(turns.room),
 
