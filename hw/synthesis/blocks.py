@@ -36,7 +36,7 @@ from dibber.deposit.send import SendEngine
 from dibber.deposit.walker import Walker
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, COUNTERS, HOST
+from dibber.interface.description import C, CHANNEL, COUNTERS, HOST
 from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
@@ -74,9 +74,9 @@ BLOCKS = {
     "transmitter": lambda platform, dw: PacketTransmitter(dw),
     "receiver":    lambda platform, dw: PacketReceiver(dw),
     "acknowledger": lambda platform, dw: Acknowledger(),
-    "link":        lambda platform, dw: LinkPort(channels=4),
+    "link":        lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw),
-    "slots":       lambda platform, dw: Slots(dw, readers=5, writers=2),
+    "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns":       lambda platform, dw: CommandTurns(),
     "commands":    lambda platform, dw: FastCommands(dw),
