@@ -96,6 +96,11 @@ def fast_put_layout():
     return EndpointDescription([("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4), ("slot", 5), ("cookie", 32),
         ("length", 32), ("solicit", 1)])
 
+def glance_layout():
+    """What comes from a slot for one reader is there for all: in a cycle with bit n of `lines` the n-th line of `flat_source_lines`, its
+    first line with `begin`. `response`: it is another node's get that is answered. A job of it will come, or it is told to `drop` it."""
+    return [("begin", 1), ("lines", 4), ("drop", 1), ("endpoint", 4), ("slot", 5), ("response", 1)]
+
 def ended_layout():
     """What has left the fast path's flow and is no put; `kind` as enum fast_kind."""
     return EndpointDescription([("kind", 2), ("tag", tag_bits()), ("node", 4)])
@@ -198,7 +203,8 @@ def express_layout():
          ("length", 8), ("message", 1), ("word", 32)])
 
 def deposit_done_layout():
-    """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused.
+    """The end of a received packet at the scatter engine: refused, or in memory (handed to the PHY) as soon as it is not `open`
+    any more, see `Landing`.
 
     In the order of the deposits; `node`, `incarnation` and `psn` are the deposit's. A packet that was
     cut short (payload `error`) has none.

@@ -36,6 +36,7 @@ class Contexts(LiteXModule):
     Attributes
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
+    coming  : Signal(), in                      what `put` shows stays, may be offered, and is looked up
     taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
     full    : Signal, out                       an ask would have to wait, 2 cycles behind node and lane of `put`
     answer  : Endpoint(answer_layout), in       see Completer
@@ -65,7 +66,7 @@ class Contexts(LiteXModule):
     ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
     counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS, FAST_REPLIES
 
-    Cycles: 2 from `put` to its order. Those of Completer.
+    Cycles: 2 from `put` or `coming` to its order. Those of Completer.
     """
     def __init__(self):
         flows = C.LANES*C.NODES
@@ -79,6 +80,7 @@ class Contexts(LiteXModule):
         self.taken       = taken   = Signal()
         self.missed      = missed  = Signal()
         self.full        = Signal()
+        self.coming      = Signal()
         self.forget      = forget  = Record([("strobe", 1), ("tag", len(asks.take.tag))])
         self.fast        = fast    = Signal(C.ENDPOINTS)
         self.express     = express = stream.Endpoint(express_layout())
@@ -205,7 +207,7 @@ class Contexts(LiteXModule):
             last.eq(next_psn.dat_r + more),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
-            If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),
+            If(~(put.valid | self.coming) | put.ready | still | give.strobe, settled.eq(0)),
         ]
 
         # Orders.

@@ -51,7 +51,7 @@ class QueueWriter(LiteXModule):
 
     After a reset all queues are closed.
 
-    Cycles: 4 from a sink to the source; an entry every 5.
+    Cycles: 3 from a sink to the source; an entry every 4.
     """
     def __init__(self, sinks=3):
         self.cycles      = Signal(64)
@@ -137,7 +137,6 @@ class QueueWriter(LiteXModule):
         beyond  = Signal(32)      # ones where `unread` says that it is full
         place   = Signal(INDEX)
         lost    = Signal()
-        address = Signal(64)
         stamp   = Signal(64)
         phase   = Signal()
         self.comb += [
@@ -167,8 +166,9 @@ class QueueWriter(LiteXModule):
             If(open.strobe,
                 NextState("LOOK")
             ).Else(
+                source.valid.eq(~lost),
                 update.eq(1),
-                If(lost, NextState("IDLE")).Else(NextState("WRITE"))
+                If(lost | source.ready, NextState("IDLE")).Else(NextState("WRITE"))
             )
         )
         fsm.act("WRITE",
@@ -187,11 +187,8 @@ class QueueWriter(LiteXModule):
                 unread.eq(written.total - read_by),
                 beyond.eq(~mask),
                 place.eq(written.index & mask),
-                phase.eq((written.index & (mask + 1)) == 0),
-            ),
-            If(fsm.ongoing("DECIDE"),
-                address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
                 stamp.eq(self.cycles),
+                phase.eq((written.index & (mask + 1)) == 0),
             ),
             self.counters["EVENTS_LOST"].eq(update & lost & event),
         ]
@@ -199,7 +196,7 @@ class QueueWriter(LiteXModule):
         # Entry ------------------------------------------------------------------------------------
 
         self.comb += [
-            source.address.eq(address),
+            source.address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
             source.dat.eq(Cat(entry.cookie, entry.length, entry.node, entry.kind, entry.status, entry.key,
                 stamp, written.overruns, phase, Constant(0, 31))),
             source.vector.eq(fixed.vector),

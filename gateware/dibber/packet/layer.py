@@ -29,7 +29,8 @@ class PacketLayer(LiteXModule):
     deposits         : Endpoint(deposit_layout), out   lane BULK
     payload_out      : Endpoint(payload_layout), out   payload received
     deposit_done     : Endpoint(deposit_done_layout), in
-    express_deposits, express_payload, express_done : the same of lane EXPRESS
+    deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
+    express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
@@ -62,9 +63,11 @@ class PacketLayer(LiteXModule):
         self.deposits         = receiver.deposits
         self.payload_out      = receiver.payload
         self.deposit_done     = acknowledger.lanes[LANE.BULK].done
+        self.deposit_open     = acknowledger.open[LANE.BULK]
         self.express_deposits = receiver.express_deposits
         self.express_payload  = receiver.express_payload
         self.express_done     = acknowledger.lanes[LANE.EXPRESS].done
+        self.express_open     = acknowledger.open[LANE.EXPRESS]
         self.inbox_freed      = receiver.inbox_freed
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
@@ -83,6 +86,7 @@ class PacketLayer(LiteXModule):
             receiver.node_id.eq(self.node_id),
             receiver.acks.connect(transmitter.flows.acks),
             acknowledger.source.connect(transmitter.acks),
+            transmitter.ack_hold.eq(acknowledger.hold),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
             self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]

@@ -25,40 +25,50 @@ from dibber.packet.seal import PacketSealer
 class AckTransmitter(LiteXModule):
     """Turn acknowledgements into packets of a header alone.
 
+    With `hold` all but the last word may leave: without that a packet is none.
+
     Attributes
     ----------
     sink    : Endpoint(ack_layout), in
+    hold    : Signal(), in   of the packet at `sink`; does not rise while it is there
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out
     sent    : Signal(), out  one cycle for each packet
 
-    Cycles: 1 from `sink` to `source`; 7 a packet.
+    Cycles: 1 from `sink` to `source`, none from `hold`; 8 a packet.
     """
     def __init__(self):
         self.sink    = sink = stream.Endpoint(ack_layout())
+        self.hold    = Signal()
         self.node_id = Signal(16)
+        self.source  = source = stream.Endpoint(word_layout())
 
         # # #
 
         self.seal   = seal = PacketSealer(CHANNEL.CONTROL)
-        self.source = seal.source
         self.sent   = seal.sent
-        index       = Signal(max=C.HEADER_WORDS)
+        index       = Signal(max=C.HEADER_WORDS + 1)
+        go          = Signal()
         words, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.ACK, flags=sink.flags,
             incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason,
             offset_low=sink.refusals)
         self.comb += [
             assign,
-            seal.sink.valid.eq(sink.valid),
+            seal.sink.valid.eq(sink.valid & (index != C.HEADER_WORDS)),
             seal.sink.last.eq(index == C.HEADER_WORDS - 1),
             seal.sink.seal.eq(seal.sink.last),
             Case(index, {i: seal.sink.data.eq(word) for i, word in enumerate(words)}),
-            sink.ready.eq(seal.sink.ready & seal.sink.last),
+            sink.ready.eq(seal.ended),
+            go.eq(~(seal.source.last & self.hold)),
+            seal.source.connect(source, omit={"valid", "ready"}),
+            source.valid.eq(seal.source.valid & go),
+            seal.source.ready.eq(source.ready & go),
         ]
-        self.sync += If(seal.sink.valid & seal.sink.ready,
-            index.eq(index + 1),
-            If(seal.sink.last, index.eq(0)))
+        self.sync += [
+            If(seal.sink.valid & seal.sink.ready, index.eq(index + 1)),
+            If(seal.ended, index.eq(0)),
+        ]
 
 # Packet Transmitter -------------------------------------------------------------------------------
 
@@ -75,6 +85,7 @@ class PacketTransmitter(LiteXModule):
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
     acks          : Endpoint(ack_layout), in
+    ack_hold      : Signal(), in                    see AckTransmitter
     scouts        : Endpoint(scout_layout), in
     route         : Record(route_write_layout), in  an entry of the route table
     slot          : slot_port(data_width), master   for headers of lane BULK
@@ -87,8 +98,9 @@ class PacketTransmitter(LiteXModule):
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
     def __init__(self, data_width):
-        self.acks    = stream.Endpoint(ack_layout())
-        self.node_id = Signal(16)
+        self.acks     = stream.Endpoint(ack_layout())
+        self.ack_hold = Signal()
+        self.node_id  = Signal(16)
 
         # # #
 
@@ -137,7 +149,10 @@ class PacketTransmitter(LiteXModule):
                 flows.sources[lane].connect(part.passed),
                 part.reset.eq(flows.reset),
             ]
-        self.comb += self.acks.connect(ack.sink)
+        self.comb += [
+            self.acks.connect(ack.sink),
+            ack.hold.eq(self.ack_hold),
+        ]
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.
         self.packets_sent = packets_sent = Pulses(ack.sent, scout.sent, express.sent, bulk.sent)
