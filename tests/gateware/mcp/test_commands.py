@@ -413,6 +413,13 @@ def test_what_the_send_engine_needs_of_a_put_is_shown_to_it(data_width, answer):
             if (yield commands.offer.ready):
                 drops.append((yield commands.glance.drop))
 
+    def finish_when(signal):
+        for _ in range(40):
+            if (yield signal):
+                return
+            yield
+        assert False
+
     def bench():
         yield commands.node_id.eq(NODE_ID)
         yield commands.enable.raw_bits().eq(15)
@@ -424,16 +431,14 @@ def test_what_the_send_engine_needs_of_a_put_is_shown_to_it(data_width, answer):
                 yield
             yield port.we.eq(0)
             yield from drive(commands.offer, valid=1, endpoint=0, slot=0)
-            while not (yield commands.put.valid):
-                yield
+            yield from finish_when(commands.put.valid)
             for _ in range(3):
                 yield
             yield commands.put.ready.eq(1)
             yield getattr(commands, answer).eq(1)
             yield
             yield commands.put.ready.eq(0)
-            while not (yield commands.offer.ready):
-                yield
+            yield from finish_when(commands.offer.ready)
             yield commands.offer.valid.eq(0)
             yield
             if len(drops) == 1:

@@ -227,7 +227,7 @@ def test_an_ask_leaves_the_ring_when_acknowledged_and_ends_when_answered(atomic)
 
     def bench():
         yield from world.arm(flow, 0xffff, incarnation=3, epoch=5)
-        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic)) == "taken"
+        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic, ahead=0)) == "taken"
         assert world.times["taken"] - world.times["offered"] == 2
         assert (yield from world.send(flow, 3*C.SLOTS + 2)) == "taken"
         ask, put = world.flows[flow].under

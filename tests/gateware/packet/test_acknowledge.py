@@ -121,8 +121,12 @@ def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
     def told(psn, hold):
         """Wait until the acknowledgement of `psn` is at the output."""
         source = bench.dut.source
-        while not ((yield source.valid) and (yield source.ack) == psn):
+        for _ in range(20):
+            if (yield source.valid) and (yield source.ack) == psn:
+                break
             yield
+        else:
+            assert False, f"{psn} is not told"
         assert (yield bench.dut.hold) == hold
 
     def process():
@@ -138,9 +142,7 @@ def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
         yield from told(0, 0)
         bench.ready = True
         yield
-        yield
         bench.ready = False
-        yield
         yield from told(1, 1)
         yield from bench.settle()
         yield from told(1, 1)
