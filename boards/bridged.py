@@ -12,6 +12,7 @@ from litex.soc.cores.uart import RS232PHY
 from dibber.bridge.frames import FrameBridge
 from dibber.bridge.root import RootComplex
 from dibber.core import DibberCore
+from dibber.deposit.reach import NEAR
 from dibber.debug.transport import DebugTransport
 
 # Geometry -----------------------------------------------------------------------------------------
@@ -42,7 +43,7 @@ class BridgedCard(LiteXModule):
     """
     def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
-        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash)
+        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR)
         self.frames  = frames = FrameBridge(int(SILENCE*sys_clk_freq))
         self.debug   = DebugTransport()
         self.link_up = core.link.up

@@ -75,6 +75,9 @@ APART uint32_t atomic_handler(void)
 		REG_WRITE(ATOMIC_AGAIN, 1);
 		return 0;
 	}
+	/* In a moment it is armed. */
+	if (flows[node].ticks & MCP_SHUT)
+		return 0;
 	word = REG_READ(ATOMIC_WORD);
 	REG_WRITE(ATOMIC_POP, 1);
 	message_executed(node, FIELD_GET(ATOMIC_DONE, SLOT, done), word);

@@ -348,8 +348,16 @@ void express_rest(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 
-	if (flow->state == FLOW_OPEN && flow->ended == flow->next && fast_rests(number) && !message_asks(number))
+	if (flow->state != FLOW_OPEN || message_asks(number))
+		return;
+	if (flow->ended != flow->next) {
+		if (fast_pauses(number)) {
+			flow->limit = flow->next;
+			flow->ticks |= MCP_SHUT;
+		}
+	} else if (fast_pauses(number) || fast_rests(number)) {
 		fast_arm(number);
+	}
 }
 
 uint32_t express_step(uint32_t number)
@@ -370,7 +378,7 @@ uint32_t express_step(uint32_t number)
 		return done;
 	}
 	flow->limit = flow->ended + DIBBER_WINDOW;
-	if (put)
+	if (put || fast_pauses(number))
 		express_rest(number);
 	return done;
 }

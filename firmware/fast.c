@@ -37,6 +37,7 @@ RARE void fast_arm(uint32_t number)
 	flow_active &= ~(1u << number);
 	flow->limit = flow->next;
 	flow->puts = 0;
+	flow->ticks = 0;
 	REG_WRITE(ARM_PLACE, flow->place | (flow->next & 0xffff));
 	REG_WRITE(FLOW_ARM, FIELD_PUT(FLOW_ARM, FLOW, number) |
 			    FIELD_PUT(FLOW_ARM, EPOCH, flow->epoch));

@@ -401,6 +401,7 @@ struct flow {
 	uint8_t abandon;	/* BULK: jobs of what is OVER are not waited for any longer */
 	uint8_t puts;		/* not ARMED: how often it came to rest behind what might have been the fast path's */
 	uint8_t shy;		/* and how often that must be before it is armed */
+	int8_t ticks;		/* EXPRESS: since it was claimed, each MCP_TICK; and MCP_SHUT */
 } __attribute__((aligned(64)));	/* finding one is a shift */
 
 extern struct flow flows[MCP_FLOWS];
@@ -443,6 +444,18 @@ void fast_arm(uint32_t number);
 static inline bool fast_rests(uint32_t number)
 {
 	return flows[number].puts++ >= flows[number].shy;
+}
+
+/*
+ * An EXPRESS flow that is not armed comes to rest in a pause, the latter 32 of each 64 ticks: it asks for nothing, and when
+ * all was answered it is SHUT until what it has sent is acknowledged, or for a tick.
+ */
+#define MCP_TICK	4	/* below 0 is a pause */
+#define MCP_SHUT	1
+
+static inline bool fast_pauses(uint32_t number)
+{
+	return flows[number].ticks < 0;
 }
 
 /* A flow has been armed since something of it came here: hardware may take that after all. What it does not want is shown `again`. */

@@ -55,7 +55,7 @@ uint16_t *message_may_ask(uint32_t node)
 {
 	uint16_t *place = find_ask(node, MCP_NO_TAG);
 
-	return place && express_accepts(node) ? place : NULL;
+	return place && !fast_pauses(node) && express_accepts(node) ? place : NULL;
 }
 
 static uint32_t context(uint32_t tag, uint32_t of)

@@ -90,6 +90,9 @@ static void tick(uint32_t number, bool link, bool moved)
 	struct flow *flow = &flows[number];
 	bool empty = is_empty(number);
 
+	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
+	if (number < MCP_BULK && fast_pauses(number))
+		express_rest(number);
 	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;

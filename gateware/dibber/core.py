@@ -16,11 +16,11 @@ from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
+from dibber.deposit.reach import FAR
 from dibber.deposit.reads import ReadArbiter, Reader
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
-from dibber.deposit.tags import UNEXTENDED
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
@@ -51,11 +51,7 @@ from dibber.packet.pulses import Pulses
 # Geometry -----------------------------------------------------------------------------------------
 
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
-GATHER   = Reader(base=UNEXTENDED, tags=64)
 ATOMIC   = Reader(base=1, tags=1)
-WALKED   = Reader(base=1, tags=16)  # page tables of a walk
-FOUND    = Reader(base=4, tags=4)   # and of single addresses
-LISTED   = Reader(base=2, tags=16)  # index lists
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -90,23 +86,25 @@ class DibberCore(LiteXModule):
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
+    reach      : FAR or NEAR: where the memory is that the PHY reads
 
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
     dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
     """
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
-        self.reads     = reads     = ReadArbiter(data_width, [GATHER, ATOMIC, WALKED, WALKED, FOUND, LISTED, LISTED])
+        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
+            reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
-        self.finder    = finder    = PageFinder(data_width, ports=4, tags=FOUND.tags)
-        self.send      = send      = SendEngine(data_width, tags=GATHER.tags)
-        self.scatter   = scatter   = ScatterEngine(data_width)
+        self.finder    = finder    = PageFinder(data_width, ports=4, **reach.found.parameters)
+        self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, tags=reach.gather.tags)
+        self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters)
         self.lander    = lander    = ExpressLander(data_width)
         self.atomic    = atomic    = AtomicUnit(data_width)
         self.packet    = packet    = PacketLayer(data_width)
@@ -188,6 +186,7 @@ class DibberCore(LiteXModule):
             turns.open.endpoint.eq(opened.queue),
             *[getattr(turns.open, name).eq(getattr(opened, name)) for name in ["size", "closed"]],
             turns.fast.eq(registers.fast_endpoints),
+            turns.again.eq(registers.arm.strobe),
             registers.pending.eq(turns.pending),
             registers.room.eq(turns.room),
 

@@ -25,10 +25,10 @@ from litex.gen.fhdl.verilog import convert
 from boards.sim import SimPCIePHY, SourceList
 
 from dibber.bridge.root import RootComplex
-from dibber.core import GATHER
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
+from dibber.deposit.reach import FAR
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.gather import Gather
@@ -36,7 +36,7 @@ from dibber.deposit.send import SendEngine
 from dibber.deposit.walker import Walker
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, COUNTERS, HOST
+from dibber.interface.description import C, CHANNEL, COUNTERS, HOST
 from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
@@ -65,8 +65,8 @@ def identity(platform, data_width):
 # name: function of a platform and the data width
 BLOCKS = {
     "walker":      lambda platform, dw: Walker(),
-    "gather":      lambda platform, dw: Gather(dw, tags=GATHER.tags),
-    "send":        lambda platform, dw: SendEngine(dw, tags=GATHER.tags),
+    "gather":      lambda platform, dw: Gather(dw, tags=FAR.gather.tags),
+    "send":        lambda platform, dw: SendEngine(dw, tags=FAR.gather.tags),
     "scatter":     lambda platform, dw: ScatterEngine(dw),
     "finder":      lambda platform, dw: PageFinder(dw, ports=4),
     "lander":      lambda platform, dw: ExpressLander(dw),
@@ -74,9 +74,9 @@ BLOCKS = {
     "transmitter": lambda platform, dw: PacketTransmitter(dw),
     "receiver":    lambda platform, dw: PacketReceiver(dw),
     "acknowledger": lambda platform, dw: Acknowledger(),
-    "link":        lambda platform, dw: LinkPort(channels=4),
+    "link":        lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw),
-    "slots":       lambda platform, dw: Slots(dw, readers=5, writers=2),
+    "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns":       lambda platform, dw: CommandTurns(),
     "commands":    lambda platform, dw: FastCommands(dw),

@@ -710,6 +710,8 @@ void fast_write(uint32_t offset, uint32_t value)
 		break;
 	case DIBBER_MCP_FLOW_ARM:
 		arm(value & 0xff, value >> 8);
+		memset(missed, 0, sizeof(missed));
+		memset(digests, 0, sizeof(digests));
 		break;
 	case DIBBER_MCP_FLOW_CLAIM:
 		claimed = value;

@@ -43,6 +43,7 @@ class PageFinder(LiteXModule):
     ports      : who ask, by turns
     lines      : of the tables that are kept, a power of two; direct-mapped by region and place in the table
     tags       : one is in use, the others are spare for those in quarantine
+    base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
 
     Attributes
@@ -55,12 +56,12 @@ class PageFinder(LiteXModule):
 
     Cycles: 5 from `valid` to `done` with pages of 4 KiB whose line is here, of 2 MiB 8, of 1 GiB 11; one more when it was another's turn.
     """
-    def __init__(self, data_width, ports, lines=16, tags=4, timeout=6250, quarantine=2**23):
+    def __init__(self, data_width, ports, lines=16, tags=4, base=4, timeout=6250, quarantine=2**23):
         self.ports       = ports = [finder_port() for _ in range(ports)]
         self.directory   = directory = Record(directory_layout())
         self.reads       = reads  = stream.Endpoint(read_layout())
         self.completions = stream.Endpoint(completion_layout(data_width))
-        self.tags        = pool   = Tags(tags, timeout, quarantine, base=tags)
+        self.tags        = pool   = Tags(tags, timeout, quarantine, base)
         self.pulses      = pulses = {name: Signal(name=f"finder_{name.lower()}") for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
 

@@ -186,6 +186,8 @@ class ScatterEngine(LiteXModule):
     Parameters
     ----------
     data_width : 64 or 128
+    walked     : dict, further parameters of `PagedPieces`
+    listed     : dict, of `ListReader`
 
     Attributes
     ----------
@@ -209,7 +211,7 @@ class ScatterEngine(LiteXModule):
     Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see `Skip`);
     then a line a cycle, also from piece to piece; at most 3 between packets.
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, walked={}, listed={}):
         self.deposits    = stream.Endpoint(deposit_layout())
         self.payload     = payload = stream.Endpoint(payload_layout(data_width))
         self.lookup      = lookup_port()
@@ -230,8 +232,8 @@ class ScatterEngine(LiteXModule):
 
         # Header: the next packet is looked up and set up while this one is written.
         self.walker    = walker    = Walker()
-        self.pages     = pages     = PagedPieces(data_width)
-        self.lists     = lists     = ListReader(data_width)
+        self.pages     = pages     = PagedPieces(data_width, **walked)
+        self.lists     = lists     = ListReader(data_width, **listed)
         self.admission = admission = Admission()
         self.packets   = packets   = Row(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)

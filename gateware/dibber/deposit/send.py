@@ -56,7 +56,9 @@ class SendEngine(LiteXModule):
     Parameters
     ----------
     data_width : 64 or 128
-    gather     : further parameters of `Gather`
+    walked     : dict, further parameters of `PagedPieces`
+    listed     : dict, of `ListReader`
+    gather     : of `Gather`
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class SendEngine(LiteXModule):
     Cycles: 18 from job to first read at 128 bits, 10 when its slot was glanced at, 19 at 64, when `skip` is 0 (see `Skip`), 3 and 5 more for a walk with levels, 6 more to the list's look-up; 6 from a first
     piece to the packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
-    def __init__(self, data_width, **gather):
+    def __init__(self, data_width, walked={}, listed={}, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())
         self.lookup        = lookup = lookup_port()
         self.glance        = glance = Record(glance_layout())
@@ -104,8 +106,8 @@ class SendEngine(LiteXModule):
         self.fetch  = fetch = Fetch(data_width, flat + [(source_walk, source_walk + WALK.size)], enough=len(flat))
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker()
-        self.pages      = pages      = PagedPieces(data_width)
-        self.lists      = lists      = ListReader(data_width)
+        self.pages      = pages      = PagedPieces(data_width, **walked)
+        self.lists      = lists      = ListReader(data_width, **listed)
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)

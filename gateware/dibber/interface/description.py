@@ -708,7 +708,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
         Field("incarnation", 8, "of the flow"),
         Field("node",        8, "target node"))),
-    Register("FLOW_ARM", "wo", "hardware may put on this flow from now on, and completes what it put", (
+    Register("FLOW_ARM", "wo", "hardware may put on this flow from now on, and completes what it put; commands that it has missed it looks at again", (
         Field("flow",  8, "flow number"),
         Field("epoch", 4, "of the flow"))),
     Register("FLOW_CLAIM",   "wo", "the value is a flow: it is this program's again, ACKED_CHANGED and JOB_DONE tell of it again, and CLAIM_* show what it had under way"),

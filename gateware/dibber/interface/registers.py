@@ -3,6 +3,9 @@
 
 """A register bank of the interface description, as gateware."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
 
 from litex.gen import *
@@ -48,7 +51,8 @@ class RegisterBank(LiteXModule):
     read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
                     the port tells from its neighbours in the line
 
-    Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored.
+    Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0 where no
+    read was 2 cycles before.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
     def __init__(self, bank, data_width=32, omit=()):
@@ -113,26 +117,21 @@ class RegisterBank(LiteXModule):
                     ]
                     self.written.setdefault(r.name, []).append(written)
 
-        # Read: the address is registered, then the line is picked; 2 cycles in all.
-        adr   = Signal(len(port.adr))
-        valid = Signal()
-        be    = Signal(len(port.be))
-        self.sync += [
-            adr.eq(port.adr),
-            be.eq(port.be),
-            valid.eq(port.re & ~port.we),
-        ]
-        cases = {"default": port.dat_r.eq(0)}
+        # Read: what is asked for is registered, one bit a line, then the lines are ORed; 2 cycles in all.
+        be = Signal(len(port.be))
+        self.sync += be.eq(port.be)
         lines = {}
         for word, value in values.items():
             line, lane = divmod(word, lanes)
-            lines.setdefault(line, []).append(port.dat_r[32*lane:32*lane + 32].eq(value))
-            self.comb += reads[word].eq(valid & (adr == line) & (be[4*lane:4*lane + 4] != 0))
-        for line, statements in lines.items():
-            driven = {s.l.start//32 for s in statements} if lanes > 1 else {0}
-            statements += [port.dat_r[32*k:32*k + 32].eq(0) for k in range(lanes) if k not in driven]
-            cases[line] = statements
-        self.sync += Case(adr, cases)
+            lines.setdefault(line, [Constant(0, 32)]*lanes)[lane] = value
+        asked = {line: Signal(name=f"asked{line}") for line in lines}
+        for word in values:
+            line, lane = divmod(word, lanes)
+            self.comb += reads[word].eq(asked[line] & (be[4*lane:4*lane + 4] != 0))
+        self.sync += [
+            *[asked[line].eq(port.re & ~port.we & (port.adr == line)) for line in lines],
+            port.dat_r.eq(reduce(or_, [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
+        ]
 
     def fields(self, bank, name, index=0):
         """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wo" (to use)."""

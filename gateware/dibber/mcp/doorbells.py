@@ -106,21 +106,11 @@ class EndpointPages(LiteXModule):
         assert DOORBELL["PROGRAM"].offset % (data_width//8) == 0 and DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
         program = in_page == DOORBELL["PROGRAM"].offset//(data_width//8)
 
-        # The bank or memory was addressed two cycles ago.
-        where = [Cat(endpoint, program, doorbell, beyond)]
+        # The memory or PROGRAM was addressed two cycles ago; a bank that was not shows 0.
+        where = [Cat(program & doorbell & ~beyond, ~doorbell & ~beyond)]
         for _ in range(2):
-            later = Signal(endpoint_bits + 3)
+            later = Signal(2)
             self.sync += later.eq(where[-1])
             where.append(later)
         chosen = where[-1]
-        self.comb += If(~chosen[-1],
-            If(chosen[-2],
-                If(chosen[-3],
-                    port.dat_r.eq(self.program.raw_bits())
-                ).Else(
-                    port.dat_r.eq(Array(answers)[chosen[:endpoint_bits]])
-                )
-            ).Else(
-                port.dat_r.eq(slots.dat_r)
-            )
-        )
+        self.comb += port.dat_r.eq(reduce(or_, [*answers, Mux(chosen[0], self.program.raw_bits(), 0), Mux(chosen[1], slots.dat_r, 0)]))

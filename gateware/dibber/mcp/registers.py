@@ -217,7 +217,7 @@ class ControlRegisters(LiteXModule):
             digests.able.eq(shorts & Replicate(self.express_space != 0, endpoints)),
             digests.skip.eq(strobe["PUT_PASS"][0]),
             digests.gone.eq(bits_of(endpoints, self.take.endpoint, self.take.strobe)
-                | bits_of(endpoints, self.skip.endpoint, self.skip.strobe)),
+                | bits_of(endpoints, self.skip.endpoint, self.skip.strobe) | Replicate(strobe["FLOW_ARM"][0], endpoints)),
             digests.ask.eq(put["endpoint"]),
             digests.start.strobe.eq(strobe["PUT_START"][0]),
             digests.start.endpoint.eq(put["endpoint"]),

@@ -35,7 +35,7 @@ class CommandTurns(LiteXModule):
     command is on offer the one behind it is looked at, so that it can be offered at once when the first is taken.
 
     An endpoint without a completion queue shows its next command in `pending` whatever its slot does, and it is never
-    offered. Only a command that `pending` shows may be taken, and behind a change of `fast` only when it shows it still.
+    offered. Only a command that `pending` shows may be taken, and behind a change of `fast` or `again` only when it shows it still.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ class CommandTurns(LiteXModule):
     frees   : list of 2 Record(slot_free_layout), in
     open    : Record(cq_open_layout), in           its count starts at what `cq_consumer` is
     fast    : Signal(8), in      a bit for each endpoint whose commands are offered first
+    again   : Signal, in                              those that were missed before this cycle are offered again
     offer   : Endpoint(offer_layout), out             no other one before its verdict
     verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one acts as `take`
     pending : Signal(8), out     a bit for each endpoint whose next command is for the control program
@@ -69,6 +70,7 @@ class CommandTurns(LiteXModule):
         self.frees       = [Record(slot_free_layout()) for _ in range(2)]
         self.open        = open_   = Record(cq_open_layout())
         self.fast        = fast    = Signal(endpoints)
+        self.again       = Signal()
         self.offer       = offer   = stream.Endpoint(offer_layout())
         self.verdict     = verdict = Record(verdict_layout())
         self.pending     = pending = Signal(endpoints)
@@ -232,6 +234,7 @@ class CommandTurns(LiteXModule):
                 If(judge & ~looking.ahead & (looking.endpoint == n), able[n].eq(ready)),
                 If(void[n], able[n].eq(0)),
                 If(taken & known & (offer.endpoint == n), able[n].eq(next_able)),
+                If(self.again, missed[n].eq(0)),
                 If(verdict.strobe & verdict.missed & (offer.endpoint == n), missed[n].eq(1)),
                 If((take.strobe & (take.endpoint == n)) | (skip.strobe & (skip.endpoint == n)), missed[n].eq(0)),
             ]

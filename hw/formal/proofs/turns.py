@@ -45,6 +45,7 @@ class Turns(Harness):
             open_.size.eq(self.free("size", 5)),
             open_.closed.eq(self.free("closed")),
             block.fast.eq(self.free("fast", ENDPOINTS)),
+            block.again.eq(self.free("again")),
             offer.ready.eq(self.free("ready")),
             verdict.strobe.eq(self.free("verdict")),
             verdict.taken.eq(self.free("taken")),

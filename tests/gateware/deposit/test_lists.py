@@ -12,6 +12,7 @@ from migen import *
 from litex.gen import *
 
 from dibber.deposit.lists import ListLookup, ListReader
+from dibber.deposit.reach import FAR, NEAR
 from dibber.deposit.regions import RegionTable
 from dibber.interface.description import RIGHT
 
@@ -33,8 +34,8 @@ def entry(address):
 
 class Bench:
     """A reader with host memory; `fault` as in HostRead. Orders are dicts of `list_order_layout`."""
-    def __init__(self, orders, data_width=64, seed=1, busy=1.0, tables=None, where=lambda a: a, **host):
-        self.dut    = dut = shared(ListReader, data_width, timeout=TIMEOUT, quarantine=1500)
+    def __init__(self, orders, data_width=64, seed=1, busy=1.0, tables=None, where=lambda a: a, reach=FAR, **host):
+        self.dut    = dut = shared(ListReader, data_width, timeout=TIMEOUT, quarantine=1500, **reach.listed.parameters)
         self.random = random = Random(seed)
         self.orders, self.got, self.when, self.busy, self.where, self.tables = orders, [], [], busy, where, tables
         self.host   = HostRead(dut.reads, dut.completions, memory, random, **host)
@@ -92,9 +93,10 @@ def order(random, most=60):
 
 @pytest.mark.parametrize("data_width", [64, 128])
 @pytest.mark.parametrize("busy", [1.0, 0.6])
-def test_every_entry_comes_once_and_in_order(data_width, busy, seed):
+@pytest.mark.parametrize("reach", [FAR, NEAR], ids=["far", "near"])
+def test_every_entry_comes_once_and_in_order(data_width, busy, reach, seed):
     random = Random(f"{seed} {data_width}")
-    bench  = Bench([order(random) for _ in range(30)], data_width, seed, busy).run()
+    bench  = Bench([order(random) for _ in range(30)], data_width, seed, busy, reach=reach).run()
     assert bench.got == bench.expected()
     # Nothing else was read, and no line twice.
     wanted = sorted(o["address"] + 8*n for o in bench.orders for n in range(o["more"] + 1))

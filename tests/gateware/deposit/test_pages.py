@@ -79,7 +79,7 @@ def walk(tables, random, count):
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
-@pytest.mark.parametrize("lines, depth, tags", [(64, 32, 16), (8, 8, 1), (16, 32, 4)])
+@pytest.mark.parametrize("lines, depth, tags", [(64, 32, 16), (8, 32, 2), (8, 8, 1), (16, 32, 4)])
 def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
     random = Random(f"{seed} {data_width} {lines}")
     tables = Tables(random, 4, missing=0.1)

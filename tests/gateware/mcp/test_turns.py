@@ -85,7 +85,7 @@ class Everybody:
         self.left    = [0]*C.ENDPOINTS         # cycles since the endpoint left `fast`
         self.quiet   = [0]*C.ENDPOINTS         # until this cycle nobody rings
         self.moved   = None                    # (endpoint, cycle) of what makes `pending` fall
-        self.offers  = self.taken = self.full = self.held = 0
+        self.offers  = self.taken = self.full = self.held = self.agains = 0
 
     def bit(self, mask, n):
         return mask >> n & 1
@@ -182,8 +182,9 @@ class Everybody:
                 yield from drive(free, strobe=1, tag=n*C.SLOTS + slot)
 
     def program(self, now, pending):
-        """Take or skip what is shown, open and close queues, give endpoints to the fast path and back."""
+        """Take or skip what is shown, open and close queues, give endpoints to the fast path and back, have it look again."""
         dut, rng = self.dut, self.rng
+        yield dut.again.eq(0)
         for record in (dut.take, dut.skip, dut.open):
             yield record.strobe.eq(0)
         n     = rng.randrange(C.ENDPOINTS)
@@ -212,6 +213,12 @@ class Everybody:
         elif what < (0.285 if self.bit(self.fast, n) else 0.31):
             self.fast ^= 1 << n
             yield dut.fast.eq(self.fast)
+        elif what < 0.32:
+            yield dut.again.eq(1)
+            self.agains += self.missed != 0
+            def effect(missed=self.missed):
+                self.missed &= ~missed
+            self.effects.append(effect)
 
     def move(self, n, function):
         def effect():
@@ -244,7 +251,7 @@ class Everybody:
 def test_whatever_happens_only_what_may_be_taken_is_shown_and_all_of_it_in_time(seed):
     everybody = Everybody(CommandTurns(), random.Random(seed))
     run_simulation(everybody.dut, [everybody.run(6000)])
-    assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 200 and everybody.held > 1000
+    assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 200 and everybody.held > 1000 and everybody.agains > 5
 
 
 # One at a time ------------------------------------------------------------------------------------
@@ -341,6 +348,15 @@ def test_what_was_missed_shows_until_it_is_taken_and_what_must_wait_is_offered_a
         assert (yield dut.pending) == 0
         assert (yield from until(dut.offer.valid)) <= 10
         assert (yield from accept(dut)) == (3, 1), "only one was missed"
+        yield from answer(dut, 5, missed=1)
+        assert (yield from until(dut.pending == 1 << 3)) <= 5
+        yield dut.again.eq(1)
+        yield
+        yield dut.again.eq(0)
+        yield
+        assert (yield dut.pending) == 0
+        assert (yield from until(dut.offer.valid)) <= 10
+        assert (yield from accept(dut)) == (3, 1), "it is looked at again"
         # When the endpoint leaves the fast path its offer is answered before the program sees it.
         yield dut.fast.eq(0)
         for _ in range(LATE):

@@ -1,0 +1,33 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""How far away the memory may be that the card reads: what is asked for at once, and what is kept of it."""
+
+from collections import namedtuple
+
+from dibber.deposit.reads import Reader
+from dibber.deposit.tags import UNEXTENDED
+
+# Reach --------------------------------------------------------------------------------------------
+
+class Table(namedtuple("Table", "reader lines")):
+    """What reads tables of 64 bytes a line: its tags, and how many lines it has room for, a power of two."""
+    @property
+    def parameters(self):
+        """Those of `Translator`, `PageFinder` and `ListReader`."""
+        return {"lines": self.lines, "tags": self.reader.tags, "base": self.reader.base}
+
+
+Reach = namedtuple("Reach", "gather walked found listed")
+Reach.__doc__ = """
+gather : Reader of payload
+walked : Table of pages, of each walk
+found  : Table of pages, of single addresses
+listed : Table of indices, of each walk
+"""
+
+# A host's memory behind PCIe, 400 ns away and more: 64 reads of payload at once, 16 of tables.
+FAR  = Reach(Reader(UNEXTENDED, 64), Table(Reader(1, 16), 64), Table(Reader(4, 4), 16), Table(Reader(2, 16), 32))
+
+# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table.
+NEAR = Reach(Reader(16, 16), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8))
