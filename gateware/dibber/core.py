@@ -248,6 +248,7 @@ class DibberCore(LiteXModule):
             contexts.pop.eq(registers.claim_pop),
             contexts.refusal_waiting.eq(packet.refusals.valid | registers.refusal_waiting),
             *[signal.eq(acked) for signal, acked in zip(contexts.acked, packet.acked)],
+            contexts.judging.eq(packet.judging),
             contexts.changed.eq(packet.changed),
             registers.claimed.eq(contexts.claimed),
             registers.fast_busy.eq(contexts.busy),

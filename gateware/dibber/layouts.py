@@ -58,6 +58,10 @@ def entry_layout():
         [("queue", 4), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8), ("key", 32),
          ("interrupt", 1)])
 
+def judging_layout():
+    """In a cycle with `strobe` the `acked` of `flow` may move, and is another one from the next cycle on."""
+    return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
+
 def slot_free_layout():
     """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS + slot."""
     return [("strobe", 1), ("tag", 8)]

@@ -123,3 +123,8 @@ class Fetch(LiteXModule):
             offset += part
             size   -= part
         return Cat(*parts)
+
+    def coming(self, offset, size):
+        """The same of the line that is on the port, in which all of them are."""
+        lane = offset % self._width
+        return self.port.dat_r[8*lane:8*(lane + size)]

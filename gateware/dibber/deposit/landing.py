@@ -93,7 +93,6 @@ class Landing(LiteXModule):
             # Room for a notice stays, for notices come from here alone.
             writes.eq(packet.marked & (marks == 0)),
             landed.eq(packet.valid & (told | (done.valid & done.ready)) & ~writes),
-            self.open.eq(told & writes),
             read.adr.eq(node),
             write.adr.eq(node),
             write.dat_w.eq(packet.incarnation),
@@ -124,5 +123,6 @@ class Landing(LiteXModule):
         self.sync += [
             marks.eq(marks + self.marked - (packet.ready & packet.marked)),
             told.eq((told | (done.valid & done.ready)) & ~landed),
+            self.open.eq((told | (done.valid & done.ready)) & writes & ~self.marked),
             If(packet.ready, spoils.eq((spoils & ~bit) | Mux(~packet.final & (packet.refused | spoilt), bit, 0))),
         ]

@@ -26,7 +26,7 @@ from dibber.packet.header import flag
 
 # Lines from the report of a packet to its last: as many cycles as there are from the last one of a write that does not wait to the
 # PHY and back, less those from a report to the end of its acknowledgement.
-REPORTED = 4
+REPORTED = 8
 
 # Layout -------------------------------------------------------------------------------------------
 

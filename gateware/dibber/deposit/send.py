@@ -198,7 +198,7 @@ class SendEngine(LiteXModule):
         seen    = Signal(len(fetch.glance))
         whole   = Signal()    # all that is needed is there
         ready   = Signal()    # it was
-        looks   = Signal(2)   # the region is looked up
+        looks   = Signal()    # the region is looked up
         hit     = Signal()    # it is that job, and has no levels
         asker   = Signal()    # `foreign` of whose region is looked up
         starts  = Signal()    # a job is set up
@@ -215,7 +215,7 @@ class SendEngine(LiteXModule):
             begun.eq(idle & ~glance.drop & (begun | glance.begin)),
             # A region that is written meanwhile may be another one by now, and nobody would wait for the job's departure.
             ready.eq(~starts & ~glance.drop & ~glance.begin & ~written & (ready | whole)),
-            looks.eq(Cat(whole, looks[0])),
+            looks.eq(whole),
             If(whole,
                 about.slot.eq(Cat(glance.slot[:log2_int(C.SLOTS)], glance.endpoint)),
                 about.endpoint.eq(glance.endpoint),
@@ -235,8 +235,10 @@ class SendEngine(LiteXModule):
 
             foreign.eq(jobs.response & ~jobs.indirect),
             asker.eq(Mux(ready, about.response, foreign)),
-            lookup.valid.eq(fetch.first | looks[0] | list_.lookup.valid),
+            # Of a glance the key's line may be the last.
+            lookup.valid.eq(fetch.first | whole | list_.lookup.valid),
             lookup.key.eq(Mux(listing, list_.lookup.key, source_member(fetch, "key"))),
+            If(fetch.glance[0], lookup.key.eq(fetch.coming(source_walk + WALK["key"].offset, WALK["key"].size))),
         ]
         self.sync += [
             If(lookup.done & ~listing,
@@ -274,7 +276,7 @@ class SendEngine(LiteXModule):
         walked_ = Signal()
         self.comb += walked_.eq(~empty & (status == STATUS.OK))
         fsm.act("IDLE",
-            starts.eq(jobs.valid & ~(hit & (looks != 0))),
+            starts.eq(jobs.valid & ~(hit & looks)),
             fetch.start.eq(starts & ~hit),
             If(starts,
                 NextState("FETCH"),

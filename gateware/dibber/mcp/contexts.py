@@ -48,6 +48,7 @@ class Contexts(LiteXModule):
     job_done_in : Endpoint(job_end_layout), in      all ends of jobs
     job_done    : Endpoint(job_done_layout), out    those that are the program's
     acked   : list of Signal(16), in            last PSN acknowledged, by flow number
+    judging : Record(judging_layout()), in      in a cycle with `strobe`: `acked` of `flow` may move at its end
     changed : Signal(FLOWS), in                 pulses: `acked` of this flow moved
     changed_out : Signal(FLOWS), out            pulses: those of flows that are not armed
     moved   : Signal(FLOWS), out                pulses: those of flows that are
@@ -89,6 +90,7 @@ class Contexts(LiteXModule):
         self.claim       = claim   = Record([("strobe", 1), flow])
         self.claimed     = claimed = Record(claimed_layout())
         self.pop         = pop     = Signal()
+        self.judging     = completer.judging
         self.changed     = changed = Signal(flows)
         self.changed_out = Signal(flows)
         self.moved       = Signal(flows)
@@ -117,7 +119,6 @@ class Contexts(LiteXModule):
             still.eq(arm.strobe | claim.strobe | pop),
             completer.still.eq(still),
             completer.armed.eq(armed),
-            completer.changed.eq(changed),
             self.changed_out.eq(changed & ~armed),
             # Whoever waits for an answer is not helped by acknowledgements.
             self.moved.eq(Cat(completer.moved, (changed & armed)[C.NODES:])),

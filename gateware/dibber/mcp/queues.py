@@ -51,7 +51,7 @@ class QueueWriter(LiteXModule):
 
     After a reset all queues are closed.
 
-    Cycles: 3 from a sink to the source; an entry every 4.
+    Cycles: 2 from a sink to the source; an entry every 3.
     """
     def __init__(self, sinks=3):
         self.cycles      = Signal(64)
@@ -82,6 +82,8 @@ class QueueWriter(LiteXModule):
             chosen.ready.eq(idle),
         ]
         entry = Record(entry_layout().payload_layout)
+        about = Signal(len(entry.queue))   # the queue that is looked up
+        self.comb += about.eq(Mux(idle, chosen.queue, entry.queue))
         self.sync += If(chosen.valid & chosen.ready,
             last.eq(grant),
             entry.eq(chosen.payload),
@@ -102,11 +104,11 @@ class QueueWriter(LiteXModule):
         write, read = self.written.get_port(write_capable=True), self.written.get_port(async_read=True)
         self.specials += fixed_write, fixed_read, write, read
         self.comb += [
-            fixed_read.adr.eq(entry.queue),
+            fixed_read.adr.eq(about),
             found.raw_bits().eq(fixed_read.dat_r),
-            read.adr.eq(entry.queue),
+            read.adr.eq(about),
             fixed_write.adr.eq(open.queue),
-            write.adr.eq(Mux(open.strobe, open.queue, entry.queue)),
+            write.adr.eq(Mux(open.strobe, open.queue, about)),
         ]
 
         # One multiplexer of the counts for both: a queue that is opened starts at what its host says.
@@ -151,11 +153,14 @@ class QueueWriter(LiteXModule):
         ]
 
         self.fsm = fsm = FSM(reset_state="IDLE")
+        # While a queue is opened what was looked up may be what is written just now.
         fsm.act("IDLE",
             idle.eq(1),
-            If(chosen.valid, NextState("LOOK"))
+            If(chosen.valid,
+                NextState("COUNT"),
+                If(open.strobe, NextState("LOOK"))
+            )
         )
-        # While a queue is opened what was looked up may be what is written just now.
         fsm.act("LOOK",
             If(~open.strobe, NextState("COUNT"))
         )
@@ -176,7 +181,7 @@ class QueueWriter(LiteXModule):
             If(source.ready, NextState("IDLE"))
         )
         self.sync += [
-            If(fsm.ongoing("LOOK"),
+            If(idle | fsm.ongoing("LOOK"),
                 fixed.eq(found),
                 Case(found.size, {**{n: mask.eq(2**n - 1) for n in range(INDEX)}, "default": mask.eq(0)}),
                 written.raw_bits().eq(read.dat_r),

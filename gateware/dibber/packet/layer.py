@@ -40,6 +40,7 @@ class PacketLayer(LiteXModule):
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Signal(16), out    last PSN acknowledged, by flow number
+    judging          : Record, out                in a cycle with `strobe`: `acked` of `flow` may move at its end
     changed          : Signal(flows), out         a bit pulses when the flow's `acked` has moved
     naked            : Signal(flows), out         a bit pulses when the flow's target misses a packet
     refusals         : Endpoint(refusal_layout), out
@@ -77,6 +78,7 @@ class PacketLayer(LiteXModule):
         self.flow_reset       = transmitter.flows.reset
         self.flow_rewind      = transmitter.flows.rewind
         self.acked            = transmitter.flows.acked
+        self.judging          = transmitter.flows.judging
         self.changed          = transmitter.flows.changed
         self.naked            = transmitter.flows.naked
         self.refusals         = transmitter.flows.refusals

@@ -25,30 +25,25 @@ from dibber.packet.seal import PacketSealer
 class AckTransmitter(LiteXModule):
     """Turn acknowledgements into packets of a header alone.
 
-    With `hold` all but the last word may leave: without that a packet is none.
-
     Attributes
     ----------
     sink    : Endpoint(ack_layout), in
-    hold    : Signal(), in   of the packet at `sink`; does not rise while it is there
+    left    : Signal(), in   the last word of the packet at `sink` goes to the link
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out
-    sent    : Signal(), out  one cycle for each packet
 
-    Cycles: 1 from `sink` to `source`, none from `hold`; 8 a packet.
+    Cycles: 1 from `sink` to `source`, 9 to its last word; none begins before the last one has left.
     """
     def __init__(self):
         self.sink    = sink = stream.Endpoint(ack_layout())
-        self.hold    = Signal()
+        self.left    = Signal()
         self.node_id = Signal(16)
-        self.source  = source = stream.Endpoint(word_layout())
 
         # # #
 
         self.seal   = seal = PacketSealer(CHANNEL.CONTROL)
-        self.sent   = seal.sent
+        self.source = seal.source
         index       = Signal(max=C.HEADER_WORDS + 1)
-        go          = Signal()
         words, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.ACK, flags=sink.flags,
             incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason,
@@ -59,15 +54,11 @@ class AckTransmitter(LiteXModule):
             seal.sink.last.eq(index == C.HEADER_WORDS - 1),
             seal.sink.seal.eq(seal.sink.last),
             Case(index, {i: seal.sink.data.eq(word) for i, word in enumerate(words)}),
-            sink.ready.eq(seal.ended),
-            go.eq(~(seal.source.last & self.hold)),
-            seal.source.connect(source, omit={"valid", "ready"}),
-            source.valid.eq(seal.source.valid & go),
-            seal.source.ready.eq(source.ready & go),
+            sink.ready.eq(self.left),
         ]
         self.sync += [
             If(seal.sink.valid & seal.sink.ready, index.eq(index + 1)),
-            If(seal.ended, index.eq(0)),
+            If(self.left, index.eq(0)),
         ]
 
 # Packet Transmitter -------------------------------------------------------------------------------
@@ -85,14 +76,15 @@ class PacketTransmitter(LiteXModule):
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
     acks          : Endpoint(ack_layout), in
-    ack_hold      : Signal(), in                    see AckTransmitter
+    ack_hold      : Signal(), in                    the last word of the packet of what is at `acks` must not go to the link yet:
+                                                    without it that is none. Does not rise while it is there
     scouts        : Endpoint(scout_layout), in
     route         : Record(route_write_layout), in  an entry of the route table
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
     sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
-    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `changed`, `naked` and `refusals` are
+    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `judging`, `changed`, `naked` and `refusals` are
                     the sources' state
     sending       : list of modules, everything but acknowledgements: what a halt of the sending side resets
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
@@ -126,10 +118,19 @@ class PacketTransmitter(LiteXModule):
         self.sources       = [router.source for router in routers]
         # CONTROL's own choice and its route are apart: who sends there is not in a hurry.
         self.chosen = chosen = stream.PipeValid(word_layout())
+        going  = stream.Endpoint(word_layout())
+        ending = Signal()  # the last word of an acknowledgement is there
         scout_chosen = Signal()
-        self.comb += control.source.connect(chosen.sink)
+        self.comb += [
+            control.source.connect(chosen.sink),
+            chosen.source.connect(going, omit={"valid", "ready"}),
+            going.valid.eq(chosen.source.valid & ~(ending & self.ack_hold)),
+            chosen.source.ready.eq(going.ready & ~(ending & self.ack_hold)),
+            ending.eq(chosen.source.last & ~scout_chosen),
+            ack.left.eq(ending & going.valid & going.ready),
+        ]
         self.sync += If(chosen.sink.ready, scout_chosen.eq(control.scout))
-        for channel, source in (CHANNEL.CONTROL, chosen.source), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
+        for channel, source in (CHANNEL.CONTROL, going), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
                 source.connect(routers[channel].sink),
@@ -149,18 +150,15 @@ class PacketTransmitter(LiteXModule):
                 flows.sources[lane].connect(part.passed),
                 part.reset.eq(flows.reset),
             ]
-        self.comb += [
-            self.acks.connect(ack.sink),
-            ack.hold.eq(self.ack_hold),
-        ]
+        self.comb += self.acks.connect(ack.sink)
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.
-        self.packets_sent = packets_sent = Pulses(ack.sent, scout.sent, express.sent, bulk.sent)
+        self.packets_sent = packets_sent = Pulses(ack.left, scout.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {
             "PACKETS_SENT":      packets_sent.pulse,
             "BYTES_SENT":        words_sent.pulse,
-            "ACKS_SENT":         ack.sent,
+            "ACKS_SENT":         ack.left,
             "PACKETS_WITHDRAWN": withdrawn.pulse,
         }

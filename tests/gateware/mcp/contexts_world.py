@@ -430,11 +430,15 @@ class World:
         self.set(answer__valid=0)
         return bool(self.seen["mine"])
 
-    def acknowledge(self, n, psn):
+    def acknowledge(self, n, psn, judging=None):
+        """A change is found in any case, later if it was not seen to come."""
+        if self.random.randrange(8) if judging is None else judging:
+            self.set(judging__strobe=1, judging__flow=n)
+            self.times["judging"] = self.cycle + 1
+            yield
         self.flows[n].acked = psn
         self.inputs[f"acked.{n}"] = psn
-        self.set(changed=1 << n)
-        self.times["changed"] = self.cycle + 1
+        self.set(changed=1 << n, judging__strobe=0)
         yield
         self.set(changed=0)
 

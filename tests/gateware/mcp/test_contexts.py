@@ -23,9 +23,9 @@ def test_an_inline_put_is_ordered_in_two_cycles_from_its_coming_and_completed_in
         assert (yield from world.send(EXPRESS + 3, 7*C.SLOTS + 31, 64, ahead=ahead)) == "taken"
         assert world.times["taken"] - world.times["offered"] == max(2 - ahead, 0)
         yield from world.wait(50)
-        yield from world.acknowledge(EXPRESS + 3, 0xffff)
+        yield from world.acknowledge(EXPRESS + 3, 0xffff, judging=True)
         yield from world.wait(5)
-        assert world.times["entry"] - world.times["changed"] == 4
+        assert world.times["entry"] - world.times["judging"] == 4
         assert world.count["completed"] == 1
         yield from world.wait(2*FLOWS)
         assert not world.seen["active"]
@@ -136,7 +136,7 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         assert world.count["passed"] == 2 and world.count["own"] == 2
         puts = yield from world.claim(flow)
         assert [put.ended for put in puts] == [True, False, False]
-        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD))
+        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD), judging=True)
         yield from world.wait(6)
         assert world.count["completed"] == 1
 
