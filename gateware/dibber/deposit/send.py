@@ -83,8 +83,9 @@ class SendEngine(LiteXModule):
     What a source without levels needs of the slot may have been there for `FastCommands` already. Then it is not read again, and its region
     is looked up while the job is still on its way; but only of the very next job, and if no region is written until it starts.
 
-    Cycles: 18 from job to first read at 128 bits, 10 when its slot was glanced at, 19 at 64, when `skip` is 0 (see `Skip`), 3 and 5 more for a walk with levels, 6 more to the list's look-up; 6 from a first
-    piece to the packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
+    Cycles, when `skip` is 0 (see `Skip`): 18 from job to first read at 128 bits, 19 at 64; 10 when its slot was glanced at, but 12 at least
+    from the glance. A walk with levels takes 3 more at 128 bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the
+    packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, walked={}, listed={}, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())

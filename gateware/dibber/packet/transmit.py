@@ -32,7 +32,7 @@ class AckTransmitter(LiteXModule):
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out
 
-    Cycles: 1 from `sink` to `source`, 9 to its last word; none begins before the last one has left.
+    Cycles: 1 from `sink` to `source`, then a word a cycle. None begins before the last one has left.
     """
     def __init__(self):
         self.sink    = sink = stream.Endpoint(ack_layout())
