@@ -114,7 +114,7 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = Slots(data_width, readers=7, writers=3)
+        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5)  # commands
         self.processor = processor = Processor(platform, data_width)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
@@ -230,6 +230,9 @@ class DibberCore(LiteXModule):
             commands.taken.eq(contexts.taken),
             commands.missed.eq(contexts.missed),
             commands.full.eq(contexts.full),
+            contexts.coming.eq(commands.coming),
+            replies.coming.eq(commands.coming),
+            send.glance.eq(commands.glance),
             commands.expect.connect(entering.enter),
             entering.forget.eq(contexts.forget),
             answers.answer.connect(contexts.answer),
@@ -245,6 +248,7 @@ class DibberCore(LiteXModule):
             contexts.pop.eq(registers.claim_pop),
             contexts.refusal_waiting.eq(packet.refusals.valid | registers.refusal_waiting),
             *[signal.eq(acked) for signal, acked in zip(contexts.acked, packet.acked)],
+            contexts.judging.eq(packet.judging),
             contexts.changed.eq(packet.changed),
             registers.claimed.eq(contexts.claimed),
             registers.fast_busy.eq(contexts.busy),
@@ -328,10 +332,12 @@ class DibberCore(LiteXModule):
             packet.deposits.connect(scatter.deposits),
             packet.payload_out.connect(scatter.payload),
             scatter.done.connect(packet.deposit_done),
+            packet.deposit_open.eq(scatter.open),
             scatter.max_payload.eq(host.max_payload),
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),
             lander.done.connect(packet.express_done),
+            packet.express_open.eq(lander.open),
             packet.inbox_freed.eq(lander.inbox_freed),
             writes.source.connect(host.writes),
             writes.marked.eq(host.marked),

@@ -58,6 +58,10 @@ def entry_layout():
         [("queue", 4), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8), ("key", 32),
          ("interrupt", 1)])
 
+def judging_layout():
+    """In a cycle with `strobe` the `acked` of `flow` may move, and is another one from the next cycle on."""
+    return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
+
 def slot_free_layout():
     """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS + slot."""
     return [("strobe", 1), ("tag", 8)]
@@ -95,6 +99,11 @@ def fast_put_layout():
     """
     return EndpointDescription([("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4), ("slot", 5), ("cookie", 32),
         ("length", 32), ("solicit", 1)])
+
+def glance_layout():
+    """What comes from a slot for one reader is there for all: in a cycle with bit n of `lines` the n-th line of `flat_source_lines`, its
+    first line with `begin`. `response`: it is another node's get that is answered. A job of it will come, or it is told to `drop` it."""
+    return [("begin", 1), ("lines", 4), ("drop", 1), ("endpoint", 4), ("slot", 5), ("response", 1)]
 
 def ended_layout():
     """What has left the fast path's flow and is no put; `kind` as enum fast_kind."""
@@ -198,7 +207,8 @@ def express_layout():
          ("length", 8), ("message", 1), ("word", 32)])
 
 def deposit_done_layout():
-    """The end of a received packet at the scatter engine: in memory (handed to the PHY), or refused.
+    """The end of a received packet at the scatter engine: refused, or in memory (handed to the PHY) as soon as it is not `open`
+    any more, see `Landing`.
 
     In the order of the deposits; `node`, `incarnation` and `psn` are the deposit's. A packet that was
     cut short (payload `error`) has none.

@@ -83,3 +83,38 @@ class BlockFIFO(stream.SyncFIFO):
         super().__init__(layout, depth, buffered=True)
         memory, = [special for special in self.fifo.fifo._fragment.specials if isinstance(special, Memory)]
         memory.name_override = "block_storage"
+
+class BypassedFIFO(LiteXModule):
+    """A FIFO in block RAM which what finds it empty does not go through.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+    fifo         : stream.SyncFIFO, what has no place at the source
+    level        : Signal, out   elements
+
+    Cycles: 1 when it is empty, else 3; an element a cycle. When it begins to be emptied after a wait, a cycle may pass without one.
+    """
+    def __init__(self, layout, depth):
+        self.fifo   = fifo = stream.SyncFIFO(layout, depth, buffered=True)
+        self.front  = front = stream.PipeValid(layout)
+        self.sink   = sink  = stream.Endpoint(layout)
+        self.source = front.source
+        self.level  = Signal(max=depth + 3)
+
+        # # #
+
+        empty = Signal()
+        self.comb += [
+            empty.eq(~(fifo.source.valid | fifo.fifo.fifo.readable)),
+            sink.connect(fifo.sink, omit={"valid"}),
+            fifo.sink.valid.eq(sink.valid & ~(empty & front.sink.ready)),
+            front.sink.valid.eq(fifo.source.valid | (sink.valid & empty)),
+            fifo.source.ready.eq(front.sink.ready),
+            If(fifo.source.valid,
+                fifo.source.connect(front.sink, omit={"valid", "ready"})
+            ).Else(
+                sink.connect(front.sink, omit={"valid", "ready"})
+            ),
+            self.level.eq(fifo.level + front.source.valid),
+        ]

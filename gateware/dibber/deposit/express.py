@@ -191,6 +191,7 @@ class ExpressLander(LiteXModule):
         self.marked   = Signal()
         self.slot     = slot    = slot_write_port(data_width)
         self.done     = stream.Endpoint(deposit_done_layout())
+        self.open     = Signal()
         self.arrivals = stream.Endpoint(arrival_layout())
 
         # # #
@@ -212,6 +213,7 @@ class ExpressLander(LiteXModule):
             self.payload.connect(pipe.sink),
             landing.marked.eq(self.marked),
             landing.done.connect(self.done),
+            self.open.eq(landing.open),
             landing.arrivals.connect(self.arrivals),
         ]
 
@@ -328,7 +330,7 @@ class ExpressLander(LiteXModule):
             NextState("IDLE")
         )
         self.departures = Departures(fsm.ongoing("IDLE") & deposit.valid & landing.sink.ready,
-            [self.done.valid & self.done.ready, fsm.ongoing("FORGET")], 32)
+            [landing.landed, fsm.ongoing("FORGET")], 32)
         self.sync += If(begin,
             lane.eq(placement.address),
             left.eq(placement.first + placement.address[:bits]),

@@ -7,8 +7,24 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.interface.description import C
+from dibber.interface.description import C, COMMAND, WALK
 from dibber.layouts import slot_port
+
+# Lines --------------------------------------------------------------------------------------------
+
+def lines_of(spans, data_width):
+    """The lines of spans (first byte, behind the last byte) of a slot, in their order."""
+    width = data_width//8
+    return list(dict.fromkeys(line for begin, end in spans for line in range(begin//width, -(-end//width))))
+
+def flat_source_spans():
+    """What an engine needs of a command whose source has no levels, the key first."""
+    walk = COMMAND["source"].offset
+    return [(walk + WALK["key"].offset, walk + WALK["key"].offset + WALK["key"].size), (walk, walk + WALK["stride"].offset),
+        (COMMAND["flags"].offset, COMMAND["levels"].offset + 1)]
+
+def flat_source_lines(data_width):
+    return lines_of(flat_source_spans(), data_width)
 
 # Fetch --------------------------------------------------------------------------------------------
 
@@ -30,18 +46,16 @@ class Fetch(LiteXModule):
     first  : Signal(), out   one cycle: the lines of the first span are there
     all    : Signal(), in    in a cycle with `last`: what was asked for so far is enough
     last   : Signal(), out   the last line of `enough` spans is on the port
+    glance : Signal, in      a bit for each line of `enough` spans: it is on the port for another reader, and wanted. Not while the fetch
+                             goes on
     done   : Signal(), out   one cycle: all are there
 
     Cycles: lines, those of `enough` spans or all, + 3 from `start` to `done`, with a port that is always ready.
     """
     def __init__(self, data_width, spans, enough=None):
         width    = data_width//8
-        order    = []
-        few      = 0
-        for n, (begin, end) in enumerate(spans):
-            if n == enough:
-                few = len(order)
-            order += [line for line in range(begin//width, -(-end//width)) if line not in order]
+        order    = lines_of(spans, data_width)
+        few      = len(lines_of(spans[:enough], data_width)) if enough else 0
         (begin, end), count = spans[0], len(order)
 
         self.port   = port = slot_port(data_width)
@@ -51,6 +65,7 @@ class Fetch(LiteXModule):
         self.all    = Signal()
         self.last   = Signal()
         self.done   = Signal()
+        self.glance = Signal(max(few, 1))
         self._width = width
         self._lines = {line: Signal(data_width, name=f"line{line}") for line in order}
 
@@ -88,6 +103,7 @@ class Fetch(LiteXModule):
                 answered.eq(answered + 1),
                 Case(answered, {n: self._lines[number].eq(port.dat_r) for n, number in enumerate(order)})
             ),
+            *[If(self.glance[n], self._lines[number].eq(port.dat_r)) for n, number in enumerate(order[:few])],
             # What is still to come of the others is not looked at.
             If(ends,
                 busy.eq(0),
@@ -107,3 +123,8 @@ class Fetch(LiteXModule):
             offset += part
             size   -= part
         return Cat(*parts)
+
+    def coming(self, offset, size):
+        """The same of the line that is on the port, in which all of them are."""
+        lane = offset % self._width
+        return self.port.dat_r[8*lane:8*(lane + size)]

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Data first, notice after: what waits until a packet's writes have been handed to the PHY."""
+"""Data first, notice after: what waits until a packet's writes have been handed to the PHY, and what is only held until then."""
 
 from migen import *
 
@@ -27,7 +27,10 @@ def landing_layout():
 # Landing ------------------------------------------------------------------------------------------
 
 class Landing(LiteXModule):
-    """Report packets in order, each after all writes up to its last have been handed to the PHY.
+    """Report packets in order: a notice after all writes up to its packet's last have been handed to the PHY, `done` before that.
+
+    So an acknowledgement can be on its way to the link meanwhile, and must not end while what it tells of is `open`. Only the first
+    packet is told of before it has landed, so what is open is one packet, and its own acknowledgement waits for nothing else.
 
     A notice announces the bytes of a whole transfer. When a packet of the transfer was refused there
     is no notice, though its last packet may be good. (A transfer that its source gave up has no last
@@ -44,16 +47,20 @@ class Landing(LiteXModule):
     ----------
     sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark
     marked   : Signal(), in    a write with a mark was taken by the PHY
-    done     : Endpoint(deposit_done_layout), out
+    done     : Endpoint(deposit_done_layout), out       when its packet will land for certain, and finds room for its notice
+    open     : Signal(), out   the packet of the last `done` has not landed yet; from the cycle behind `done` on
+    landed   : Signal(), out   one cycle for each packet, not before its `done`
     arrivals : Endpoint(arrival_layout), out            when full, packets wait
 
-    Cycles: 1 from `marked` to `done`, 2 to `arrivals`.
+    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
         self.marked   = Signal()
         self.done     = done     = stream.Endpoint(deposit_done_layout())
         self.arrivals = arrivals = stream.Endpoint(arrival_layout())
+        self.open     = Signal()
+        self.landed   = landed   = Signal()
 
         # # #
 
@@ -69,7 +76,8 @@ class Landing(LiteXModule):
         # Marks come in the order of the packets that wait for them.
         packet = first.source
         marks  = Signal(max=2*depth)
-        landed = Signal()
+        told   = Signal()         # of the packet
+        writes = Signal()         # it has not been handed over to its end
         node   = Signal(max=C.NODES)
         bit    = Signal(C.NODES)
         notice = Signal()
@@ -82,14 +90,16 @@ class Landing(LiteXModule):
         self.comb += [
             node.eq(packet.node),
             bit.eq(1 << node),
-            landed.eq(packet.valid & (~packet.marked | (marks != 0))),
+            # Room for a notice stays, for notices come from here alone.
+            writes.eq(packet.marked & (marks == 0)),
+            landed.eq(packet.valid & (told | (done.valid & done.ready)) & ~writes),
             read.adr.eq(node),
             write.adr.eq(node),
             write.dat_w.eq(packet.incarnation),
             write.we.eq(packet.ready),
             spoilt.eq(((spoils & bit) != 0) & (read.dat_r == packet.incarnation)),
             notice.eq(packet.notice & ~packet.refused & (packet.alone | ~spoilt)),
-            done.valid.eq(landed & (~notice | notices.sink.ready)),
+            done.valid.eq(packet.valid & ~told & (~notice | notices.sink.ready)),
             done.last.eq(1),
             done.lane.eq(lane),
             done.node.eq(packet.node),
@@ -97,7 +107,7 @@ class Landing(LiteXModule):
             done.psn.eq(packet.psn),
             done.refused.eq(packet.refused),
             done.reason.eq(packet.reason),
-            packet.ready.eq(done.valid & done.ready),
+            packet.ready.eq(landed),
             notices.sink.valid.eq(packet.ready & notice),
             notices.sink.last.eq(1),
             notices.sink.node.eq(packet.node),
@@ -112,5 +122,7 @@ class Landing(LiteXModule):
         ]
         self.sync += [
             marks.eq(marks + self.marked - (packet.ready & packet.marked)),
+            told.eq((told | (done.valid & done.ready)) & ~landed),
+            self.open.eq((told | (done.valid & done.ready)) & writes & ~self.marked),
             If(packet.ready, spoils.eq((spoils & ~bit) | Mux(~packet.final & (packet.refused | spoilt), bit, 0))),
         ]

@@ -205,10 +205,24 @@ class ListReader(LiteXModule):
 
         # Read -------------------------------------------------------------------------------------
 
-        where    = Memory(slot_bits + WORD + 1, max(tags, 2))  # slot of a tag, and where in it its entries end
+        where    = Memory(slot_bits + WORD + 2, max(tags, 2))  # slot of a tag, where in it its entries end, its phase
         enter, of_answer, of_expired = (where.get_port(write_capable=True), where.get_port(async_read=True),
             where.get_port(async_read=True))
         self.specials += where, enter, of_answer, of_expired
+        # A line is here when it was answered in the phase in which it was asked for. Both are in LUT memory, since one thing a cycle writes
+        # each: nothing expires while there is an answer.
+        asked    = Memory(2, lines)   # phase, and that it has no page
+        answered = Memory(2, lines)   # phase, and that it could not be read
+        asked_write, asked_out = asked.get_port(write_capable=True), asked.get_port(async_read=True)
+        answer_write, answered_in, answered_out = (answered.get_port(write_capable=True), answered.get_port(async_read=True),
+            answered.get_port(async_read=True))
+        self.specials += asked, asked_write, asked_out, answered, answer_write, answered_in, answered_out
+        self.comb += [
+            answered_in.adr.eq(slot_in),
+            asked_write.adr.eq(slot_in),
+            asked_write.dat_w.eq(Cat(answered_in.dat_r[0] ^ ~absent, absent)),
+            asked_write.we.eq(push),
+        ]
         length   = Signal(WORD + 1)
         end      = Signal(WORD + 1)
         self.comb += [
@@ -222,7 +236,7 @@ class ListReader(LiteXModule):
             requests.sink.length.eq(Cat(Constant(0, ENTRY), length)),
             requests.source.connect(reads),
             enter.adr.eq(pool.source.tag),
-            enter.dat_w.eq(Cat(slot_in, end)),
+            enter.dat_w.eq(Cat(slot_in, end, ~answered_in.dat_r[0])),
             enter.we.eq(issue),
         ]
 
@@ -247,6 +261,7 @@ class ListReader(LiteXModule):
         slot   = of_answer.dat_r[:slot_bits]
         final_ = Signal()
         filled = Signal()
+        over   = Signal(len(of_answer.dat_r))   # of what is answered or given up
         self.comb += [
             self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
@@ -254,11 +269,15 @@ class ListReader(LiteXModule):
             of_expired.adr.eq(pool.expire_tag),
             final_.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
             pool.release.eq(final_),
-            start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:]) - answer.count),
+            start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:-1]) - answer.count),
             fill.adr.eq(Cat(Mux(first, start[log2_int(width):log2_int(LINE)], beat), slot)),
             fill.dat_w.eq(answer.dat),
             fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
             filled.eq(final_ & pool.live),
+            over.eq(Mux(final_, of_answer.dat_r, of_expired.dat_r)),
+            answer_write.adr.eq(over),
+            answer_write.dat_w.eq(Cat(over[-1], pool.expire | (answer.status != 0))),
+            answer_write.we.eq(pool.expire | filled),
         ]
         self.sync += [
             If(answer.valid,
@@ -269,20 +288,6 @@ class ListReader(LiteXModule):
             pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
-        ready  = Signal(lines)
-        broken = Signal(lines)
-        for n in range(lines):
-            here   = filled & (slot == n)
-            late   = pool.expire & (of_expired.dat_r[:slot_bits] == n)
-            self.sync += [
-                If(here | late, ready[n].eq(1)),
-                If((here & (answer.status != 0)) | late, broken[n].eq(1)),
-                If(push & (slot_in == n),
-                    ready[n].eq(absent),
-                    broken[n].eq(absent)
-                )
-            ]
-
         # Entries ----------------------------------------------------------------------------------
 
         # Memory, word, sum: a register for each.
@@ -290,6 +295,7 @@ class ListReader(LiteXModule):
         slot_out = Signal(slot_bits)
         taken    = Signal(WORD)   # of the line
         word     = Signal(WORD)
+        ready    = Signal()
         go       = Signal()
         stages   = [stream.Endpoint([("word", WORD), ("error", 1)]), stream.Endpoint([("entry", 64), ("error", 1)])]
         read, entry = stages
@@ -299,7 +305,10 @@ class ListReader(LiteXModule):
         words    = data_width//64
         self.comb += [
             word.eq(head.word + taken),
-            go.eq(head.valid & (head.void | (ready >> slot_out)[0]) & (~read.valid | read.ready)),
+            asked_out.adr.eq(slot_out),
+            answered_out.adr.eq(slot_out),
+            ready.eq(asked_out.dat_r[0] == answered_out.dat_r[0]),
+            go.eq(head.valid & (head.void | ready) & (~read.valid | read.ready)),
             head.ready.eq(go & (head.void | (taken == head.more))),
             fetch.adr.eq(Cat(word[log2_int(words):], slot_out)),
             fetch.re.eq(go),
@@ -313,7 +322,7 @@ class ListReader(LiteXModule):
             If(go,
                 taken.eq(taken + 1),
                 read.last.eq(head.last & head.ready),
-                read.error.eq(head.void | (broken >> slot_out)[0]),
+                read.error.eq(head.void | asked_out.dat_r[1] | answered_out.dat_r[1]),
                 read.word.eq(word),
             ),
             If(head.valid & head.ready,

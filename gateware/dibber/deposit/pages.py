@@ -186,8 +186,16 @@ class Translator(LiteXModule):
         latest_write, latest = table(len(number))
         known   = Signal(lines)    # the line has a name
         in_use  = Signal(lines)    # somebody in the FIFO waits for it
-        ready   = Signal(lines)    # its data are here
-        broken  = Signal(lines)    # they could not be read
+
+        # Its data are here when it was answered in the phase in which it was asked for last. Both are in LUT memory, since one thing a
+        # cycle writes each: no line is asked for again before its answer, and nothing expires while there is one.
+        phase_write, phase = table(1)
+        answered = Memory(2, lines)   # phase, and that they could not be read
+        answer_write, answer_asked, answer_head = (answered.get_port(write_capable=True), answered.get_port(async_read=True),
+            answered.get_port(async_read=True))
+        self.specials += answered, answer_write, answer_asked, answer_head
+        ready   = Signal()         # the line of `head`
+        broken  = Signal()
 
         # Of the line of `asked`, as they are in this cycle: found out a cycle before.
         asked_known = Signal()
@@ -235,6 +243,14 @@ class Translator(LiteXModule):
             latest_write.dat_w.eq(number),
             latest_write.we.eq(admit & asked.paged),
             latest.adr.eq(head.index),
+            answer_asked.adr.eq(index),
+            phase_write.adr.eq(index),
+            phase_write.dat_w.eq(~answer_asked.dat_r[0]),
+            phase_write.we.eq(pool.source.ready),
+            phase.adr.eq(head.index),
+            answer_head.adr.eq(head.index),
+            ready.eq(phase.dat_r == answer_head.dat_r[0]),
+            broken.eq(answer_head.dat_r[1]),
         ]
         self.sync += If(admit, number.eq(number + 1))
 
@@ -246,7 +262,7 @@ class Translator(LiteXModule):
             beat.valid.eq(answer.valid),
             *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
         ]
-        owners = Memory(index_bits, max(tags, 2))
+        owners = Memory(index_bits + 1, max(tags, 2))  # line and phase of a tag
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
         # No entry is read while its line is being filled; but one that was read may wait while its line is filled anew.
@@ -258,9 +274,11 @@ class Translator(LiteXModule):
         first  = Signal(reset=1)
         final  = Signal()
         filled = Signal()
+        over   = Signal(index_bits + 1)   # the line, and its phase, that is answered or given up
+        lost   = Signal()                 # it could not be read
         self.comb += [
             own.adr.eq(pool.source.tag),
-            own.dat_w.eq(index),
+            own.dat_w.eq(Cat(index, phase_write.dat_w)),
             own.we.eq(pool.source.ready),
             answer.ready.eq(1),
             pool.answered.eq(beat.tag),
@@ -268,10 +286,15 @@ class Translator(LiteXModule):
             of_expired.adr.eq(pool.expire_tag),
             final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.count == beat.bytes))),
             pool.release.eq(final),
-            fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r)),
+            fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r[:index_bits])),
             fill.dat_w.eq(beat.dat),
             fill.we.eq(beat.valid & pool.live & (beat.status == 0)),
             filled.eq(final & pool.live),
+            over.eq(Mux(final, of_answer.dat_r, of_expired.dat_r)),
+            lost.eq(pool.expire | (filled & (beat.status != 0))),
+            answer_write.adr.eq(over),
+            answer_write.dat_w.eq(Cat(over[index_bits], lost)),
+            answer_write.we.eq(pool.expire | filled),
         ]
         self.sync += [
             If(beat.valid,
@@ -284,7 +307,7 @@ class Translator(LiteXModule):
         ]
 
         # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
-        forgets = lambda n: (filled & (beat.status != 0) & (of_answer.dat_r == n)) | (pool.expire & (of_expired.dat_r == n)) | directory.strobe
+        forgets = lambda n: (lost & (over[:index_bits] == n)) | directory.strobe
         frees   = lambda n: leave & (head.index == n) & (latest.dat_r == head.number)
         follows = Signal()   # the one in front of it wants the same line
         self.comb += follows.eq(named.sink.index == index)
@@ -298,19 +321,11 @@ class Translator(LiteXModule):
             )
         ]
         for n in range(lines):
-            here = filled & (of_answer.dat_r == n)
-            lost = (here & (beat.status != 0)) | (pool.expire & (of_expired.dat_r == n))
             self.sync += [
                 If(leave & (head.index == n) & (latest.dat_r == head.number), in_use[n].eq(0)),
                 If(admit & asked.paged & (index == n), in_use[n].eq(1)),
-                If(here | lost, ready[n].eq(1)),
-                If(lost, broken[n].eq(1)),
-                If(pool.source.ready & (index == n),
-                    ready[n].eq(0),
-                    broken[n].eq(0),
-                    known[n].eq(1)
-                ),
-                If(lost | directory.strobe, known[n].eq(0)),
+                If(pool.source.ready & (index == n), known[n].eq(1)),
+                If(forgets(n), known[n].eq(0)),
             ]
 
         # Answer -----------------------------------------------------------------------------------
@@ -324,9 +339,9 @@ class Translator(LiteXModule):
         mask   = Signal(SHIFT_MOST)
         words  = width//8
         self.comb += [
-            go.eq(~head.paged | (ready >> head.index)[0]),
+            go.eq(~head.paged | ready),
             head.connect(reading.sink, omit={"valid", "ready", "index", "number"}),
-            reading.sink.broken.eq((broken >> head.index)[0]),
+            reading.sink.broken.eq(broken),
             reading.sink.valid.eq(head.valid & go),
             head.ready.eq(reading.sink.ready & go),
             leave.eq(head.valid & head.ready & head.paged),

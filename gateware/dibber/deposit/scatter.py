@@ -24,6 +24,10 @@ from dibber.deposit.walker import Walker
 from dibber.places import Row
 from dibber.packet.header import flag
 
+# Lines from the report of a packet to its last: as many cycles as there are from the last one of a write that does not wait to the
+# PHY and back, less those from a report to the end of its acknowledgement.
+REPORTED = 8
+
 # Layout -------------------------------------------------------------------------------------------
 
 def admitted_layout():
@@ -200,6 +204,7 @@ class ScatterEngine(LiteXModule):
     lists       : ListReader                      its `reads`, `completions`, `departures` and `extended_tags` likewise,
                                                   its `pages` to the page finder
     done        : Endpoint(deposit_done_layout), out
+    open        : Signal(), out                   see `Landing`
     arrivals    : Endpoint(arrival_layout), out
     departures  : Departures of packets
 
@@ -215,6 +220,7 @@ class ScatterEngine(LiteXModule):
         self.marked      = Signal()
         self.max_payload = Signal(13)
         self.done        = stream.Endpoint(deposit_done_layout())
+        self.open        = Signal()
         self.arrivals    = stream.Endpoint(arrival_layout())
 
         # # #
@@ -244,6 +250,7 @@ class ScatterEngine(LiteXModule):
             admission.source.connect(packets.sink),
             landing.marked.eq(self.marked),
             landing.done.connect(self.done),
+            self.open.eq(landing.open),
             landing.arrivals.connect(self.arrivals),
         ]
 
@@ -346,8 +353,11 @@ class ScatterEngine(LiteXModule):
         refused = Signal()
         reason  = Signal(8)
         report  = Signal()
+        told    = Signal()    # it was reported
+        short   = Signal()    # it was cut short
         self.fsm = fsm = FSM(reset_state="OPEN")
         fsm.act("OPEN",
+            NextValue(told, 0),
             NextValue(upto, 2**len(upto) - 1),
             NextValue(refused, packet.refused),
             NextValue(reason, packet.reason),
@@ -386,11 +396,15 @@ class ScatterEngine(LiteXModule):
                 ).Else(
                     NextState("ABORT")
                 )
-            ).Elif(line & ending & over,
-                report.eq(1),
-                ends.source.ready.eq(1),
-                packet.ready.eq(1),
-                NextState("OPEN")
+            ).Elif(line & over,
+                # From the last piece's first line on nothing can keep its last one from being written.
+                report.eq(~told & (rest <= REPORTED*width)),
+                NextValue(told, told | report),
+                If(ending,
+                    ends.source.ready.eq(1),
+                    packet.ready.eq(1),
+                    NextState("OPEN")
+                )
             )
         )
         fsm.act("ABORT",
@@ -407,6 +421,7 @@ class ScatterEngine(LiteXModule):
             If(ends.source.valid,
                 NextState("REPORT"),
                 If(ends.source.error,
+                    short.eq(1),
                     packet.ready.eq(1),
                     NextState("OPEN")
                 )
@@ -430,7 +445,7 @@ class ScatterEngine(LiteXModule):
 
         # A packet is gone when it has landed, or when it was cut short.
         self.departures = Departures(admission.enters,
-            [self.done.valid & self.done.ready, packet.valid & packet.ready & ~report], 32)
+            [landing.landed, short], 32)
 
         # Writes.
         lines = unpacker.source

@@ -10,13 +10,13 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, STATUS, WALK
-from dibber.layouts import (completion_layout, job_end_layout, job_layout, payload_layout, read_layout,
+from dibber.layouts import (completion_layout, glance_layout, job_end_layout, job_layout, payload_layout, read_layout,
     send_layout)
 
 from dibber.deposit.cover import HEAD_REQUEST
 from dibber.deposit.departures import Departures
 from dibber.deposit.epochs import Epochs, flow_of_layout
-from dibber.deposit.fetch import Fetch
+from dibber.deposit.fetch import Fetch, flat_source_spans
 from dibber.deposit.gather import Gather
 from dibber.deposit.lists import ListLookup, ListReader
 from dibber.deposit.packer import dense_layout
@@ -65,6 +65,7 @@ class SendEngine(LiteXModule):
     jobs          : Endpoint(job_layout), in
     epochs        : Epochs                            `reset`, `rewind` and what goes with them are inputs
     slot          : slot_port(data_width)
+    glance        : Record(glance_layout()), in       what comes from it for `FastCommands`
     lookup        : lookup_port(), to the region table; for the source's region, then for its index list's
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in   always ready
@@ -79,12 +80,17 @@ class SendEngine(LiteXModule):
     lists         : ListReader                        its `reads`, `completions` and `departures` likewise; its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
-    Cycles: 18 from job to first read at 128 bits, 19 at 64, when `skip` is 0 (see `Skip`), 3 and 5 more for a walk with levels, 6 more to the list's look-up; 6 from a first
-    piece to the packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
+    What a source without levels needs of the slot may have been there for `FastCommands` already. Then it is not read again, and its region
+    is looked up while the job is still on its way; but only of the very next job, and if no region is written until it starts.
+
+    Cycles, when `skip` is 0 (see `Skip`): 18 from job to first read at 128 bits, 19 at 64; 10 when its slot was glanced at, but 12 at least
+    from the glance. A walk with levels takes 3 more at 128 bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the
+    packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, walked={}, listed={}, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())
         self.lookup        = lookup = lookup_port()
+        self.glance        = glance = Record(glance_layout())
         self.reads         = stream.Endpoint(read_layout())
         self.completions   = stream.Endpoint(completion_layout(data_width))
         self.payload       = stream.Endpoint(payload_layout(data_width))
@@ -96,12 +102,9 @@ class SendEngine(LiteXModule):
 
         # # #
 
+        flat        = flat_source_spans()
         source_walk = COMMAND["source"].offset
-        self.fetch  = fetch = Fetch(data_width, [
-            (source_walk + WALK["key"].offset, source_walk + WALK["key"].offset + WALK["key"].size),
-            (source_walk, source_walk + WALK["stride"].offset),
-            (COMMAND["flags"].offset, COMMAND["levels"].offset + 1),
-            (source_walk, source_walk + WALK.size)], enough=3)
+        self.fetch  = fetch = Fetch(data_width, flat + [(source_walk, source_walk + WALK.size)], enough=len(flat))
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker()
         self.pages      = pages      = PagedPieces(data_width, **walked)
@@ -164,6 +167,7 @@ class SendEngine(LiteXModule):
         ]
 
         # Command.
+        self.fsm = fsm = FSM(reset_state="IDLE")
         flags  = fetch.bytes(COMMAND["flags"].offset, 1)
         levels = fetch.bytes(COMMAND["levels"].offset, 1)
         total  = jobs.length
@@ -188,6 +192,39 @@ class SendEngine(LiteXModule):
         address   = Signal(64)
         owner     = Signal(8)
 
+        # A glance at the slot of the job that comes next, and the look-up of its region, while the command is checked.
+        about   = Record([("slot", len(fetch.slot)), ("endpoint", len(jobs.endpoint)), ("response", 1)])
+        begun   = Signal()    # its first line was there
+        had     = Signal(len(fetch.glance))
+        seen    = Signal(len(fetch.glance))
+        whole   = Signal()    # all that is needed is there
+        ready   = Signal()    # it was
+        looks   = Signal()    # the region is looked up
+        hit     = Signal()    # it is that job, and has no levels
+        asker   = Signal()    # `foreign` of whose region is looked up
+        starts  = Signal()    # a job is set up
+        written = Signal()    # a region is
+        idle    = Signal()
+        self.comb += [
+            idle.eq(fsm.ongoing("IDLE") & ~jobs.valid),
+            fetch.glance.eq(Mux(idle & (begun | glance.begin), glance.lines, 0)),
+            seen.eq(Mux(glance.begin, 0, had) | fetch.glance),
+            hit.eq(ready & ~written & (about.slot == fetch.slot) & (inner == 0)),
+        ]
+        self.sync += [
+            had.eq(seen),
+            begun.eq(idle & ~glance.drop & (begun | glance.begin)),
+            # A region that is written meanwhile may be another one by now, and nobody would wait for the job's departure.
+            ready.eq(~starts & ~glance.drop & ~glance.begin & ~written & (ready | whole)),
+            looks.eq(whole),
+            If(whole,
+                about.slot.eq(Cat(glance.slot[:log2_int(C.SLOTS)], glance.endpoint)),
+                about.endpoint.eq(glance.endpoint),
+                about.response.eq(glance.response),
+            ),
+        ]
+        self.comb += whole.eq((fetch.glance != 0) & (seen == 2**len(seen) - 1))
+
         # Its list's, when the rest of the slot is here.
         self.list = list_ = ListLookup()
         listing   = Signal()
@@ -198,15 +235,18 @@ class SendEngine(LiteXModule):
             list_.lookup.connect(lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
 
             foreign.eq(jobs.response & ~jobs.indirect),
-            lookup.valid.eq(fetch.first | list_.lookup.valid),
+            asker.eq(Mux(ready, about.response, foreign)),
+            # Of a glance the key's line may be the last.
+            lookup.valid.eq(fetch.first | whole | list_.lookup.valid),
             lookup.key.eq(Mux(listing, list_.lookup.key, source_member(fetch, "key"))),
+            If(fetch.glance[0], lookup.key.eq(fetch.coming(source_walk + WALK["key"].offset, WALK["key"].size))),
         ]
         self.sync += [
             If(lookup.done & ~listing,
                 owner.eq(lookup.owner),
                 found.eq(lookup.found),
-                owned.eq((lookup.owner == jobs.endpoint) | foreign),
-                permitted.eq((lookup.rights & Mux(foreign, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
+                owned.eq((lookup.owner == Mux(ready, about.endpoint, jobs.endpoint)) | asker),
+                permitted.eq((lookup.rights & Mux(asker, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
                 low.eq(lookup.base),
                 size.eq(lookup.length),
             ),
@@ -230,15 +270,19 @@ class SendEngine(LiteXModule):
         ]
 
         # A job that is set up, those whose walks wait, those that are cut, and one whose end waits.
-        self.departures = Departures(fetch.start, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
+        self.departures = Departures(starts, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
+        self.comb += written.eq(self.departures.mark)
 
         walk    = walker.sink
         walked_ = Signal()
         self.comb += walked_.eq(~empty & (status == STATUS.OK))
-        self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            fetch.start.eq(jobs.valid),
-            If(jobs.valid, NextState("FETCH"))
+            starts.eq(jobs.valid & ~(hit & looks)),
+            fetch.start.eq(starts & ~hit),
+            If(starts,
+                NextState("FETCH"),
+                If(hit, NextState("JUDGE"))
+            )
         )
         fsm.act("FETCH",
             If(fetch.done,

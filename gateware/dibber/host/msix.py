@@ -109,7 +109,7 @@ class MSIX(LiteXModule):
     posted      : Signal, out                    pulses for each entry sent
     interrupted : Signal, out                    pulses for each message sent
 
-    Cycles: 5 a post with 64 bits, 3 with 128; with an interrupt 5 or 3 more.
+    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more.
     """
     def __init__(self, data_width):
         entry_lines = 128//data_width
@@ -149,17 +149,8 @@ class MSIX(LiteXModule):
             opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),
         ]
 
-        self.fsm = fsm = FSM(reset_state="IDLE")
-        fsm.act("IDLE",
-            NextValue(line, 0),
-            If(due != 0,
-                NextValue(vector, candidate),
-                NextState("FETCH")
-            ).Elif(post.valid,
-                NextState("POST")
-            )
-        )
-        fsm.act("POST",
+        posts = [
+            NextState("POST"),
             source.valid.eq(1),
             source.last.eq(line == post_lines - 1),
             source.address.eq(Cat(Constant(0, 5), post.address[5:])),
@@ -179,14 +170,25 @@ class MSIX(LiteXModule):
                         NextState("IDLE")
                     )
                 )
+            ),
+        ]
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            If(due != 0,
+                NextValue(vector, candidate),
+                NextState("FETCH")
+            ).Elif(post.valid,
+                *posts
             )
         )
+        fsm.act("POST", *posts)
         fsm.act("FETCH",
             table.adr.eq(vector if entry_lines == 1 else Cat(line[0], vector)),
             NextValue(line, line + 1),
             NextState("TAKE")
         )
         last_take = [
+            NextValue(line, 0),
             If((allowed >> vector)[0],
                 NextState("SEND")
             ).Else(

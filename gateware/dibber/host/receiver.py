@@ -50,7 +50,7 @@ class TLPReceiver(LiteXModule):
     unsupported : Signal, out    pulses for each request that the card does not serve
     malformed   : Signal, out    pulses for each TLP dropped because it contradicts itself
 
-    Cycles: 5 from a TLP's last beat to its first line.
+    Cycles: 4 from a TLP's last beat to its first line.
     """
     def __init__(self, data_width, endianness, bar_size, windows, max_payload=512, read_depth=256):
         lanes        = data_width//32
@@ -274,7 +274,7 @@ class TLPReceiver(LiteXModule):
         commit    = Signal()
         discard   = Signal()
         req_head  = Cat(*[getattr(request, f[0]) for f in request.layout[:-1]])
-        self.sync += [
+        self.comb += [
             push.eq(line | (flush & (is_request | (is_completion & ~is_lines)))),
             commit.eq(good),
             discard.eq(flush & ~good),

@@ -147,6 +147,7 @@ class TLPAssembler(LiteXModule):
     ----------
     sink   : Endpoint(tlp_layout), in
     source : Endpoint(phy_layout), out
+    begun  : Signal, out    the first beat of the TLP at the sink leaves before its first line
     marked : Signal, out    the last beat of a TLP with `mark` is being taken
     """
     def __init__(self, data_width, endianness):
@@ -154,6 +155,7 @@ class TLPAssembler(LiteXModule):
         beat_layout = phy_layout(data_width).payload_layout + [("mark", 1)]
         self.sink   = sink   = stream.Endpoint(tlp.tlp_layout(data_width))
         self.source = source = stream.Endpoint(phy_layout(data_width))
+        self.begun  = Signal()
         self.marked = Signal()
         self.pipe   = pipe   = stream.PipeValid(beat_layout)
 
@@ -172,6 +174,7 @@ class TLPAssembler(LiteXModule):
             self.comb += [
                 opening.eq(~body & ~opened),
                 head.eq(~body & opened),
+                self.begun.eq(step & opening),
             ]
             self.sync += If(step, opened.eq(opening))
         else:
@@ -203,12 +206,13 @@ class TLPAssembler(LiteXModule):
             ),
         ]
 
+        # Whose TLP comes next is known late in its cycle: of its first line the header's fourth DW alone depends on that.
         window  = tlp.payload_bytes(Cat(previous, sink.dat), endianness)
         payload = Signal(data_width)
-        turn    = Signal(3)
+        fourth  = Signal(32)
         self.comb += [
-            turn.eq(Mux(body, shift, sink.shift)),
-            Case(turn, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
+            Case(shift, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
+            Case(sink.shift, {s: fourth.eq(window[32*(s + lanes - 1):32*(s + lanes)]) for s in range(1, lanes + 1)}),
             beat.first.eq(opening if lanes == 2 else head),
             beat.mark.eq(Mux(body, mark, sink.mark)),
             If(body,
@@ -222,7 +226,7 @@ class TLPAssembler(LiteXModule):
                 If(opening,
                     beat.dat.eq(sink.header[:data_width])
                 ).Elif(~sink.header[29],  # 3-DW header: the fourth DW is payload, if there is any
-                    beat.dat[-32:].eq(payload[-32:]),
+                    beat.dat[-32:].eq(fourth),
                     beat.be[-4:].eq(Replicate(sink.dwords > 3, 4)),
                 ),
             ),
@@ -257,21 +261,20 @@ class TLPTransmitter(LiteXModule):
     marked  : Signal, out       the PHY takes the last beat of a write or post with `mark`
     id      : Signal(16), in    requester and completer ID
 
-    Cycles: as many as the TLPs have beats; 3 from a sink to the source.
+    Cycles: as many as the TLPs have beats; 2 from a sink to the source.
     """
     def __init__(self, data_width, endianness):
         self.posts_composer   = RequestComposer(data_width, write=True)
         self.replies_composer = ReplyComposer(data_width)
         self.writes_composer  = RequestComposer(data_width, write=True)
         self.reads_composer   = RequestComposer(data_width, write=False)
-        self.pipe      = pipe = stream.PipeValid(tlp.tlp_layout(data_width))
-        self.assembler = TLPAssembler(data_width, endianness)
+        self.assembler = assembler = TLPAssembler(data_width, endianness)
         self.posts     = self.posts_composer.sink
         self.replies   = self.replies_composer.sink
         self.writes    = self.writes_composer.sink
         self.reads     = self.reads_composer.sink
-        self.source    = self.assembler.source
-        self.marked    = self.assembler.marked
+        self.source    = assembler.source
+        self.marked    = assembler.marked
         self.id        = Signal(16)
 
         # # #
@@ -283,7 +286,7 @@ class TLPTransmitter(LiteXModule):
         POST, REPLY, WRITE, READ = range(4)
         choice = Signal(2)
         held   = Signal(2)
-        locked = Signal()  # between the first and the last line of a TLP
+        locked = Signal()  # between the first beat and the last line of a TLP
         turn   = Signal()  # it is the reads' turn
         self.comb += [
             If(locked,
@@ -297,12 +300,17 @@ class TLPTransmitter(LiteXModule):
             ).Else(
                 choice.eq(READ)
             ),
-            Case(choice, {n: c.source.connect(pipe.sink) for n, c in enumerate(composers)}),
-            pipe.source.connect(self.assembler.sink),
+            Case(choice, {n: c.source.connect(assembler.sink) for n, c in enumerate(composers)}),
         ]
-        self.sync += If(pipe.sink.valid & pipe.sink.ready,
-            locked.eq(~pipe.sink.last),
-            held.eq(choice),
-            If(choice == WRITE, turn.eq(1)),
-            If(choice == READ,  turn.eq(0)),
-        )
+        self.sync += [
+            If(assembler.begun,
+                locked.eq(1),
+                held.eq(choice),
+            ),
+            If(assembler.sink.valid & assembler.sink.ready,
+                locked.eq(~assembler.sink.last),
+                held.eq(choice),
+                If(choice == WRITE, turn.eq(1)),
+                If(choice == READ,  turn.eq(0)),
+            )
+        ]

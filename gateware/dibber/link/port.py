@@ -59,8 +59,8 @@ class LinkPort(LiteXModule):
                 SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
                 LINK_TRAINED, LINK_LOST, WORDS_RECEIVED, PACKET_MISROUTED
 
-    Cycles: 1 from `sinks` to `serial_tx`; 4 from a word's successor on `serial_rx` to `sources`, 2 of a channel
-    that is sunk.
+    Cycles: 1 from `sinks` to `serial_tx`; 3 from a word's successor on `serial_rx` to `sources` past an empty slack buffer, 2
+    of a channel that is sunk.
     """
     def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]

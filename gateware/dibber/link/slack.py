@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import word_layout
+from dibber.places import BypassedFIFO
 
 # Words that may come after the high mark: docs/design.md, section 4.
 HEADROOM_WORDS = 128
@@ -32,7 +33,7 @@ class SlackBuffer(LiteXModule):
     overflow : Signal(), out  one cycle for each packet dropped
     level    : Signal(), out  words that are held
 
-    Cycles: 2 from sink to source.
+    Cycles: 1 from sink to source when it is empty, else 3.
     """
     def __init__(self, words):
         assert words >= 2*HEADROOM_WORDS
@@ -40,14 +41,14 @@ class SlackBuffer(LiteXModule):
         self.source   = source = stream.Endpoint(word_layout())
         self.stop     = Signal()
         self.overflow = Signal()
-        self.level    = Signal(max=words + 2)
+        self.level    = Signal(max=words + 3)
 
         # # #
 
         high = words - HEADROOM_WORDS
         low  = high//2
 
-        self.fifo = fifo = stream.SyncFIFO([("data", 32), ("bad", 1)], words, buffered=True)
+        self.fifo = fifo = BypassedFIFO([("data", 32), ("bad", 1)], words)
         room     = Signal()
         dropping = Signal()
         self.comb += [

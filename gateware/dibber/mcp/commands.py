@@ -10,8 +10,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.expected import TAG
+from dibber.deposit.fetch import flat_source_lines
 from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, LANE, OPCODE, WALK
-from dibber.layouts import digest_layout, expect_layout, fast_put_layout, offer_layout, request_layout, slot_port, verdict_layout
+from dibber.layouts import digest_layout, expect_layout, fast_put_layout, glance_layout, offer_layout, request_layout, slot_port, verdict_layout
 from dibber.mcp.asks import TAGS
 
 LENGTH_BITS = C.FAST_LENGTH.bit_length()
@@ -111,11 +112,13 @@ class FastCommands(LiteXModule):
     put     : Endpoint(fast_put_layout), out
     digest  : Record(digest_layout), out     `strobe` in the cycle of the verdict
     taken, missed : Signal(), in             what became of it, in the cycle of its `ready`; neither: it must wait
+    coming  : Signal(), out                  what `put` shows stays, and may be offered
+    glance  : Record(glance_layout()), out   what comes from the slot, for who would read it next
     full    : Signal(), in                   `put` would have to wait for other gets and atomics, 2 cycles behind its fields
     expect  : Endpoint(expect_layout), out
 
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4 (128 bits), 1 from its answer
-    to the verdict; an atomic as long. A put whose walks are a block alone takes 4 more. Others and gets take 4 more for each block
+    to the verdict; an atomic as long. A put whose walks are a block alone takes 2 more. Others and gets take 4 more for each block
     and each count of their walks, and as many as the counts have bits; a get that was not taken 1.
     When others read slots, too, each of these words takes 1 more, and all lines before them 1. A request that comes when
     no command is on offer is seen a cycle later.
@@ -135,6 +138,8 @@ class FastCommands(LiteXModule):
         self.taken   = Signal()
         self.missed  = Signal()
         self.full    = Signal()
+        self.coming  = Signal()
+        self.glance  = glance  = Record(glance_layout())
         self.expect  = expect  = stream.Endpoint(expect_layout())
 
         # # #
@@ -162,26 +167,30 @@ class FastCommands(LiteXModule):
 
         # Lines ------------------------------------------------------------------------------------
 
-        # Those that every put has, from the first on: they are asked for one after the other. Then one at a time.
+        # Those that every put has, from the first on, and behind them those of the blocks, for walks that are a block alone: they are
+        # asked for one after the other, while what came first is looked at. Then one at a time.
         head   = sorted({(COMMAND[name].offset)//width for name in ("opcode", "node", "length", "cookie")}
             | {walk_dword("target", "offset")*4//width})
         dword  = Signal(max=C.SLOT_BYTES//4)   # of a walk
         ask    = Signal()
         walks  = Signal()                      # the head is here
-        # Behind them those of the blocks, for walks that are a block alone.
         sides  = [walk_dword(walk, "block")*4//width for walk in ("target", "source")]
-        asked  = Signal(max=len(head + sides) + 1)
-        coming = [Record([("valid", 1), ("line", len(asked))]) for _ in range(2)]
+        # What the send engine needs of them comes too, while they wait for their place in the flow.
+        wanted = flat_source_lines(data_width)
+        lines  = head + sides + [line for line in wanted if line not in head + sides]
+        asked  = Signal(max=len(lines) + 1)
+        coming = [Record([("valid", 1), ("walks", 1), ("line", len(asked))]) for _ in range(2)]
         came   = coming[1]
         line   = Signal(lines_bits)
         self.comb += [
-            Case(asked, {n: line.eq(number) for n, number in enumerate(head + sides)}),
+            Case(asked, {n: line.eq(number) for n, number in enumerate(lines)}),
             If(walks, line.eq(dword[lane_bits:])),
             slot.valid.eq(ask),
             slot.adr.eq(Cat(line, put.slot, put.endpoint)),
         ]
         self.sync += [
             coming[0].valid.eq(slot.valid & slot.ready),
+            coming[0].walks.eq(walks),
             coming[0].line.eq(asked),
             came.eq(coming[0]),
             If(slot.valid & slot.ready & ~walks, asked.eq(asked + 1)),
@@ -226,7 +235,7 @@ class FastCommands(LiteXModule):
         at_end  = Signal()      # its carry leaves the 48 bits of an offset
         near    = Signal()      # the offset is one of 48 bits
         self.sync += [
-            If(came.valid & ~walks & (came.line < len(head)),
+            If(came.valid & ~came.walks & (came.line < len(head)),
                 Case(came.line, {
                     head.index(COMMAND["opcode"].offset//width): [
                         inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
@@ -307,7 +316,7 @@ class FastCommands(LiteXModule):
         verdict_missed = Signal()
         self.fsm = fsm = FSM(reset_state="HEAD")
         fsm.act("HEAD",
-            ask.eq(present & (asked != len(head))),
+            ask.eq(present & (asked != len(head + sides))),
             NextValue(verdict_taken, 0),
             NextValue(verdict_missed, 1),
             NextValue(source, 0),
@@ -324,7 +333,8 @@ class FastCommands(LiteXModule):
             )
         )
         fsm.act("SIDES",
-            ask.eq(asked != len(head + sides)),
+            self.coming.eq(1),
+            ask.eq(asked != len(lines)),
             If(came.valid,
                 NextValue(same, word_of("target") == put.length),
                 If(came.line == len(head + sides) - 1,
@@ -338,11 +348,12 @@ class FastCommands(LiteXModule):
             ask.eq(1),
             If(slot.ready, NextState("WORD"))
         )
+        word = came.valid & came.walks
         fsm.act("WORD",
             walks.eq(1),
-            product.first.eq(came.valid & block),
-            product.times.eq(came.valid & ~block),
-            If(came.valid,
+            product.first.eq(word & block),
+            product.times.eq(word & ~block),
+            If(word,
                 NextValue(block, 0),
                 If(~block, NextValue(level, level + 1)),
                 NextState("PRODUCT"),
@@ -381,6 +392,7 @@ class FastCommands(LiteXModule):
         )
         fsm.act("PUT",
             put.valid.eq(1),
+            ask.eq((put.lane == LANE.BULK) & flat & (asked != len(lines))),
             NextValue(verdict_taken, self.taken),
             NextValue(verdict_missed, self.missed),
             If(put.ready, NextState("VERDICT"))
@@ -395,6 +407,14 @@ class FastCommands(LiteXModule):
             )
         )
         self.comb += [
+            glance.begin.eq(came.valid & ~came.walks & (came.line == 0)),
+            # What comes behind a verdict is not of who is looked at then.
+            glance.lines.eq(Cat(*[came.valid & ~came.walks & (came.line == lines.index(line))
+                & (1 if line in head else ~fsm.ongoing("HEAD")) for line in wanted])),
+            glance.drop.eq(judged & ~(verdict_taken & (put.lane == LANE.BULK))),
+            glance.endpoint.eq(put.endpoint),
+            glance.slot.eq(put.slot),
+            glance.response.eq(guest),
             verdict.taken.eq(verdict_taken),
             verdict.missed.eq(verdict_missed),
             verdict.endpoint.eq(offer.endpoint),

@@ -3,9 +3,6 @@
 
 """The end of puts: what is acknowledged, and whose job has ended, becomes a completion; or what its kind says."""
 
-from functools import reduce
-from operator import or_
-
 from migen import *
 
 from litex.gen import *
@@ -14,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, STATUS
 from dibber.layouts import (answer_layout, ended_layout, entry_layout, job_done_layout, job_end_layout,
-    slot_free_layout)
+    judging_layout, slot_free_layout)
 from dibber.mcp.asks import PLACES
 
 # Kinds of Looks -----------------------------------------------------------------------------------
@@ -28,7 +25,7 @@ class Completer(LiteXModule):
 
     A look takes four cycles: whose ring is chosen, its places are looked up, its put is read, compared, and judged.
     What a judgement changes is changed in that one cycle, and no look that saw the flow as it was before is judged
-    after that. First comes a flow whose ACKED has moved, then what the program asks for, then the end of a
+    after that. First comes a flow whose ACKED moves, then what the program asks for, then the end of a
     job, then an answer, then a flow of which a put has just ended, else all of them in turn: so nothing has to be remembered of
     what might end, and nothing is forgotten.
 
@@ -52,7 +49,7 @@ class Completer(LiteXModule):
     armed   : Signal(FLOWS), in
     enter   : Record, in           what is to be remembered of a put, by its tag
     acked   : list of Signal(16), in    last PSN acknowledged, by flow number
-    changed : Signal(FLOWS), in    pulses: `acked` of this flow moved
+    judging : Record(judging_layout()), in    in a cycle with `strobe`: `acked` of `flow` may move at its end
     refusal_waiting : Signal(), in      nothing ends
     job_done_in : Endpoint(job_end_layout), in
     job_done    : Endpoint(job_done_layout), out   those that are the program's
@@ -71,7 +68,7 @@ class Completer(LiteXModule):
     free    : Record(slot_free_layout), out    in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out
 
-    Cycles: 4 from `changed` to `entry`, a put of a flow in 5; 4 from `job_done_in` to its end; 6 at most from `ask` to
+    Cycles: 4 from `judging` to `entry`, a put of a flow in 5; 4 from `job_done_in` to its end; 6 at most from `ask` to
     `shown`.
     """
     def __init__(self, rings, asks):
@@ -83,7 +80,7 @@ class Completer(LiteXModule):
         self.armed           = armed = Signal(flows)
         self.enter           = enter = Record([("strobe", 1), ("tag", tags)] + details)
         self.acked           = acked = [Signal(16, name=f"acked{n}") for n in range(flows)]
-        self.changed         = changed = Signal(flows)
+        self.judging         = judging = Record(judging_layout())
         self.refusal_waiting = Signal()
         self.job_done_in     = job   = stream.Endpoint(job_end_layout())
         self.job_done        = stream.Endpoint(job_done_layout())
@@ -120,7 +117,7 @@ class Completer(LiteXModule):
             detail.raw_bits().eq(read.dat_r),
         ]
 
-        # Choice. One ACKED moves at a time.
+        # Choice. One ACKED moves at a time, and has moved when it is looked up.
         look     = Record([("valid", 1), ("kind", 2), ("flow", len(self.asked))])  # its places are looked up
         reading  = Record(look.layout)                                             # its put is read, and compared
         judged   = Record(look.layout)
@@ -130,14 +127,11 @@ class Completer(LiteXModule):
         turn     = Signal(len(self.asked))
         prepared = Signal()  # `before` is that of the job
         theirs   = Signal()  # the job's end is the program's
-        moved    = Signal.like(turn)
-        self.comb += moved.eq(Cat(*[reduce(or_, [changed[n] for n in range(flows) if n >> bit & 1])
-            for bit in range(len(moved))]))
         self.sync += [
             look.valid.eq(~still),
             look.kind.eq(OLDEST),
-            If(changed != 0,
-                look.flow.eq(moved)
+            If(judging.strobe,
+                look.flow.eq(judging.flow)
             ).Elif(asking & ~under(SHOW),
                 look.kind.eq(SHOW),
                 look.flow.eq(self.asked)

@@ -36,6 +36,7 @@ class Contexts(LiteXModule):
     Attributes
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
+    coming  : Signal(), in                      what `put` shows stays, may be offered, and is looked up
     taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
     full    : Signal, out                       an ask would have to wait, 2 cycles behind node and lane of `put`
     answer  : Endpoint(answer_layout), in       see Completer
@@ -47,6 +48,7 @@ class Contexts(LiteXModule):
     job_done_in : Endpoint(job_end_layout), in      all ends of jobs
     job_done    : Endpoint(job_done_layout), out    those that are the program's
     acked   : list of Signal(16), in            last PSN acknowledged, by flow number
+    judging : Record(judging_layout()), in      in a cycle with `strobe`: `acked` of `flow` may move at its end
     changed : Signal(FLOWS), in                 pulses: `acked` of this flow moved
     changed_out : Signal(FLOWS), out            pulses: those of flows that are not armed
     moved   : Signal(FLOWS), out                pulses: those of flows that are
@@ -65,7 +67,7 @@ class Contexts(LiteXModule):
     ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
     counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS, FAST_REPLIES
 
-    Cycles: 2 from `put` to its order. Those of Completer.
+    Cycles: 2 from `put` or `coming` to its order. Those of Completer.
     """
     def __init__(self):
         flows = C.LANES*C.NODES
@@ -79,6 +81,7 @@ class Contexts(LiteXModule):
         self.taken       = taken   = Signal()
         self.missed      = missed  = Signal()
         self.full        = Signal()
+        self.coming      = Signal()
         self.forget      = forget  = Record([("strobe", 1), ("tag", len(asks.take.tag))])
         self.fast        = fast    = Signal(C.ENDPOINTS)
         self.express     = express = stream.Endpoint(express_layout())
@@ -87,6 +90,7 @@ class Contexts(LiteXModule):
         self.claim       = claim   = Record([("strobe", 1), flow])
         self.claimed     = claimed = Record(claimed_layout())
         self.pop         = pop     = Signal()
+        self.judging     = completer.judging
         self.changed     = changed = Signal(flows)
         self.changed_out = Signal(flows)
         self.moved       = Signal(flows)
@@ -115,7 +119,6 @@ class Contexts(LiteXModule):
             still.eq(arm.strobe | claim.strobe | pop),
             completer.still.eq(still),
             completer.armed.eq(armed),
-            completer.changed.eq(changed),
             self.changed_out.eq(changed & ~armed),
             # Whoever waits for an answer is not helped by acknowledgements.
             self.moved.eq(Cat(completer.moved, (changed & armed)[C.NODES:])),
@@ -205,7 +208,7 @@ class Contexts(LiteXModule):
             last.eq(next_psn.dat_r + more),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
-            If(~put.valid | put.ready | still | give.strobe, settled.eq(0)),
+            If(~(put.valid | self.coming) | put.ready | still | give.strobe, settled.eq(0)),
         ]
 
         # Orders.

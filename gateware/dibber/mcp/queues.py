@@ -51,7 +51,7 @@ class QueueWriter(LiteXModule):
 
     After a reset all queues are closed.
 
-    Cycles: 4 from a sink to the source; an entry every 5.
+    Cycles: 2 from a sink to the source; an entry every 3.
     """
     def __init__(self, sinks=3):
         self.cycles      = Signal(64)
@@ -82,6 +82,8 @@ class QueueWriter(LiteXModule):
             chosen.ready.eq(idle),
         ]
         entry = Record(entry_layout().payload_layout)
+        about = Signal(len(entry.queue))   # the queue that is looked up
+        self.comb += about.eq(Mux(idle, chosen.queue, entry.queue))
         self.sync += If(chosen.valid & chosen.ready,
             last.eq(grant),
             entry.eq(chosen.payload),
@@ -102,11 +104,11 @@ class QueueWriter(LiteXModule):
         write, read = self.written.get_port(write_capable=True), self.written.get_port(async_read=True)
         self.specials += fixed_write, fixed_read, write, read
         self.comb += [
-            fixed_read.adr.eq(entry.queue),
+            fixed_read.adr.eq(about),
             found.raw_bits().eq(fixed_read.dat_r),
-            read.adr.eq(entry.queue),
+            read.adr.eq(about),
             fixed_write.adr.eq(open.queue),
-            write.adr.eq(Mux(open.strobe, open.queue, entry.queue)),
+            write.adr.eq(Mux(open.strobe, open.queue, about)),
         ]
 
         # One multiplexer of the counts for both: a queue that is opened starts at what its host says.
@@ -137,7 +139,6 @@ class QueueWriter(LiteXModule):
         beyond  = Signal(32)      # ones where `unread` says that it is full
         place   = Signal(INDEX)
         lost    = Signal()
-        address = Signal(64)
         stamp   = Signal(64)
         phase   = Signal()
         self.comb += [
@@ -152,11 +153,14 @@ class QueueWriter(LiteXModule):
         ]
 
         self.fsm = fsm = FSM(reset_state="IDLE")
+        # While a queue is opened what was looked up may be what is written just now.
         fsm.act("IDLE",
             idle.eq(1),
-            If(chosen.valid, NextState("LOOK"))
+            If(chosen.valid,
+                NextState("COUNT"),
+                If(open.strobe, NextState("LOOK"))
+            )
         )
-        # While a queue is opened what was looked up may be what is written just now.
         fsm.act("LOOK",
             If(~open.strobe, NextState("COUNT"))
         )
@@ -167,8 +171,9 @@ class QueueWriter(LiteXModule):
             If(open.strobe,
                 NextState("LOOK")
             ).Else(
+                source.valid.eq(~lost),
                 update.eq(1),
-                If(lost, NextState("IDLE")).Else(NextState("WRITE"))
+                If(lost | source.ready, NextState("IDLE")).Else(NextState("WRITE"))
             )
         )
         fsm.act("WRITE",
@@ -176,7 +181,7 @@ class QueueWriter(LiteXModule):
             If(source.ready, NextState("IDLE"))
         )
         self.sync += [
-            If(fsm.ongoing("LOOK"),
+            If(idle | fsm.ongoing("LOOK"),
                 fixed.eq(found),
                 Case(found.size, {**{n: mask.eq(2**n - 1) for n in range(INDEX)}, "default": mask.eq(0)}),
                 written.raw_bits().eq(read.dat_r),
@@ -187,11 +192,8 @@ class QueueWriter(LiteXModule):
                 unread.eq(written.total - read_by),
                 beyond.eq(~mask),
                 place.eq(written.index & mask),
-                phase.eq((written.index & (mask + 1)) == 0),
-            ),
-            If(fsm.ongoing("DECIDE"),
-                address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
                 stamp.eq(self.cycles),
+                phase.eq((written.index & (mask + 1)) == 0),
             ),
             self.counters["EVENTS_LOST"].eq(update & lost & event),
         ]
@@ -199,7 +201,7 @@ class QueueWriter(LiteXModule):
         # Entry ------------------------------------------------------------------------------------
 
         self.comb += [
-            source.address.eq(address),
+            source.address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
             source.dat.eq(Cat(entry.cookie, entry.length, entry.node, entry.kind, entry.status, entry.key,
                 stamp, written.overruns, phase, Constant(0, 31))),
             source.vector.eq(fixed.vector),

@@ -27,6 +27,7 @@ class Replies(LiteXModule):
     enable   : Signal(), in    the fast path may reply
     sink     : Endpoint(request_layout), in
     commands : Endpoint(fast_put_layout), in    what else there is to be put
+    coming   : Signal(), in                     what it shows is looked up
     put      : Endpoint(fast_put_layout), out
     taken    : Signal(), in    in the cycle of `put.ready`
     source   : Endpoint(request_layout), out    for the control program
@@ -39,6 +40,7 @@ class Replies(LiteXModule):
         self.enable   = enable   = Signal()
         self.sink     = sink     = stream.Endpoint(request_layout())
         self.commands = commands = stream.Endpoint(fast_put_layout())
+        self.coming   = Signal()
         self.put      = put      = stream.Endpoint(fast_put_layout())
         self.taken    = taken    = Signal()
         self.source   = source   = stream.Endpoint(request_layout())
@@ -78,7 +80,7 @@ class Replies(LiteXModule):
             ).Elif(reply.valid & ~missed,
                 If(~enable,
                     missed.eq(1)
-                ).Elif(~commands.valid | commands.ready,
+                ).Elif(~(commands.valid | self.coming) | commands.ready,
                     turn.eq(1)
                 )
             ),

@@ -27,6 +27,7 @@ class Slots(LiteXModule):
     readers, writers : how many ports of the card
     endpoints  : sets that the host reaches, a power of two
     sets, slots : geometry
+    favourite  : the reader who has the grant when nobody asks
 
     Attributes
     ----------
@@ -36,9 +37,10 @@ class Slots(LiteXModule):
     writers : list of slot_write_port(data_width), in
 
     Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A port that
-    comes when nobody else asks is served in the next cycle, and then in every cycle.
+    comes when nobody else asks is served in the next cycle, and then in every cycle; the favourite's at once, 2 cycles behind
+    whoever was served last.
     """
-    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS):
+    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0):
         self.port    = port    = line_port(data_width)
         self.readers = readers = [slot_port(data_width) for _ in range(readers)]
         self.writers = writers = [slot_write_port(data_width) for _ in range(writers)]
@@ -77,9 +79,11 @@ class Slots(LiteXModule):
             Case(turn.grant, {n: card.adr.eq(client.adr) for n, client in enumerate(clients)}),
         ]
         self.sync += dat_r.eq(card.dat_r)
+        asked = Signal()
+        self.comb += asked.eq(Reduce("OR", [client.valid for client in clients]))
         for n, client in enumerate(clients):
             self.comb += [
-                turn.request[n].eq(client.valid),
+                turn.request[n].eq(client.valid | (~asked if n == favourite else 0)),
                 client.ready.eq(turn.grant == n),
             ]
         self.comb += [reader.dat_r.eq(dat_r) for reader in readers]

@@ -161,7 +161,9 @@ class Acknowledger(LiteXModule):
     Attributes
     ----------
     lanes    : LaneAcknowledgers, indexed by enum lane
+    open     : list of Signal(), in        by enum lane: the packet of its last `done` has not landed yet
     source   : Endpoint(ack_layout), out   EXPRESS among the flags tells the lane
+    hold     : Signal(), out               what is at `source` must not be told to its end yet
     counters : dict of pulses: PACKET_REFUSED, NAKS_SENT
 
     Cycles: 2 from `done` of a lane to `source`.
@@ -171,7 +173,9 @@ class Acknowledger(LiteXModule):
         self.bulk    = bulk    = LaneAcknowledger(LANE.BULK)
         self.refused = refused = Pulses(express.refused, bulk.refused)
         self.lanes   = [express, bulk]
+        self.open    = [Signal(name=f"open{n}") for n in range(C.LANES)]
         self.source  = source  = stream.Endpoint(ack_layout())
+        self.hold    = Signal()
         nak = Signal()
         self.counters = {"PACKET_REFUSED": refused.pulse, "NAKS_SENT": nak}
 
@@ -180,13 +184,17 @@ class Acknowledger(LiteXModule):
         turn   = Signal()  # it is BULK's
         chosen = Signal()  # BULK's goes
         idle   = Signal()
+        waits  = Signal(C.LANES)  # what is told was open when it was looked up, and still is
+        opens  = Cat(*self.open)
         self.comb += [
+            self.hold.eq((waits & opens) != 0),
             idle.eq(~source.valid | source.ready),
             chosen.eq(bulk.source.valid & (turn | ~express.source.valid)),
             express.source.ready.eq(idle & ~chosen),
             bulk.source.ready.eq(idle & chosen),
             nak.eq(source.valid & source.ready & flag(source.flags, "NAK")),
         ]
+        self.sync += waits.eq(opens & Mux(idle, Cat(~chosen, chosen), waits))
         self.sync += If(idle,
             source.valid.eq(express.source.valid | bulk.source.valid),
             source.payload.eq(express.source.payload),

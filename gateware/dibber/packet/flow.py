@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import ack_layout
+from dibber.layouts import ack_layout, judging_layout
 from dibber.packet.header import flag
 
 DOUBTS   = 64    # incarnations from one question to the next: below 127, within which the target tells newer from older
@@ -211,6 +211,7 @@ class FlowTable(LiteXModule):
     acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
                                                meanwhile; the shortest packet of one takes 9
     acked    : list of Signal(16), out         last PSN acknowledged, by flow number
+    judging  : Record, out                     in a cycle with `strobe`: `acked` of `flow` may move at its end
     changed  : Signal(FLOWS), out              a bit pulses when the flow's `acked` has moved
     naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or when it answers late
     refusals : Endpoint(refusal_layout), out
@@ -224,6 +225,7 @@ class FlowTable(LiteXModule):
         self.rewind   = rewind = Record(flow_rewind_layout())
         self.acks     = acks   = stream.Endpoint(ack_layout())
         self.acked    = [Signal(16, reset=0xffff, name=f"acked{n}") for n in range(flows)]
+        self.judging  = judging = Record(judging_layout())
         self.changed  = changed = Signal(flows)
         self.naked    = naked   = Signal(flows)
         self.refusals = stream.Endpoint(refusal_layout())
@@ -308,6 +310,8 @@ class FlowTable(LiteXModule):
         self.comb += [
             next_one.eq(refused & (missed == 1) & (moved != 0)),
             acks.ready.eq(~heard & ~judged),
+            judging.strobe.eq(judged),
+            judging.flow.eq(flow),
             leap.eq(judged & answered & ~reset.strobe),
             [gate.node.eq(acks.node[:bits]) for gate in gates],
             *[getattr(last, name).eq(Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate.asked, name) for gate in gates]))

@@ -29,7 +29,8 @@ class PacketLayer(LiteXModule):
     deposits         : Endpoint(deposit_layout), out   lane BULK
     payload_out      : Endpoint(payload_layout), out   payload received
     deposit_done     : Endpoint(deposit_done_layout), in
-    express_deposits, express_payload, express_done : the same of lane EXPRESS
+    deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
+    express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
@@ -39,6 +40,7 @@ class PacketLayer(LiteXModule):
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Signal(16), out    last PSN acknowledged, by flow number
+    judging          : Record, out                in a cycle with `strobe`: `acked` of `flow` may move at its end
     changed          : Signal(flows), out         a bit pulses when the flow's `acked` has moved
     naked            : Signal(flows), out         a bit pulses when the flow's target misses a packet
     refusals         : Endpoint(refusal_layout), out
@@ -62,9 +64,11 @@ class PacketLayer(LiteXModule):
         self.deposits         = receiver.deposits
         self.payload_out      = receiver.payload
         self.deposit_done     = acknowledger.lanes[LANE.BULK].done
+        self.deposit_open     = acknowledger.open[LANE.BULK]
         self.express_deposits = receiver.express_deposits
         self.express_payload  = receiver.express_payload
         self.express_done     = acknowledger.lanes[LANE.EXPRESS].done
+        self.express_open     = acknowledger.open[LANE.EXPRESS]
         self.inbox_freed      = receiver.inbox_freed
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
@@ -74,6 +78,7 @@ class PacketLayer(LiteXModule):
         self.flow_reset       = transmitter.flows.reset
         self.flow_rewind      = transmitter.flows.rewind
         self.acked            = transmitter.flows.acked
+        self.judging          = transmitter.flows.judging
         self.changed          = transmitter.flows.changed
         self.naked            = transmitter.flows.naked
         self.refusals         = transmitter.flows.refusals
@@ -83,6 +88,7 @@ class PacketLayer(LiteXModule):
             receiver.node_id.eq(self.node_id),
             receiver.acks.connect(transmitter.flows.acks),
             acknowledger.source.connect(transmitter.acks),
+            transmitter.ack_hold.eq(acknowledger.hold),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
             self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]

@@ -36,7 +36,7 @@ class ControlReceiver(LiteXModule):
     no_room : Signal(), out               one cycle: SCOUTS wait, this one is dropped
     checker : HeaderChecker
 
-    Cycles: 2 from the last word to `source`.
+    Cycles: 1 from the last word to `source`.
     """
     def __init__(self):
         self.inspector = inspector = WordInspector(extended=False)
@@ -58,6 +58,7 @@ class ControlReceiver(LiteXModule):
         self.comb += [
             inspector.source.ready.eq(1),
             checker.malformed.eq(wrong | long),
+            source.valid.eq(checker.good & ack),
             source.node.eq(fields["source"]),
             source.incarnation.eq(fields["incarnation"]),
             source.ack.eq(fields["ack"]),
@@ -80,7 +81,6 @@ class ControlReceiver(LiteXModule):
             wrong.eq(~(ack | scout | reply) | (fields["levels"] != 0)
                 | ((fields["flags"] & Mux(ack, 0xff & ~ACK_FLAGS, 0xff)) != 0)),
             If(checker.at_length, long.eq(checker.coming["length"] != 0)),
-            source.valid.eq(checker.good & ack),
             waiting.sink.valid.eq(checker.good & ~ack),
         ]
 

@@ -28,37 +28,38 @@ class AckTransmitter(LiteXModule):
     Attributes
     ----------
     sink    : Endpoint(ack_layout), in
+    left    : Signal(), in   the last word of the packet at `sink` goes to the link
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out
-    sent    : Signal(), out  one cycle for each packet
 
-    Cycles: 1 from `sink` to `source`; 7 a packet.
+    Cycles: 1 from `sink` to `source`, then a word a cycle. None begins before the last one has left.
     """
     def __init__(self):
         self.sink    = sink = stream.Endpoint(ack_layout())
+        self.left    = Signal()
         self.node_id = Signal(16)
 
         # # #
 
         self.seal   = seal = PacketSealer(CHANNEL.CONTROL)
         self.source = seal.source
-        self.sent   = seal.sent
-        index       = Signal(max=C.HEADER_WORDS)
+        index       = Signal(max=C.HEADER_WORDS + 1)
         words, assign = header_words(
             target=sink.node, source=self.node_id, kind=PACKET.ACK, flags=sink.flags,
             incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason,
             offset_low=sink.refusals)
         self.comb += [
             assign,
-            seal.sink.valid.eq(sink.valid),
+            seal.sink.valid.eq(sink.valid & (index != C.HEADER_WORDS)),
             seal.sink.last.eq(index == C.HEADER_WORDS - 1),
             seal.sink.seal.eq(seal.sink.last),
             Case(index, {i: seal.sink.data.eq(word) for i, word in enumerate(words)}),
-            sink.ready.eq(seal.sink.ready & seal.sink.last),
+            sink.ready.eq(self.left),
         ]
-        self.sync += If(seal.sink.valid & seal.sink.ready,
-            index.eq(index + 1),
-            If(seal.sink.last, index.eq(0)))
+        self.sync += [
+            If(seal.sink.valid & seal.sink.ready, index.eq(index + 1)),
+            If(self.left, index.eq(0)),
+        ]
 
 # Packet Transmitter -------------------------------------------------------------------------------
 
@@ -75,20 +76,23 @@ class PacketTransmitter(LiteXModule):
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
     acks          : Endpoint(ack_layout), in
+    ack_hold      : Signal(), in                    the last word of the packet of what is at `acks` must not go to the link yet:
+                                                    without it that is none. Does not rise while it is there
     scouts        : Endpoint(scout_layout), in
     route         : Record(route_write_layout), in  an entry of the route table
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
     sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
-    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `changed`, `naked` and `refusals` are
+    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `judging`, `changed`, `naked` and `refusals` are
                     the sources' state
     sending       : list of modules, everything but acknowledgements: what a halt of the sending side resets
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
     def __init__(self, data_width):
-        self.acks    = stream.Endpoint(ack_layout())
-        self.node_id = Signal(16)
+        self.acks     = stream.Endpoint(ack_layout())
+        self.ack_hold = Signal()
+        self.node_id  = Signal(16)
 
         # # #
 
@@ -114,10 +118,19 @@ class PacketTransmitter(LiteXModule):
         self.sources       = [router.source for router in routers]
         # CONTROL's own choice and its route are apart: who sends there is not in a hurry.
         self.chosen = chosen = stream.PipeValid(word_layout())
+        going  = stream.Endpoint(word_layout())
+        ending = Signal()  # the last word of an acknowledgement is there
         scout_chosen = Signal()
-        self.comb += control.source.connect(chosen.sink)
+        self.comb += [
+            control.source.connect(chosen.sink),
+            chosen.source.connect(going, omit={"valid", "ready"}),
+            going.valid.eq(chosen.source.valid & ~(ending & self.ack_hold)),
+            chosen.source.ready.eq(going.ready & ~(ending & self.ack_hold)),
+            ending.eq(chosen.source.last & ~scout_chosen),
+            ack.left.eq(ending & going.valid & going.ready),
+        ]
         self.sync += If(chosen.sink.ready, scout_chosen.eq(control.scout))
-        for channel, source in (CHANNEL.CONTROL, chosen.source), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
+        for channel, source in (CHANNEL.CONTROL, going), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
                 source.connect(routers[channel].sink),
@@ -140,12 +153,12 @@ class PacketTransmitter(LiteXModule):
         self.comb += self.acks.connect(ack.sink)
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.
-        self.packets_sent = packets_sent = Pulses(ack.sent, scout.sent, express.sent, bulk.sent)
+        self.packets_sent = packets_sent = Pulses(ack.left, scout.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {
             "PACKETS_SENT":      packets_sent.pulse,
             "BYTES_SENT":        words_sent.pulse,
-            "ACKS_SENT":         ack.sent,
+            "ACKS_SENT":         ack.left,
             "PACKETS_WITHDRAWN": withdrawn.pulse,
         }

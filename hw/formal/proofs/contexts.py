@@ -19,7 +19,7 @@ class Puts(Harness):
     Assumed of those around: a slot is put again only when its put has ended, by the completion's being taken or by a pop, and no
     end of a job of it waits; the program arms a flow only when that put is not under way there, and the flow that it
     claimed last only when it has popped all of it; it writes one register at a time; an offered put and an end
-    of a job stay as they are until they are taken; jobs end in the order of their flow,
+    of a job stay as they are until they are taken, and so does what is coming until it is offered or comes no more; jobs end in the order of their flow,
     and the engine says whose that is.
     """
     nodes, slots, puts = 2, 4, 3
@@ -48,13 +48,20 @@ class Puts(Harness):
             fields = Cat(*[getattr(endpoint, field) for field, *_ in endpoint.description.payload_layout])
             kept   = self.before(fields, len(fields))
             self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
+        shows   = named(1, put.valid | block.coming)
+        looked  = self.before(shows & ~put.ready)
+        offer   = Cat(*[getattr(put, field) for field, *_ in put.description.payload_layout])
+        before  = self.before(offer, len(offer))
+        self.comb += block.coming.eq(self.free("coming"))
+        self.assume("coming_stays", implies(looked & shows, offer == before))
         self.assume("small", (put.node < C.NODES) & (put.slot < C.SLOTS))
         self.comb += block.answer.valid.eq(0)
         self.assume("kinds", Array([put.endpoint == 0, 0,
             (put.endpoint == C.INBOX) & (put.lane == LANE.BULK), (put.endpoint == C.INBOX) & (put.lane == LANE.EXPRESS)])[put.kind])
         for name, signal in (("express_ready", block.express.ready), ("job_ready", block.job.ready),
                 ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("ended_ready", ended.ready), ("fast", block.fast),
-                ("changed", block.changed), ("refusal", block.refusal_waiting), ("pop", block.pop),
+                ("changed", block.changed), ("judging", block.judging.strobe), ("judging_flow", block.judging.flow),
+                ("refusal", block.refusal_waiting), ("pop", block.pop),
                 *[(f"acked{n}", acked) for n, acked in enumerate(block.acked)],
                 *[(f"arm_{field}", getattr(arm, field)) for field, *_ in arm.layout],
                 *[(f"claim_{field}", getattr(claim, field)) for field, *_ in claim.layout]):
@@ -279,13 +286,13 @@ class Puts(Harness):
             & (shown.ended == ((asked[log2_int(C.NODES):] == LANE.EXPRESS) | (of(marks, asked) != of(heads, asked))))
             & implies(shown.tag == tag, Cat(shown.cookie, shown.length, shown.solicit) == details)))
 
-        # The put that is offered.
+        # The put that is offered, or comes.
         settled, added = inner(block, "settled"), inner(block, "more")
-        self.lemma("settled", (settled != 2) & implies(settled != 0, put.valid & (added == more)
+        self.lemma("settled", (settled != 2) & implies(settled != 0, looked) & implies((settled != 0) & shows, (added == more)
             & (inner(block, "is_armed") == (armed >> where)[0])
             & implies((armed >> where)[0] & Mux(settled[1], inner(block, "room"), rings.room), of(count, where) != C.FAST_PUTS)
             & implies((armed >> where)[0] & rings.room, of(count, where) != C.FAST_PUTS)))
-        self.lemma("last",    implies(settled[1] & (armed >> where)[0], inner(block, "last") ==
+        self.lemma("last",    implies(settled[1] & shows & (armed >> where)[0], inner(block, "last") ==
             named(16, of(following, where) + more)))
 
 
@@ -329,7 +336,7 @@ class AsksSmall(Harness):
             self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
         self.assume("small", (put.slot < C.SLOTS) & (put.endpoint == 0) & (put.lane == LANE.EXPRESS) & (put.node == 0)
             & (put.kind <= FAST_KIND.ASK) & (answer.node < C.NODES) & (answer.tag < C.SLOTS))
-        for name, signal in (("entry_ready", entry.ready), ("changed", block.changed[0]), ("refusal", block.refusal_waiting),
+        for name, signal in (("entry_ready", entry.ready), ("changed", block.changed[0]), ("judging", block.judging.strobe), ("refusal", block.refusal_waiting),
                 ("pop", block.pop), ("acked", block.acked[0]), ("arm_strobe", arm.strobe), ("claim", claim.strobe)):
             self.comb += signal.eq(self.free(name, len(signal)))
         self.comb += [block.fast.eq(1), block.express.ready.eq(1), block.job.ready.eq(1), block.job_done.ready.eq(1),
@@ -397,8 +404,10 @@ PROPERTIES = [
         f"{C.LANES} lanes, {Puts.nodes} nodes, {Puts.slots} slots, {Puts.puts} puts a flow", "Puts", k=1, mutants=[
             Mutant("a put is taken in the cycle of a claim", "dibber.mcp.contexts",
                 "put.valid & settled[1] & ~still & ~give.strobe", "put.valid & settled[1] & ~give.strobe", depth=8),
+            Mutant("what was looked up stays when it comes no more", "dibber.mcp.contexts",
+                "If(~(put.valid | self.coming) | put.ready", "If(put.ready", depth=8),
             Mutant("a put is taken on what was armed before", "dibber.mcp.contexts",
-                "If(~put.valid | put.ready | still | give.strobe,", "If(~put.valid | put.ready,", depth=8),
+                "If(~(put.valid | self.coming) | put.ready | still | give.strobe,", "If(~(put.valid | self.coming) | put.ready,", depth=8),
             Mutant("a put ends in the cycle of a claim", "dibber.mcp.completer", "here.eq(judged.valid & ~still)",
                 "here.eq(judged.valid)", depth=14),
             Mutant("a put ends on what was seen before a claim", "dibber.mcp.completer",

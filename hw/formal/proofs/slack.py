@@ -34,7 +34,7 @@ class Slack(Harness):
         self.slack = slack = design.SlackBuffer(self.words)
         self.sink  = sink  = slack.sink
         self.level = slack.fifo.level
-        self.core  = core = slack.fifo.fifo.fifo
+        self.core  = core = slack.fifo.fifo.fifo.fifo
         self.free_all("sink", sink)
         self.comb += slack.source.ready.eq(self.free("ready"))
 
@@ -133,29 +133,34 @@ class Carried(Slack):
         self.prove("first_of_two",  implies(here & (out == 0), exit_ == one))
         self.prove("second_of_two", implies(here & (out == 1), (n == 2) & (exit_ == two)))
 
-        # Where they lie, once marked: the oldest is in the output register, the others in the memory.
+        # Where they lie, once marked: the oldest is in the last register, which it comes to past the memory or through it and the
+        # register behind it.
         core     = self.core
         bits     = log2_int(self.words)
         produce  = inner(core, "produce")
         consume  = inner(core, "consume")
-        readable = source.valid
+        middle   = fifo.fifo.source
+        between  = Signal(36)
         store    = inner(core, "storage")
-        place    = Signal(bits)
-        behind   = Signal(bits)
+        places   = [Signal(bits), Signal(bits)]
         look     = [store.get_port(async_read=True) for _ in range(2)]
         self.specials += look
-        self.sync += If((n == 0) & put & mark, place.eq(produce))
-        self.comb += [behind.eq(place + 1), look[0].adr.eq(place), look[1].adr.eq(behind)]
+        self.sync += [If((n == index) & put, place.eq(produce)) for index, place in enumerate(places)]
+        self.comb += [
+            between.eq(Cat(middle.data, middle.bad, middle.first, middle.last)),
+            *[port.adr.eq(place) for port, place in zip(look, places)],
+        ]
         self.lemma("pointers", (consume + core.level)[:bits] == produce)
         self.lemma("counts",   (n != 3) & (out <= n))
         def stored(index, value, port):
-            far = Signal(bits + 2)
-            self.comb += far.eq(ahead + index - out)
+            far   = Signal(bits + 2)
+            depth = Signal(bits + 2)
+            self.comb += [far.eq(ahead + index - out), depth.eq(far - source.valid)]
             waits = (n > index) & (out <= index)
             self.lemma(f"depth{index}", implies(waits, far < level))
-            self.lemma(f"value{index}", implies(waits, Mux(readable & (far == 0), exit_ == value,
-                (port.dat_r == value) & (port.adr == (consume + far - readable)[:bits]))))
-        self.lemma("next",   implies(n == 1, behind == produce))
+            self.lemma(f"value{index}", implies(waits, Mux(source.valid & (far == 0), exit_ == value,
+                Mux(middle.valid & (depth == 0), between == value,
+                    (port.dat_r == value) & (port.adr == (consume + depth - middle.valid)[:bits])))))
         self.lemma("newest", implies((n == 1) & (out == 0), (ahead + 1) == level))
         self.lemma("passed", implies((n == 1) & (out == 1), level == 0) & implies(out != 0, ahead == 0))
         stored(0, one, look[0])
@@ -188,7 +193,7 @@ PROPERTIES = [
     Property("slack-obeyed-shallow", "link/slack", OBEYED, f"{DEPTHS[-1]} words", "ObeyedShallow", k=2),
     Property("slack-disobeyed", "link/slack", DISOBEYED,
         f"{WORDS} words × 32", "Disobeyed", k=2, quick=True, mutants=[
-            Mutant("no entry kept for the end", "dibber.link.slack", "words - 1)", "words + 1)",
+            Mutant("no entry kept for the end", "dibber.link.slack", "words - 1)", "words + 2)",
                 depth=24, harness="DisobeyedSmall"),
             Mutant("forgets that it drops", "dibber.link.slack", "(dropping | ~room) & ~sink.last",
                 "~room & ~sink.last", depth=24, harness="DisobeyedSmall"),
@@ -198,6 +203,10 @@ PROPERTIES = [
         f"{WORDS} words × 32", "Carried", k=2, arrays=True, mutants=[
             Mutant("bad marks stay behind", "dibber.link.slack", "fifo.source.connect(source)",
                 'fifo.source.connect(source, omit={"bad"})', depth=10, harness="CarriedSmall"),
+            Mutant("a word goes past those that wait", "dibber.places", "fifo.source.valid | fifo.fifo.fifo.readable", "fifo.source.valid",
+                depth=10, harness="CarriedSmall"),
+            Mutant("a word goes both ways", "dibber.places", "sink.valid & ~(empty & front.sink.ready)", "sink.valid",
+                depth=10, harness="CarriedSmall"),
     ]),
     Property("slack-order-shallow", "link/slack", CARRIED, f"{DEPTHS[-1]} words × 32", "CarriedShallow", k=2, arrays=True),
 ]

@@ -73,7 +73,7 @@ class Bench:
         self.done, self.arrivals, self.ready = [], [], []
         self.inbox   = {}        # slot -> bytearray
         self.messages = []       # (word, content) at each arrival
-        self.landed  = []        # marks at each end of a packet
+        self.landed  = []        # marks when each packet had landed
         self.freed   = 0
         def after(items):
             while not self.ready:
@@ -109,7 +109,9 @@ class Bench:
         while True:
             yield
             self.freed += yield self.dut.lander.inbox_freed
-            while len(self.landed) < len(self.done):
+            told = len(self.done) - len(self.landed)
+            assert (yield self.dut.lander.open) <= told <= 1
+            if (yield self.dut.lander.landing.landed):
                 self.landed.append(self.host.landed)
             for arrival in self.arrivals[len(self.messages):]:
                 self.messages.append((arrival[3], bytes(self.inbox[arrival[8]])) if arrival[6] else None)
@@ -177,7 +179,7 @@ def test_random_packets_land_in_order(data_width, busy, seed):
     assert [message for message in bench.messages if message] == messages
     assert bench.freed == len(messages)
 
-    # Nothing is done before the writes of all packets up to it have landed.
+    # Nothing has landed before the writes of all packets up to it have landed.
     written, marks = 0, []
     for p in ended:
         written += p.word is None and p.fields["key"] == KEY and p.data != b""

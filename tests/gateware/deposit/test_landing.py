@@ -76,3 +76,33 @@ def test_any_transfers_of_any_nodes(busy, seed):
             expected.append((node, psn[node]))
         psn[node] += 1
     assert notices(packets, busy, seed) == expected and len(expected) > 30
+
+
+def test_what_is_told_of_is_open_until_its_write_has_been_taken(seed):
+    """From the cycle behind `done` on, and not a cycle longer than the mark takes to be seen."""
+    random  = Random(seed)
+    dut     = Landing(LANE.BULK)
+    packets = [dict(packet(psn), marked=int(random.random() < 0.7)) for psn in range(200)]
+    state   = dict(given=0, landed=0, told=0)   # packets: with a write that is under way, that have landed, that were told of
+    opens   = []
+
+    def host():
+        """Writes are taken in their order, at any time after their packet was reported."""
+        while state["told"] < len(packets):
+            marks = sum(p["marked"] for p in packets[:state["given"]])
+            mark  = int(state["landed"] < marks and random.random() < 0.4)
+            yield dut.marked.eq(mark)
+            yield
+            # Open: the last one told of has a write, and the host has not taken so many.
+            told  = packets[:state["told"]]
+            wants = sum(p["marked"] for p in told)
+            opens.append((yield dut.open))
+            assert opens[-1] == int(bool(told) and bool(told[-1]["marked"]) and state["landed"] < wants)
+            state["landed"] += mark
+            state["given"]  += (yield dut.sink.valid) and (yield dut.sink.ready)
+            state["told"]   += (yield dut.done.valid) and (yield dut.done.ready)
+
+    done, arrivals = [], []
+    run_simulation(dut, [host(), source(dut.sink, packets, random, 0.7), sink(dut.done, ("psn",), done, random, 0.7),
+        sink(dut.arrivals, ("value",), arrivals, random, 1.0)])
+    assert len(done) == len(packets) and 20 < sum(opens) < len(opens) - 20

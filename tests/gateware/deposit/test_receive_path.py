@@ -125,7 +125,8 @@ def test_both_lanes_land_whole_and_in_order_and_no_notice_comes_before_its_bytes
         yield
         ready.append(1)
         yield from finish(lambda: all(len(done[lane]) == len(packets[lane]) for lane in packets), 20000)
-        for _ in range(30):
+        # What is done last has not landed yet.
+        for _ in range(400):
             yield
 
     def when_ready(items):

@@ -11,6 +11,7 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.deposit.fetch import flat_source_lines
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.send import SendEngine
 from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, STATUS
@@ -83,8 +84,8 @@ class Bench:
         yield epochs.reset.eq(0)
         yield epochs.rewind.eq(0)
 
-    def run(self, act=None, cycles=6000, first=None):
-        """`act`: a generator that runs beside the jobs, and queues those from the number `first` on."""
+    def run(self, act=None, cycles=6000, first=None, glance=None):
+        """`act`: a generator that runs beside the jobs, and queues those from the number `first` on; `glance`: a Glance."""
         dut, random = self.dut, self.random
         def main():
             yield dut.send.max_request.eq(256)
@@ -106,7 +107,7 @@ class Bench:
         send = dut.send
         told = []
         run_simulation(dut, [main(), self.host.run(),
-            serve_slots(send.slot, len(send.payload.dat), self.slots, random, self.busy),
+            glance.serve() if glance else serve_slots(send.slot, len(send.payload.dat), self.slots, random, self.busy),
             source(send.jobs, growing(self.queue), random, self.busy),
             sink(send.payload, ("dat", "bytes", "last", "error"), self.lines, random, self.drain),
             sink(send.packets, PACKET, told, random, self.busy),
@@ -254,3 +255,89 @@ def test_cycles_from_job_to_first_read(data_width, bound):
 
     bench.run(act())
     assert seen["read"] - seen["job"] == bound
+
+
+class Glance:
+    """The slot port of an engine whose slot was there for `FastCommands`, who reads it in a random order of his own but for its first
+    line. `reads`: lines that the engine asked for itself."""
+    def __init__(self, bench, width, endpoint, slot, busy=1.0):
+        self.bench, self.send, self.width = bench, bench.dut.send, width
+        self.endpoint, self.slot, self.busy = endpoint, slot, busy
+        self.wanted = flat_source_lines(width)
+        self.todo   = []
+        self.reads  = []
+
+    def line(self, data, n):
+        return int.from_bytes(data[n*self.width//8:(n + 1)*self.width//8], "little")
+
+    def look(self):
+        """Until all that is wanted was there."""
+        rest = [line for line in self.wanted if line]
+        self.bench.random.shuffle(rest)
+        self.todo = [0] + rest
+        while self.todo:
+            yield
+        yield
+
+    @passive
+    def serve(self):
+        port, glance, random, pipe = self.send.slot, self.send.glance, self.bench.random, [0, 0]
+        yield glance.endpoint.eq(self.endpoint)
+        yield glance.slot.eq(self.slot)
+        while True:
+            # Nothing of the engine's own is on its way where a line for another one comes.
+            line = self.todo.pop(0) if self.todo and pipe == [0, 0] and random.random() < self.busy else None
+            yield port.ready.eq(int(not self.todo and line is None))
+            yield glance.begin.eq(int(line == 0))
+            yield glance.lines.eq(0 if line is None else 1 << self.wanted.index(line))
+            yield port.dat_r.eq(pipe.pop(0) if line is None else pipe.pop(0) or self.line(self.bench.slots[self.endpoint, self.slot], line))
+            yield
+            value = 0
+            if (yield port.valid) and (yield port.ready):
+                number, n = divmod((yield port.adr), C.SLOT_BYTES*8//self.width)
+                self.reads.append((number, n))
+                value = self.line(self.bench.slots[divmod(number, C.SLOTS)], n)
+            pipe.append(value)
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("then, reads", [("nothing", 0), ("drop", 1), ("write", 1), ("other", 2), ("levels", 1), ("late", 0)])
+def test_a_slot_that_was_glanced_at_is_not_read_again(data_width, then, reads, seed):
+    """But where the put was dropped, a region was written meanwhile (here the very one, so that its data are elsewhere), another job came
+    first, or the source has levels: each of `reads` jobs reads its own."""
+    slot  = put(40, offset=24) if then != "levels" else strided(5)
+    jobs  = [(slot, dict(slot=4))] + ([(put(16, offset=3), dict(slot=5, psn=1))] if then == "other" else [])
+    bench = Bench(jobs, data_width, seed)
+    bench.jobs.sort(key=lambda job: -job["slot"])
+    look  = Glance(bench, data_width, 2, 4, busy=0.7)
+    base  = BASE + (4096 if then == "write" else 0)
+    dut   = bench.dut
+
+    def act():
+        del bench.queue[:]
+        yield from look.look()
+        for _ in range(bench.random.randrange(4)):
+            yield
+        if then == "drop":
+            yield dut.send.glance.drop.eq(1)
+            yield
+            yield dut.send.glance.drop.eq(0)
+        if then == "write":
+            for signal in (dut.regions.write, dut.send.departures.mark):
+                yield signal.eq(1)
+            for name, value in dict(index=1, key=1, base=base, rights=RIGHT.LOCAL_READ, valid=1).items():
+                yield getattr(dut.regions, name).eq(value)
+            yield
+            for signal in (dut.regions.write, dut.send.departures.mark):
+                yield signal.eq(0)
+        for _ in range(50 if then == "late" else 0):
+            yield
+        bench.queue.extend(bench.jobs)
+
+    bench.run(act(), glance=look)
+    assert bench.statuses() == [STATUS.OK]*len(jobs)
+    data  = b"".join(dat.to_bytes(data_width//8, "little")[:count] for dat, count, _, _ in bench.lines)
+    spans = [(base + 24, 40)] if then != "levels" else [(base + 24*n, 8) for n in range(5)]
+    spans = [(base + 3, 16)]*(then == "other") + spans
+    assert data == bytes(memory(start + i) for start, size in spans for i in range(size))
+    assert len({number for number, _ in look.reads}) == reads

@@ -388,15 +388,27 @@ class World:
         self.count["claimed"] += 1
         return puts
 
-    def send(self, n, tag, length=8, ask=False, atomic=0):
-        """Offer a put until it is answered, or an ask, or what is in a slot of the INBOX; returns the answer."""
+    def send(self, n, tag, length=8, ask=False, atomic=0, ahead=None):
+        """Offer a put until it is answered, or an ask, or what is in a slot of the INBOX; returns the answer.
+        It comes `ahead` cycles, or as many as chance says, and perhaps another one before it that is not offered."""
         kind = FAST_KIND.ASK if ask else FAST_KIND.PUT
         if tag//C.SLOTS == C.INBOX:
             kind = FAST_KIND.REPLY if n < BULK else FAST_KIND.ANSWER
         put  = Put(n, tag, self.random.getrandbits(32), length, self.random.randrange(2), kind, atomic, self.random.getrandbits(6))
+        if ahead is None:
+            ahead = self.random.choice([0, 0, 1, 2, 3])
+            if not self.random.randrange(8):
+                self.set(coming=1, put__lane=self.random.randrange(C.LANES), put__node=self.random.randrange(C.NODES), put__length=70000)
+                for _ in range(self.random.randint(1, 3)):
+                    yield
+                self.set(coming=0)
+                yield
+        self.set(put__kind=kind, put__atomic=atomic, put__generation=put.generation, put__lane=n//C.NODES, put__node=n % C.NODES, put__endpoint=tag//C.SLOTS,
+            put__slot=tag % C.SLOTS, put__cookie=put.cookie, put__length=length, put__solicit=put.solicit, coming=int(ahead > 0))
+        for _ in range(ahead):
+            yield
         self.offer = put
-        self.set(put__valid=1, put__kind=kind, put__atomic=atomic, put__generation=put.generation, put__lane=n//C.NODES, put__node=n % C.NODES, put__endpoint=tag//C.SLOTS,
-            put__slot=tag % C.SLOTS, put__cookie=put.cookie, put__length=length, put__solicit=put.solicit)
+        self.set(put__valid=1, coming=0)
         self.times["offered"] = self.cycle + 1
         yield
         while not self.answer:
@@ -418,11 +430,15 @@ class World:
         self.set(answer__valid=0)
         return bool(self.seen["mine"])
 
-    def acknowledge(self, n, psn):
+    def acknowledge(self, n, psn, judging=None):
+        """A change is found in any case, later if it was not seen to come."""
+        if self.random.randrange(8) if judging is None else judging:
+            self.set(judging__strobe=1, judging__flow=n)
+            self.times["judging"] = self.cycle + 1
+            yield
         self.flows[n].acked = psn
         self.inputs[f"acked.{n}"] = psn
-        self.set(changed=1 << n)
-        self.times["changed"] = self.cycle + 1
+        self.set(changed=1 << n, judging__strobe=0)
         yield
         self.set(changed=0)
 

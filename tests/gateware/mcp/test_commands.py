@@ -8,6 +8,7 @@ from math import prod
 import pytest
 from migen import *
 
+from dibber.deposit.fetch import flat_source_lines
 from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, INLINE, LANE, OPCODE, WALK
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.slots import Slots
@@ -367,7 +368,7 @@ def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):
 class Joined(Module):
     """With the shared memory of slots."""
     def __init__(self, data_width):
-        self.submodules.slots    = Slots(data_width, 2, 0, endpoints=1, sets=1, slots=1)
+        self.submodules.slots    = Slots(data_width, 2, 0, favourite=1, endpoints=1, sets=1, slots=1)
         self.submodules.commands = FastCommands(data_width)
         self.comb += self.commands.slot.connect(self.slots.readers[1])
 
@@ -382,6 +383,69 @@ def walks(rng, opcode):
         for n, count in enumerate(counts):
             put_word(slot, COUNT[walk] + 4*n, count)
     return slot
+
+
+def flat(rng):
+    """A put whose walks are a block alone."""
+    slot = head(rng, OPCODE.PUT, 90)
+    put_word(slot, BLOCK["source"], 90)
+    put_word(slot, BLOCK["target"], 90)
+    return slot
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("answer", ["taken", "missed"])
+def test_what_the_send_engine_needs_of_a_put_is_shown_to_it(data_width, answer):
+    """Its lines, each in the cycle in which it is on the port; and whether no job will come."""
+    rng, dut = random.Random(2), Joined(data_width)
+    commands, port, size = dut.commands, dut.slots.port, data_width//8
+    wanted, shown, drops = flat_source_lines(data_width), [], []
+
+    @passive
+    def watch():
+        while True:
+            yield
+            begin, lines = (yield commands.glance.begin), (yield commands.glance.lines)
+            for n, line in enumerate(wanted):
+                if lines >> n & 1:
+                    shown.append((line, (yield commands.slot.dat_r).to_bytes(size, "little")))
+                    assert begin == (line == 0) and (yield commands.glance.slot) == 0 == (yield commands.glance.endpoint)
+            if (yield commands.offer.ready):
+                drops.append((yield commands.glance.drop))
+
+    def finish_when(signal):
+        for _ in range(40):
+            if (yield signal):
+                return
+            yield
+        assert False
+
+    def bench():
+        yield commands.node_id.eq(NODE_ID)
+        yield commands.enable.raw_bits().eq(15)
+        yield commands.fast.eq(1)
+        for slot in (flat(rng), inline(rng)):
+            for line in range(C.SLOT_BYTES//size):
+                yield from drive(port, we=1, be=2**size - 1, adr=line,
+                    dat_w=int.from_bytes(slot[line*size:line*size + size], "little"))
+                yield
+            yield port.we.eq(0)
+            yield from drive(commands.offer, valid=1, endpoint=0, slot=0)
+            yield from finish_when(commands.put.valid)
+            for _ in range(3):
+                yield
+            yield commands.put.ready.eq(1)
+            yield getattr(commands, answer).eq(1)
+            yield
+            yield commands.put.ready.eq(0)
+            yield from finish_when(commands.offer.ready)
+            yield commands.offer.valid.eq(0)
+            yield
+            if len(drops) == 1:
+                assert sorted(shown) == sorted((line, bytes(slot[line*size:line*size + size])) for line in wanted)
+
+    run_simulation(dut, [bench(), watch()])
+    assert drops == [int(answer == "missed"), 1]
 
 
 @pytest.mark.parametrize("data_width, head_cycles", [(64, 5), (128, 4)])
@@ -426,6 +490,7 @@ def test_cycles_to_a_put_and_to_its_verdict(data_width, head_cycles):
             yield from measure(inline(rng), 1, head_cycles + 1)
             yield from measure(inline(rng), 0, head_cycles)
             yield from measure(atomic(rng), 0, head_cycles)
+            yield from measure(flat(rng), 0, head_cycles + 2)
             # Two blocks, four counts, and their bits: of 9, 1, 1, 1.
             for opcode in (OPCODE.PUT, OPCODE.GET):
                 yield from measure(walks(rng, opcode), 0, head_cycles + 4*(2 + 4) + 4 + 1 + 1 + 1)

@@ -13,18 +13,19 @@ from contexts_world import BULK, EXPRESS, FLOWS, PSNS, SHOWN, World
 from cut import packets_of
 
 
-def test_an_inline_put_is_ordered_in_two_cycles_and_completed_in_four():
+@pytest.mark.parametrize("ahead", range(4))
+def test_an_inline_put_is_ordered_in_two_cycles_from_its_coming_and_completed_in_four(ahead):
     world = World(1)
 
     def bench():
         yield from world.arm(EXPRESS + 3, 0xffff, incarnation=200, epoch=9)
         yield from world.wait(50)
-        assert (yield from world.send(EXPRESS + 3, 7*C.SLOTS + 31, 64)) == "taken"
-        assert world.times["taken"] - world.times["offered"] == 2
+        assert (yield from world.send(EXPRESS + 3, 7*C.SLOTS + 31, 64, ahead=ahead)) == "taken"
+        assert world.times["taken"] - world.times["offered"] == max(2 - ahead, 0)
         yield from world.wait(50)
-        yield from world.acknowledge(EXPRESS + 3, 0xffff)
+        yield from world.acknowledge(EXPRESS + 3, 0xffff, judging=True)
         yield from world.wait(5)
-        assert world.times["entry"] - world.times["changed"] == 4
+        assert world.times["entry"] - world.times["judging"] == 4
         assert world.count["completed"] == 1
         yield from world.wait(2*FLOWS)
         assert not world.seen["active"]
@@ -135,7 +136,7 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         assert world.count["passed"] == 2 and world.count["own"] == 2
         puts = yield from world.claim(flow)
         assert [put.ended for put in puts] == [True, False, False]
-        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD))
+        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD), judging=True)
         yield from world.wait(6)
         assert world.count["completed"] == 1
 
@@ -226,7 +227,7 @@ def test_an_ask_leaves_the_ring_when_acknowledged_and_ends_when_answered(atomic)
 
     def bench():
         yield from world.arm(flow, 0xffff, incarnation=3, epoch=5)
-        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic)) == "taken"
+        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic, ahead=0)) == "taken"
         assert world.times["taken"] - world.times["offered"] == 2
         assert (yield from world.send(flow, 3*C.SLOTS + 2)) == "taken"
         ask, put = world.flows[flow].under

@@ -247,7 +247,7 @@ def test_an_entry_under_way_belongs_to_the_old_queue_or_to_the_new_one(queue):
     assert len(kinds) == 4, f"not every cycle was met: {kinds}"
 
 
-def test_sources_that_are_always_there_take_turns_and_an_entry_takes_five_cycles():
+def test_sources_that_are_always_there_take_turns_and_an_entry_takes_three_cycles():
     bench = Bench(3, ready=1.0, busy=1.0)
 
     def body():
@@ -260,9 +260,9 @@ def test_sources_that_are_always_there_take_turns_and_an_entry_takes_five_cycles
     assert [n for n, _, _ in bench.taken[3:]] == [n for n, _, _ in bench.taken[:-3]]
     assert {n for n, _, _ in bench.taken[:3]} == {0, 1, 2}
     for (_, item, taken), posted, post in zip(bench.taken, bench.cycles, bench.posts, strict=True):
-        assert posted - taken == 4
+        assert posted - taken == 2
         assert taken <= unpack(post[3])["cycles"] - 2**40 <= posted
-    assert {b - a for a, b in zip(bench.cycles[3:], bench.cycles[4:])} == {5}
+    assert {b - a for a, b in zip(bench.cycles[3:], bench.cycles[4:])} == {3}
 
 # Event Writer -------------------------------------------------------------------------------------
 

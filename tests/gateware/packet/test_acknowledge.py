@@ -114,6 +114,50 @@ def test_acknowledgements_coalesce_to_one_a_node():
 
 
 @LANES
+def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
+    """And nothing else is: what was looked up before, what is told when it has landed, and what waits while the next packet is open."""
+    bench, held = Bench(lane), []
+
+    def told(psn, hold):
+        """Wait until the acknowledgement of `psn` is at the output."""
+        source = bench.dut.source
+        for _ in range(20):
+            if (yield source.valid) and (yield source.ack) == psn:
+                break
+            yield
+        else:
+            assert False, f"{psn} is not told"
+        assert (yield bench.dut.hold) == hold
+
+    def process():
+        bench.ready = False
+        open_ = bench.dut.open[lane]
+        yield from bench.event("started", 3, 1)
+        yield from bench.done(3, 1, 0)
+        yield from told(0, 0)
+        # The packet behind that is open now.
+        yield from bench.done(3, 1, 1)
+        yield open_.eq(1)
+        yield from bench.settle()
+        yield from told(0, 0)
+        bench.ready = True
+        yield
+        bench.ready = False
+        yield from told(1, 1)
+        yield from bench.settle()
+        yield from told(1, 1)
+        yield open_.eq(0)
+        yield
+        yield open_.eq(1)
+        yield
+        yield from told(1, 0)
+        yield from bench.settle()
+        yield from told(1, 0)
+
+    bench.run(process())
+
+
+@LANES
 def test_a_question_is_answered_with_what_is_held_and_its_token(lane):
     """Of a node that started nothing, of one whose packets are done, together with an acknowledgement, and two in one answer."""
     bench = Bench(lane)

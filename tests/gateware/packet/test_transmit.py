@@ -405,3 +405,35 @@ def test_acknowledgements_leave_on_the_control_channel(seed):
         (encode(Packet(target=a["node"], source=NODE, kind=PACKET.ACK, flags=a["flags"], psn=a["psn"], ack=a["ack"],
                        incarnation=a["incarnation"], key=a["reason"], offset=a["refusals"])), 0) for a in acks]
     assert bench.counts["ACKS_SENT"] == len(acks)
+
+
+def test_the_last_word_of_an_acknowledgement_that_is_held_does_not_leave(seed):
+    """All others do; and it is at the link in the cycle in which it is held no more."""
+    random = Random(seed)
+    acks   = [dict(node=n, incarnation=3, ack=random.getrandbits(16), psn=0, flags=0, reason=0, refusals=0) for n in range(5)]
+    holds  = [40, 0, 12, 8, 30]
+    bench  = Bench(64, random, [], link_busy=1.0)
+    dut, source_, leaves = bench.dut, bench.dut.sources[CHANNEL.CONTROL], []
+
+    def process():
+        for values, hold in zip(acks, holds):
+            yield from drive(dut.acks, valid=1, **values)
+            yield dut.ack_hold.eq(int(hold > 0))
+            count, cycle, taken = 0, 0, False
+            while not taken:
+                yield dut.ack_hold.eq(int(cycle < hold))
+                yield
+                cycle += 1
+                if (yield source_.valid) and (yield source_.ready):
+                    count += 1
+                    if (yield source_.last):
+                        leaves.append((count, cycle))
+                taken = yield dut.acks.ready
+                assert taken == (len(leaves) == acks.index(values) + 1)
+            yield dut.acks.valid.eq(0)
+
+    run_simulation(dut, [*bench.processes, process()])
+    words = len(encode(Packet(target=0, source=NODE, kind=PACKET.ACK)))
+    free  = leaves[1][1]
+    assert leaves == [(words, max(free, hold + 1)) for hold in holds]
+    assert len(packet_words(bench.taken[CHANNEL.CONTROL])) == len(acks)
