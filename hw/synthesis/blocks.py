@@ -76,7 +76,7 @@ BLOCKS = {
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link":        lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw),
-    "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3),
+    "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns":       lambda platform, dw: CommandTurns(),
     "commands":    lambda platform, dw: FastCommands(dw),
