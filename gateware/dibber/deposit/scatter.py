@@ -24,8 +24,8 @@ from dibber.deposit.walker import Walker
 from dibber.places import Row
 from dibber.packet.header import flag
 
-# Lines from the report of a packet to its last: as many cycles as there are from the last one of a write that does not wait to the
-# PHY and back, less those from a report to the end of its acknowledgement.
+# Lines from the report of a packet to its last: as many cycles as there are from a report to the last word of its acknowledgement,
+# less those from the last line of a write that does not wait to the PHY and back.
 REPORTED = 8
 
 # Layout -------------------------------------------------------------------------------------------
