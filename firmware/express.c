@@ -348,15 +348,14 @@ void express_rest(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 
-	if (flow->state != FLOW_OPEN || message_asks(number))
+	if (flow->state != FLOW_OPEN)
 		return;
-	if (flow->ended != flow->next) {
-		if (fast_pauses(number)) {
-			flow->limit = flow->next;
-			flow->ticks |= MCP_SHUT;
-		}
-	} else if (fast_pauses(number) || fast_rests(number)) {
-		fast_arm(number);
+	if (flow->ended == flow->next) {
+		if ((fast_pauses(number) || fast_rests(number)) && !message_asks(number))
+			fast_arm(number);
+	} else if (fast_pauses(number) && !message_asks(number)) {
+		flow->limit = flow->next;
+		flow->ticks |= MCP_SHUT;
 	}
 }
 
