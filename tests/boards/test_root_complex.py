@@ -218,7 +218,7 @@ def test_cycles_of_a_read(data_width, chunk_cycles):
             seen.append((yield from starts(length)))
     run_simulation(dut, main())
     line, chunks = seen
-    assert line == [17]
+    assert line == [15]
     assert [after - before for before, after in zip(chunks, chunks[1:])] == [chunk_cycles]*3
 
 

@@ -63,7 +63,7 @@ class RootComplex(LiteXModule):
     bad_frame    : Signal, in                    counted in that bank
     refused      : Signal, out                   pulses for each TLP of the card that had no place here
 
-    Cycles: a load from the memory 2, a store 1. A read of one line is answered after 17; longer ones take 39 for
+    Cycles: a load from the memory 2, a store 1. A read of one line is answered after 15; longer ones take 39 for
     each 128 bytes at 64 bits, 22 at 128.
     """
     endianness    = "little"
