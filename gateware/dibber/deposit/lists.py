@@ -288,6 +288,7 @@ class ListReader(LiteXModule):
             pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
+
         # Entries ----------------------------------------------------------------------------------
 
         # Memory, word, sum: a register for each.

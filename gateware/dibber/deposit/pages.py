@@ -322,7 +322,7 @@ class Translator(LiteXModule):
         ]
         for n in range(lines):
             self.sync += [
-                If(leave & (head.index == n) & (latest.dat_r == head.number), in_use[n].eq(0)),
+                If(frees(n), in_use[n].eq(0)),
                 If(admit & asked.paged & (index == n), in_use[n].eq(1)),
                 If(pool.source.ready & (index == n), known[n].eq(1)),
                 If(forgets(n), known[n].eq(0)),
