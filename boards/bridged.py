@@ -19,6 +19,7 @@ from dibber.debug.transport import DebugTransport
 
 DATA_WIDTH   = 64
 MEMORY_BYTES = 64*1024  # what a program on the bridge and the card share
+ENDPOINTS    = 4        # 0 is the administrator's, and no program has more than three; 8 are too large for nextpnr to route on ECPIX-5
 BAUDRATE     = 1_000_000
 SILENCE      = 0.02       # seconds without a byte that end a begun frame; USB leaves gaps of a few milliseconds
 
@@ -43,7 +44,7 @@ class BridgedCard(LiteXModule):
     """
     def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
-        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR)
+        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR, ENDPOINTS)
         self.frames  = frames = FrameBridge(int(SILENCE*sys_clk_freq))
         self.debug   = DebugTransport()
         self.link_up = core.link.up

@@ -64,7 +64,7 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 	uint32_t cq_entries = ADMIN_WORD(tag, cq_entries);
 	uint32_t eq_entries = ADMIN_WORD(tag, eq_entries);
 
-	if (index >= DIBBER_ENDPOINTS || vector >= DIBBER_VECTORS ||
+	if (vector >= DIBBER_VECTORS ||
 	    (index && !queue_is_possible(cq_low, cq_high, cq_entries)) ||
 	    !queue_is_possible(eq_low, eq_high, eq_entries))
 		return DIBBER_STATUS_BAD_ARGUMENT;
@@ -83,12 +83,12 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 	return DIBBER_STATUS_OK;
 }
 
-static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool solicit)
+static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, uint32_t flags)
 {
 	struct endpoint *endpoint;
 	uint32_t waiting;
 
-	if (index >= DIBBER_ENDPOINTS || endpoints[index].state != ENDPOINT_OPENED)
+	if (endpoints[index].state != ENDPOINT_OPENED)
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	/* First: HEAD stands still then. */
 	command_stop(index);
@@ -96,7 +96,7 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, bool soli
 	endpoint = &endpoints[index];
 	endpoint->close_tag = tag;
 	endpoint->close_cookie = ADMIN_WORD(tag, cookie);
-	endpoint->close_solicit = solicit;
+	endpoint->close_solicit = flags;	/* SOLICIT alone */
 
 	/* No more can wait than there are slots: who rang for more overwrote the older. */
 	waiting = REG_READ_AT(PRODUCER, index) - REG_READ_AT(HEAD, index);
@@ -208,7 +208,7 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	uint32_t first = ADMIN_WORD(tag, first);
 	uint32_t index = key & 0xff;
 
-	if (!key || index >= DIBBER_REGIONS || owner >= DIBBER_ENDPOINTS || rights > 0xf)
+	if (!key || index >= DIBBER_REGIONS || rights > 0xf)
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	if (!region_is_possible((uint64_t)base_high << 32 | base_low,
 				(uint64_t)length_high << 32 | length_low, page, first))
@@ -276,6 +276,11 @@ RARE bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *s
 
 	if (flags & ~DIBBER_FLAG_SOLICIT) {
 		*status = DIBBER_STATUS_BAD_FLAGS;
+		return true;
+	}
+	/* Those of the first three name an endpoint. */
+	if ((first_word & 0xff) <= DIBBER_OPCODE_REGION_ADD && endpoint >= REG_READ(ENDPOINTS)) {
+		*status = DIBBER_STATUS_BAD_ARGUMENT;
 		return true;
 	}
 	switch (first_word & 0xff) {

@@ -137,7 +137,7 @@ RARE bool barrier_arrived(uint32_t node, uint32_t word)
 	uint32_t index = word >> 8 & 0xff;
 
 	/* Two at most, unless somebody does not keep to it: that harms its own barriers alone. */
-	if (node >= DIBBER_NODES || index >= DIBBER_ENDPOINTS || barriers[index].came[node] == 2)
+	if (node >= DIBBER_NODES || index >= REG_READ(ENDPOINTS) || barriers[index].came[node] == 2)
 		return false;
 	barriers[index].came[node]++;
 	return true;

@@ -42,6 +42,7 @@ from dibber.mcp.queues import EventWriter, QueueWriter
 from dibber.mcp.registers import ControlRegisters
 from dibber.mcp.replies import Replies
 from dibber.mcp.requests import Requests
+from dibber.mcp.room import if_present
 from dibber.mcp.slots import Slots
 from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
@@ -50,7 +51,7 @@ from dibber.packet.pulses import Pulses
 
 # Geometry -----------------------------------------------------------------------------------------
 
-CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: their command slots
+CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
 ATOMIC   = Reader(base=1, tags=1)
 
 # Helpers ------------------------------------------------------------------------------------------
@@ -87,13 +88,14 @@ class DibberCore(LiteXModule):
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
     reach      : FAR or NEAR: where the memory is that the PHY reads
+    endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay as they are for all of these
 
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
     dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
     """
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS):
         # Layers -----------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(phy, data_width)
@@ -113,28 +115,28 @@ class DibberCore(LiteXModule):
 
         # Control Program --------------------------------------------------------------------------
 
-        self.pages     = pages     = EndpointPages(data_width)
-        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5)  # commands
+        self.pages     = pages     = EndpointPages(data_width, endpoints)
+        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, present=endpoints)  # commands
         self.processor = processor = Processor(platform, data_width)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
-        self.turns     = turns     = CommandTurns()
-        self.commands  = commands  = FastCommands(data_width)
-        self.contexts  = contexts  = Contexts()
+        self.turns     = turns     = CommandTurns(endpoints)
+        self.commands  = commands  = FastCommands(data_width, endpoints)
+        self.contexts  = contexts  = Contexts(endpoints)
         self.answers   = answers   = Answers(data_width)
         self.entering  = entering  = ExpectWriter()
-        self.events    = events    = EventWriter()
+        self.events    = events    = EventWriter(endpoints)
         self.requests  = requests  = Requests()
         self.replies   = replies   = Replies()
-        self.queues    = queues    = QueueWriter()
+        self.queues    = queues    = QueueWriter(endpoints=endpoints)
         self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
         self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=partial(stream.SyncFIFO, buffered=True))
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
-        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash)
-        self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles)
+        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints)
+        self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles, endpoints)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
 
         # # #
@@ -182,7 +184,7 @@ class DibberCore(LiteXModule):
             turns.skip.eq(registers.skip),
             turns.frees[0].eq(registers.free),
             turns.frees[1].eq(contexts.free),
-            turns.open.strobe.eq(opened.strobe & ~opened.queue[log2_int(C.ENDPOINTS)]),
+            turns.open.strobe.eq(if_present(endpoints, opened.queue, opened.strobe & ~opened.queue[log2_int(C.ENDPOINTS)])),
             turns.open.endpoint.eq(opened.queue),
             *[getattr(turns.open, name).eq(getattr(opened, name)) for name in ["size", "closed"]],
             turns.fast.eq(registers.fast_endpoints),

@@ -5,23 +5,31 @@
 itself, and two with a cable between them.
 """
 
+import os
 import pathlib
 import random
 
 import pytest
 
-from dibber.interface.description import MCP_STATE
+from dibber.interface.description import ADMIN, C, DOORBELL, HOST, LINK_STATE, MCP_STATE, OPCODE, RIGHT, STATUS
 
 import libdibber
+from boards.bridged import ENDPOINTS
 from dibber_cli.flash import board as boards, images
 from dibber_cli.main import main as dibber
 from dibber_cli.selftest import cable, deposits, examinee, program, registers
 from dibber_cli.selftest.commands import run
 
+import frames
+from expect import fails
+from mock_card import encode
 from test_flash import published
 from wire import Wire
 
 IMAGE = str(pathlib.Path(__file__).resolve().parents[2]/"build"/"firmware"/"mcp.dibfw")
+
+# Queues of all endpoints that find room beside a region.
+SHORT = dict(cq_entries=32, eq_entries=32)
 
 # All but the SRAM, which takes half a minute here, and the clock, which has nothing to do with the time of day.
 ITEMS = (
@@ -70,6 +78,104 @@ def test_two_cards_pass_the_self_test_and_bytes_go_between_their_memories(wire):
         assert not card.failed, items
         assert [name for name in items if items[name].verdict == examinee.SKIPPED] == ["interrupts"]
         assert card.cable == "direct"
+
+
+def ended(endpoint):
+    """Status of the command that ends next."""
+    assert endpoint.wait(60_000_000_000)
+    [done] = endpoint.poll(1)
+    return done.status
+
+
+@pytest.mark.parametrize("wire", [2], indirect=True)
+def test_the_card_has_four_endpoints_and_what_names_another_is_refused(wire):
+    """By the library, and from the wire: nobody else hears of it."""
+    cards = [libdibber.Card(uri) for uri in wire.uris]
+    for node, card in enumerate(cards):
+        assert card.info()["endpoints"] == card.read_register("GEOMETRY") & 0xff == ENDPOINTS == 4
+        card.set_node(node)
+        card.load_firmware(IMAGE)
+    while cards[0].info()["link_state"] != LINK_STATE.UP:
+        pass
+    for number in range(ENDPOINTS, C.ENDPOINTS):
+        with fails("ARGUMENT", f"endpoint {number}: this card has 0 to 3"):
+            cards[0].endpoint(number)
+        with fails("ARGUMENT", f"endpoint {number} of 4"):
+            cards[0].read_doorbell(number, "COMMAND_HEAD")
+
+    ours, theirs = ([card.endpoint(n, **(SHORT if n else {})) for n in range(ENDPOINTS)] for card in cards)
+    memory = libdibber.alloc(4096)
+    with theirs[1].register(memory, RIGHT.REMOTE_WRITE) as target:
+        for fast_path in (31, 0):
+            cards[1].write_register("FAST_PATH", fast_path)
+            for n in range(C.ENDPOINTS):
+                ours[1 + n % 3].put_inline(bytes([n + 1]*8), target.key, 8*n, node=1, notice=n, endpoint=n)
+                assert ended(ours[1 + n % 3]) == STATUS.OK
+            for n, endpoint in enumerate(theirs):
+                assert endpoint.wait(60_000_000_000)
+                assert [event.notice for event in endpoint.poll_events()] == [n]
+            assert cards[1].info()["counters"]["events_lost"] == (4 if fast_path else 8)
+        assert bytes(memory[:64]) == bytes(n + 1 for n in range(8) for _ in range(8))
+    for card in cards:
+        card.close()
+
+
+class Bus:
+    """The bus of a card, without libdibber."""
+    def __init__(self, port):
+        self.file, self.number = os.open(port, os.O_RDWR | os.O_NOCTTY), 0
+
+    def _exchange(self, *what, **more):
+        self.number += 1
+        frame, answer = frames.request(self.number, *what, **more), b""
+        os.write(self.file, frame)
+        while len(answer) < frames.reply_bytes(frame):
+            answer += os.read(self.file, 4096)
+        return frames.words(answer)[1:-2]
+
+    def read(self, address, words=1):
+        return self._exchange(address, words)
+
+    def write(self, address, *data):
+        self._exchange(address, data=list(data))
+
+
+@pytest.mark.parametrize("wire", [1], indirect=True)
+def test_pages_that_the_card_does_not_have_are_nothing_and_its_program_refuses_to_open_them(wire):
+    with libdibber.Card(wire.uris[0]) as card:
+        card.load_firmware(IMAGE)
+        card.endpoint(1).close()
+    bus   = Bus(wire.ports[0])
+    page  = lambda n, name=None: C.ENDPOINT_BASE + n*C.ENDPOINT_STRIDE + (C.DOORBELL_OFFSET + DOORBELL[name].offset if name else 0)
+    first = page(ENDPOINTS)
+    for address in (first, page(ENDPOINTS, "COMMAND_PRODUCER"), page(7, "CQ_CONSUMER"), page(7, "PROGRAM")):
+        before = [bus.read(page(n) + address % C.ENDPOINT_STRIDE) for n in range(ENDPOINTS)]
+        bus.write(address, 0xffffffff)
+        assert bus.read(address) == [0]
+        assert [bus.read(page(n) + address % C.ENDPOINT_STRIDE) for n in range(ENDPOINTS)] == before
+
+    base, _, entries = bus.read(HOST["ADMIN_CQ_LOW"].offset, 3)
+
+    def administrate(cookie, **command):
+        """Its status."""
+        head, = bus.read(page(0, "COMMAND_HEAD"))
+        slot  = encode(ADMIN, cookie=cookie, **command)
+        bus.write(page(0) + head % C.SLOTS*C.SLOT_BYTES, *frames.words(slot))
+        bus.write(page(0, "COMMAND_PRODUCER"), head + 1)
+        while True:
+            for n in range(entries):
+                entry = bus.read(base + n*C.QUEUE_ENTRY_BYTES, 3)
+                if entry[0] == cookie:
+                    return entry[2] >> 24
+
+    queues = dict(cq_base=0x8000, eq_base=0xa000, cq_entries=64, eq_entries=64)
+    region = dict(key=0x105, base=0x9000, length=4096)
+    for n in range(2, C.ENDPOINTS):
+        wanted = STATUS.OK if n < ENDPOINTS else STATUS.BAD_ARGUMENT
+        assert administrate(0x1000 + n, opcode=OPCODE.ENDPOINT_OPEN, endpoint=n, **queues) == wanted
+        assert administrate(0x2000 + n, opcode=OPCODE.REGION_ADD, endpoint=n, **{**region, "key": 0x100 + n}) == wanted
+        assert administrate(0x3000 + n, opcode=OPCODE.ENDPOINT_CLOSE, endpoint=n) == wanted
+    os.close(bus.file)
 
 
 @pytest.mark.parametrize("wire", [1], indirect=True)

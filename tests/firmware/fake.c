@@ -51,6 +51,7 @@ void fake_reset(void)
 	REG(EXPRESS_SPACE) = 16;
 	REG(SCOUT_SPACE) = DIBBER_SCOUTS;
 	REG(LINK) = 1;
+	REG(ENDPOINTS) = DIBBER_ENDPOINTS;
 }
 
 void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)

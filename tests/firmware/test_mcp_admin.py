@@ -110,6 +110,22 @@ def test_an_impossible_endpoint_is_not_opened(card, change):
     assert card.administrate(OPCODE.ENDPOINT_OPEN, **good) == STATUS.OK
 
 
+def test_an_endpoint_that_the_card_does_not_have_is_refused_as_one_that_cannot_be(card):
+    """This card has four; what it must not know of the others stays as it was."""
+    card["ENDPOINTS"] = 4
+    good = dict(cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16)
+    card.regions.clear()
+    for endpoint in range(4, C.ENDPOINTS):
+        assert card.administrate(OPCODE.ENDPOINT_OPEN, endpoint=endpoint, **good) == STATUS.BAD_ARGUMENT
+        assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=endpoint) == STATUS.BAD_ARGUMENT
+        assert region(card, endpoint=endpoint) == STATUS.BAD_ARGUMENT
+    assert card.regions == [] and card["FAST_ENDPOINTS"] == 1 << 1
+    for endpoint in (2, 3):
+        assert card.administrate(OPCODE.ENDPOINT_OPEN, endpoint=endpoint, **good) == STATUS.OK
+        assert region(card, key=0x100 + endpoint, endpoint=endpoint) == STATUS.OK
+    assert card["FAST_ENDPOINTS"] == 0b1110
+
+
 def test_an_open_endpoint_is_not_opened_again(card):
     assert card.open(1) == STATUS.IN_USE
     assert card.open(0) == STATUS.OK

@@ -126,3 +126,8 @@ def test_messages_that_make_no_sense_are_strays(card):
     tell(card, 1, endpoint=C.ENDPOINTS)
     tell(card, C.NODES)
     assert card.shared("strays") == 2
+    card["ENDPOINTS"] = 4
+    tell(card, 1, endpoint=4)
+    assert card.shared("strays") == 3
+    tell(card, 1, endpoint=3)
+    assert card.shared("strays") == 3

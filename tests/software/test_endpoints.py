@@ -16,6 +16,21 @@ def test_an_endpoint_that_cannot_be(loaded, number):
         loaded().card.endpoint(number)
 
 
+def test_an_endpoint_that_this_card_does_not_have(serve, image):
+    mock = serve()
+    mock.device.registers[HOST["GEOMETRY"].offset] ^= C.ENDPOINTS ^ 4
+    with libdibber.Card(mock.uri) as card:
+        assert card.info()["endpoints"] == 4
+        card.load_firmware(image())
+        for number in (4, 7):
+            with fails("ARGUMENT", f"endpoint {number}: this card has 0 to 3"):
+                card.endpoint(number)
+            with fails("ARGUMENT", f"endpoint {number} of 4"):
+                card.read_doorbell(number, "COMMAND_HEAD")
+        card.endpoint(3).close()
+    assert all(offset < C.ENDPOINT_BASE + 4*C.ENDPOINT_STRIDE for offset, _ in mock.device.writes)
+
+
 def test_an_endpoint_twice(loaded):
     with fails("IN_USE", "endpoint 1 is open"):
         loaded().card.endpoint(1)

@@ -15,6 +15,7 @@ from dibber_cli.selftest import deposits, registers
 from dibber_cli.selftest.commands import ITEMS, run
 
 BEFORE_PROGRAM = ITEMS[:4]
+GEOMETRY       = C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26
 
 
 def items(uri, wanted=BEFORE_PROGRAM):
@@ -92,12 +93,20 @@ def test_the_sram_patterns_turn_every_bit_and_tell_all_addresses_apart():
 @pytest.mark.parametrize("name, value, item, words", [
     ("DATA_WIDTH",  32,             "identity", "32 bits"),
     ("CLOCK_HZ",    5,              "identity", "5 Hz"),
+    ("GEOMETRY",    GEOMETRY ^ 8 ^ 6, "identity", "6 endpoints: there are 2, 4, 8"),
+    ("GEOMETRY",    GEOMETRY ^ 1 << 26, "identity", "geometry is"),
     ("PCIE_STATUS", 200 | 512 << 16, "PCIe",    "max_payload of 200")])
 def test_what_cannot_be_is_said(serve, name, value, item, words):
     mock = serve()
     mock.device.registers[HOST[name].offset] = value
     verdict, detail = items(mock.uri)[item]
     assert verdict == "FAIL" and words in detail
+
+
+def test_a_card_may_have_fewer_endpoints(serve):
+    mock = serve()
+    mock.device.registers[HOST["GEOMETRY"].offset] = GEOMETRY ^ 8 ^ 4
+    assert items(mock.uri)["identity"][0] == "pass"
 
 
 def test_pcie_errors_are_counted_at_the_end(serve):

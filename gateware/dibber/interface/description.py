@@ -32,7 +32,7 @@ CONSTANTS = (
     ("SLOT_OFFSET",          0x0000, "endpoint pages: command slots"),
     ("DOORBELL_OFFSET",      0x1000, "endpoint pages: the doorbell page (bank `doorbell`)"),
 
-    ("ENDPOINTS",                 8, "endpoints of a card; the administrator's commands come through endpoint 0"),
+    ("ENDPOINTS",                 8, "endpoints of a card at most: GEOMETRY says how many there are; the administrator's commands come through endpoint 0"),
     ("SLOTS",                    32, "command slots of an endpoint, a power of two"),
     ("SLOT_BYTES",              128, "bytes of a command slot"),
     ("OUTBOX",                    8, "in place of an endpoint: slots that the control program fills with messages"),
@@ -70,7 +70,7 @@ CONSTANTS = (
     ("FLASH_KEY",        0x48534c46, "\"FLSH\": what FLASH_UNLOCK wants"),
 
     ("MCP_REGISTER_BASE", 0x80000000, "control program's address of bank `mcp`"),
-    ("MCP_SLOT_BASE",     0x80010000, "control program's address of the slots of all sets, in order; only those of the OUTBOX can be written, by whole words"),
+    ("MCP_SLOT_BASE",     0x80010000, "control program's address of the slots of all sets, in order, those of endpoints that there are not show anything; only those of the OUTBOX can be written, by whole words"),
 
     ("TRACE_ENTRIES",           256, "entries of the control program's trace ring"),
     ("QUEUE_ENTRY_BYTES",        32, "bytes of a completion or event"),
@@ -572,7 +572,7 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("BOARD",             "ro", "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; empty: it is not told", count=4),
     Register("CLOCK_HZ",          "ro", "frequency of the card's clock"),
     Register("GEOMETRY", "ro", "sizes", (
-        Field("endpoints",   8, "constant ENDPOINTS"),
+        Field("endpoints",   8, "endpoints that there are, from 0 on: a power of two, at most ENDPOINTS. The pages of others read as 0 and ignore writes"),
         Field("slots",       8, "constant SLOTS"),
         Field("regions",    10, "constant REGIONS"),
         Field("nodes",       6, "constant NODES"))),
@@ -875,6 +875,7 @@ MCP = bank("mcp", "the control program's registers",
     Register("REGION_BUSY",  "ro", "1: something is under way that found a region before the last REGION_WRITE"),
 
     Register("SRAM_WRITTEN", "w1c", "1: the host wrote into the SRAM since this was cleared; the processor's instruction cache may hold what was there before"),
+    Register("ENDPOINTS",    "ro", "endpoints that the card has, as host register GEOMETRY says"),
 )
 
 BRIDGE = bank("bridge", "the host of a card behind a UART",

@@ -96,6 +96,7 @@ class FastCommands(LiteXModule):
     Parameters
     ----------
     data_width : bits of a line
+    endpoints  : of the card
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class FastCommands(LiteXModule):
                                              program, also when it would have to wait
     slot    : slot_port(data_width), master
     enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`, `get`, `atomic`; `get`: others' requests too
-    fast    : Signal(8), in                  a bit for each endpoint whose commands may be taken
+    fast    : Signal(endpoints), in          a bit for each endpoint whose commands may be taken
     node_id : Signal(16), in
     generation : Signal(6), in               of a context, as it is when its command's first line comes
     put     : Endpoint(fast_put_layout), out
@@ -123,14 +124,14 @@ class FastCommands(LiteXModule):
     When others read slots, too, each of these words takes 1 more, and all lines before them 1. A request that comes when
     no command is on offer is seen a cycle later.
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.offer   = offer   = stream.Endpoint(offer_layout())
         self.verdict = verdict = Record(verdict_layout())
         self.slot    = slot    = slot_port(data_width)
         self.request  = request = stream.Endpoint(request_layout())
         self.answered = Signal()
         self.enable  = enable  = Record([("put_inline", 1), ("put", 1), ("get", 1), ("atomic", 1)])
-        self.fast    = fast    = Signal(C.ENDPOINTS)
+        self.fast    = fast    = Signal(endpoints)
         self.node_id = node_id = Signal(16)
         self.generation = Signal(6)
         self.put     = put     = stream.Endpoint(fast_put_layout())

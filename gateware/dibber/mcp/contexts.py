@@ -33,6 +33,10 @@ class Contexts(LiteXModule):
     which it has popped everything, and all that was sent on it is acknowledged. After `claim` and each `pop` it waits until
     `claimed` is valid.
 
+    Parameters
+    ----------
+    endpoints : of the card; puts are of these and of the INBOX
+
     Attributes
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
@@ -42,7 +46,7 @@ class Contexts(LiteXModule):
     answer  : Endpoint(answer_layout), in       see Completer
     mine    : Signal, out
     forget  : Record, out                       in a cycle with `strobe`: the ask of command `tag` has ended
-    fast    : Signal(ENDPOINTS), in
+    fast    : Signal(endpoints), in
     express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order or not
     job     : Endpoint(job_layout), out         likewise
     job_done_in : Endpoint(job_end_layout), in      all ends of jobs
@@ -61,7 +65,7 @@ class Contexts(LiteXModule):
     pop     : Signal, in     that one is the program's
     active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after the last has ended
     given   : Signal(FLOWS), out    pulses: the flow is not armed any more, because a job ended otherwise than it should
-    busy    : Signal(ENDPOINTS), out    endpoints of which commands were taken that have not been completed or popped
+    busy    : Signal(endpoints), out    endpoints of which commands were taken that have not been completed or popped
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
@@ -69,7 +73,7 @@ class Contexts(LiteXModule):
 
     Cycles: 2 from `put` or `coming` to its order. Those of Completer.
     """
-    def __init__(self):
+    def __init__(self, endpoints=C.ENDPOINTS):
         flows = C.LANES*C.NODES
         nodes = log2_int(C.NODES)
         slots = log2_int(C.SLOTS)
@@ -83,7 +87,7 @@ class Contexts(LiteXModule):
         self.full        = Signal()
         self.coming      = Signal()
         self.forget      = forget  = Record([("strobe", 1), ("tag", len(asks.take.tag))])
-        self.fast        = fast    = Signal(C.ENDPOINTS)
+        self.fast        = fast    = Signal(endpoints)
         self.express     = express = stream.Endpoint(express_layout())
         self.job         = job     = stream.Endpoint(job_layout())
         self.arm         = arm     = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
@@ -96,7 +100,7 @@ class Contexts(LiteXModule):
         self.moved       = Signal(flows)
         self.active      = Signal(flows)
         self.given       = given   = Signal(flows)
-        self.busy        = busy    = Signal(C.ENDPOINTS)
+        self.busy        = busy    = Signal(endpoints)
         self.counters    = {name: Signal() for name in ("FAST_COMMANDS", "FAST_COMPLETIONS", "FAST_ANSWERS", "FAST_REPLIES")}
         self.job_done_in     = completer.job_done_in
         self.job_done        = completer.job_done
@@ -261,7 +265,7 @@ class Contexts(LiteXModule):
         # Puts Under Way ---------------------------------------------------------------------------
 
         free = self.free
-        for n in range(C.ENDPOINTS):
+        for n in range(endpoints):
             count = Signal(max=C.SLOTS + 1)
             self.comb += busy[n].eq(count != 0)
             self.sync += count.eq(count + (taken & (put.endpoint == n)) - (free.strobe & (free.tag[slots:] == n))

@@ -25,7 +25,7 @@ class EndpointPages(LiteXModule):
     Parameters
     ----------
     data_width : bits of a line
-    endpoints  : how many
+    endpoints  : how many, a power of two; the pages of others are nothing
 
     Attributes
     ----------

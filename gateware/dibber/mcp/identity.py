@@ -58,6 +58,7 @@ class HostRegisters(LiteXModule):
     counters   : dict of counter name -> Signal(), from `collect_counters`
     board      : name of the board, at most 16 characters of ASCII
     flash      : FlashPort or None; its registers are connected here
+    endpoints  : of the card, shown to the host
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class HostRegisters(LiteXModule):
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
     link_nonce   : Signal(16), out
     """
-    def __init__(self, data_width, clock_hz, counters, board="", flash=None):
+    def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -110,7 +111,7 @@ class HostRegisters(LiteXModule):
 
         # One number, not a field at a time: Verilog never runs a process that reads only constants.
         features = dict(flash=flash is not None)
-        geometry = dict(endpoints=C.ENDPOINTS, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
+        geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
             status["MAGIC"][0].eq(C.MAGIC),
             status["INTERFACE_VERSION"][0].eq(INTERFACE.version_word),

@@ -38,7 +38,8 @@ class QueueWriter(LiteXModule):
 
     Parameters
     ----------
-    sinks : how many sources
+    sinks     : how many sources
+    endpoints : of the card, a power of two: the queues of others stay closed
 
     Attributes
     ----------
@@ -53,10 +54,10 @@ class QueueWriter(LiteXModule):
 
     Cycles: 2 from a sink to the source; an entry every 3.
     """
-    def __init__(self, sinks=3):
+    def __init__(self, sinks=3, endpoints=C.ENDPOINTS):
         self.cycles      = Signal(64)
         self.open        = open = Record(queue_open_layout())
-        self.eq_consumer = [Signal(32, name=f"eq_consumer{n}") for n in range(C.ENDPOINTS)]
+        self.eq_consumer = [Signal(32, name=f"eq_consumer{n}") for n in range(endpoints)]
         self.sinks       = [stream.Endpoint(entry_layout()) for _ in range(sinks)]
         self.source      = source = stream.Endpoint(post_layout())
         self.counters    = {"EVENTS_LOST": Signal()}
@@ -116,7 +117,7 @@ class QueueWriter(LiteXModule):
         consumer = Signal(32)
         self.comb += [
             event.eq(entry.queue >= C.ENDPOINTS),
-            consumer.eq(Array(self.eq_consumer)[write.adr[:log2_int(C.ENDPOINTS)]]),
+            consumer.eq(Array(self.eq_consumer)[write.adr[:log2_int(endpoints)]]),
             fixed_write.we.eq(open.strobe),
             fixed_write.dat_w.eq(Cat(open.base[ALIGN:], open.size, open.vector)),
             write.we.eq(open.strobe | update),
@@ -127,7 +128,7 @@ class QueueWriter(LiteXModule):
             )
         ]
         self.sync += If(open.strobe,
-            Case(open.queue, {n: opened[n].eq(~open.closed) for n in range(C.QUEUES)})
+            Case(open.queue, {n: opened[n].eq(~open.closed) for n in range(C.QUEUES) if n % C.ENDPOINTS < endpoints})
         )
 
         # Room and Place ---------------------------------------------------------------------------
@@ -216,18 +217,22 @@ class EventWriter(LiteXModule):
     There is one place, so that nothing overtakes: what the control program posts for a message comes behind the
     notices that arrived before it.
 
+    Parameters
+    ----------
+    endpoints : of the card
+
     Attributes
     ----------
     enable   : Signal(), in                     0: notices go to the control program, too
     sink     : Endpoint(arrival_layout), in
     source   : Endpoint(arrival_layout), out    for the control program
     entry    : Endpoint(entry_layout), out      to the QueueWriter
-    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there cannot be. The QueueWriter counts those
+    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter counts those
                whose queue is full or closed: they are in FAST_EVENTS
 
     Cycles: 1.
     """
-    def __init__(self):
+    def __init__(self, endpoints=C.ENDPOINTS):
         self.enable   = Signal()
         self.sink     = sink   = stream.Endpoint(arrival_layout())
         self.source   = source = stream.Endpoint(arrival_layout())
@@ -243,7 +248,7 @@ class EventWriter(LiteXModule):
         arrival    = Record(arrival_layout().payload_layout)
         self.comb += [
             mine.eq(self.enable & ~sink.is_message & ~sink.response),
-            here.eq(sink.endpoint < C.ENDPOINTS),
+            here.eq(sink.endpoint < endpoints),
             sink.ready.eq(~waiting | Mux(is_event, entry.ready, source.ready)),
         ]
         self.sync += [

@@ -15,7 +15,7 @@ from dibber.layouts import (arrival_layout, claimed_layout, digest_layout, entry
     job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
-from dibber.mcp.room import bits_of
+from dibber.mcp.room import bits_of, if_present
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
 from dibber.places import BlockFIFO, Row
@@ -40,7 +40,7 @@ class ControlRegisters(LiteXModule):
                 CLOCK_HZ
     pages     : EndpointPages
     cycles    : Signal(64), the card's clock
-    endpoints : how many
+    endpoints : how many, a power of two, up to ENDPOINTS; the registers of others read as 0
 
     Attributes
     ----------
@@ -190,7 +190,8 @@ class ControlRegisters(LiteXModule):
             status["QUEUE_ROOM"][0].eq(self.room),
             self.take.strobe.eq(strobe["COMMAND_TAKE"][0] | strobe["PUT_START"][0]),
             self.take.endpoint.eq(Mux(strobe["PUT_START"][0], put["endpoint"], bank.written["COMMAND_TAKE"][0])),
-            self.skip.strobe.eq(strobe["COMMAND_SKIP"][0]),
+            # The program skips those of all endpoints that there may be.
+            self.skip.strobe.eq(if_present(endpoints, bank.written["COMMAND_SKIP"][0], strobe["COMMAND_SKIP"][0])),
             self.skip.endpoint.eq(bank.written["COMMAND_SKIP"][0]),
             # A post's queue is its endpoint's completion queue when it frees a slot.
             self.free.strobe.eq(strobe["SLOT_FREE"][0] | (strobe["POST_START"][0] & post["free"]) | strobe["POST_PUT"][0]),
@@ -258,6 +259,7 @@ class ControlRegisters(LiteXModule):
             self.watchdog.strobe.eq(strobe["WATCHDOG"][0]),
             self.watchdog.cycles.eq(storage["WATCHDOG"][0]),
             status["SRAM_WRITTEN"][0].eq(self.written),
+            status["ENDPOINTS"][0].eq(endpoints),
         ]
 
         # Link -------------------------------------------------------------------------------------

@@ -26,6 +26,10 @@ def bits_of(endpoints, endpoint, strobe=1):
     """A bit for each endpoint: that of `endpoint`, with `strobe`."""
     return Cat(*[strobe & (endpoint == n) for n in range(endpoints)])
 
+def if_present(endpoints, number, strobe):
+    """`strobe`, if a card of so many endpoints, a power of two, has that of a number below ENDPOINTS."""
+    return strobe & (number[log2_int(endpoints):log2_int(C.ENDPOINTS)] == 0) if endpoints < C.ENDPOINTS else strobe
+
 # Slots In Use -------------------------------------------------------------------------------------
 
 class SlotsInUse(LiteXModule):

@@ -25,14 +25,15 @@ class Slots(LiteXModule):
     ----------
     data_width : bits of a line
     readers, writers : how many ports of the card
-    endpoints  : sets that the host reaches, a power of two
+    endpoints  : sets that the host reaches at most, a power of two
     sets, slots : geometry
     favourite  : the reader who has the grant when nobody asks
+    present    : of the first `endpoints` sets those that there are, a power of two; all if None. The card has to leave others alone
 
     Attributes
     ----------
     port    : line_port(data_width)             the host's, from the first line of the first slot; beyond the
-                                                endpoints' sets writes are ignored and reads give 0
+                                                endpoints' sets that there are writes are ignored and reads give 0
     readers : list of slot_port(data_width), in
     writers : list of slot_write_port(data_width), in
 
@@ -40,7 +41,7 @@ class Slots(LiteXModule):
     comes when nobody else asks is served in the next cycle, and then in every cycle; the favourite's at once, 2 cycles behind
     whoever was served last.
     """
-    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0):
+    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0, present=None):
         self.port    = port    = line_port(data_width)
         self.readers = readers = [slot_port(data_width) for _ in range(readers)]
         self.writers = writers = [slot_write_port(data_width) for _ in range(writers)]
@@ -48,7 +49,8 @@ class Slots(LiteXModule):
         # # #
 
         lines  = slots*C.SLOT_BYTES//(data_width//8)
-        memory = Memory(data_width, sets*lines, name="slot_memory")
+        there  = (present or endpoints)*lines
+        memory = Memory(data_width, there + (sets - endpoints)*lines, name="slot_memory")
         host   = memory.get_port(write_capable=True, we_granularity=8, mode=NO_CHANGE)
         card   = memory.get_port(write_capable=True, we_granularity=8, mode=NO_CHANGE)
         self.specials += memory, host, card
@@ -58,7 +60,7 @@ class Slots(LiteXModule):
         beyond = Signal()
         hidden = Signal()
         self.comb += [
-            beyond.eq(port.adr[log2_int(endpoints*lines):] != 0),
+            beyond.eq(port.adr[log2_int(there):] != 0),
             host.adr.eq(port.adr),
             host.dat_w.eq(port.dat_w),
             If(port.we & ~beyond, host.we.eq(port.be)),
@@ -70,13 +72,17 @@ class Slots(LiteXModule):
 
         # Card -------------------------------------------------------------------------------------
 
+        def place(adr):
+            """In the memory: the bits that tell a set that there is not are left out."""
+            return adr if there == endpoints*lines else Cat(adr[:log2_int(there)], adr[log2_int(endpoints*lines):])
+
         # RoundRobin's grant was registered in the cycle before; whoever holds it may use it now.
         clients   = readers + writers
         self.turn = turn = RoundRobin(len(clients), SP_CE)
         dat_r     = Signal(data_width)
         self.comb += [
             turn.ce.eq(1),
-            Case(turn.grant, {n: card.adr.eq(client.adr) for n, client in enumerate(clients)}),
+            Case(turn.grant, {n: card.adr.eq(place(client.adr)) for n, client in enumerate(clients)}),
         ]
         self.sync += dat_r.eq(card.dat_r)
         asked = Signal()

@@ -39,7 +39,7 @@ class CommandTurns(LiteXModule):
 
     Parameters
     ----------
-    endpoints : how many, a power of two
+    endpoints : how many, a power of two up to ENDPOINTS; no other is taken, skipped or opened
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class CommandTurns(LiteXModule):
     skip    : Record(command_layout), in              HEAD becomes PRODUCER, nothing is owed
     frees   : list of 2 Record(slot_free_layout), in
     open    : Record(cq_open_layout), in           its count starts at what `cq_consumer` is
-    fast    : Signal(8), in      a bit for each endpoint whose commands are offered first
+    fast    : Signal(endpoints), in                   a bit for each endpoint whose commands are offered first
     again   : Signal, in                              those that were missed before this cycle are offered again
     offer   : Endpoint(offer_layout), out             no other one before its verdict
     verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one acts as `take`
-    pending : Signal(8), out     a bit for each endpoint whose next command is for the control program
-    room    : Signal(8), out     a bit for each endpoint: it has a completion queue, with room for one more
+    pending : Signal(endpoints), out                  a bit for each endpoint whose next command is for the control program
+    room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion queue, with room for one more
 
     Cycles: 3 from `producer` to the offer, 2 from a verdict to the next one, or 9 from the former offer. `pending` falls in the
     cycle after `take`, `skip` and `open`, and shows the next command 7 cycles after them, 3 after `producer`, 4 after a missed

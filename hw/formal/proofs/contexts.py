@@ -30,7 +30,7 @@ class Puts(Harness):
         C.OUTBOX, C.INBOX, C.SLOT_SETS = 1, 2, 3
         flows = C.LANES*C.NODES
         size  = C.FAST_PUTS + 1
-        self.block = block = Contexts()
+        self.block = block = Contexts(C.ENDPOINTS)
         rings, completer   = block.rings, block.completer
         put, job           = block.put, block.job_done_in
         entry, ended       = block.entry, block.ended
@@ -318,7 +318,7 @@ class AsksSmall(Harness):
         super().__init__()
         C.NODES, C.ENDPOINTS, C.SLOTS, C.FAST_PUTS = 2, 1, 4, 1
         C.OUTBOX, C.INBOX, C.SLOT_SETS = 1, 2, 3
-        self.block = block = Contexts()
+        self.block = block = Contexts(C.ENDPOINTS)
         completer, put, answer = block.completer, block.put, block.answer
         entry, arm, claim      = block.entry, block.arm, block.claim
         shown, asking = completer.shown, completer.asking

@@ -28,7 +28,7 @@ static int check_options(const struct dib_card *card, unsigned int number,
 			 const struct dib_endpoint_options *options)
 {
 	if (number >= card->fixed.endpoints)
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u: a program can have 0 to %u", number,
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u: this card has 0 to %u", number,
 				card->fixed.endpoints - 1);
 	if (number == 0 && (options->own_clock || options->cq_entries != DIB_ADMIN_ENTRIES ||
 			    options->eq_entries > DIB_ADMIN_EVENTS))

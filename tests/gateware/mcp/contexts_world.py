@@ -85,11 +85,11 @@ class World:
         "ended.valid ended.kind ended.tag ended.node changed_out moved active given busy full "
         "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe forget.tag").split()
 
-    def __init__(self, seed):
-        self.dut    = ResetInserter()(Contexts())
+    def __init__(self, seed, endpoints=C.ENDPOINTS):
+        self.dut    = ResetInserter()(Contexts(endpoints))
         self.random = Random(seed)
         self.flows  = [Flow() for _ in range(FLOWS)]
-        self.inputs = {"fast": (1 << C.ENDPOINTS) - 1, "express.ready": 1, "job.ready": 1, "job_done.ready": 1,
+        self.inputs = {"fast": (1 << endpoints) - 1, "express.ready": 1, "job.ready": 1, "job_done.ready": 1,
                        "entry.ready": 1, "ended.ready": 1}
         self.now    = {}       # the inputs of this cycle
         self.seen   = {}

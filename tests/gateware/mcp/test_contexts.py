@@ -321,15 +321,17 @@ def test_while_an_ask_waits_nothing_but_an_answer_counts_as_a_move():
     world.run(bench())
 
 
-def test_every_put_ends_once(seed):
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_every_put_ends_once(seed, endpoints):
     """Puts, acknowledgements, ends of jobs, refusals and claims in any relation of cycles, on six flows."""
-    world  = World(seed)
+    world  = World(seed, endpoints)
     random = world.random
     chosen = [EXPRESS, EXPRESS + 1, EXPRESS + 9, BULK, BULK + 1, BULK + 15]
     calm   = False   # nothing new
-    free   = set(range(0, 256, 3))
+    free   = set(range(0, endpoints*C.SLOTS, 3))
     inbox  = set(range(C.INBOX*C.SLOTS, (C.INBOX + 1)*C.SLOTS))
     refused = []
+    everyone = 2**endpoints - 1
 
     def chance(p):
         return random.random() < p
@@ -351,7 +353,7 @@ def test_every_put_ends_once(seed):
             length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
                 [1, 512, 1537, 8*C.PACKET_PAYLOAD, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
             tag = random.choice(tags)
-            ask = n < BULK and tag < C.ENDPOINTS*C.SLOTS and chance(0.4)
+            ask = n < BULK and tag < endpoints*C.SLOTS and chance(0.4)
             yield from world.send(n, tag, length, ask, int(ask and chance(0.5)))
             yield from world.wait(random.choice([0, 0, 3, 12, 30]))
 
@@ -373,7 +375,7 @@ def test_every_put_ends_once(seed):
     def stalls():
         while True:
             world.set(express__ready=int(chance(0.9)), job__ready=int(chance(0.9)), job_done__ready=int(chance(0.5)),
-                entry__ready=int(chance(0.3)), ended__ready=int(chance(0.5)), fast=0xff if calm or chance(0.95) else random.getrandbits(8))
+                entry__ready=int(chance(0.3)), ended__ready=int(chance(0.5)), fast=everyone if calm or chance(0.95) else random.getrandbits(endpoints))
             yield
 
     def acknowledgements():

@@ -4,6 +4,7 @@
 from random import Random
 from types import SimpleNamespace
 
+import pytest
 from migen import *
 
 from dibber.interface.description import C, ENTRY, MCP
@@ -16,13 +17,13 @@ from lines import LineDriver
 
 class Bench(Module):
     """The registers beside doorbells and a clock that the test sets."""
-    def __init__(self):
-        signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(C.ENDPOINTS)]
+    def __init__(self, endpoints=C.ENDPOINTS):
+        signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
         self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "cq_consumer", "eq_consumer", "head"]})
         self.cycles = Signal(64)
         self.host   = {name: Signal(32, name=name) for name in
             ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR", "CLOCK_HZ"]}
-        self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles)
+        self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles, endpoints)
         self.driver = LineDriver(self.r.port)
 
     def write(self, name, value, index=0):
@@ -90,6 +91,32 @@ def test_commands_that_are_pending_are_shown_and_orders_about_them_told():
         record_of(dut.r.skip, ["endpoint"], "strobe", skip), record_of(dut.r.free, ["tag"], "strobe", free)])
     assert take == [(5,)] and skip == [(6,)]
     assert free == [(6*C.SLOTS + 31,), (7*C.SLOTS + 9,)]
+
+
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_the_program_is_told_how_many_endpoints_there_are_and_nothing_of_the_others(endpoints):
+    dut, skip = Bench(endpoints), []
+
+    def bench():
+        assert (yield from dut.read("ENDPOINTS")) == endpoints
+        for name in ("producer", "head"):
+            for signal in getattr(dut.pages, name):
+                yield signal.eq(0xffffffff)
+        yield dut.r.pending.eq(2**endpoints - 1)
+        yield dut.r.room.eq(2**endpoints - 1)
+        yield
+        for name in ("PRODUCER", "HEAD"):
+            for n in range(C.ENDPOINTS):
+                assert (yield from dut.read(name, n)) == (0xffffffff if n < endpoints else 0)
+        for name in ("COMMAND_PENDING", "QUEUE_ROOM"):
+            assert (yield from dut.read(name)) == 2**endpoints - 1
+        for n in range(C.ENDPOINTS):
+            yield from dut.write("COMMAND_SKIP", n)
+        yield
+        yield
+
+    run_simulation(dut, [bench(), record_of(dut.r.skip, ["endpoint"], "strobe", skip)])
+    assert skip == [(n,) for n in range(endpoints)]
 
 
 def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_by_another():

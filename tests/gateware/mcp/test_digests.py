@@ -5,6 +5,8 @@
 
 import random
 
+import pytest
+
 from dibber.interface.description import C
 from dibber.mcp.digests import PutDigests
 
@@ -26,15 +28,16 @@ def read(record, names=FIELDS):
     return values
 
 
-def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(seed):
-    rng, dut   = random.Random(seed), PutDigests()
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(seed, endpoints):
+    rng, dut   = random.Random(seed), PutDigests(endpoints)
     known      = {}                  # by endpoint
     cookies    = {}                  # by tag
-    shown      = {n: 0 for n in range(C.ENDPOINTS)}
-    under_way  = {n: [] for n in range(C.ENDPOINTS)}
+    shown      = {n: 0 for n in range(endpoints)}
+    under_way  = {n: [] for n in range(endpoints)}
 
     def bench():
-        able, waited = 0, {n: 0 for n in range(C.ENDPOINTS)}
+        able, waited = 0, {n: 0 for n in range(endpoints)}
         for _ in range(4000):
             # In the cycle that ends here.
             assert (yield dut.known) == sum(1 << n for n in known)
@@ -53,12 +56,12 @@ def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(see
             busy = [n for n, tags in under_way.items() if tags]
             if busy and rng.random() < 0.2:
                 ended = rng.choice(busy)
-            free = [n for n in range(C.ENDPOINTS) if n not in known and len(under_way[n]) < C.SLOTS]
+            free = [n for n in range(endpoints) if n not in known and len(under_way[n]) < C.SLOTS]
             if free and rng.random() < 0.4:
                 entered = some_digest(rng, rng.choice(free))
                 entered["slot"] = next(s for s in range(C.SLOTS) if s not in under_way[entered["endpoint"]])
             if rng.random() < 0.1:
-                able = rng.getrandbits(C.ENDPOINTS) | rng.getrandbits(C.ENDPOINTS)
+                able = rng.getrandbits(endpoints) | rng.getrandbits(endpoints)
             passed = rng.random() < 0.2
             yield from drive(dut, able=able, skip=passed, gone=0 if started is None else 1 << started)
             yield from drive(dut.start, strobe=started is not None, endpoint=started or 0)

@@ -19,21 +19,22 @@ PROGRAM  = C.DOORBELL_OFFSET + DOORBELL["PROGRAM"].offset
 
 class Window(Module):
     """The endpoints' window with the slots behind it."""
-    def __init__(self, data_width):
-        self.submodules.pages = EndpointPages(data_width)
-        self.submodules.slots = Slots(data_width, readers=1, writers=0)
+    def __init__(self, data_width, endpoints=C.ENDPOINTS):
+        self.submodules.pages = EndpointPages(data_width, endpoints)
+        self.submodules.slots = Slots(data_width, readers=1, writers=0, present=endpoints)
         master, slave = self.pages.slots, self.slots.port
         self.comb += [getattr(slave, name).eq(getattr(master, name)) for name in ["adr", "dat_w", "be", "we", "re"]]
         self.comb += master.dat_r.eq(slave.dat_r)
 
 
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 @pytest.mark.parametrize("data_width", [64, 128])
-def test_each_endpoint_has_its_own_doorbells_and_slots(data_width):
-    dut    = Window(data_width)
+def test_each_endpoint_has_its_own_doorbells_and_slots(data_width, endpoints):
+    dut    = Window(data_width, endpoints)
     driver = LineDriver(dut.pages.port)
 
     def bench():
-        for n in range(C.ENDPOINTS):
+        for n in range(endpoints):
             page = n*C.ENDPOINT_STRIDE
             yield dut.pages.head[n].eq(7000 + n)
             yield from driver.write(page + PRODUCER, 1000 + n)
@@ -41,7 +42,7 @@ def test_each_endpoint_has_its_own_doorbells_and_slots(data_width):
             yield from driver.write(page + EQ, 3000 + n)
             yield from driver.write(page, 4000 + n)
             yield from driver.write(page + C.DOORBELL_OFFSET - 4, 5000 + n)
-        for n in range(C.ENDPOINTS):
+        for n in range(endpoints):
             page = n*C.ENDPOINT_STRIDE
             assert (yield from driver.read(page + PRODUCER)) == 1000 + n == (yield dut.pages.producer[n])
             assert (yield from driver.read(page + CQ)) == 2000 + n == (yield dut.pages.cq_consumer[n])
@@ -98,19 +99,36 @@ def test_only_command_producer_writes_are_counted():
     assert sum(rings) == 3
 
 
-def test_beyond_the_last_endpoint_is_nothing():
-    dut    = Window(64)
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4, 2])
+def test_beyond_the_last_endpoint_is_nothing(endpoints):
+    """No page of those that there are changes, whatever is written to the others, and those tell of nothing."""
+    dut    = Window(64, endpoints)
     driver = LineDriver(dut.pages.port)
-    beyond = C.ENDPOINTS*C.ENDPOINT_STRIDE
+    pages  = [n*C.ENDPOINT_STRIDE for n in range(endpoints)]
+    beyond = [n*C.ENDPOINT_STRIDE for n in range(endpoints, C.ENDPOINTS + 1)]
+    places = [0, C.DOORBELL_OFFSET - 4, PRODUCER, CQ, EQ]
+    rings  = []
+
+    @passive
+    def count():
+        while True:
+            rings.append((yield dut.pages.counters["DOORBELLS"]))
+            yield
 
     def bench():
-        yield from driver.write(0, 0x11)
-        yield from driver.write(PRODUCER, 0x22)
-        yield from driver.write(beyond, 0x33)
-        yield from driver.write(beyond + PRODUCER, 0x44)
-        assert (yield from driver.read(0)) == 0x11
-        assert (yield from driver.read(PRODUCER)) == 0x22
-        assert (yield from driver.read(beyond)) == 0
-        assert (yield from driver.read(beyond + PRODUCER)) == 0
+        yield dut.pages.program.ready.eq(1)
+        for page in pages:
+            for place in places:
+                yield from driver.write(page + place, page + place + 1)
+        for page in beyond:
+            for place in [*places, HEAD, PROGRAM]:
+                yield from driver.write(page + place, 0xffffffff)
+        for page in pages:
+            for place in places:
+                assert (yield from driver.read(page + place)) == page + place + 1
+        for page in beyond:
+            for place in [*places, HEAD, PROGRAM]:
+                assert (yield from driver.read(page + place)) == 0
 
-    run_simulation(dut, bench())
+    run_simulation(dut, [bench(), count()])
+    assert sum(rings) == endpoints

@@ -11,15 +11,15 @@ from compiled import run_simulation
 from lines import LineDriver
 
 
-def build(data_width=128):
+def build(data_width=128, **options):
     pulses = {name: Signal(name=name.lower()) for name, _ in COUNTERS}
-    dut    = HostRegisters(data_width, 125e6, pulses)
+    dut    = HostRegisters(data_width, 125e6, pulses, **options)
     return dut, LineDriver(dut.port), pulses
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
-def test_the_card_says_what_it_is(data_width):
-    dut, driver, _ = build(data_width)
+@pytest.mark.parametrize("data_width, endpoints", [(64, C.ENDPOINTS), (64, 4), (128, C.ENDPOINTS)])
+def test_the_card_says_what_it_is(data_width, endpoints):
+    dut, driver, _ = build(data_width, endpoints=endpoints)
 
     def bench():
         for name, value in [
@@ -27,7 +27,7 @@ def test_the_card_says_what_it_is(data_width):
                 ("BUILD", source_crc()), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", data_width)]:
             assert (yield from driver.read(HOST[name].offset)) == value, name
         geometry = yield from driver.read(HOST["GEOMETRY"].offset)
-        for field, value in zip(HOST["GEOMETRY"].fields, [C.ENDPOINTS, C.SLOTS, C.REGIONS, C.NODES]):
+        for field, value in zip(HOST["GEOMETRY"].fields, [endpoints, C.SLOTS, C.REGIONS, C.NODES]):
             assert geometry >> field.lsb & (1 << field.bits) - 1 == value
 
     run_simulation(dut, bench())

@@ -56,8 +56,8 @@ def unpack(dat):
 
 class Bench:
     """A writer with its three sources; what was taken, written and lost, in order."""
-    def __init__(self, seed, ready=0.7, busy=0.8):
-        self.dut    = dut = QueueWriter()
+    def __init__(self, seed, ready=0.7, busy=0.8, endpoints=C.ENDPOINTS):
+        self.dut    = dut = QueueWriter(endpoints=endpoints)
         self.rng    = rng = random.Random(seed)
         self.sent   = [[] for _ in dut.sinks]
         self.taken  = []   # (sink, item, cycle)
@@ -115,13 +115,14 @@ class Bench:
 
 # Queue Writer -------------------------------------------------------------------------------------
 
-def test_every_queue_is_as_its_model_says_under_stalls(seed):
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_every_queue_is_as_its_model_says_under_stalls(seed, endpoints):
     """Rounds of entries from three sources; between them the host reads, and queues are opened and closed.
 
     Lengths of 1 to 16 entries wrap often; bases lie so that the address carries into its upper half. Opening
-    another queue at any time does not disturb.
+    another queue at any time does not disturb. Those of endpoints that there are not stay closed.
     """
-    bench  = Bench(seed)
+    bench  = Bench(seed, endpoints=endpoints)
     rng    = bench.rng
     dut    = bench.dut
     queues = [Queue() for _ in range(C.QUEUES)]
@@ -131,7 +132,9 @@ def test_every_queue_is_as_its_model_says_under_stalls(seed):
     def change(queue):
         """Open or close it, in the model too."""
         model, base = queues[queue], 2**32*rng.randint(1, 2**31) - 32*rng.randint(0, 8)
-        if rng.random() < 0.2:
+        if queue % C.ENDPOINTS >= endpoints:
+            yield from bench.open(queue, base)
+        elif rng.random() < 0.2:
             model.close()
             yield from bench.open(queue, closed=1)
         else:
@@ -151,7 +154,7 @@ def test_every_queue_is_as_its_model_says_under_stalls(seed):
         yield dut.eq_consumer[queue % C.ENDPOINTS].eq(model.consumer)
 
     def body():
-        for n in range(C.ENDPOINTS):
+        for n in range(endpoints):
             yield dut.eq_consumer[n].eq(rng.choice([0, 2**32 - 3, rng.getrandbits(32)]))
         yield
         posts, lost, taken = 0, 0, 0
@@ -275,9 +278,10 @@ def arrivals(rng, count):
         for _ in range(count)]
 
 
-def test_notices_become_events_and_the_rest_goes_to_the_program(seed):
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_notices_become_events_and_the_rest_goes_to_the_program(seed, endpoints):
     """While `enable` changes at any time each arrival has one fate, and those of each kind keep their order."""
-    rng, dut = random.Random(seed), EventWriter()
+    rng, dut = random.Random(seed), EventWriter(endpoints)
     items    = arrivals(rng, 300)
     entries, programs, enabled, pulses = [], [], [], Counter()
 
@@ -305,7 +309,7 @@ def test_notices_become_events_and_the_rest_goes_to_the_program(seed):
     run_simulation(dut, [body(), switch(), watch(), source(dut.sink, items, rng, 0.8),
         sink(dut.entry, FIELDS, entries, rng, 0.5), sink(dut.source, ARRIVAL, programs, rng, 0.5)])
     events = [item for item, on in zip(items, enabled) if on and not item["is_message"] and not item["response"]]
-    here   = [item for item in events if item["endpoint"] < C.ENDPOINTS]
+    here   = [item for item in events if item["endpoint"] < endpoints]
     assert entries == [(C.ENDPOINTS + item["endpoint"], item["value"], item["length"], item["node"], ENTRY.NOTICE,
         STATUS.OK, item["key"], item["interrupt"]) for item in here]
     assert programs == [tuple(item[name] for name in ARRIVAL) for item in items if item not in events]

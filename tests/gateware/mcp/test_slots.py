@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
+from functools import partial
 
 import pytest
 from migen import *
@@ -11,6 +12,7 @@ from dibber.mcp.processor import SlotBridge
 from dibber.mcp.slots import Slots
 
 from compiled import run_simulation
+from drive import drive
 from lines import LineDriver
 
 ENDPOINTS, SETS, SLOTS = 2, 3, 4
@@ -123,6 +125,41 @@ def test_writers_of_the_card_reach_sets_that_the_host_does_not(data_width):
             assert (yield port.dat_r) == model[line]
 
     run_simulation(dut, [writer(0), writer(1), host()])
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_sets_that_there_are_not_take_no_memory_and_those_behind_them_keep_their_addresses(data_width):
+    build  = partial(Slots, data_width, 1, 1, endpoints=8, sets=10, slots=SLOTS, present=4)
+    dut    = build()
+    driver = LineDriver(dut.port)
+    lines  = SLOTS*128*8//data_width    # of a set
+    [memory] = [special for special in build().get_fragment().specials if isinstance(special, Memory)]
+    assert memory.depth == 6*lines
+
+    def bench():
+        writer, reader = dut.writers[0], dut.readers[0]
+        for n in range(8):
+            yield from driver.write(n*SLOTS*128, 0x100 + n)
+        for n in (8, 9):
+            yield from drive(writer, valid=1, adr=n*lines, dat_w=0x100 + n, be=2**(data_width//8) - 1)
+            yield
+            while not (yield writer.ready):
+                yield
+            yield writer.valid.eq(0)
+            yield
+        for n in range(8):
+            assert (yield from driver.read(n*SLOTS*128)) == (0x100 + n if n < 4 else 0)
+        for n in (0, 1, 2, 3, 8, 9):
+            yield from drive(reader, valid=1, adr=n*lines)
+            yield
+            while not (yield reader.ready):
+                yield
+            yield reader.valid.eq(0)
+            yield
+            yield
+            assert (yield reader.dat_r) & 0xffffffff == 0x100 + n
+
+    run_simulation(dut, bench())
 
 
 @pytest.mark.parametrize("data_width", [64, 128])

@@ -3,6 +3,7 @@
 
 import random
 
+import pytest
 from migen import *
 
 from dibber.interface.description import C
@@ -71,19 +72,20 @@ class Everybody:
     """
     def __init__(self, dut, rng):
         self.dut, self.rng = dut, rng
-        self.models  = [Model() for _ in range(C.ENDPOINTS)]
+        self.endpoints = endpoints = len(dut.head)
+        self.models  = [Model() for _ in range(endpoints)]
         for n, model in enumerate(self.models):
             model.consumer += n
         self.effects = []
         self.fast    = self.missed = 0
         self.offer   = None                    # (endpoint, slot) without a verdict
         self.answer  = None                    # the cycle of its verdict
-        self.passed  = [0]*C.ENDPOINTS         # offers to others while this one could have been offered
-        self.waited  = [0]*C.ENDPOINTS         # cycles in which a next command could have been shown
-        self.lacked  = [0]*C.ENDPOINTS         # cycles in which room could have been shown
-        self.calm    = [0]*C.ENDPOINTS         # cycles since this HEAD moved
-        self.left    = [0]*C.ENDPOINTS         # cycles since the endpoint left `fast`
-        self.quiet   = [0]*C.ENDPOINTS         # until this cycle nobody rings
+        self.passed  = [0]*endpoints           # offers to others while this one could have been offered
+        self.waited  = [0]*endpoints           # cycles in which a next command could have been shown
+        self.lacked  = [0]*endpoints           # cycles in which room could have been shown
+        self.calm    = [0]*endpoints           # cycles since this HEAD moved
+        self.left    = [0]*endpoints           # cycles since the endpoint left `fast`
+        self.quiet   = [0]*endpoints           # until this cycle nobody rings
         self.moved   = None                    # (endpoint, cycle) of what makes `pending` fall
         self.offers  = self.taken = self.full = self.held = self.agains = 0
 
@@ -102,7 +104,7 @@ class Everybody:
                 assert models[n].entries and models[n].able and slot == models[n].slot and not self.bit(self.missed, n)
                 self.offer   = where
                 self.offers += 1
-                for i in range(C.ENDPOINTS):
+                for i in range(self.endpoints):
                     self.passed[i] += 1
                 self.passed[n] = 0
             assert self.offer == where
@@ -121,7 +123,7 @@ class Everybody:
             self.left[n]  = 0 if self.bit(self.fast, n) else self.left[n] + 1
             if not (model.able and to_try):
                 self.passed[n] = 0
-            assert self.waited[n] < LATE and self.lacked[n] < LATE and self.passed[n] <= C.ENDPOINTS
+            assert self.waited[n] < LATE and self.lacked[n] < LATE and self.passed[n] <= self.endpoints
             head = (yield dut.head[n])
             assert head == model.head or self.calm[n] < 40
             self.full += bool(model.entries and not model.room)
@@ -131,12 +133,12 @@ class Everybody:
     # What is done
 
     def hosts(self, now):
-        n     = self.rng.randrange(C.ENDPOINTS)
+        n     = self.rng.randrange(self.endpoints)
         model = self.models[n]
         if now >= self.quiet[n] and (model.producer - model.head) % 2**32 < 80 and self.rng.random() < 0.15:
             model.ring(self.rng.choice([1, 1, 2, 5, 32, 64]))
             yield self.dut.producer[n].eq(model.producer)
-        n     = self.rng.randrange(C.ENDPOINTS)
+        n     = self.rng.randrange(self.endpoints)
         model = self.models[n]
         if model.owed and self.rng.random() < 0.3:
             count = self.rng.randint(1, model.owed)
@@ -187,7 +189,7 @@ class Everybody:
         yield dut.again.eq(0)
         for record in (dut.take, dut.skip, dut.open):
             yield record.strobe.eq(0)
-        n     = rng.randrange(C.ENDPOINTS)
+        n     = rng.randrange(self.endpoints)
         model = self.models[n]
         what  = rng.random()
         mine  = self.offer is not None and self.offer[0] == n
@@ -231,7 +233,7 @@ class Everybody:
         for n, model in enumerate(self.models):
             yield self.dut.producer[n].eq(model.producer)
             yield self.dut.cq_consumer[n].eq(model.consumer)
-        for n in range(C.ENDPOINTS):
+        for n in range(self.endpoints):
             yield from strobe(self.dut.skip, endpoint=n)
         for _ in range(LATE):
             yield
@@ -248,8 +250,9 @@ class Everybody:
             yield
 
 
-def test_whatever_happens_only_what_may_be_taken_is_shown_and_all_of_it_in_time(seed):
-    everybody = Everybody(CommandTurns(), random.Random(seed))
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_whatever_happens_only_what_may_be_taken_is_shown_and_all_of_it_in_time(seed, endpoints):
+    everybody = Everybody(CommandTurns(endpoints), random.Random(seed))
     run_simulation(everybody.dut, [everybody.run(6000)])
     assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 200 and everybody.held > 1000 and everybody.agains > 5
 
@@ -430,12 +433,13 @@ def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
     run_simulation(dut, bench())
 
 
-def test_endpoints_take_turns_and_what_is_taken_in_one_cycle_is_in_use():
+@pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
+def test_endpoints_take_turns_and_what_is_taken_in_one_cycle_is_in_use(endpoints):
     """Of all but one the fast path takes commands, and in the same cycle the program those of the last."""
-    dut, others = CommandTurns(), range(C.ENDPOINTS - 1)
+    dut, others = CommandTurns(endpoints), range(endpoints - 1)
 
     def bench():
-        for n in range(C.ENDPOINTS):
+        for n in range(endpoints):
             yield from boot(dut, 8, n=n)
             yield from ring(dut, 40, n=n)
         yield dut.fast.eq(2**len(others) - 1)

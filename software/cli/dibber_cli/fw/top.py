@@ -3,7 +3,7 @@
 
 """What a control program does with its time."""
 
-from dibber.interface.description import C, MCP_STATE, TRACE
+from dibber.interface.description import MCP_STATE, TRACE
 from dibber_cli.fw.shared import has_stopped
 
 MODULO = 1 << 32    # of every count
@@ -44,7 +44,7 @@ def sample(card, shared):
                          **{name: shared.member(name) for name in COUNTS},
                          **{name: events[getattr(TRACE, event)] for name, event in EVENTS.items()},
                          **{name: info["counters"][name] for name in COUNTERS}},
-            "queues":   [queue for n in range(C.ENDPOINTS) if (queue := _queue(card, n))]}
+            "queues":   [queue for n in range(info["endpoints"]) if (queue := _queue(card, n))]}
 
 
 def _queue(card, endpoint):

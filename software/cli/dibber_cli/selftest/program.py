@@ -71,7 +71,8 @@ def interrupts(self):
     self.needs_program()
     if self.copies:
         raise Impossible("none comes through a UART")
-    endpoints = {1: self.endpoint, **{n: self.card.endpoint(n) for n in range(2, C.ENDPOINTS)}}
+    others    = range(2, self.card.info()["endpoints"])
+    endpoints = {1: self.endpoint, **{n: self.card.endpoint(n) for n in others}}
     try:
         files = {number: endpoint.event_fd() for number, endpoint in endpoints.items()}
         for number, endpoint in endpoints.items():
@@ -87,6 +88,6 @@ def interrupts(self):
             with open(files[number], "rb", buffering=0, closefd=False) as file:
                 file.read(8)
     finally:
-        for number in range(2, C.ENDPOINTS):
+        for number in others:
             endpoints[number].close()
     return f"{len(endpoints)} vectors, each alone"

@@ -20,6 +20,8 @@ from dibber_cli.selftest.examinee import Wrong
 
 ERRORS = ("tlp_malformed", "completion_unexpected", "completion_error", "completion_timeout")    # counters that stay 0
 
+ENDPOINTS = tuple(2**n for n in range(1, C.ENDPOINTS.bit_length()))    # that a card may have
+
 # Identity and PCIe --------------------------------------------------------------------------------
 
 def identity(self):
@@ -29,9 +31,12 @@ def identity(self):
     self.clock_hz = info["clock_hz"]
     self.copies   = bool(info["copies"])
     geometry  = fields("GEOMETRY", self.card.read_register("GEOMETRY"))
-    wanted    = {"endpoints": C.ENDPOINTS, "slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
+    wanted    = {"slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
+    endpoints = geometry.pop("endpoints")
     if geometry != wanted:
         raise Wrong(f"geometry is {geometry}, of this interface {wanted}")
+    if endpoints not in ENDPOINTS:
+        raise Wrong(f"{endpoints} endpoints: there are {', '.join(map(str, ENDPOINTS))}")
     if info["data_width"] not in (64, 128):
         raise Wrong(f"data path of {info['data_width']} bits: there are 64 and 128")
     if not 10e6 <= self.clock_hz <= 1e9:
