@@ -32,6 +32,9 @@ static uint64_t cycles;
 static uint32_t cycles_high;
 static uint32_t timer;
 
+/* What the program cannot read back on the card either. */
+static const uint32_t silent[] = DIBBER_MCP_SILENT;
+
 #define OUTBOX_BASE	(DIBBER_MCP_SLOT_BASE + DIBBER_OUTBOX * DIBBER_SLOTS * DIBBER_SLOT_BYTES)
 
 void fake_reset(void)
@@ -202,7 +205,7 @@ uint32_t fake_read(uint32_t address)
 	case DIBBER_MCP_ARRIVAL_KEY:
 		return front(FIFO_ARRIVAL, 3);
 	default:
-		return fake_registers[offset / 4];
+		return silent[offset / 128] >> offset / 4 % 32 & 1 ? 0 : fake_registers[offset / 4];
 	}
 }
 

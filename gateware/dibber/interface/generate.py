@@ -23,6 +23,12 @@ def string_list(name, texts):
     return [f"#define {name} \\"] + [f"\t{q}, \\" for q in quoted[:-1]] + [f"\t{quoted[-1]}"]
 
 
+def silent(bank):
+    """Words with a bit for each 4 bytes of the bank: whether they answer 0 when read, whatever was written."""
+    bits = sum(1 << r.offset//4 + i for r in bank.registers if r.access in ("wk", "wo") for i in range(r.count))
+    return [bits >> n & 0xffffffff for n in range(0, bank.size//4, 32)]
+
+
 def c_header(interface=INTERFACE):
     """The C header: constants, enumerations, packed structures with static asserts, register offsets."""
     lines = [
@@ -67,6 +73,8 @@ def c_header(interface=INTERFACE):
                 lines.append(f"#define {prefix}_{r.name}_{f.name.upper()}_SHIFT {f.lsb}")
                 lines.append(f"#define {prefix}_{r.name}_{f.name.upper()}_MASK 0x{(1 << f.bits) - 1:x}u")
         lines.append(f"#define {prefix}_SIZE 0x{b.size:03x}u")
+        words = ", ".join(f"0x{w:x}u" for w in silent(b))
+        lines.append(f"#define {prefix}_SILENT {{ {words} }} /* bit n % 32 of word n / 32: what lies at 4n answers 0 when read */")
     # Counter names in register order, for programs that print them all.
     host = next(b for b in interface.banks if b.name == "host")
     counters = [r for r in host.registers if r.name.startswith("COUNT_")]
@@ -82,6 +90,8 @@ def reference(interface=INTERFACE):
     major, minor = interface.version
     lines = ["# Interface reference", "",
              f"Version {major}.{minor}, hash `{interface.hash:08x}`. Generated; all values little-endian.",
+             "", "Access to registers: `ro` is read, `rw` read back as written, `wk` kept when written but read as 0,",
+             "`wo` starts something and is read as 0, `w1c` is cleared bit by bit by writing ones.",
              "", "## Constants", "", "| name | value | meaning |", "|---|---|---|"]
     lines += [f"| `{n}` | {v} (0x{v:x}) | {d} |" for n, v, d in interface.constants]
     for e in interface.enums:

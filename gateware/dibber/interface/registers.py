@@ -45,14 +45,14 @@ class RegisterBank(LiteXModule):
     port          : line_port(data_width), from the bank's first byte
     status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers;
                     "w1c": the bits to set
-    storage       : dict name -> list of Signal(32); "rw" and "w1c": the value held
-    strobe        : dict name -> list of Signal(); "rw" and "wo": one cycle, with `written` valid
-    written       : dict name -> list of Signal(32); "rw": same as storage after the strobe; "wo": the value
+    storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
+    strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written` valid
+    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value
     read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
-                    the port tells from its neighbours in the line
+                    the port tells from its neighbours in the line; "wk" and "wo": never
 
-    Byte enables are honoured for "rw"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0 where no
-    read was 2 cycles before.
+    Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0
+    where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
     def __init__(self, bank, data_width=32, omit=()):
@@ -101,14 +101,15 @@ class RegisterBank(LiteXModule):
                     continue
                 strobe = Signal(name=f"strobe_{suffix}")
                 self.strobe.setdefault(r.name, []).append(strobe)
-                if r.access == "rw":
+                if r.access in ("rw", "wk"):
                     storage = Signal(32, reset=r.reset, name=f"storage_{suffix}")
                     for b in range(4):
                         self.sync += If(hit & be[b], storage[8*b:8*b + 8].eq(dat[8*b:8*b + 8]))
                     self.sync += strobe.eq(hit)
                     self.storage.setdefault(r.name, []).append(storage)
                     self.written.setdefault(r.name, []).append(storage)
-                    values[word] = storage
+                    if r.access == "rw":
+                        values[word] = storage
                 else:
                     written = Signal(32, name=f"written_{suffix}")
                     self.sync += [
@@ -134,6 +135,6 @@ class RegisterBank(LiteXModule):
         ]
 
     def fields(self, bank, name, index=0):
-        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wo" (to use)."""
+        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wk"/"wo" (to use)."""
         signal = (self.status.get(name) or self.written.get(name))[index]
         return {f.name: signal[f.lsb:f.lsb + f.bits] for f in bank[name].fields}

@@ -29,9 +29,9 @@ class Field:
 class Register:
     """One 32-bit register, or `count` of them in a row.
 
-    access: "ro" the gateware drives it, "rw" written by the bus and read back, "wo" a write makes a
-    one-cycle strobe with the written value and reads return 0, "w1c" the gateware sets bits and a write
-    of ones clears them.
+    access: "ro" the gateware drives it, "rw" written by the bus and read back, "wk" written by the bus and
+    kept, but reads return 0, "wo" a write makes a one-cycle strobe with the written value and reads return
+    0, "w1c" the gateware sets bits and a write of ones clears them.
     """
     name   : str
     access : str
@@ -118,7 +118,7 @@ def bank(name, doc, *registers):
     for r in registers:
         if r.name in seen:
             raise InterfaceError(f"{name}: register {r.name} appears twice")
-        if r.access not in ("ro", "rw", "wo", "w1c"):
+        if r.access not in ("ro", "rw", "wk", "wo", "w1c"):
             raise InterfaceError(f"{name}.{r.name}: access {r.access}")
         seen.add(r.name)
         lsb, fields = 0, []

@@ -1,0 +1,80 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A bank of registers: what each kind keeps, tells and answers."""
+
+from random import Random
+
+import pytest
+
+from migen.fhdl.tools import list_signals, list_targets
+
+from dibber.interface.description import MCP
+from dibber.interface.generate import silent
+from dibber.interface.registers import RegisterBank
+from dibber.interface.schema import Register, bank
+
+from compiled import run_simulation
+from lines import LineDriver
+
+# A line of 128 bits with nothing to read, and one in which it has neighbours that are read.
+BANK = bank("bank", "",
+    Register("KEPT", "wk", "", count=3, reset=0x12345678),
+    Register("STARTS", "wo", ""),
+    Register("BOTH", "rw", "", reset=0x9abcdef0),
+    Register("MORE", "wk", ""),
+    Register("SHOWN", "ro", ""),
+    Register("BITS", "w1c", ""),
+)
+WORDS = [(r, i) for r in BANK.registers for i in range(r.count)]
+KINDS = ("wk", "rw")  # that are kept
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 128])
+def test_what_is_kept_is_kept_by_bytes_and_only_what_can_be_read_is_answered(data_width):
+    dut  = RegisterBank(BANK, data_width)
+    port = LineDriver(dut.port)
+    rng  = Random(data_width)
+    kept = {(r.name, i): r.reset for r, i in WORDS if r.access in KINDS}
+
+    def bench():
+        yield dut.status["SHOWN"][0].eq(0x600dcafe)
+        for turn in range(200):
+            register, index = rng.choice(WORDS)
+            name, address   = register.name, register.offset + 4*index
+            value, enables  = rng.getrandbits(32), rng.choice([0xf, rng.randrange(16)])
+            yield from port.write(address, value, enables)
+            yield
+            if register.access in KINDS:
+                mask = sum(0xff << 8*b for b in range(4) if enables >> b & 1)
+                kept[name, index] = kept[name, index] & ~mask | value & mask
+                assert (yield dut.strobe[name][index]) == (enables != 0)
+                assert (yield dut.written[name][index]) == kept[name, index]
+            elif register.access == "wo":
+                assert (yield dut.strobe[name][index]) == (enables == 0xf)
+            for key, held in kept.items():
+                assert (yield dut.storage[key[0]][key[1]]) == held
+            register, index = rng.choice(WORDS)
+            answer = {"BOTH": kept["BOTH", 0], "SHOWN": 0x600dcafe}.get(register.name, 0)
+            assert (yield from port.read(register.offset + 4*index)) == answer, register.name
+
+    run_simulation(dut, bench())
+
+
+@pytest.mark.parametrize("of, data_width, lines", [
+    (BANK, 32, {4, 6, 7}), (BANK, 64, {2, 3}), (BANK, 128, {1}),
+    (MCP, 32, {r.offset//4 + i for r in MCP.registers if r.access in ("ro", "rw", "w1c") for i in range(r.count)})],
+    ids=["32", "64", "128", "mcp"])
+def test_a_line_with_nothing_to_read_has_no_part_in_the_answer(of, data_width, lines):
+    dut     = RegisterBank(of, data_width)
+    sources = list_signals([s for s in dut.get_fragment().sync["sys"] if dut.port.dat_r in list_targets(s)])
+    names   = {s.backtrace[-1][0] for s in sources}
+    assert {name for name in names if name.startswith("asked")} == {f"asked{n}" for n in lines}
+    held    = {id(s) for r in of.registers if r.access == "wk" for s in dut.storage[r.name]}
+    assert held and not held & {id(s) for s in sources}
+
+
+def test_the_header_tells_which_registers_are_silent():
+    words = silent(BANK)
+    assert words == [0b00101111]
+    assert {r.name for r, i in WORDS if words[0] >> r.offset//4 + i & 1} == {"KEPT", "STARTS", "MORE"}
