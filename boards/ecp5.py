@@ -17,7 +17,8 @@ from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
 # What places and routes a part that is nearly full, as a core leaves it: docs/synthesis.md.
-FULL = ["--placer", "static", "--router", "router2"]
+FULL     = ["--placer", "static", "--no-tmdriv", "--router", "router2", "--router2-alt-weights"]
+PROMOTED = 10  # resets and enables on the clocks' network; three of its 16 nets are clocks
 
 # CRG ----------------------------------------------------------------------------------------------
 
@@ -53,7 +54,7 @@ class ECP5Board(LiteXModule):
     Attributes
     ----------
     clocks : dict of the name of each clock -> Hz that it must meet
-    nextpnr : list of nextpnr's options
+    nextpnr, promoted : list of nextpnr's options, and how many resets and enables may be on the clocks' network
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
     def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
@@ -73,6 +74,6 @@ class ECP5Board(LiteXModule):
         if hasattr(self.design, "scan"):  # the link tester has no processor to debug
             self.jtag = ECP5JTAG()
             self.comb += self.jtag.scan.connect(self.design.scan)
-        self.nextpnr = FULL if hasattr(self.design, "scan") else []
+        self.nextpnr, self.promoted = (FULL, PROMOTED) if hasattr(self.design, "scan") else ([], 0)
         self.clocks = {"sys_clk": sys_clk_freq, "tx_clk": linerate/20, "rx_clk": linerate/20}
         self.lit    = [self.design.link_up, self.serial.signal, self.crg.pll.locked]

