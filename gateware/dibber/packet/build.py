@@ -35,7 +35,7 @@ class HeaderBuilder(LiteXModule):
 
     Attributes
     ----------
-    sink    : Endpoint(send_layout), in
+    sink    : Endpoint(send_layout), in      PacketQueue.LATE of it may come 2 cycles after `valid`
     node_id : Signal(16), in
     slot    : slot_port(data_width), master
     words   : Endpoint([("data", 32)]), out  header and extension without CRC and incarnation; `last` on its last word

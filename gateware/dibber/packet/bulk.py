@@ -17,6 +17,7 @@ from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
+from dibber.places import BlockFIFO
 
 QUEUED  = 16          # packets that collect while a long one leaves
 PACKETS = 2*QUEUED    # no more have payload in the buffer: others are built, wait at the gate, and leave
@@ -26,6 +27,60 @@ PACKETS = 2*QUEUED    # no more have payload in the buffer: others are built, wa
 def line_layout(data_width):
     """A line of a packet's payload; with `void`, on its `last` one, the packet ends here as bad."""
     return stream.EndpointDescription([("dat", data_width), ("void", 1)])
+
+# Packet Queue -------------------------------------------------------------------------------------
+
+class PacketQueue(LiteXModule):
+    """Packets that wait for their headers to be built.
+
+    What is not asked for at once is in block RAM: LUT memory takes six LUT4 for four bits.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(send_layout); members LATE of the source come 2 cycles after `valid`
+
+    Cycles: 1; a packet every 2 cycles or more.
+    """
+    LATE = ("node", "incarnation", "epoch", "psn", "skip", "message")
+
+    def __init__(self):
+        self.sink   = sink   = stream.Endpoint(send_layout())
+        self.source = source = stream.Endpoint(send_layout())
+
+        # # #
+
+        names   = [name for name, *_ in source.description.payload_layout]
+        members = lambda endpoint, late: Cat(*[getattr(endpoint, name) for name in names if (name in self.LATE) == late])
+        bits    = log2_int(QUEUED)
+        produce = Signal(bits + 1)  # one bit more than the address tells full from empty
+        consume = Signal(bits + 1)
+        early   = Memory(len(members(sink, False)), QUEUED)
+        late    = Memory(len(members(sink, True)), QUEUED, name="block_packets")
+        write   = Signal()
+        self.comb += [
+            source.valid.eq(produce != consume),
+            sink.ready.eq((produce[:bits] != consume[:bits]) | (produce[bits] == consume[bits])),
+            write.eq(sink.valid & sink.ready),
+        ]
+        self.sync += [
+            produce.eq(produce + write),
+            consume.eq(consume + (source.valid & source.ready)),
+        ]
+        for memory, is_late in (early, False), (late, True):
+            enter = memory.get_port(write_capable=True, mode=READ_FIRST)
+            look  = memory.get_port(async_read=not is_late, mode=READ_FIRST)
+            self.specials += memory, enter, look
+            self.comb += [
+                enter.adr.eq(produce[:bits]),
+                enter.dat_w.eq(members(sink, is_late)),
+                enter.we.eq(write),
+                look.adr.eq(consume[:bits]),
+            ]
+            shown = members(source, is_late).eq(look.dat_r)
+            if is_late:
+                self.sync += shown
+            else:
+                self.comb += shown
 
 # Send Buffer --------------------------------------------------------------------------------------
 
@@ -239,9 +294,9 @@ class BulkTransmitter(LiteXModule):
 
         # # #
 
-        self.queue  = queue  = stream.SyncFIFO(send_layout(), QUEUED)
+        self.queue  = queue  = PacketQueue()
         self.build  = build  = HeaderBuilder(data_width)
-        self.words  = words  = stream.SyncFIFO([("data", 32)], 32)
+        self.words  = words  = BlockFIFO([("data", 32)], 32)
         self.buffer = buffer = SendBuffer(data_width)
         self.send   = send   = PacketSender(data_width)
         assert words.depth >= MAX_HEADER_WORDS  # a header must not wait for the link while it is built

@@ -3,7 +3,7 @@
 
 """Cyclic redundancy checks: CRC-32C a 32-bit word a cycle, and CRC-8 of the start word's one byte."""
 
-from functools import reduce
+from functools import cache, reduce
 from operator import xor
 
 from migen import *
@@ -24,16 +24,52 @@ def _crc32c_bits(state, count):
         state = (state >> 1) ^ (polynomial if state & 1 else 0)
     return state
 
+def _shared(sums, inputs):
+    """Sums, as sets of terms 0 to `inputs` - 1, with terms for what several of them have in common: (sums, new terms).
+
+    A new term is the list of those, two to four, that it is the sum of; the first one is number `inputs`. Always the one
+    is taken that spares most: each sum that has it loses the others of its terms, and a LUT4 adds three terms to a sum.
+    """
+    sums, new = [set(terms) for terms in sums], []
+    while True:
+        within = [sum(1 << n for n, terms in enumerate(sums) if term in terms) for term in range(inputs + len(new))]
+        most, best = 3, None
+        def extend(common, all_of, first):
+            nonlocal most, best
+            for term in range(first, len(within)):
+                having = all_of & within[term]
+                terms  = [*common, term]
+                if 3*having.bit_count() <= most:
+                    continue
+                if (len(terms) - 1)*having.bit_count() > most:
+                    most, best = (len(terms) - 1)*having.bit_count(), terms
+                if len(terms) < 4:
+                    extend(terms, having, term + 1)
+        extend([], -1, 0)
+        if best is None:
+            return sums, new
+        sums = [terms - {*best} | {len(within)} if terms >= {*best} else terms for terms in sums]
+        new.append(best)
+
+@cache
+def _crc32c_sums():
+    """What each bit of the register becomes, see crc32c_next, by _shared."""
+    columns = [_crc32c_bits(1 << i, 32) for i in range(32)]
+    return _shared([{i for i in range(32) if columns[i] >> bit & 1} for bit in range(32)], 32)
+
 def crc32c_next(state, word):
-    """Expression of the CRC-32C register after one word, byte 0 of the wire in bits 7:0.
+    """(statements, expression): the CRC-32C register after one word, byte 0 of the wire in bits 7:0.
 
     The register starts as all ones and is inverted at the end (RFC 3720, section 12.1). State and
     word enter the same way, and the step is linear: each of the 32 bits of their sum contributes a
-    constant, which makes an XOR tree of about 16 inputs a bit.
+    constant, which makes an XOR tree of about 16 inputs a bit. What trees have in common is there once: synthesis does
+    not find it.
     """
-    mixed = Signal(32)
-    terms = [Mux(mixed[i], Constant(_crc32c_bits(1 << i, 32), 32), 0) for i in range(32)]
-    return mixed, mixed.eq(state ^ word), reduce(xor, terms)
+    sums, new = _crc32c_sums()
+    terms     = [Signal(name="crc_term") for _ in range(32 + len(new))]
+    total     = lambda numbers: reduce(xor, [terms[n] for n in sorted(numbers)])
+    return ([Cat(*terms[:32]).eq(state ^ word), *[term.eq(total(numbers)) for term, numbers in zip(terms[32:], new)]],
+        Cat(*map(total, sums)))
 
 class CRC32C(LiteXModule):
     """The CRC-32C register of a word stream.
@@ -58,7 +94,7 @@ class CRC32C(LiteXModule):
         # # #
 
         state = Signal(32, reset=0xffffffff)
-        mixed, mix, advanced = crc32c_next(state, self.word)
+        mix, advanced = crc32c_next(state, self.word)
         self.comb += [mix, self.value.eq(~state)]
         self.sync += [
             If(self.step, state.eq(advanced)),

@@ -65,7 +65,7 @@ class FlowGate(LiteXModule):
     known, sure, number, sent, acked : Signals, out   that state, in the same cycle
     token   : Signal(16), in  what tells a question that is asked now from all others
     asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
-    vain    : Signal(NODES), out   packets of the flow were dropped because no answer came
+    vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
     move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
     leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation that packets carry from now
                               on. Likewise
@@ -89,7 +89,7 @@ class FlowGate(LiteXModule):
         self.leap        = leap   = Record([("strobe", 1), ("node", bits), ("number", 8)])
         self.token       = Signal(16)
         self.asked       = asked  = Record([("open", 1), ("node", bits), ("token", 16)])
-        self.vain        = vain   = Signal(C.NODES)
+        self.vain        = Signal()
 
         # # #
 
@@ -103,9 +103,9 @@ class FlowGate(LiteXModule):
         where = Signal(bits)
         self.comb += where.eq(Mux(reset.strobe, reset.flow, sink.node))
 
-        def table(name, width, writes, shown=None):
-            """A memory by node, and what it has of the packet's. The first of `writes` (strobe, node, value) wins.
-            The lookup serves the reset in its cycle, in which no packet passes."""
+        def table(name, width, writes, shown=None, about=self.node):
+            """A memory by node, and what it has of the packet's; `shown` is what it has of `about`. The first of `writes` (strobe,
+            node, value) wins. The lookup serves the reset in its cycle, in which no packet passes."""
             memory = Memory(width, C.NODES, name=name)
             write  = memory.get_port(write_capable=True)
             lookup = memory.get_port(async_read=True)
@@ -116,7 +116,7 @@ class FlowGate(LiteXModule):
             if shown is not None:
                 show = memory.get_port(async_read=True)
                 self.specials += show
-                self.comb += [show.adr.eq(self.node), shown.eq(show.dat_r)]
+                self.comb += [show.adr.eq(about), shown.eq(show.dat_r)]
             found = Signal(width)
             self.sync += found.eq(lookup.dat_r)
             return found, lookup.dat_r
@@ -134,6 +134,15 @@ class FlowGate(LiteXModule):
         sent, _     = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
         acked, _    = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
         self.comb += before.eq(old), following.eq(before + 1)
+        # Whether the target was asked in vain. No reset of the module reaches this; nobody asks of a flow that was not started.
+        waits       = Signal()             # for the answer
+        waited      = Signal(max=PATIENCE)
+        hopeless, _ = table("vains", 1, [
+            (rewind.strobe, rewind.flow[:bits], 0),
+            fresh(0),
+            (leap.strobe, leap.node, 0),
+            (waits & (waited == PATIENCE - 1), sink.node[:bits], 1),
+        ], self.vain, leap.node)
         started     = Signal()
         self.comb += self.known.eq((known >> self.node)[0])
         self.sync += [
@@ -148,10 +157,7 @@ class FlowGate(LiteXModule):
         stale    = Signal()
         room     = Signal()
         sure     = Signal()
-        hopeless = Signal()                # its target was asked in vain
         settled  = Signal(2)
-        waits    = Signal()                # for the answer
-        waited   = Signal(max=PATIENCE)
         self.comb += [
             distance.eq(sink.psn + ~acked),
             beyond.eq(sink.psn + ~sent),
@@ -169,10 +175,8 @@ class FlowGate(LiteXModule):
             room.eq(distance[log2_int(C.WINDOW):] == 0),
             ahead.eq(~beyond[15]),
             sure.eq(number[8]),
-            hopeless.eq((vain >> sink.node[:bits])[0]),
             settled.eq(Cat(1, settled[0])),
             waited.eq(waited + 1),
-            If(waits & (waited == PATIENCE - 1), vain.eq(vain | (1 << sink.node[:bits]))),
             If(source.valid & source.ready & source.question,
                 waits.eq(1),
                 waited.eq(0),
@@ -180,9 +184,7 @@ class FlowGate(LiteXModule):
                 asked.node.eq(sink.node),
                 asked.token.eq(self.token),
             ),
-            If(leap.strobe, settled.eq(0), asked.open.eq(0), vain.eq(vain & ~(1 << leap.node))),
-            If(reset.strobe, vain.eq(vain & ~(1 << reset.flow[:bits]))),
-            If(rewind.strobe, vain.eq(vain & ~(1 << rewind.flow[:bits]))),
+            If(leap.strobe, settled.eq(0), asked.open.eq(0)),
             If(~sink.valid | sink.ready | change, settled.eq(0), waits.eq(0)),
         ]
 
@@ -281,8 +283,8 @@ class FlowTable(LiteXModule):
         believed = Signal()
         forward  = Signal()
         enter    = Signal()
-        deaf     = Signal(flows)
         deafen   = Signal()
+        entered  = Signal(flows)  # whose state is written
         move     = Signal()
         late     = Signal()
         about    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
@@ -290,17 +292,17 @@ class FlowTable(LiteXModule):
         last     = Record([("open", 1), ("node", bits), ("token", 16)])  # question of the lane
         self.queue = queue = stream.SyncFIFO(refusal_layout(), 16)
 
-        # Refusals heard of, by flow. WINDOW packets at most can have been refused since.
+        # Refusals heard of, by flow, and whether one was lost. WINDOW packets at most can have been refused since.
         assert C.WINDOW < 2**len(count)
-        refusals     = Memory(len(count), flows)
+        refusals     = Memory(len(count) + 1, flows)
         write_count  = refusals.get_port(write_capable=True)
         lookup_count = refusals.get_port(async_read=True)
         self.specials += refusals, write_count, lookup_count
         self.comb += [
             lookup_count.adr.eq(about),
-            write_count.we.eq(move),
+            write_count.we.eq(move | deafen),
             write_count.adr.eq(flow),
-            write_count.dat_w.eq(count),
+            write_count.dat_w.eq(Cat(count, deafen)),  # what is deaf needs no count
             If(reset.strobe,
                 write_count.we.eq(reset.flow < flows),
                 write_count.adr.eq(reset.flow),
@@ -316,14 +318,15 @@ class FlowTable(LiteXModule):
             [gate.node.eq(acks.node[:bits]) for gate in gates],
             *[getattr(last, name).eq(Mux(flag(acks.flags, "EXPRESS"), *[getattr(gate.asked, name) for gate in gates]))
                 for name, *_ in last.layout],
-            late.eq((Cat(*[gate.vain for gate in gates]) >> flow)[0]),
-            enter.eq(judged & believed & ~reset.strobe & ~(deaf >> flow)[0]),
+            late.eq(Array([gate.vain for gate in gates])[flow[bits:]]),
+            enter.eq(judged & believed & ~reset.strobe),
             queue.sink.valid.eq(enter & new),
             queue.sink.flow.eq(flow),
             queue.sink.psn.eq(psn),
             queue.sink.reason.eq(reason),
             deafen.eq(enter & (lost | (new & ~queue.sink.ready))),
             move.eq(enter & forward & ~deafen),
+            entered.eq(1 << Mux(reset.strobe, reset.flow[:bits + log2_int(C.LANES)], flow)),
             queue.source.connect(self.refusals),
         ]
         for lane, gate in enumerate(gates):
@@ -347,10 +350,10 @@ class FlowTable(LiteXModule):
                 nak.eq(flag(acks.flags, "NAK")),
                 reason.eq(acks.reason),
                 count.eq(acks.refusals),
-                missed.eq(acks.refusals - lookup_count.dat_r),
+                missed.eq(acks.refusals - lookup_count.dat_r[:len(count)]),
                 held.eq(acks.incarnation),
                 current.eq(shown("known") & shown("sure") & (acks.incarnation == shown("number")) & (acks.node < C.NODES)
-                    & ~(reset.strobe & (reset.flow == about))),
+                    & ~lookup_count.dat_r[len(count)] & ~(reset.strobe & (reset.flow == about))),
                 answered.eq(flag(acks.flags, "FIRST") & last.open & (last.node == acks.node) & (last.token == acks.psn)),
                 moved.eq(acks.ack - shown("acked")),
                 possible.eq(shown("sent") - shown("acked")),
@@ -365,12 +368,9 @@ class FlowTable(LiteXModule):
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),
             If(reset.strobe & (reset.flow == flow), believed.eq(0)),
-            If((leap & late) | (enter & nak & ~deafen), naked.eq(1 << flow)),
-            If(deafen, deaf.eq(deaf | (1 << flow))),
-            If(move, changed.eq(1 << flow)),
-            [If(move & (flow == n), acked.eq(ack)) for n, acked in enumerate(self.acked)],
-            If(reset.strobe,
-                [If(reset.flow == n, acked.eq(0xffff)) for n, acked in enumerate(self.acked)],
-                [If(reset.flow == n, deaf[n].eq(0)) for n in range(flows)],
-            ),
+            # Nothing of these three is in the cycle of a reset.
+            If((leap & late) | (enter & nak & ~deafen), naked.eq(entered)),
+            If(move, changed.eq(entered)),
+            [If(entered[n] & (move | (reset.strobe & (reset.flow < flows))), acked.eq(Mux(reset.strobe, 0xffff, ack)))
+                for n, acked in enumerate(self.acked)],
         ]

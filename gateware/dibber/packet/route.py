@@ -85,25 +85,22 @@ class Router(LiteXModule):
 
         # A packet's route must not change between its START, which counts the prefix, and its last hop.
         begun  = Signal()          # its first prefix word has gone
-        kept   = Signal(32)
-        sent   = Signal(HOP_BITS)
+        kept   = Signal(32)        # route from its next switch on
         found  = Signal(32)
         route  = Signal(32)
-        hops   = Signal(HOP_BITS)
-        turn   = Signal(TURN_BITS)
+        hops   = Signal(HOP_BITS)  # that are left
         behind = Signal(HOP_BITS)
         leads  = Signal()          # a prefix word goes
         self.comb += [
             found.eq(Mux(self.given, self.route, look.dat_r)),
             route.eq(Mux(begun, kept, found)),
             hops.eq(hops_of(route)),
-            behind.eq(hops - 1 - sent),
-            Case(sent, {n: turn.eq(turn_of(route, n)) for n in range(C.ROUTE_HOPS)}),
-            leads.eq(sink.first & (sent != hops)),
+            behind.eq(hops - 1),
+            leads.eq(sink.first & (hops != 0)),
             sink.connect(source, omit={"data", "first", "last", "bad", "prefix", "ready"}),
-            source.prefix.eq(hops),
+            source.prefix.eq(hops_of(found)),
             If(leads,
-                source.data.eq(prefix_word(turn, behind)),
+                source.data.eq(prefix_word(turn_of(route, 0), behind)),
                 source.first.eq(~begun)
             ).Else(
                 source.data.eq(sink.data),
@@ -114,12 +111,6 @@ class Router(LiteXModule):
             ),
         ]
         self.sync += If(source.valid & source.ready,
-            If(leads,
-                begun.eq(1),
-                kept.eq(route),
-                sent.eq(sent + 1)
-            ).Else(
-                begun.eq(0),
-                sent.eq(0)
-            )
+            begun.eq(leads),
+            kept.eq(Cat(behind, Constant(0, TURN_BITS - HOP_BITS), route[2*TURN_BITS:])),
         )

@@ -30,6 +30,7 @@ class PacketSealer(LiteXModule):
     Parameters
     ----------
     channel : the link's channel
+    blocks  : whether packets have any; else each is a header alone, whose `last` word has `seal`
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class PacketSealer(LiteXModule):
 
     Cycles: 1 from `sink` to `source`, which is the register before the CRC's XOR tree; 1 a word.
     """
-    def __init__(self, channel):
+    def __init__(self, channel, blocks=True):
         self.buffer    = buffer = stream.Buffer(body_layout())
         self.sink      = buffer.sink
         self.source    = source = stream.Endpoint(word_layout())
@@ -57,7 +58,7 @@ class PacketSealer(LiteXModule):
         self.crc   = crc = CRC32C()
         taken      = Signal()
         first      = Signal(reset=1)
-        final      = Signal()    # this CRC is the packet's last word
+        final      = Signal(reset=not blocks)  # this CRC is the packet's last word
         in_payload = Signal()
         header_crc = Signal(32)
         block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1, reset=1)  # that follows this CRC
@@ -71,20 +72,23 @@ class PacketSealer(LiteXModule):
         ]
         self.sync += [
             If(taken, first.eq(0)),
-            If(sealed,
-                in_payload.eq(1),
-                If(in_payload,
-                    block.eq(block + 1)
-                ).Else(
-                    header_crc.eq(crc.value)
-                )
-            ),
-            If(self.ended,
-                first.eq(1),
-                in_payload.eq(0),
-                block.eq(1),
-            ),
+            If(self.ended, first.eq(1)),
         ]
+        if blocks:
+            self.sync += [
+                If(sealed,
+                    in_payload.eq(1),
+                    If(in_payload,
+                        block.eq(block + 1)
+                    ).Else(
+                        header_crc.eq(crc.value)
+                    )
+                ),
+                If(self.ended,
+                    in_payload.eq(0),
+                    block.eq(1),
+                ),
+            ]
 
         self.fsm = fsm = FSM(reset_state="BODY")
         fsm.act("BODY",
@@ -94,7 +98,7 @@ class PacketSealer(LiteXModule):
             body.ready.eq(source.ready),
             crc.step.eq(taken),
             self.word_sent.eq(taken & in_payload),
-            NextValue(final, body.last),
+            *([NextValue(final, body.last)] if blocks else []),
             If(taken,
                 If(self.dead,
                     NextState("FORGET"),
@@ -115,7 +119,7 @@ class PacketSealer(LiteXModule):
             source.last.eq(final | self.dead),
             sealed.eq(taken),
             crc.load.eq(taken),
-            crc.seed.eq(Mux(in_payload, header_crc ^ block, crc.value)),
+            crc.seed.eq(Mux(in_payload, header_crc ^ block, crc.value) if blocks else 0xffffffff),
             If(taken,
                 NextState("BODY"),
                 If(final,

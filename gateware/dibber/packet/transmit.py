@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Packets on their way to the link: acknowledgements, and all channels together."""
+"""Packets on their way to the link: all channels together."""
 
 from migen import *
 
@@ -9,57 +9,14 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, CHANNEL, LANE, PACKET
-from dibber.layouts import ack_layout, word_layout
+from dibber.interface.description import CHANNEL, LANE
+from dibber.layouts import word_layout
 from dibber.packet.bulk import BulkTransmitter
+from dibber.packet.control import ControlTransmitter
 from dibber.packet.express import ExpressTransmitter
 from dibber.packet.flow import FlowTable
-from dibber.packet.header import header_words
 from dibber.packet.pulses import Pulses
 from dibber.packet.route import Router, route_write_layout
-from dibber.packet.scout import ControlTurns, ScoutTransmitter
-from dibber.packet.seal import PacketSealer
-
-# Acknowledgements ---------------------------------------------------------------------------------
-
-class AckTransmitter(LiteXModule):
-    """Turn acknowledgements into packets of a header alone.
-
-    Attributes
-    ----------
-    sink    : Endpoint(ack_layout), in
-    left    : Signal(), in   the last word of the packet at `sink` goes to the link
-    node_id : Signal(16), in
-    source  : Endpoint(word_layout), out
-
-    Cycles: 1 from `sink` to `source`, then a word a cycle. None begins before the last one has left.
-    """
-    def __init__(self):
-        self.sink    = sink = stream.Endpoint(ack_layout())
-        self.left    = Signal()
-        self.node_id = Signal(16)
-
-        # # #
-
-        self.seal   = seal = PacketSealer(CHANNEL.CONTROL)
-        self.source = seal.source
-        index       = Signal(max=C.HEADER_WORDS + 1)
-        words, assign = header_words(
-            target=sink.node, source=self.node_id, kind=PACKET.ACK, flags=sink.flags,
-            incarnation=sink.incarnation, psn=sink.psn, ack=sink.ack, key=sink.reason,
-            offset_low=sink.refusals)
-        self.comb += [
-            assign,
-            seal.sink.valid.eq(sink.valid & (index != C.HEADER_WORDS)),
-            seal.sink.last.eq(index == C.HEADER_WORDS - 1),
-            seal.sink.seal.eq(seal.sink.last),
-            Case(index, {i: seal.sink.data.eq(word) for i, word in enumerate(words)}),
-            sink.ready.eq(self.left),
-        ]
-        self.sync += [
-            If(seal.sink.valid & seal.sink.ready, index.eq(index + 1)),
-            If(self.left, index.eq(0)),
-        ]
 
 # Packet Transmitter -------------------------------------------------------------------------------
 
@@ -90,7 +47,6 @@ class PacketTransmitter(LiteXModule):
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
     def __init__(self, data_width):
-        self.acks     = stream.Endpoint(ack_layout())
         self.ack_hold = Signal()
         self.node_id  = Signal(16)
 
@@ -99,15 +55,14 @@ class PacketTransmitter(LiteXModule):
         self.flows   = flows   = FlowTable()
         self.express = express = ExpressTransmitter(data_width)
         self.bulk    = bulk    = BulkTransmitter(data_width)
-        self.ack     = ack     = AckTransmitter()
-        self.scout   = scout   = ScoutTransmitter()
-        self.control = control = ControlTurns()
+        self.control = control = ControlTransmitter()
         self.route   = Record(route_write_layout())
-        self.scouts  = scout.sink
+        self.acks    = control.acks
+        self.scouts  = control.scouts
         # The routers of what is reset must not be in the middle of a packet then. Routes are kept.
         routers = [Router() for _ in range(3)]
         # Whether a word is taken depends on its route, and on the link: who makes it hears of that a cycle later.
-        gates = {part: stream.PipeReady(word_layout()) for part in (ack, scout, express, bulk)}
+        gates = {part: stream.PipeReady(word_layout()) for part in (control, express, bulk)}
         self.submodules += gates.values()
         self.sending = [flows, express, bulk, gates[express], gates[bulk], routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
         self.packets       = bulk.packets
@@ -120,16 +75,17 @@ class PacketTransmitter(LiteXModule):
         self.chosen = chosen = stream.PipeValid(word_layout())
         going  = stream.Endpoint(word_layout())
         ending = Signal()  # the last word of an acknowledgement is there
-        scout_chosen = Signal()
+        scout  = Signal()  # they are a scout's
         self.comb += [
-            control.source.connect(chosen.sink),
+            gates[control].source.connect(chosen.sink),
             chosen.source.connect(going, omit={"valid", "ready"}),
             going.valid.eq(chosen.source.valid & ~(ending & self.ack_hold)),
             chosen.source.ready.eq(going.ready & ~(ending & self.ack_hold)),
-            ending.eq(chosen.source.last & ~scout_chosen),
-            ack.left.eq(ending & going.valid & going.ready),
+            ending.eq(chosen.source.last & ~scout),
+            control.left.eq(ending & going.valid & going.ready),
         ]
-        self.sync += If(chosen.sink.ready, scout_chosen.eq(control.scout))
+        # The sealer is still at a packet whose first word comes there.
+        self.sync += If(chosen.sink.ready & chosen.sink.valid & chosen.sink.first, scout.eq(control.scout))
         for channel, source in (CHANNEL.CONTROL, going), (CHANNEL.EXPRESS, gates[express].source), (CHANNEL.BULK, gates[bulk].source):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
@@ -137,12 +93,10 @@ class PacketTransmitter(LiteXModule):
                 routers[channel].write.eq(self.route),
             ]
         self.comb += [
-            *[part.node_id.eq(self.node_id) for part in (ack, scout, express, bulk)],
+            *[part.node_id.eq(self.node_id) for part in (control, express, bulk)],
             *[part.source.connect(gate.sink) for part, gate in gates.items()],
-            gates[ack].source.connect(control.acks),
-            gates[scout].source.connect(control.scouts),
-            routers[CHANNEL.CONTROL].given.eq(scout_chosen),
-            routers[CHANNEL.CONTROL].route.eq(scout.route),
+            routers[CHANNEL.CONTROL].given.eq(scout),
+            routers[CHANNEL.CONTROL].route.eq(control.route),
         ]
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):
             self.comb += [
@@ -150,15 +104,14 @@ class PacketTransmitter(LiteXModule):
                 flows.sources[lane].connect(part.passed),
                 part.reset.eq(flows.reset),
             ]
-        self.comb += self.acks.connect(ack.sink)
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.
-        self.packets_sent = packets_sent = Pulses(ack.left, scout.sent, express.sent, bulk.sent)
+        self.packets_sent = packets_sent = Pulses(control.left, control.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {
             "PACKETS_SENT":      packets_sent.pulse,
             "BYTES_SENT":        words_sent.pulse,
-            "ACKS_SENT":         ack.left,
+            "ACKS_SENT":         control.left,
             "PACKETS_WITHDRAWN": withdrawn.pulse,
         }

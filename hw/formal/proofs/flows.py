@@ -84,10 +84,14 @@ class Flows(Harness):
         queued      = named(1, queue.valid & queue.ready & (queue.flow == number))
         psn         = fields["psn"]
         leaps       = named(1, of_lane(gate.leap.strobe & (gate.leap.node == node) for gate in gates))
-        counters    = [memory_of(gate, "numbers").get_port(async_read=True) for gate in gates]
-        self.specials += counters
-        self.comb += [port.adr.eq(node) for port in counters]
-        counted     = of_lane(port.dat_r for port in counters)
+        def table(name):
+            """What the lane's memory has of the node."""
+            ports = [memory_of(gate, name).get_port(async_read=True) for gate in gates]
+            self.specials += ports
+            self.comb += [port.adr.eq(node) for port in ports]
+            return of_lane(port.dat_r for port in ports)
+
+        counted     = table("numbers")
         wire        = named(8, counted[:8])   # the incarnation that its packets carry
         sure        = named(1, counted[8])
         carried     = of_lane(source.number for source in block.sources)
@@ -99,7 +103,7 @@ class Flows(Harness):
         ]
         window = named(16, sent - acked)
         ahead  = named(16, psn - acked - 1)
-        vain   = of_lane((gate.vain >> node)[0] for gate in gates)   # its target was asked, and said nothing
+        vain   = table("vains")       # its target was asked, and said nothing
         alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
         self.prove("alive",      implies(passes, alive & ~starts & ~(rewind.strobe & (rewind.flow == number))))
         self.prove("no_other",   implies(taken & ~is_stale, fields["node"] < C.NODES))
@@ -113,7 +117,10 @@ class Flows(Harness):
         before   = self.before(acked, 16, reset=0xffff)
         entered  = named(1, ~self.before(starts) & (acked != before))
         refused  = self.before(refusals, 8)
-        deaf     = named(1, (inner(block, "deaf") >> number)[0])
+        count    = inner(block, "refusals").get_port(async_read=True)
+        self.specials += count
+        self.comb += count.adr.eq(number)
+        deaf     = named(1, known & count.dat_r[8])
         self.prove("as_said",    implies(entered, acked == self.before(said, 16)))
         self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(wire, 8))))
         self.prove("carried", implies(passes, carried == wire))
@@ -144,18 +151,10 @@ class Flows(Harness):
         self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~((block.naked >> number)[0] & ~self.before(leaps))) & implies(deaf, ~queued))
 
         # The tables say so.
-        tables = {}
-        for name in ("incarnations", "epochs", "sents", "ackeds"):
-            ports = [memory_of(gate, name).get_port(async_read=True) for gate in gates]
-            self.specials += ports
-            self.comb += [port.adr.eq(node) for port in ports]
-            tables[name] = of_lane(port.dat_r for port in ports)
-        count = inner(block, "refusals").get_port(async_read=True)
-        self.specials += count
-        self.comb += count.adr.eq(number)
+        tables = {name: table(name) for name in ("incarnations", "epochs", "sents", "ackeds")}
         self.lemma("known",  of_lane((inner(gate, "known") >> node)[0] for gate in gates) == known)
         self.lemma("tables", implies(known, (tables["incarnations"] == incarnation) & (tables["epochs"] == epoch)
-            & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (count.dat_r == told)))
+            & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (deaf | (count.dat_r[:8] == told))))
         self.lemma("unknown", implies(~known, (acked == 0xffff) & (sent == 0xffff)))
 
         # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
@@ -183,7 +182,7 @@ class Flows(Harness):
             "missed", "new", "lost", "forward", "ack", "count"))
         mine = named(1, flow == number)
         step = named(16, said - acked)
-        fit  = known & (said_of == wire) & sure
+        fit  = known & (said_of == wire) & sure & ~deaf
         self.lemma("answered", implies(mine & (heard | judged) & inner(block, "answered"), ~sure & (said_of == held)))
         self.lemma("held", implies(heard | judged, inner(block, "held") == said_of))
         self.lemma("one_at_once", ~(heard & judged))
@@ -222,7 +221,7 @@ PROPERTIES = [
             Mutant("a flow stays sure for ever", "dibber.packet.flow", "before[8] & (following[:log2_int(DOUBTS)] != 0)", "before[8]", depth=30,
                 harness="FlowsSure"),
             Mutant("an answer to any question", "dibber.packet.flow", " & (last.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
-            Mutant("an answer that counts twice", "dibber.packet.flow", "asked.open.eq(0), ", "", depth=24, harness="FlowsSmall"),
+            Mutant("an answer that counts twice", "dibber.packet.flow", "settled.eq(0), asked.open.eq(0))", "settled.eq(0))", depth=24, harness="FlowsSmall"),
             Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow", "If(leap.strobe, settled.eq(0), ", "If(leap.strobe, ",
                 depth=20, harness="FlowsSmall"),
             Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
