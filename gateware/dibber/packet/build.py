@@ -87,6 +87,7 @@ class HeaderBuilder(LiteXModule):
 
         busy    = Signal()  # a packet is being built
         told    = Signal()  # its flow entry is handed on
+        whole   = Signal()  # the last line is here
         done    = Signal()
         self.pending = pending = PriorityEncoder(len(order))
         line    = Signal(max=lines)
@@ -191,7 +192,7 @@ class HeaderBuilder(LiteXModule):
             flow.epoch.eq(sink.epoch),
             flow.psn.eq(sink.psn),
             flow.length.eq(sink.length),
-            flow.valid.eq(busy & ~told & ((needed & ~arrived) == 0)),
+            flow.valid.eq(busy & ~told & whole),
             done.eq(words.valid & words.ready & words.last),
             sink.ready.eq(done),
         ]
@@ -199,6 +200,7 @@ class HeaderBuilder(LiteXModule):
             If(busy,
                 asked.eq(asked | accepted[0]),
                 arrived.eq(arrived | accepted[2]),
+                whole.eq((needed & ~(arrived | accepted[2])) == 0),
                 If(flow.valid & flow.ready, told.eq(1)),
                 If(words.valid & words.ready & (current == offset_low), carry.eq(total[32])),
                 If(done, busy.eq(0)),
@@ -209,6 +211,7 @@ class HeaderBuilder(LiteXModule):
                 walked.eq(0),
                 asked.eq(0),
                 arrived.eq(0),
+                whole.eq(0),
                 position.eq(0),
             ),
         ]

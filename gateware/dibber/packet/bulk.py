@@ -50,12 +50,12 @@ class PacketQueue(LiteXModule):
         # # #
 
         names   = [name for name, *_ in source.description.payload_layout]
-        members = lambda endpoint, late: Cat(*[getattr(endpoint, name) for name in names if (name in self.LATE) == late])
+        members = lambda endpoint, late: [getattr(endpoint, name) for name in names if (name in self.LATE) == late]
         bits    = log2_int(QUEUED)
         produce = Signal(bits + 1)  # one bit more than the address tells full from empty
         consume = Signal(bits + 1)
-        early   = Memory(len(members(sink, False)), QUEUED)
-        late    = Memory(len(members(sink, True)), QUEUED, name="block_packets")
+        early   = Memory(len(Cat(members(sink, False))), QUEUED)
+        late    = Memory(len(Cat(members(sink, True))), QUEUED, name="block_packets")
         write   = Signal()
         self.comb += [
             source.valid.eq(produce != consume),
@@ -72,15 +72,14 @@ class PacketQueue(LiteXModule):
             self.specials += memory, enter, look
             self.comb += [
                 enter.adr.eq(produce[:bits]),
-                enter.dat_w.eq(members(sink, is_late)),
+                enter.dat_w.eq(Cat(members(sink, is_late))),
                 enter.we.eq(write),
                 look.adr.eq(consume[:bits]),
             ]
-            shown = members(source, is_late).eq(look.dat_r)
-            if is_late:
-                self.sync += shown
-            else:
-                self.comb += shown
+            domain, lsb = self.sync if is_late else self.comb, 0
+            for member in members(source, is_late):
+                domain += member.eq(look.dat_r[lsb:lsb + len(member)])
+                lsb += len(member)
 
 # Send Buffer --------------------------------------------------------------------------------------
 

@@ -68,8 +68,8 @@ def crc32c_next(state, word):
     sums, new = _crc32c_sums()
     terms     = [Signal(name="crc_term") for _ in range(32 + len(new))]
     total     = lambda numbers: reduce(xor, [terms[n] for n in sorted(numbers)])
-    return ([Cat(*terms[:32]).eq(state ^ word), *[term.eq(total(numbers)) for term, numbers in zip(terms[32:], new)]],
-        Cat(*map(total, sums)))
+    return ([*[term.eq(state[n] ^ word[n]) for n, term in enumerate(terms[:32])],
+        *[term.eq(total(numbers)) for term, numbers in zip(terms[32:], new)]], Cat(*map(total, sums)))
 
 class CRC32C(LiteXModule):
     """The CRC-32C register of a word stream.

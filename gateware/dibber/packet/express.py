@@ -60,31 +60,41 @@ class SlotFetch(LiteXModule):
         offset = (INLINE["offset"].offset + INLINE["offset"].size - 1)//width
         data   = INLINE["data"].offset//width
 
-        self.entries = entries = stream.SyncFIFO(express_layout(), 2)
-        self.sink    = wanted  = stream.Endpoint(express_layout())
-        self.source  = source = entries.source
+        self.sink   = wanted = stream.Endpoint(express_layout())
+        self.source = source = stream.Endpoint(express_layout())
 
-        # Ask. The entry is shown when its first line is asked for; there is a bank for each entry.
+        # Ask. The entry is shown when its first line is asked for; there is a bank for each entry. Two entries take less as
+        # registers than as LUT memory.
+        second  = stream.Endpoint(express_layout())
         shown   = Signal()
+        enter   = Signal()
+        moves   = Signal()
         fill    = Signal()
         line    = Signal(max=lines)
         last    = Signal(max=lines)
         final   = Signal()
         asked   = Signal()
         self.comb += [
-            wanted.connect(entries.sink, omit={"valid", "ready"}),
-            entries.sink.valid.eq(wanted.valid & ~shown),
+            enter.eq(wanted.valid & ~shown & ~second.valid),
+            moves.eq(~source.valid | source.ready),
             last.eq(data - 1 + (wanted.length + width - 1)[log2_int(width):]),
             If(wanted.length == 0, last.eq(offset)),
             If(wanted.message, last.eq(lines - 1)),
             final.eq(line == last),
-            slot.valid.eq(wanted.valid & (shown | entries.sink.ready)),
+            slot.valid.eq(wanted.valid & (shown | ~second.valid)),
             slot.adr.eq(Cat(line, (wanted.endpoint*C.SLOTS + wanted.slot)[:16 - log2_int(lines)])),
             asked.eq(slot.valid & slot.ready),
             wanted.ready.eq(asked & final),
         ]
         self.sync += [
-            If(entries.sink.valid & entries.sink.ready, shown.eq(1)),
+            If(enter, shown.eq(1)),
+            If(~second.valid, second.payload.eq(wanted.payload)),
+            second.valid.eq(~moves & (second.valid | enter)),
+            If(moves,
+                source.valid.eq(second.valid | enter),
+                source.payload.eq(wanted.payload),
+                If(second.valid, source.payload.eq(second.payload)),
+            ),
             If(asked,
                 line.eq(line + 1),
                 If(~wanted.message,
