@@ -83,11 +83,13 @@ class RootComplex(LiteXModule):
         self.bad_frame        = Signal()
         self.refused          = Signal()
 
-        windows          = {"memory": (MEMORY_BASE, memory_bytes)}
+        windows          = {"memory": (0, memory_bytes)}
         self.receiver    = receiver    = TLPReceiver(data_width, self.endianness,
-            bar_size = SPACE,
+            bar_size = memory_bytes,
+            bar_base = MEMORY_BASE,
+            space    = SPACE,
             windows  = list(windows.values()))
-        self.decoder     = decoder     = BARDecoder(data_width, SPACE, windows)
+        self.decoder     = decoder     = BARDecoder(data_width, memory_bytes, windows)
         self.memory      = memory      = SharedSRAM(memory_bytes, data_width)
         self.requester   = requester   = BusRequester(data_width)
         self.transmitter = transmitter = TLPTransmitter(data_width, self.endianness)

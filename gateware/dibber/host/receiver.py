@@ -3,7 +3,9 @@
 
 """From the PHY's receive stream to lines, requests and completions."""
 
+from functools import reduce
 from math import ceil, log2
+from operator import or_
 
 from migen import *
 
@@ -36,6 +38,8 @@ class TLPReceiver(LiteXModule):
     data_width  : 64 or 128
     endianness  : of payload DWs: "little" or "big" (see tlp.py)
     bar_size    : bytes of BAR 0, a power of two
+    bar_base    : where that is, a multiple of its size, if the PHY passes on what lies elsewhere; that is unsupported
+    space       : bytes in which that is decided; address bits above are not decoded
     windows     : [(base, size)] in bytes: what of BAR 0 is served; all else is unsupported
     max_payload : bytes; a TLP with more is malformed
     read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it is
@@ -52,7 +56,7 @@ class TLPReceiver(LiteXModule):
 
     Cycles: 4 from a TLP's last beat to its first line.
     """
-    def __init__(self, data_width, endianness, bar_size, windows, max_payload=512, read_depth=256):
+    def __init__(self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512, read_depth=256):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2          # of a DW in BAR 0
@@ -133,8 +137,9 @@ class TLPReceiver(LiteXModule):
         ]
         served = Signal()
         offset = low[2:2 + offset_bits]
-        self.comb += served.eq(Reduce("OR",
-            [offset[log2_int(size) - 2:] == base//size for base, size in windows]))
+        within = low[log2_int(bar_size):log2_int(space)] == bar_base//bar_size if space else 1
+        self.comb += served.eq(within & Reduce("OR",
+            [offset[log2_int(size) - 2:] == base//size if size < bar_size else 1 for base, size in windows]))
 
         first_be, last_be = dw1[0:4], dw1[4:8]
         bad = Signal()
@@ -162,7 +167,9 @@ class TLPReceiver(LiteXModule):
         carried = Signal(13)  # bytes of a completion, if it is not the last of its request
         total   = Signal(12)  # DWs
         lane    = Signal(lane_bits)
+        shift   = Signal(3)
         self.comb += [
+            shift.eq(lane + Mux(quad, 0, 1)),
             carried.eq(Cat(0, 0, length) - dw2[0:2]),
             total.eq(3 + quad + dw0[15] + Mux(data, length, 0)),  # bit 15: a digest DW follows
             lane.eq(Mux(completion, dw2, low)[2:2 + lane_bits]),
@@ -179,7 +186,7 @@ class TLPReceiver(LiteXModule):
         left          = Signal(12)  # DWs still to come
         ahead         = Signal(12)  # DWs from the start of the line to the end of the payload
         first         = Signal()    # the first line is not out yet
-        shift         = Signal(3)
+        shifts        = Signal(lanes + 1)  # a bit for each; 0 of a request, which has no line
         begin         = Signal(lane_bits)
         adr           = Signal(address_bits)
         request       = Record(tlp.request_layout(offset_bits).payload_layout)
@@ -195,7 +202,7 @@ class TLPReceiver(LiteXModule):
                 is_bad.eq(bad),
                 exact.eq(total <= 4),
                 left.eq(Mux(total <= 4, 0, total - 4)),
-                shift.eq(lane + Mux(quad, 0, 1)),
+                shifts.eq(Mux((memory & ~data) | refused, 0, 1 << shift)),
                 begin.eq(lane),
                 single.eq(length == 1),
                 request.requester.eq(dw1[16:32]),
@@ -229,7 +236,8 @@ class TLPReceiver(LiteXModule):
         be     = Signal(data_width//8)
         self.comb += [
             slot.eq((valid & body) | flush),
-            Case(shift, {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
+            dat.eq(reduce(or_, [window[32*(lanes - s):32*(2*lanes - s)] & Replicate(shifts[s], data_width)
+                for s in range(lanes + 1)])),
         ]
         for n in range(lanes):
             self.comb += If((ahead > n) & (~first | (begin <= n)),
@@ -281,7 +289,7 @@ class TLPReceiver(LiteXModule):
             entry.write.eq(is_write),
             entry.request.eq(is_request),
             entry.last.eq((ahead <= lanes) | ~is_lines),
-            entry.dat.eq(Mux(is_request, req_head, dat)),
+            entry.dat.eq(dat | (req_head & Replicate(is_request, data_width))),
             If(is_completion,
                 entry.info.eq(answer.raw_bits())
             ).Elif(is_request,
