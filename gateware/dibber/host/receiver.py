@@ -3,9 +3,7 @@
 
 """From the PHY's receive stream to lines, requests and completions."""
 
-from functools import reduce
 from math import ceil, log2
-from operator import or_
 
 from migen import *
 
@@ -167,9 +165,7 @@ class TLPReceiver(LiteXModule):
         carried = Signal(13)  # bytes of a completion, if it is not the last of its request
         total   = Signal(12)  # DWs
         lane    = Signal(lane_bits)
-        shift   = Signal(3)
         self.comb += [
-            shift.eq(lane + Mux(quad, 0, 1)),
             carried.eq(Cat(0, 0, length) - dw2[0:2]),
             total.eq(3 + quad + dw0[15] + Mux(data, length, 0)),  # bit 15: a digest DW follows
             lane.eq(Mux(completion, dw2, low)[2:2 + lane_bits]),
@@ -186,7 +182,7 @@ class TLPReceiver(LiteXModule):
         left          = Signal(12)  # DWs still to come
         ahead         = Signal(12)  # DWs from the start of the line to the end of the payload
         first         = Signal()    # the first line is not out yet
-        shifts        = Signal(lanes + 1)  # a bit for each; 0 of a request, which has no line
+        shift         = Signal(3)
         begin         = Signal(lane_bits)
         adr           = Signal(address_bits)
         request       = Record(tlp.request_layout(offset_bits).payload_layout)
@@ -202,7 +198,7 @@ class TLPReceiver(LiteXModule):
                 is_bad.eq(bad),
                 exact.eq(total <= 4),
                 left.eq(Mux(total <= 4, 0, total - 4)),
-                shifts.eq(Mux((memory & ~data) | refused, 0, 1 << shift)),
+                shift.eq(lane + Mux(quad, 0, 1)),
                 begin.eq(lane),
                 single.eq(length == 1),
                 request.requester.eq(dw1[16:32]),
@@ -236,8 +232,7 @@ class TLPReceiver(LiteXModule):
         be     = Signal(data_width//8)
         self.comb += [
             slot.eq((valid & body) | flush),
-            dat.eq(reduce(or_, [window[32*(lanes - s):32*(2*lanes - s)] & Replicate(shifts[s], data_width)
-                for s in range(lanes + 1)])),
+            Case(shift, {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
         ]
         for n in range(lanes):
             self.comb += If((ahead > n) & (~first | (begin <= n)),
@@ -289,7 +284,7 @@ class TLPReceiver(LiteXModule):
             entry.write.eq(is_write),
             entry.request.eq(is_request),
             entry.last.eq((ahead <= lanes) | ~is_lines),
-            entry.dat.eq(dat | (req_head & Replicate(is_request, data_width))),
+            entry.dat.eq(Mux(is_request, req_head, dat)),
             If(is_completion,
                 entry.info.eq(answer.raw_bits())
             ).Elif(is_request,

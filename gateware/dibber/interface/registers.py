@@ -18,7 +18,7 @@ def line_port(data_width, address_bits=20):
     One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
     always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
     is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later; `be` tells
-    which bytes of the line are asked for.
+    which bytes of the line are asked for. Where several share one way back, `dat_r` is 0 in all other cycles.
     """
     return Record([
         ("adr",   address_bits),
