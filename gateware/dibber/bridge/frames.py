@@ -70,7 +70,7 @@ class FrameBridge(LiteXModule):
         # By name, where there are many, in block RAM: it is read a cycle before its word is stored.
         memory = Memory(32, room, name="block_words" if room > 16 else "frame_words")
         put    = memory.get_port(write_capable=True)
-        get    = memory.get_port()
+        get    = memory.get_port(mode=READ_FIRST)
         self.specials += memory, put, get
         self.comb += [
             put.adr.eq(index),
