@@ -129,7 +129,7 @@ class DibberCore(LiteXModule):
         self.requests  = requests  = Requests()
         self.replies   = replies   = Replies()
         self.queues    = queues    = QueueWriter(endpoints=endpoints)
-        self.expresses = expresses = OrderQueue(express_layout(), program=16, fast=16)
+        self.expresses = expresses = OrderQueue(express_layout(), program=2*endpoints, fast=2*endpoints)
         self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=partial(stream.SyncFIFO, buffered=True))
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,

@@ -67,9 +67,10 @@ class FrameBridge(LiteXModule):
 
         # Words of a Write -------------------------------------------------------------------------
 
-        memory = Memory(32, room, name="frame_words")
+        # By name, where there are many, in block RAM: it is read a cycle before its word is stored.
+        memory = Memory(32, room, name="block_words" if room > 16 else "frame_words")
         put    = memory.get_port(write_capable=True)
-        get    = memory.get_port(async_read=True)
+        get    = memory.get_port(mode=READ_FIRST)
         self.specials += memory, put, get
         self.comb += [
             put.adr.eq(index),
@@ -155,7 +156,7 @@ class FrameBridge(LiteXModule):
             NextValue(known, 1),
             NextValue(number, part(head, "number")),
             NextValue(word, Cat(Constant(C.FRAME_REPLY, 8), head[8:])),
-            If(write & ~done, NextState("STORE")).Else(NextState("REPLY")),
+            If(write & ~done, NextState("STORED")).Else(NextState("REPLY")),
             If(~write | ~done, NextValue(status, 0)),
             If(word != crc.value,
                 NextValue(known, known),
@@ -173,7 +174,7 @@ class FrameBridge(LiteXModule):
                 If(index + 1 == count, NextState("REPLY")).Else(NextState("STORED")),
             )
         )
-        # A slave sees the end of one access before the next.
+        # A slave sees the end of one access before the next, and the next word comes from memory.
         fsm.act("STORED", NextState("STORE"))
         fsm.act("REPLY",
             crc.step.eq(1),

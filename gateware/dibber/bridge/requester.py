@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From a Wishbone bus to memory requests of one DW."""
+"""From a Wishbone bus to memory requests of one DW, and with answers to the PHY's transmit stream."""
 
 from migen import *
 
@@ -9,7 +9,13 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream, wishbone
 
-from dibber.layouts import completion_layout, read_layout, write_layout
+from dibber.host import tlp
+from dibber.host.transmitter import ReplyComposer, TLPAssembler
+from dibber.layouts import completion_layout
+
+def request_layout():
+    """A memory request of one DW: a write of `dat`, or a read with `tag`. `adr` counts DWs."""
+    return stream.EndpointDescription([("write", 1), ("adr", 30), ("dat", 32), ("tag", 8)])
 
 # Bus Requester ------------------------------------------------------------------------------------
 
@@ -26,46 +32,41 @@ class BusRequester(LiteXModule):
 
     Attributes
     ----------
-    bus         : wishbone.Interface, in         32 bits, addressing words; `sel` is taken for all ones
-    writes      : Endpoint(write_layout), out
+    bus         : wishbone.Interface, in         32 bits, addressing words below 4 GiB; `sel` is taken for all ones
+    source      : Endpoint(request_layout), out
     marked      : Signal, in                     the write has been taken by the PHY
-    reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in   valid only
     """
     def __init__(self, data_width):
         lanes            = data_width//32
         self.bus         = bus         = wishbone.Interface(data_width=32, adr_width=30)
-        self.writes      = writes      = stream.Endpoint(write_layout(data_width))
+        self.source      = source      = stream.Endpoint(request_layout())
         self.marked      = Signal()
-        self.reads       = reads       = stream.Endpoint(read_layout())
         self.completions = completions = stream.Endpoint(completion_layout(data_width))
 
         # # #
 
         # The tag tells the answer from that to a load which the master gave up.
-        tag     = Signal(8)
-        address = Cat(Constant(0, 2), bus.adr)
-        word    = Signal(32)
+        tag  = Signal(8)
+        word = Signal(32)
         self.comb += [
-            writes.address.eq(address),
-            writes.length.eq(4),
-            writes.mark.eq(1),
-            writes.last.eq(1),
-            writes.dat.eq(Replicate(bus.dat_w, lanes)),
-            reads.address.eq(address),
-            reads.length.eq(4),
-            reads.last.eq(1),
-            reads.tag.eq(tag),
+            source.last.eq(1),
+            source.tag.eq(tag),
             Case(completions.lower[2:2 + log2_int(lanes)],
                 {n: word.eq(completions.dat[32*n:32*n + 32]) for n in range(lanes)}),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            If(bus.cyc & bus.stb,
-                writes.valid.eq(bus.we),
-                reads.valid.eq(~bus.we),
-                If(writes.valid & writes.ready, NextState("STORE")),
-                If(reads.valid & reads.ready, NextState("LOAD")),
+            NextValue(source.adr, bus.adr),
+            NextValue(source.dat, bus.dat_w),
+            NextValue(source.write, bus.we),
+            If(bus.cyc & bus.stb, NextState("ORDER"))
+        )
+        fsm.act("ORDER",
+            source.valid.eq(1),
+            If(source.ready,
+                NextState("LOAD"),
+                If(source.write, NextState("STORE"))
             )
         )
         fsm.act("STORE",
@@ -88,3 +89,73 @@ class BusRequester(LiteXModule):
             NextValue(tag, tag + 1),
             NextState("IDLE")
         )
+
+# Root Transmitter ---------------------------------------------------------------------------------
+
+class RootTransmitter(LiteXModule):
+    """Send TLPs of two kinds over one stream, answers first.
+
+    What TLPTransmitter does for a card, without what only a card sends: a request has one DW and a header of three.
+
+    Parameters
+    ----------
+    data_width : 64 or 128
+    endianness : of payload DWs: "little" or "big" (see tlp.py)
+
+    Attributes
+    ----------
+    requests : Endpoint(request_layout), in
+    replies  : Endpoint(reply_layout), in
+    source   : Endpoint(phy_layout), out
+    marked   : Signal, out       the PHY takes the last beat of a write
+
+    Cycles: as many as the TLPs have beats; 1 from `requests` to the source, 2 from `replies`.
+    """
+    def __init__(self, data_width, endianness):
+        self.composer  = composer  = ReplyComposer(data_width)
+        self.assembler = assembler = TLPAssembler(data_width, endianness)
+        self.requests  = request   = stream.Endpoint(request_layout())
+        self.replies   = composer.sink
+        self.source    = assembler.source
+        self.marked    = assembler.marked
+
+        # # #
+
+        reply, sink = composer.source, assembler.sink
+        locked  = Signal()  # between the first beat and the last line of a TLP
+        held    = Signal()
+        answers = Signal()
+        header  = sink.header
+        self.comb += [
+            answers.eq(Mux(locked, held, reply.valid)),
+            sink.valid.eq(Mux(answers, reply.valid, request.valid)),
+            reply.ready.eq(answers & sink.ready),
+            request.ready.eq(~answers & sink.ready),
+            sink.last.eq(reply.last | ~answers),
+            sink.dat.eq(reply.dat),
+            header.eq(reply.header),
+            sink.shift.eq(reply.shift),
+            sink.dwords.eq(reply.dwords),
+            # The DW lies in lane 0, whatever its address.
+            If(~answers,
+                sink.dat[:32].eq(request.dat),
+                sink.shift.eq(1),
+                sink.dwords.eq(Mux(request.write, 4, 3)),
+                sink.mark.eq(request.write),
+                header[:32].eq(1 | tlp.TYPE_MEMORY << 24),
+                header[30].eq(request.write),
+                header[32:64].eq(0xf),
+                header[40:48].eq(request.tag),
+                header[64:96].eq(Cat(Constant(0, 2), request.adr)),
+            ),
+        ]
+        self.sync += [
+            If(assembler.begun,
+                locked.eq(1),
+                held.eq(answers),
+            ),
+            If(sink.valid & sink.ready,
+                locked.eq(~sink.last),
+                held.eq(answers),
+            ),
+        ]

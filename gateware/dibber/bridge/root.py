@@ -12,10 +12,9 @@ from litex.soc.interconnect import stream, wishbone
 from litepcie.common import get_bar_mask, phy_layout
 
 from dibber.bridge.registers import BridgeRegisters
-from dibber.bridge.requester import BusRequester
+from dibber.bridge.requester import BusRequester, RootTransmitter
 from dibber.host.bar import BARDecoder
 from dibber.host.receiver import TLPReceiver
-from dibber.host.transmitter import TLPTransmitter
 from dibber.interface import C
 from dibber.mcp.sram import SharedSRAM
 
@@ -83,14 +82,16 @@ class RootComplex(LiteXModule):
         self.bad_frame        = Signal()
         self.refused          = Signal()
 
-        windows          = {"memory": (MEMORY_BASE, memory_bytes)}
+        windows          = {"memory": (0, memory_bytes)}
         self.receiver    = receiver    = TLPReceiver(data_width, self.endianness,
-            bar_size = SPACE,
+            bar_size = memory_bytes,
+            bar_base = MEMORY_BASE,
+            space    = SPACE,
             windows  = list(windows.values()))
-        self.decoder     = decoder     = BARDecoder(data_width, SPACE, windows)
+        self.decoder     = decoder     = BARDecoder(data_width, memory_bytes, windows)
         self.memory      = memory      = SharedSRAM(memory_bytes, data_width)
         self.requester   = requester   = BusRequester(data_width)
-        self.transmitter = transmitter = TLPTransmitter(data_width, self.endianness)
+        self.transmitter = transmitter = RootTransmitter(data_width, self.endianness)
         self.registers   = registers   = BridgeRegisters(memory_bytes)
 
         # # #
@@ -109,8 +110,7 @@ class RootComplex(LiteXModule):
             *[getattr(memory.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
             port.dat_r.eq(memory.port.dat_r),
             decoder.replies.connect(transmitter.replies),
-            requester.writes.connect(transmitter.writes),
-            requester.reads.connect(transmitter.reads),
+            requester.source.connect(transmitter.requests),
             requester.marked.eq(transmitter.marked),
             transmitter.source.connect(self.source),
             self.refused.eq(receiver.unsupported | receiver.malformed),

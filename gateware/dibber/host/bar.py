@@ -3,6 +3,9 @@
 
 """BAR 0: the windows behind it, and the engine that answers the host's reads."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
 
 from litex.gen import *
@@ -49,7 +52,7 @@ class BARDecoder(LiteXModule):
     writes   : Endpoint(line_layout), in       valid only
     requests : Endpoint(request_layout), in
     replies  : Endpoint(reply_layout), out     the lines of one completion come without gaps
-    ports    : dict name -> line_port(data_width); `adr` counts from the window's start
+    ports    : dict name -> line_port(data_width); `adr` counts from the window's start. `dat_r` is 0 where it was not read
 
     Cycles: 7 from a request of one line to its reply, if there is no write.
     """
@@ -80,22 +83,17 @@ class BARDecoder(LiteXModule):
             dat_w.eq(writes.dat),
             be.eq(Mux(writes.valid, writes.be, read_be)),
         ]
-        dat_r = Signal(data_width)
         for name, (base, size) in windows.items():
             assert base % size == 0 and base + size <= bar_size
             port       = self.ports[name]
             size_bits  = log2_int(size) - 2 - lane_bits
             hit        = Signal(name=f"hit_{name}")
-            read_hit   = Signal(name=f"read_hit_{name}")
+            within     = lambda adr: adr[size_bits:] == base//size if size < bar_size else 1
             self.comb += [
-                hit.eq(target[size_bits:] == base//size),
-                read_hit.eq(read_adr[size_bits:] == base//size),
+                hit.eq(within(target)),
                 port.adr.eq(adr[:size_bits]),
                 port.dat_w.eq(dat_w),
                 port.be.eq(be),
-                # Lines of one chunk are all in one window, and `read_adr` stays in it until they
-                # have arrived.
-                If(read_hit, dat_r.eq(port.dat_r)),
             ]
             self.sync += [
                 port.we.eq(hit & writes.valid),
@@ -143,7 +141,7 @@ class BARDecoder(LiteXModule):
         self.sync += arrive.eq(Cat(issue & ~writes.valid, arrive[:2]))
         self.comb += [
             lines.sink.valid.eq(arrive[2]),
-            lines.sink.dat.eq(dat_r),
+            lines.sink.dat.eq(reduce(or_, [port.dat_r for port in self.ports.values()])),
         ]
 
         # Engine -----------------------------------------------------------------------------------

@@ -61,10 +61,10 @@ class MSIXTable(LiteXModule):
         ]
         vector = port.adr[log2_int(entry_lines):][:log2_int(C.VECTORS)]
         self.sync += [
-            is_table.eq(in_table),
+            is_table.eq(in_table & port.re),
             is_control.eq(port.adr[0] if entry_lines == 2 else 1),
             masked.eq((self.mask >> vector)[0]),
-            is_pending.eq(port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes),
+            is_pending.eq(port.re & (port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes)),
             port.dat_r.eq(0),
             If(is_table,
                 port.dat_r.eq(host.dat_r),

@@ -36,6 +36,8 @@ class TLPReceiver(LiteXModule):
     data_width  : 64 or 128
     endianness  : of payload DWs: "little" or "big" (see tlp.py)
     bar_size    : bytes of BAR 0, a power of two
+    bar_base    : where that is, a multiple of its size, if the PHY passes on what lies elsewhere; that is unsupported
+    space       : bytes in which that is decided; address bits above are not decoded
     windows     : [(base, size)] in bytes: what of BAR 0 is served; all else is unsupported
     max_payload : bytes; a TLP with more is malformed
     read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it is
@@ -52,7 +54,7 @@ class TLPReceiver(LiteXModule):
 
     Cycles: 4 from a TLP's last beat to its first line.
     """
-    def __init__(self, data_width, endianness, bar_size, windows, max_payload=512, read_depth=256):
+    def __init__(self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512, read_depth=256):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2          # of a DW in BAR 0
@@ -133,8 +135,9 @@ class TLPReceiver(LiteXModule):
         ]
         served = Signal()
         offset = low[2:2 + offset_bits]
-        self.comb += served.eq(Reduce("OR",
-            [offset[log2_int(size) - 2:] == base//size for base, size in windows]))
+        within = low[log2_int(bar_size):log2_int(space)] == bar_base//bar_size if space else 1
+        self.comb += served.eq(within & Reduce("OR",
+            [offset[log2_int(size) - 2:] == base//size if size < bar_size else 1 for base, size in windows]))
 
         first_be, last_be = dw1[0:4], dw1[4:8]
         bad = Signal()

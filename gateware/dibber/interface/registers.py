@@ -18,7 +18,7 @@ def line_port(data_width, address_bits=20):
     One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
     always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
     is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later; `be` tells
-    which bytes of the line are asked for.
+    which bytes of the line are asked for. Where several share one way back, `dat_r` is 0 in all other cycles.
     """
     return Record([
         ("adr",   address_bits),
@@ -39,6 +39,8 @@ class RegisterBank(LiteXModule):
     bank       : schema.Bank
     data_width : bits of the port
     omit       : names of "ro" registers that somebody else shows; they read as 0 here
+    whole      : nobody writes less than a word: what is written without all four byte enables is ignored, for each register
+                 would have an enable for each byte
 
     Attributes
     ----------
@@ -47,7 +49,8 @@ class RegisterBank(LiteXModule):
                     "w1c": the bits to set
     storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
     strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written` valid
-    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value
+    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value, in the
+                    cycle of the strobe alone, for it is one register for all of them
     read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
                     the port tells from its neighbours in the line; "wk" and "wo": never
 
@@ -55,7 +58,7 @@ class RegisterBank(LiteXModule):
     where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
-    def __init__(self, bank, data_width=32, omit=()):
+    def __init__(self, bank, data_width=32, omit=(), whole=False):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
@@ -68,6 +71,8 @@ class RegisterBank(LiteXModule):
         lanes  = data_width//32
         values = {}  # word index -> Signal(32) to be read
         reads  = {}
+        last   = Signal(data_width)  # what was written
+        self.sync += last.eq(port.dat_w)
         for r in bank.registers:
             if r.name in omit:
                 continue
@@ -79,7 +84,8 @@ class RegisterBank(LiteXModule):
                 read       = Signal(name=f"read_{suffix}")
                 be         = port.be[4*lane:4*lane + 4]
                 dat        = port.dat_w[32*lane:32*lane + 32]
-                self.comb += hit.eq(port.we & (port.adr == line) & (be != 0))
+                self.comb += hit.eq(port.we & (port.adr == line) & (be == 0xf if whole or r.access == "wo" else be != 0))
+                parts      = [(hit, slice(0, 32))] if whole else [(hit & be[b], slice(8*b, 8*b + 8)) for b in range(4)]
                 reads[word] = read
                 self.read.setdefault(r.name, []).append(read)
                 if r.access == "ro":
@@ -92,31 +98,24 @@ class RegisterBank(LiteXModule):
                     status  = Signal(32, name=f"set_{suffix}")
                     storage = Signal(32, name=f"storage_{suffix}")
                     clear   = Signal(32, name=f"clear_{suffix}")
-                    for b in range(4):
-                        self.comb += If(hit & be[b], clear[8*b:8*b + 8].eq(dat[8*b:8*b + 8]))
+                    self.comb += [If(taken, clear[bits].eq(dat[bits])) for taken, bits in parts]
                     self.sync += storage.eq((storage & ~clear) | status)
                     self.status.setdefault(r.name, []).append(status)
                     self.storage.setdefault(r.name, []).append(storage)
                     values[word] = storage
                     continue
                 strobe = Signal(name=f"strobe_{suffix}")
+                self.sync += strobe.eq(hit)
                 self.strobe.setdefault(r.name, []).append(strobe)
                 if r.access in ("rw", "wk"):
                     storage = Signal(32, reset=r.reset, name=f"storage_{suffix}")
-                    for b in range(4):
-                        self.sync += If(hit & be[b], storage[8*b:8*b + 8].eq(dat[8*b:8*b + 8]))
-                    self.sync += strobe.eq(hit)
+                    self.sync += [If(taken, storage[bits].eq(dat[bits])) for taken, bits in parts]
                     self.storage.setdefault(r.name, []).append(storage)
                     self.written.setdefault(r.name, []).append(storage)
                     if r.access == "rw":
                         values[word] = storage
                 else:
-                    written = Signal(32, name=f"written_{suffix}")
-                    self.sync += [
-                        strobe.eq(hit & (be == 0xf)),
-                        If(hit, written.eq(dat)),
-                    ]
-                    self.written.setdefault(r.name, []).append(written)
+                    self.written.setdefault(r.name, []).append(last[32*lane:32*lane + 32])
 
         # Read: what is asked for is registered, one bit a line, then the lines are ORed; 2 cycles in all.
         be = Signal(len(port.be))

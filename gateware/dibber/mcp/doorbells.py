@@ -106,8 +106,8 @@ class EndpointPages(LiteXModule):
         assert DOORBELL["PROGRAM"].offset % (data_width//8) == 0 and DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
         program = in_page == DOORBELL["PROGRAM"].offset//(data_width//8)
 
-        # The memory or PROGRAM was addressed two cycles ago; a bank that was not shows 0.
-        where = [Cat(program & doorbell & ~beyond, ~doorbell & ~beyond)]
+        # The memory or PROGRAM was read two cycles ago; a bank that was not shows 0.
+        where = [Cat(program & doorbell & ~beyond, ~doorbell & ~beyond) & Replicate(port.re, 2)]
         for _ in range(2):
             later = Signal(2)
             self.sync += later.eq(where[-1])

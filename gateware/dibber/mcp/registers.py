@@ -44,7 +44,7 @@ class ControlRegisters(LiteXModule):
 
     Attributes
     ----------
-    port       : line_port(32)                        the processor's
+    port       : line_port(32)                        the processor's, who writes whole words
     link_up    : Signal(), in
     jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
     job_space  : Signal(8), in
@@ -145,7 +145,7 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32)
+        self.bank = bank = RegisterBank(MCP, 32, whole=True)
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
@@ -236,10 +236,12 @@ class ControlRegisters(LiteXModule):
         arm     = bank.fields(MCP, "FLOW_ARM")
         state   = bank.fields(MCP, "CLAIM_STATE")
         entry   = bank.fields(MCP, "CLAIM_ENTRY")
+        generation = Signal.like(self.generation)
+        self.sync += generation.eq(self.generation)
         self.comb += [
             *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
             self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
-            self.generation.eq(bank.written["FAST_GENERATION"][0]),
+            self.generation.eq(Mux(strobe["FAST_GENERATION"][0], bank.written["FAST_GENERATION"][0], generation)),
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(self.fast_moved),

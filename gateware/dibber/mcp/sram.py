@@ -31,7 +31,7 @@ class SharedSRAM(LiteXModule):
     ----------
     ibus : wishbone.Interface, in   fetches
     dbus : wishbone.Interface, in   loads and stores
-    port : line_port(data_width)    the host's port
+    port : line_port(data_width)    the host's port; `dat_r` is 0 where no read was 2 cycles before
 
     Cycles: a store 1, a load 2; in an incrementing burst 1 a word after the first. Addresses wrap at
     `size`; who uses the buses decodes them.
@@ -78,8 +78,12 @@ class SharedSRAM(LiteXModule):
 
         # Banks ------------------------------------------------------------------------------------
 
-        bank = Signal(max(bank_bits, 1))
-        self.sync += bank.eq(adr[:bank_bits])
+        bank  = Signal(max(bank_bits, 1))
+        asked = Signal()  # by the host
+        self.sync += [
+            bank.eq(adr[:bank_bits]),
+            asked.eq(port.re),
+        ]
         words = []
         for n in range(banks):
             memory = Memory(32, depth, name=f"sram{n}")
@@ -94,7 +98,7 @@ class SharedSRAM(LiteXModule):
                 host.dat_w.eq(port.dat_w[32*n:32*n + 32]),
                 If(port.we, host.we.eq(port.be[4*n:4*n + 4])),
             ]
-            self.sync += port.dat_r[32*n:32*n + 32].eq(host.dat_r)
+            self.sync += If(asked, port.dat_r[32*n:32*n + 32].eq(host.dat_r)).Else(port.dat_r[32*n:32*n + 32].eq(0))
             words.append(cpu.dat_r)
         self.comb += [
             ibus.dat_r.eq(Array(words)[bank]),

@@ -207,8 +207,8 @@ class Bench:
                         if be >> n & 1:
                             memory[adr*size + n] = dat >> 8*n & 0xff
                             self.stores.append((name, adr*size + n))
-                # What is read now is shown at the end of the next cycle; otherwise rubbish.
-                line = self.random.getrandbits(self.data_width)
+                # What is read now is shown at the end of the next cycle; otherwise 0.
+                line = 0
                 if re:
                     self.reads.append((name, adr, (yield port.be)))
                     line = sum(memory.get(adr*size + n, 0) << 8*n for n in range(size))
