@@ -99,7 +99,7 @@ class MSIX(LiteXModule):
     Parameters
     ----------
     data_width : 64 or 128
-    address_bits : 64, or 32 at a width of 64
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -204,6 +204,7 @@ class MSIX(LiteXModule):
         if entry_lines == 1:
             fsm.act("TAKE",
                 NextValue(message.address, table.dat_r[:64]),
+                *([NextValue(far, table.dat_r[address_bits:64] != 0)] if address_bits < 64 else []),
                 NextValue(message.data, table.dat_r[64:96]),
                 *last_take
             )

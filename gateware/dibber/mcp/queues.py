@@ -40,7 +40,7 @@ class QueueWriter(LiteXModule):
     ----------
     sinks     : how many sources
     endpoints : of the card, a power of two: the queues of others stay closed
-    address_bits : a queue whose base has more stays closed
+    address_bits : 64, or less: then a queue whose base is not below half of all addresses stays closed
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class QueueWriter(LiteXModule):
             )
         ]
         self.sync += If(open.strobe,
-            Case(open.queue, {n: opened[n].eq(~open.closed & (1 if address_bits == 64 else open.base[address_bits:] == 0)) for n in range(C.QUEUES) if n % C.ENDPOINTS < endpoints})
+            Case(open.queue, {n: opened[n].eq(~open.closed & (1 if address_bits == 64 else open.base[address_bits - 1:] == 0)) for n in range(C.QUEUES) if n % C.ENDPOINTS < endpoints})
         )
 
         # Room and Place ---------------------------------------------------------------------------
