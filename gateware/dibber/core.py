@@ -18,7 +18,7 @@ from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
 from dibber.deposit.reach import FAR
 from dibber.deposit.reads import ReadArbiter, Reader
-from dibber.deposit.regions import RegionTable
+from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
 from dibber.deposit.writes import WriteArbiter
@@ -87,7 +87,7 @@ class DibberCore(LiteXModule):
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
-    reach      : FAR or NEAR: where the memory is that the PHY reads
+    reach      : FAR or NEAR: where the memory is that the PHY reads. Of an address with more bits than it has nothing is read or written
     endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay as they are for all of these
 
     Attributes
@@ -98,18 +98,19 @@ class DibberCore(LiteXModule):
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS):
         # Layers -----------------------------------------------------------------------------------
 
-        self.host      = host      = HostInterface(phy, data_width)
+        bits = reach.address
+        self.host      = host      = HostInterface(phy, data_width, bits)
         self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
             reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
-        self.regions   = regions   = RegionTable(C.REGIONS, ports=4)
+        self.regions   = regions   = RegionTable(C.REGIONS, ports=4, address_bits=bits)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
-        self.finder    = finder    = PageFinder(data_width, ports=4, **reach.found.parameters)
-        self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, tags=reach.gather.tags)
-        self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters)
-        self.lander    = lander    = ExpressLander(data_width)
-        self.atomic    = atomic    = AtomicUnit(data_width)
-        self.packet    = packet    = PacketLayer(data_width)
+        self.finder    = finder    = PageFinder(data_width, ports=4, address_bits=bits, **reach.found.parameters)
+        self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, tags=reach.gather.tags)
+        self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits)
+        self.lander    = lander    = ExpressLander(data_width, bits)
+        self.atomic    = atomic    = AtomicUnit(data_width, address_bits=bits)
+        self.packet    = packet    = PacketLayer(data_width, bits)
         self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = equipment = LinkEquipment()
 
@@ -128,7 +129,7 @@ class DibberCore(LiteXModule):
         self.events    = events    = EventWriter(endpoints)
         self.requests  = requests  = Requests()
         self.replies   = replies   = Replies()
-        self.queues    = queues    = QueueWriter(endpoints=endpoints)
+        self.queues    = queues    = QueueWriter(endpoints=endpoints, address_bits=bits)
         self.expresses = expresses = OrderQueue(express_layout(), program=2*endpoints, fast=2*endpoints)
         self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=partial(stream.SyncFIFO, buffered=True))
         self.watchdog  = watchdog  = Watchdog()
@@ -291,13 +292,17 @@ class DibberCore(LiteXModule):
         # Regions ----------------------------------------------------------------------------------
 
         entry, expect = registers.region, registers.expect
+        if bits < 64:
+            self.narrow = narrow = NarrowRegion(bits)
+            self.comb  += [getattr(narrow, name).eq(getattr(entry, name)) for name in ["base", "length", "table"]]
         self.comb += [
             *[client.lookup.connect(port)
                 for client, port in zip([send, scatter, lander, atomic], regions.ports, strict=True)],
             regions.write.eq(entry.we | halt.clear),
             regions.index.eq(Mux(halt.clear, halt.index, entry.index)),
-            regions.valid.eq(entry.valid & ~halt.clear),
-            *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "base", "length", "rights", "owner"]],
+            regions.valid.eq(entry.valid & ~halt.clear & (1 if bits == 64 else narrow.fits)),
+            *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "rights", "owner"]],
+            *([regions.base.eq(entry.base), regions.length.eq(entry.length)] if bits == 64 else [regions.base.eq(narrow.low), regions.length.eq(narrow.size)]),
             scatter.expected.connect(expected.port),
             *[getattr(entering.program, name).eq(getattr(expect, field))
                 for name, field in [("we", "we"), ("context", "context"), ("key", "key"), ("node", "node"), ("granted", "valid")]],

@@ -130,7 +130,12 @@ def claimed_layout():
 
 # Deposit ------------------------------------------------------------------------------------------
 
-def walk_layout():
+def far_field(address_bits, name):
+    """A bit beside fields that are cut to `address_bits`, 64 or 32: some had more that counts."""
+    assert address_bits in (32, 64)
+    return [(name, 1)] if address_bits < 64 else []
+
+def walk_layout(address_bits=64):
     """One side of a transfer, in bus addresses, ready to be walked.
 
     `address` is where the walk starts (region base + offset); every byte must lie in
@@ -139,32 +144,35 @@ def walk_layout():
     most; then `stride2` is the bus address of its first entry, and `count2` how many its region has from there on.
     """
     return EndpointDescription(
-        [("address", 64), ("low", 64), ("high", 64), ("block", 32), ("levels", 2), ("listed", 1),
-         ("stride0", 64), ("stride1", 64), ("stride2", 64),
+        [("address", address_bits), ("low", address_bits), ("high", address_bits), ("block", 32), ("levels", 2), ("listed", 1),
+         ("stride0", address_bits), ("stride1", address_bits), ("stride2", address_bits),
          ("count0", 32), ("count1", 32), ("count2", 32),
          ("length", 32), ("skip", 32)])
 
-def piece_layout():
+def piece_layout(address_bits=64):
     """Consecutive bytes of a walk; `last` on the transfer's final piece.
 
     `error`: the walk leaves its region here; this piece has no bytes and is the last one. Behind the translation it
     may be any piece, and all that follow it in its transfer have it too. `fault`: it is another error, FAULT_READ when
     a page or an index list could not be read, FAULT_LIST when the list has ended.
     """
-    return EndpointDescription([("address", 64), ("length", 13), ("error", 1), ("fault", FAULT_BITS)])
+    return EndpointDescription([("address", address_bits), ("length", 13), ("error", 1), ("fault", FAULT_BITS)])
 
 FAULT_READ, FAULT_LIST, FAULT_BITS = 1, 2, 2
 
-def list_order_layout():
+def list_order_layout(address_bits=64):
     """An index list to be read: from the entry at bus address `address` on, `more` entries after that one.
 
     Each is added to `origin`.
     """
-    return EndpointDescription([("address", 64), ("more", 32), ("origin", 64)])
+    return EndpointDescription([("address", address_bits), ("more", 32), ("origin", address_bits)])
 
-def list_base_layout():
-    """Where an entry of an index list says that its nest stands; `last` on a walk's last one. `error`: it could not be read."""
-    return EndpointDescription([("base", 64), ("error", 1)])
+def list_base_layout(address_bits=64):
+    """Where an entry of an index list says that its nest stands; `last` on a walk's last one. `error`: it could not be read.
+
+    `far`, where addresses are narrow: nothing that this card can name is there.
+    """
+    return EndpointDescription([("base", address_bits), ("error", 1)] + far_field(address_bits, "far"))
 
 def payload_layout(data_width):
     """Payload of one packet (inside gather: of one transfer), without addresses.
@@ -251,20 +259,22 @@ def send_layout():
          ("endpoint", 8), ("slot", 8), ("indirect", 1), ("target", 8), ("skip", 32), ("length", 13),
          ("message", 32)])
 
-def deposit_layout():
+def deposit_layout(address_bits=64):
     """A received packet whose header is good, in order, and for this node: a deposit, or with `is_message` a message.
 
     `context` is that of a RESPONSE. A message has its word in `key`. `levels` as in the packet: with LIST, level 2 is
-    the list's offset and key.
+    the list's offset and key. Where addresses are narrow, offset and strides are cut to them: `far` says that one of them was
+    larger, `list_far` that the list's offset was.
     """
     return EndpointDescription(
         [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 3),
-         ("is_message", 1), ("context", 16), ("key", 32), ("offset", 48),
+         ("is_message", 1), ("context", 16), ("key", 32), ("offset", min(48, address_bits)),
          ("skip", 32), ("block", 32),
-         ("stride0", 64), ("stride1", 64), ("stride2", 64),
+         ("stride0", address_bits), ("stride1", address_bits), ("stride2", address_bits),
          ("count0", 32), ("count1", 32), ("count2", 32),
          ("length", 13),
-         ("notice", 32), ("notice_length", 32), ("notice_endpoint", 8)])
+         ("notice", 32), ("notice_length", 32), ("notice_endpoint", 8)] +
+        far_field(address_bits, "far") + far_field(address_bits, "list_far"))
 
 def ack_layout():
     """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS telling the lane.

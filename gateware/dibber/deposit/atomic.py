@@ -37,6 +37,7 @@ class AtomicUnit(LiteXModule):
     ----------
     data_width : 64 or 128
     timeout, quarantine : cycles, see `Tags`
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class AtomicUnit(LiteXModule):
     Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from `marked` to
     `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
     """
-    def __init__(self, data_width, timeout=6250, quarantine=2**23):
+    def __init__(self, data_width, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(request_layout())
         self.forget      = Signal()
         self.lookup      = lookup = lookup_port()
@@ -106,13 +107,14 @@ class AtomicUnit(LiteXModule):
 
         found     = Signal()
         permitted = Signal()
-        base      = Signal(64)
-        size      = Signal(64)
-        virtual   = Signal(64)  # as the region has it
-        address   = Signal(64)  # as the host has it
-        room      = Signal(65)  # from the operand to the region's end; bit 64: less than none
+        base      = Signal(address_bits)
+        size      = Signal(address_bits)
+        virtual   = Signal(address_bits)  # as the region has it
+        address   = Signal(address_bits)  # as the host has it
+        room      = Signal(address_bits + 1)  # from the operand to the region's end; its highest bit: less than none
         status    = Signal(8)
         reason    = Signal(8)
+        offset    = member(ATOMIC, "offset")
         both      = RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
         self.sync += [
             If(lookup.done,
@@ -121,12 +123,14 @@ class AtomicUnit(LiteXModule):
                 base.eq(lookup.base),
                 size.eq(lookup.length),
             ),
-            virtual.eq(base + member(ATOMIC, "offset")),
-            room.eq(size - member(ATOMIC, "offset")),
+            virtual.eq(base + offset),
+            room.eq(size - offset),
         ]
+        if address_bits < 64:
+            self.sync += If(offset[address_bits:] != 0, room[address_bits].eq(1))
         self.comb += [
             reason.eq(STATUS.OK),
-            If(room[64] | ((room[3:64] == 0) & (wide | (room[:3] < 4))),
+            If(room[address_bits] | ((room[3:address_bits] == 0) & (wide | (room[:3] < 4))),
                 reason.eq(STATUS.REMOTE_BOUNDS)),
             If(((bytes_ != 4) & (bytes_ != 8)) | (virtual[:2] != 0) | (wide & virtual[2]),
                 reason.eq(STATUS.REMOTE_ALIGNMENT)),
@@ -138,7 +142,7 @@ class AtomicUnit(LiteXModule):
                 reason.eq(STATUS.REMOTE_BAD_HEADER)),
         ]
 
-        self.pages = pages = finder_port()
+        self.pages = pages = finder_port(address_bits)
         self.comb += pages.address.eq(virtual)
 
         # Read -------------------------------------------------------------------------------------

@@ -64,16 +64,20 @@ class InboxSlots(LiteXModule):
 class Placement(LiteXModule):
     """Look a deposit's region up and say where its lines go, or why they do not.
 
+    Parameters
+    ----------
+    deposit      : Endpoint(deposit_layout), watched
+    address_bits : 64 or 32
+
     Attributes
     ----------
-    deposit : Endpoint(deposit_layout), watched
     pages   : finder_port(), to the page finder
     start   : Signal(), in   `deposit` is new; it stands until the next `start`
     lookup  : lookup_port(), to the region table
     ready   : Signal(), out  the answer is there, until the next `start`
     reason  : Signal(8), out
-    address : Signal(64), out    of the first write
-    page    : Signal(52), out    in which the second write begins
+    address : Signal(address_bits), out   of the first write
+    page    : Signal, out        in which the second write begins
     crosses : Signal(), out  the bytes go into two pages
     first   : Signal(7), out bytes of the first write
     rest    : Signal(7), out bytes of the second, with `crosses`
@@ -81,13 +85,13 @@ class Placement(LiteXModule):
     Cycles: 4 from `start` to `ready`; in a paged region 7 more for each page of 4 KiB, and what others ask and a read of the page table
     for those that were not used lately.
     """
-    def __init__(self, deposit):
+    def __init__(self, deposit, address_bits=64):
         self.start   = Signal()
         self.lookup  = lookup = lookup_port()
         self.ready   = Signal()
         self.reason  = Signal(8)
-        self.address = Signal(64)
-        self.page    = Signal(64 - PAGE_BITS)
+        self.address = Signal(address_bits)
+        self.page    = Signal(address_bits - PAGE_BITS)
         self.crosses = Signal()
         self.first   = Signal(7)
         self.rest    = Signal(7)
@@ -102,7 +106,7 @@ class Placement(LiteXModule):
         room    = Signal(13)  # to the end of the first byte's page
         second  = Signal()    # the second page is being found
         ask     = Signal()
-        self.pages = pages = finder_port()
+        self.pages = pages = finder_port(address_bits)
         self.comb += [
             lookup.valid.eq(self.start),
             lookup.key.eq(deposit.key),
@@ -116,7 +120,7 @@ class Placement(LiteXModule):
                 self.address.eq(lookup.base + deposit.offset),
                 found.eq(lookup.found),
                 allowed.eq((lookup.rights & RIGHT.REMOTE_WRITE) != 0),
-                outside.eq((deposit.length != 0) & (end > lookup.length)),
+                outside.eq((deposit.length != 0) & ((end > lookup.length) | (deposit.far if address_bits < 64 else 0))),
             ),
             ask.eq(0),
             If(ask, pages.valid.eq(1)),
@@ -164,6 +168,7 @@ class ExpressLander(LiteXModule):
     Parameters
     ----------
     data_width : 64 or 128
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -184,8 +189,8 @@ class ExpressLander(LiteXModule):
     a line a cycle. From the last word of an 8-byte packet at the receiver to its write 5 in all. 1 a line of
     a message, and 3 from its last one to its arrival.
     """
-    def __init__(self, data_width):
-        self.deposits = deposit = stream.Endpoint(deposit_layout())
+    def __init__(self, data_width, address_bits=64):
+        self.deposits = deposit = stream.Endpoint(deposit_layout(address_bits))
         self.payload  = stream.Endpoint(payload_layout(data_width))
         self.writes   = writes  = stream.Endpoint(write_layout(data_width))
         self.marked   = Signal()
@@ -201,7 +206,7 @@ class ExpressLander(LiteXModule):
 
         # The payload comes from a block RAM and is turned next: not in the same cycle.
         self.pipe      = pipe      = stream.PipeValid(payload_layout(data_width))
-        self.placement = placement = Placement(deposit)
+        self.placement = placement = Placement(deposit, address_bits)
         self.inbox     = inbox     = InboxSlots()
         self.landing   = landing   = Landing(LANE.EXPRESS)
         self.lookup      = placement.lookup

@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.deposit.pages import INDEX, LINE, PER_LINE, SHIFT_LEAST, SHIFT_MOST, directory_layout
+from dibber.deposit.pages import LINE, PER_LINE, SHIFT_LEAST, SHIFT_MOST, directory_layout, index_of, line_address, narrow_entry
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import completion_layout, read_layout
@@ -19,14 +19,14 @@ from dibber.places import Place
 
 # Port ---------------------------------------------------------------------------------------------
 
-def finder_port():
+def finder_port(address_bits=64):
     """An address whose page is wanted: `valid` and a paged `address` stand until `done`, one cycle with the answer.
 
-    `page` are bits 63:12 of the bus address; the others are those of `address`. `fault`: there is no such page, or its table cannot be
+    `page` are bits 12 and up of the bus address; the others are those of `address`. `fault`: there is no such page, or its table cannot be
     read. Who takes `valid` back hears no more of it.
     """
-    return Record([("valid", 1, DIR_M_TO_S), ("address", 64, DIR_M_TO_S), ("done", 1, DIR_S_TO_M),
-        ("page", 64 - SHIFT_LEAST, DIR_S_TO_M), ("fault", 1, DIR_S_TO_M)])
+    return Record([("valid", 1, DIR_M_TO_S), ("address", address_bits, DIR_M_TO_S), ("done", 1, DIR_S_TO_M),
+        ("page", address_bits - SHIFT_LEAST, DIR_S_TO_M), ("fault", 1, DIR_S_TO_M)])
 
 # Page Finder --------------------------------------------------------------------------------------
 
@@ -45,6 +45,7 @@ class PageFinder(LiteXModule):
     tags       : one is in use, the others are spare for those in quarantine
     base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -56,8 +57,8 @@ class PageFinder(LiteXModule):
 
     Cycles: 5 from `valid` to `done` with pages of 4 KiB whose line is here, of 2 MiB 8, of 1 GiB 11; one more when it was another's turn.
     """
-    def __init__(self, data_width, ports, lines=16, tags=4, base=4, timeout=6250, quarantine=2**23):
-        self.ports       = ports = [finder_port() for _ in range(ports)]
+    def __init__(self, data_width, ports, lines=16, tags=4, base=4, timeout=6250, quarantine=2**23, address_bits=64):
+        self.ports       = ports = [finder_port(address_bits) for _ in range(ports)]
         self.directory   = directory = Record(directory_layout())
         self.reads       = reads  = stream.Endpoint(read_layout())
         self.completions = stream.Endpoint(completion_layout(data_width))
@@ -70,6 +71,7 @@ class PageFinder(LiteXModule):
         self.fsm = fsm = FSM(reset_state="IDLE")
         width = data_width//8
         words = width//8             # entries of a line of the data path
+        INDEX = index_of(address_bits)
         beats = LINE//width
         word_bits, line_bits = log2_int(PER_LINE), log2_int(lines)
         page_bits = INDEX.start - SHIFT_LEAST
@@ -85,7 +87,7 @@ class PageFinder(LiteXModule):
         # Turn -------------------------------------------------------------------------------------
 
         self.turn = turn = RoundRobin(len(ports), SP_CE)
-        address   = Signal(64)
+        address   = Signal(address_bits)
         wanted    = Signal()   # who is served has not gone away
         asks      = Signal()
         self.comb += [
@@ -98,13 +100,13 @@ class PageFinder(LiteXModule):
 
         # Nothing of a region is under way while its entry is written.
         shift_bits = len(directory.shift)
-        tables  = Memory(64 - log2_int(LINE) + shift_bits, C.REGIONS, name="block_tables")
+        tables  = Memory(address_bits - log2_int(LINE) + shift_bits, C.REGIONS, name="block_tables")
         enter   = tables.get_port(write_capable=True)
         table   = tables.get_port(has_re=True, mode=READ_FIRST)
         self.specials += tables, enter, table
         self.comb += [
             enter.adr.eq(directory.index),
-            enter.dat_w.eq(Cat((directory.shift - SHIFT_LEAST)[:shift_bits], directory.table[log2_int(LINE):])),
+            enter.dat_w.eq(Cat((directory.shift - SHIFT_LEAST)[:shift_bits], directory.table[log2_int(LINE):address_bits])),
             enter.we.eq(directory.strobe & (directory.shift != 0)),
             table.adr.eq(address[INDEX]),
             table.re.eq(fsm.ongoing("IDLE")),
@@ -122,7 +124,7 @@ class PageFinder(LiteXModule):
         name   = Cat(region, line)
         names  = Memory(len(name), lines)
         holder, named = names.get_port(write_capable=True), names.get_port(async_read=True)
-        data   = Memory(data_width, lines*beats, name="block_entries")
+        data   = Memory(address_bits*words, lines*beats, name="block_entries")
         fill   = data.get_port(write_capable=True)
         entry  = data.get_port(mode=READ_FIRST)
         self.specials += names, holder, named, data, fill, entry
@@ -133,7 +135,7 @@ class PageFinder(LiteXModule):
         final  = Signal()
         lost   = Signal()
         broken = Signal()
-        found  = Signal(64)
+        found  = Signal(address_bits)
         self.comb += [
             index.eq(line ^ region),
             named.adr.eq(index),
@@ -141,12 +143,13 @@ class PageFinder(LiteXModule):
             holder.dat_w.eq(name),
             entry.adr.eq(Cat(page[log2_int(words):word_bits], index)),
             fill.adr.eq(Cat(beat, index)),
-            fill.dat_w.eq(answer.dat),
-            found.eq(Array(entry.dat_r[64*n:64*n + 64] for n in range(words))[page[:log2_int(words)]] if words > 1 else entry.dat_r),
+            fill.dat_w.eq(answer.dat if address_bits == 64 else
+                Cat(*[narrow_entry(answer.dat[64*n:64*n + 64], address_bits) for n in range(words)])),
+            found.eq(Array(entry.dat_r[address_bits*n:address_bits*(n + 1)] for n in range(words))[page[:log2_int(words)]] if words > 1 else entry.dat_r),
         ]
         for port in ports:
             self.comb += [
-                port.page.eq(Cat((found[SHIFT_LEAST:SHIFT_MOST] & ~within) | (address[SHIFT_LEAST:SHIFT_MOST] & within), found[SHIFT_MOST:])),
+                port.page.eq(Cat((found[SHIFT_LEAST:SHIFT_MOST] & ~within) | (address[SHIFT_LEAST:min(SHIFT_MOST, INDEX.start)] & within), found[SHIFT_MOST:])),
                 port.fault.eq(broken | found[0]),
             ]
         self.sync += [
@@ -163,7 +166,7 @@ class PageFinder(LiteXModule):
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
-            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), table.dat_r[shift_bits:] + line)),
+            requests.sink.address.eq(line_address(table.dat_r[shift_bits:] + line, address_bits)),
             self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
             # Nothing else is under way that did not run out of time.

@@ -28,38 +28,44 @@ AHEAD = 2                        # lists that are under way at once: of the walk
 class ListLookup(LiteXModule):
     """Find the place of an index list on the bus, and whether the owner of a walked region may use it.
 
+    Parameters
+    ----------
+    address_bits : 64 or 32
+
     Attributes
     ----------
     start   : Signal(), in      one cycle
     key     : Signal(32), in    of the list's region, in the cycle of `start`
-    offset  : Signal(64), in    of its first entry, from `start` to `done`
+    offset  : Signal(address_bits), in   of its first entry, from `start` to `done`
+    far     : Signal(), in      it had more bits, likewise
     owner   : Signal(8), in     of the walked region, likewise
     lookup  : lookup_port(), to the region table
     done    : Signal(), out     one cycle
     good    : Signal(), out     with `done` and until the next one: there is such a region, it has this owner and LOCAL_READ,
                                 and the first entry does not lie behind it and is aligned
-    address : Signal(64), out   of the first entry, likewise
+    address : Signal(address_bits), out  of the first entry, likewise
     entries : Signal(32), out   that the region has from there on, likewise; 2**32 - 1 if they are more
 
     Cycles: 5 from `start` to `done`.
     """
-    def __init__(self):
+    def __init__(self, address_bits=64):
         self.start   = Signal()
         self.key     = Signal(32)
-        self.offset  = Signal(64)
+        self.offset  = Signal(address_bits)
+        self.far     = far = Signal()
         self.owner   = Signal(8)
         self.lookup  = lookup = lookup_port()
         self.done    = Signal()
         self.good    = Signal()
-        self.address = Signal(64)
+        self.address = Signal(address_bits)
         self.entries = Signal(32)
 
         # # #
 
         # A sum a cycle, and what follows from it in the next.
         usable = Signal()
-        base   = Signal(64)
-        left   = Signal(65)  # bytes, negative behind the region's end
+        base   = Signal(address_bits)
+        left   = Signal(address_bits + 1)  # bytes, negative behind the region's end
         asked  = Signal()    # others look up by the same port
         found  = Signal()
         summed = Signal()
@@ -83,8 +89,8 @@ class ListLookup(LiteXModule):
                 left.eq(left - self.offset),
             ),
             If(summed,
-                self.good.eq(usable & ~left[64] & (self.address[:ENTRY] == 0)),
-                self.entries.eq(Mux(left[32 + ENTRY:64] != 0, 2**32 - 1, left[ENTRY:])),
+                self.good.eq(usable & ~left[address_bits] & (self.address[:ENTRY] == 0) & (1 if address_bits == 64 else ~far)),
+                self.entries.eq(Mux(left[32 + ENTRY:64] != 0, 2**32 - 1, left[ENTRY:]) if address_bits == 64 else left[ENTRY:]),
             ),
         ]
 
@@ -104,6 +110,7 @@ class ListReader(LiteXModule):
     tags       : reads under way, a power of two
     base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -120,15 +127,15 @@ class ListReader(LiteXModule):
 
     Cycles: 3 from an order to its first read, 6 from a completion to the first entry of its line, then an entry a cycle.
     """
-    def __init__(self, data_width, lines=32, tags=16, base=2, timeout=6250, quarantine=2**23):
-        self.sink        = sink   = stream.Endpoint(list_order_layout())
+    def __init__(self, data_width, lines=32, tags=16, base=2, timeout=6250, quarantine=2**23, address_bits=64):
+        self.sink        = sink   = stream.Endpoint(list_order_layout(address_bits))
         self.drop        = Signal()
         self.reads       = reads  = stream.Endpoint(read_layout())
         self.completions = stream.Endpoint(completion_layout(data_width))
         self.tags        = pool   = Tags(tags, timeout, quarantine, base)
         self.extended_tags = pool.extended
         slot_bits = log2_int(lines)
-        self.pages       = pages  = finder_port()
+        self.pages       = pages  = finder_port(address_bits)
         self.pulses      = pulses = {name: Signal(name=f"lists_{name.lower()}") for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
 
@@ -137,11 +144,11 @@ class ListReader(LiteXModule):
         # Order ------------------------------------------------------------------------------------
 
         # AHEAD places: what the entries of each walk are added to.
-        self.origin0 = arrived = Place([("origin", 64)])
-        self.origin1 = origins = stream.PipeValid([("origin", 64)])
+        self.origin0 = arrived = Place([("origin", address_bits)])
+        self.origin1 = origins = stream.PipeValid([("origin", address_bits)])
         self.ring    = ring    = stream.SyncFIFO([("word", WORD), ("more", WORD), ("void", 1)], lines)
         active   = Signal()
-        address  = Signal(64)
+        address  = Signal(address_bits)
         more     = Signal(32)
         above    = Signal(WORD)            # entries of the line above the next one
         final    = Signal()                # they are enough
@@ -150,7 +157,7 @@ class ListReader(LiteXModule):
         slot_in  = Signal(slot_bits)
         paged    = Signal()
         found    = Signal()                # where the next line's page is
-        page     = Signal(64 - SHIFT_LEAST)
+        page     = Signal(address_bits - SHIFT_LEAST)
         absent   = Signal()                # nowhere
         line     = Signal()                # the next one can be asked for
         issue    = Signal()                # and is
@@ -250,7 +257,12 @@ class ListReader(LiteXModule):
         ]
         width  = data_width//8
         beats  = LINE//width
-        data   = Memory(data_width, lines*beats)
+        # Where addresses are narrow, an entry that has more bits has one that says so.
+        entry_bits = address_bits + (address_bits < 64)
+        def stored(entry):
+            return entry if address_bits == 64 else Cat(
+                entry[:address_bits], entry[address_bits:] != Replicate(entry[address_bits - 1], 64 - address_bits))
+        data   = Memory(entry_bits*(width//8), lines*beats)
         fill   = data.get_port(write_capable=True)
         # An entry that was read may wait while its place is filled anew: its line leaves the ring with the last one.
         fetch  = data.get_port(has_re=True, mode=READ_FIRST)
@@ -271,7 +283,8 @@ class ListReader(LiteXModule):
             pool.release.eq(final_),
             start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:-1]) - answer.count),
             fill.adr.eq(Cat(Mux(first, start[log2_int(width):log2_int(LINE)], beat), slot)),
-            fill.dat_w.eq(answer.dat),
+            fill.dat_w.eq(answer.dat if address_bits == 64 else
+                Cat(*[stored(answer.dat[64*n:64*n + 64]) for n in range(width//8)])),
             fill.we.eq(answer.valid & pool.live & (answer.status == 0)),
             filled.eq(final_ & pool.live),
             over.eq(Mux(final_, of_answer.dat_r, of_expired.dat_r)),
@@ -298,10 +311,10 @@ class ListReader(LiteXModule):
         word     = Signal(WORD)
         ready    = Signal()
         go       = Signal()
-        stages   = [stream.Endpoint([("word", WORD), ("error", 1)]), stream.Endpoint([("entry", 64), ("error", 1)])]
+        stages   = [stream.Endpoint([("word", WORD), ("error", 1)]), stream.Endpoint([("entry", entry_bits), ("error", 1)])]
         read, entry = stages
-        self.sum  = total = stream.PipeValid(list_base_layout())
-        self.pipe = pipe  = stream.PipeReady(list_base_layout())
+        self.sum  = total = stream.PipeValid(list_base_layout(address_bits))
+        self.pipe = pipe  = stream.PipeReady(list_base_layout(address_bits))
         self.source = pipe.source
         words    = data_width//64
         self.comb += [
@@ -316,6 +329,7 @@ class ListReader(LiteXModule):
             read.ready.eq(~entry.valid | entry.ready),
             entry.connect(total.sink, omit={"entry"}),
             total.sink.base.eq(entry.entry + origins.source.origin),
+            *([total.sink.far.eq(entry.entry[-1])] if address_bits < 64 else []),
             origins.source.ready.eq(entry.valid & entry.ready & entry.last),
             total.source.connect(pipe.sink),
         ]
@@ -335,7 +349,7 @@ class ListReader(LiteXModule):
                 entry.valid.eq(read.valid),
                 entry.last.eq(read.last),
                 entry.error.eq(read.error),
-                entry.entry.eq(Array(fetch.dat_r[64*n:64*n + 64] for n in range(words))[read.word[:log2_int(words)]]
+                entry.entry.eq(Array(fetch.dat_r[entry_bits*n:entry_bits*(n + 1)] for n in range(words))[read.word[:log2_int(words)]]
                     if words > 1 else fetch.dat_r),
             ),
             ends.eq(ends + (push & ring.sink.last) - (self.source.valid & self.source.ready & self.source.last)),

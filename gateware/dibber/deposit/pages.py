@@ -7,7 +7,7 @@ A page table lies in host memory: the bus address of each page, 8 bytes each, in
 multiple of 64 and it is read 64 bytes at a time, eight pages a line. Pages are aligned to their size.
 
 An address in such a region is *paged*: bit 63 is set, bits 62:57 are the region's index, and the others count from the first
-page's start. Walks need not know: they add, compare and cut it like any other, and since a page is a multiple of 4 KiB what does
+page's start; where addresses have 32 bits these are bits 31 and 30:25. Walks need not know: they add, compare and cut it like any other, and since a page is a multiple of 4 KiB what does
 not cross 4 KiB does not cross a page.
 """
 
@@ -24,14 +24,24 @@ from dibber.places import BlockFIFO, Place
 
 # Addresses ----------------------------------------------------------------------------------------
 
-PAGED      = 63            # bit of an address
-INDEX      = slice(57, 63)
 SHIFT_LEAST, SHIFT_MOST = 12, 30   # pages of 4 KiB to 1 GiB
 LINE       = 64            # bytes of a line of the table
 PER_LINE   = LINE//8
 
 def is_paged(address):
-    return address[PAGED]
+    """By its highest bit: `address` is as wide as addresses are."""
+    return address[len(address) - 1]
+
+def index_of(address_bits):
+    """Which bits of a paged address are the index of its region."""
+    return slice(address_bits - 1 - log2_int(C.REGIONS), address_bits - 1)
+
+def line_address(number, address_bits):
+    return Cat(Constant(0, log2_int(LINE)), number if address_bits == 64 else number[:address_bits - log2_int(LINE)])
+
+def narrow_entry(entry, address_bits):
+    """An entry of a page table in `address_bits`. A page whose address has more is one that is not there."""
+    return entry if address_bits == 64 else Cat(entry[0] | (entry[address_bits:] != 0), entry[1:address_bits])
 
 def directory_layout():
     """Where the table of region `index` lies, and log2 of its pages' bytes; entered in a cycle with `strobe`."""
@@ -58,6 +68,7 @@ class Translator(LiteXModule):
     tags       : reads under way, a power of two
     base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
+    address_bits : of `address`
 
     Attributes
     ----------
@@ -74,7 +85,7 @@ class Translator(LiteXModule):
     Cycles: none, or when anything was paged 5 from sink to source, 6 where many may wait, and then one a cycle as long as the cache has what
     is wanted.
     """
-    def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23):
+    def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(layout)
         self.source      = source = stream.Endpoint(layout)
         self.fault       = Signal()
@@ -93,6 +104,7 @@ class Translator(LiteXModule):
         beats  = LINE//width
         index_bits = log2_int(lines)
         shift_bits = bits_for(SHIFT_MOST - SHIFT_LEAST)
+        INDEX      = index_of(address_bits)
 
         # Bypass -----------------------------------------------------------------------------------
 
@@ -127,7 +139,7 @@ class Translator(LiteXModule):
         # The shift is needed first, the table when a line is asked for: each is read on the way to where it is used. No entry
         # is read while it is entered: nothing of its region is under way then.
         shifts  = Memory(shift_bits, C.REGIONS, name="page_shifts")
-        tables  = Memory(64 - log2_int(LINE), C.REGIONS, name="page_tables")
+        tables  = Memory(address_bits - log2_int(LINE), C.REGIONS, name="page_tables")
         enter   = [memory.get_port(write_capable=True) for memory in (shifts, tables)]
         shift   = shifts.get_port(has_re=True, mode=READ_FIRST)
         table_  = tables.get_port(has_re=True, mode=READ_FIRST)
@@ -145,7 +157,7 @@ class Translator(LiteXModule):
         place    = region + [("shift", shift_bits)]
         where    = stream.PipeValid(self._extended(layout, region))
         gate     = stream.PipeReady(self._extended(layout, place))
-        numbered = stream.PipeValid(self._extended(layout, place + [("page", 57 - SHIFT_LEAST)]))
+        numbered = stream.PipeValid(self._extended(layout, place + [("page", INDEX.start - SHIFT_LEAST)]))
         self.where, self.gate, self.numbered = where, gate, numbered
         virtual  = gate.source.address[SHIFT_LEAST:INDEX.start]
         self.comb += [
@@ -164,7 +176,7 @@ class Translator(LiteXModule):
 
         # One register more, for whether the line that is wanted has this name.
         self.named = named = stream.PipeValid(self._extended(layout, place + [
-            ("word", log2_int(PER_LINE)), ("line", 57 - SHIFT_LEAST - log2_int(PER_LINE)), ("index", index_bits), ("named", 1)]))
+            ("word", log2_int(PER_LINE)), ("line", INDEX.start - SHIFT_LEAST - log2_int(PER_LINE)), ("index", index_bits), ("named", 1)]))
         asked = named.source
         index = asked.index
         self.comb += [
@@ -228,7 +240,7 @@ class Translator(LiteXModule):
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
             requests.sink.length.eq(LINE),
-            requests.sink.address.eq(Cat(Constant(0, log2_int(LINE)), table_.dat_r + asked.line)),
+            requests.sink.address.eq(line_address(table_.dat_r + asked.line, address_bits)),
             pool.source.ready.eq(requests.sink.valid & requests.sink.ready),
             admit.eq(taken & (~fetches | pool.source.ready)),
             asked.connect(waiting.sink, omit={"valid", "ready", "region", "line", "named"}),
@@ -266,7 +278,7 @@ class Translator(LiteXModule):
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
         # No entry is read while its line is being filled; but one that was read may wait while its line is filled anew.
-        data   = Memory(data_width, lines*beats, name="page_entries")
+        data   = Memory(address_bits*(width//8), lines*beats, name="page_entries")
         fill   = data.get_port(write_capable=True)
         entry  = data.get_port(has_re=True, mode=READ_FIRST)
         self.specials += owners, own, of_answer, of_expired, data, fill, entry
@@ -287,7 +299,8 @@ class Translator(LiteXModule):
             final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.count == beat.bytes))),
             pool.release.eq(final),
             fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r[:index_bits])),
-            fill.dat_w.eq(beat.dat),
+            fill.dat_w.eq(beat.dat if address_bits == 64 else
+                Cat(*[narrow_entry(beat.dat[64*n:64*n + 64], address_bits) for n in range(width//8)])),
             fill.we.eq(beat.valid & pool.live & (beat.status == 0)),
             filled.eq(final & pool.live),
             over.eq(Mux(final, of_answer.dat_r, of_expired.dat_r)),
@@ -335,7 +348,7 @@ class Translator(LiteXModule):
             [("paged", 1), ("shift", shift_bits), ("word", log2_int(PER_LINE)), ("broken", 1)]))
         found  = reading.source
         go     = Signal()
-        page   = Signal(64)
+        page   = Signal(address_bits)
         mask   = Signal(SHIFT_MOST)
         words  = width//8
         self.comb += [
@@ -347,13 +360,13 @@ class Translator(LiteXModule):
             leave.eq(head.valid & head.ready & head.paged),
             entry.adr.eq(Cat(head.word[log2_int(words):], head.index)),
             entry.re.eq(head.valid & head.ready),
-            page.eq(Array(entry.dat_r[64*n:64*n + 64] for n in range(words))[found.word[:log2_int(words)]]
+            page.eq(Array(entry.dat_r[address_bits*n:address_bits*(n + 1)] for n in range(words))[found.word[:log2_int(words)]]
                 if words > 1 else entry.dat_r),
             Case(found.shift, {n - SHIFT_LEAST: mask.eq(2**n - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
             found.connect(after, omit={"address", "paged", "shift", "word", "broken"}),
             after.address.eq(found.address),
             If(found.paged,
-                after.address.eq(Cat((page[:SHIFT_MOST] & ~mask) | (found.address[:SHIFT_MOST] & mask), page[SHIFT_MOST:])),
+                after.address.eq(Cat((page[:SHIFT_MOST] & ~mask) | (found.address[:min(SHIFT_MOST, INDEX.start)] & mask), page[SHIFT_MOST:])),
                 self.fault.eq((found.broken | page[0]) & ~direct),
             )
         ]
@@ -378,13 +391,13 @@ class PagedPieces(LiteXModule):
     ending       : Signal(), out    the last piece of a transfer is in here
     directory, reads, completions, extended_tags, pulses : of the `Translator`
     """
-    def __init__(self, data_width, **translator):
-        self.sink       = sink   = stream.Endpoint(piece_layout())
+    def __init__(self, data_width, address_bits=64, **translator):
+        self.sink       = sink   = stream.Endpoint(piece_layout(address_bits))
         # Whether a piece is taken is heard a cycle later, by the translator and by the walk.
-        self.gate       = gate   = stream.PipeReady(piece_layout())
+        self.gate       = gate   = stream.PipeReady(piece_layout(address_bits))
         self.source     = gate.source
         self.ending     = Signal()
-        self.translator = translator = Translator(piece_layout(), data_width, **translator)
+        self.translator = translator = Translator(piece_layout(address_bits), data_width, address_bits=address_bits, **translator)
         for name in ["directory", "reads", "completions", "extended_tags", "pulses"]:
             setattr(self, name, getattr(translator, name))
 

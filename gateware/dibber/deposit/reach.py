@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How far away the memory may be that the card reads: what is asked for at once, and what is kept of it."""
+"""Where the memory may be that the card reads: what is asked for at once, what is kept of it, and how long its addresses are."""
 
 from collections import namedtuple
 
@@ -18,16 +18,17 @@ class Table(namedtuple("Table", "reader lines")):
         return {"lines": self.lines, "tags": self.reader.tags, "base": self.reader.base}
 
 
-Reach = namedtuple("Reach", "gather walked found listed")
+Reach = namedtuple("Reach", "gather walked found listed address")
 Reach.__doc__ = """
-gather : Reader of payload
-walked : Table of pages, of each walk
-found  : Table of pages, of single addresses
-listed : Table of indices, of each walk
+gather  : Reader of payload
+walked  : Table of pages, of each walk
+found   : Table of pages, of single addresses
+listed  : Table of indices, of each walk
+address : bits of a bus address, 64 or 32
 """
 
 # A host's memory behind PCIe, 400 ns away and more: 64 reads of payload at once, 16 of tables.
-FAR  = Reach(Reader(UNEXTENDED, 64), Table(Reader(1, 16), 64), Table(Reader(4, 4), 16), Table(Reader(2, 16), 32))
+FAR  = Reach(Reader(UNEXTENDED, 64), Table(Reader(1, 16), 64), Table(Reader(4, 4), 16), Table(Reader(2, 16), 32), 64)
 
-# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table.
-NEAR = Reach(Reader(16, 16), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8))
+# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table. Its root complex decodes 31 bits.
+NEAR = Reach(Reader(16, 16), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8), 32)

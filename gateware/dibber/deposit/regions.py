@@ -8,6 +8,7 @@ from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.gen import *
 
+from dibber.deposit.pages import index_of, is_paged
 from dibber.interface.description import C
 from dibber.layouts import region_layout
 
@@ -18,6 +19,52 @@ def lookup_port():
     return Record(
         [("valid", 1, DIR_M_TO_S), ("key", 32, DIR_M_TO_S), ("done", 1, DIR_S_TO_M)] +
         [(name, width, DIR_S_TO_M) for name, width in region_layout()])
+
+# Narrow Region ------------------------------------------------------------------------------------
+
+class NarrowRegion(LiteXModule):
+    """A region as cards know it whose addresses are narrow, and whether it is one.
+
+    It ends below half of all addresses; those above are the paged ones (deposit/pages.py), of which a region ends within its own.
+    The page table lies below half, too. What does not fit is to be written as not valid, so that nothing finds it.
+
+    Parameters
+    ----------
+    address_bits : less than 64
+
+    Attributes
+    ----------
+    base, length, table : Signal(64), in    as the control program writes them; `table` of a paged region
+    low  : Signal(address_bits), out        where it begins
+    size : Signal(address_bits - 1), out    its length
+    fits : Signal(), out
+    """
+    def __init__(self, address_bits):
+        self.base   = base   = Signal(64)
+        self.length = length = Signal(64)
+        self.table  = table  = Signal(64)
+        self.low    = low    = Signal(address_bits)
+        self.size   = size   = Signal(address_bits - 1)
+        self.fits   = Signal()
+
+        # # #
+
+        index, wide = index_of(address_bits), index_of(64)
+        half   = address_bits - 1
+        behind = Signal(address_bits)   # what lies behind the last byte
+        beyond = Signal()               # bits that nothing of it has
+        self.comb += [
+            size.eq(length),
+            behind.eq(Mux(is_paged(base), base[:index.start], base[:half]) + size),
+            If(is_paged(base),
+                low.eq(Cat(base[:index.start], base[wide], 1)),
+                beyond.eq((base[index.start:wide.start] != 0) | (behind[index.start:] != 0) | (table[half:] != 0))
+            ).Else(
+                low.eq(base[:half]),
+                beyond.eq((base[half:63] != 0) | behind[half])
+            ),
+            self.fits.eq(~beyond & (length[half:] == 0)),
+        ]
 
 # Region Table -------------------------------------------------------------------------------------
 
@@ -31,23 +78,24 @@ class RegionTable(LiteXModule):
     ----------
     regions : entries, a power of two
     ports   : lookup ports
+    address_bits : that a region's base has; where they are less than 64 its length has one less, see `NarrowRegion`
 
     Attributes
     ----------
     ports  : list of lookup_port()
     index  : Signal, in      entry to write
-    key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <= 2**64 - 1
+    key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <= 2**address_bits - 1
     write  : Signal(), in    one cycle
 
     Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle in which its entry is
     written finds nothing, so that it never gets a mixture: an entry that comes or goes is not there yet, or no more.
     """
-    def __init__(self, regions=C.REGIONS, ports=2):
+    def __init__(self, regions=C.REGIONS, ports=2, address_bits=64):
         self.ports  = [lookup_port() for _ in range(ports)]
         self.index  = Signal(max=regions)
         self.key    = Signal(32)
-        self.base   = Signal(64)
-        self.length = Signal(64)
+        self.base   = Signal(address_bits)
+        self.length = Signal(address_bits if address_bits == 64 else address_bits - 1)
         self.rights = Signal(4)
         self.owner  = Signal(8)
         self.valid  = Signal()

@@ -42,6 +42,12 @@ class Admission(LiteXModule):
     A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of its
     context as the region's owner, and that its get is under way. The region of an index list has the same owner as the walked one.
 
+    What is too far for the card's addresses lies in no region: its walk leaves it at once.
+
+    Parameters
+    ----------
+    address_bits : 64 or 32
+
     Attributes
     ----------
     sink     : Endpoint(deposit_layout), in
@@ -53,9 +59,9 @@ class Admission(LiteXModule):
 
     Cycles: 5 from a packet to its walk, 12 with a list.
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(deposit_layout())
-        self.walk   = walk   = stream.Endpoint(walk_layout())
+    def __init__(self, address_bits=64):
+        self.sink   = sink   = stream.Endpoint(deposit_layout(address_bits))
+        self.walk   = walk   = stream.Endpoint(walk_layout(address_bits))
         self.source = source = stream.Endpoint(admitted_layout())
         self.enters = Signal()
         self.lookup = lookup = lookup_port()
@@ -63,9 +69,9 @@ class Admission(LiteXModule):
 
         # # #
 
-        address  = Signal(64)
-        low      = Signal(64)
-        high     = Signal(64)
+        address  = Signal(address_bits)
+        low      = Signal(address_bits)
+        high     = Signal(address_bits)
         reason   = Signal(8)
         bad      = Signal()
         response = Signal()
@@ -75,7 +81,7 @@ class Admission(LiteXModule):
         listed   = Signal()
         deep     = sink.levels[:log2_int(C.LIST)]  # strides
         owner    = Signal(8)
-        self.list = list_ = ListLookup()
+        self.list = list_ = ListLookup(address_bits)
         self.comb += [
             listed.eq(sink.levels[log2_int(C.LIST)]),
             list_.key.eq(sink.count2),
@@ -91,6 +97,8 @@ class Admission(LiteXModule):
             expected.node.eq(sink.source),
             expected.key.eq(sink.key),
         ]
+        if address_bits < 64:
+            self.comb += list_.far.eq(sink.list_far)
         self.comb += bad.eq((sink.length != 0) & (((sink.levels != 0) & (sink.block == 0)) | ((deep > 0) & (sink.count0 == 0)) |
             ((deep > 1) & (sink.count1 == 0)) | ((deep > 2) & (sink.count2 == 0))))
 
@@ -105,6 +113,7 @@ class Admission(LiteXModule):
         fsm.act("ANSWER",
             NextValue(low, lookup.base),
             NextValue(high, lookup.base + lookup.length),
+            *([If(sink.far, NextValue(high, 0))] if address_bits < 64 else []),
             NextValue(address, lookup.base + sink.offset),
             NextValue(reason, STATUS.OK),
             If(bad, NextValue(reason, STATUS.REMOTE_BAD_HEADER)),
@@ -188,6 +197,7 @@ class ScatterEngine(LiteXModule):
     data_width : 64 or 128
     walked     : dict, further parameters of `PagedPieces`
     listed     : dict, of `ListReader`
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -211,8 +221,8 @@ class ScatterEngine(LiteXModule):
     Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see `Skip`);
     then a line a cycle, also from piece to piece; at most 3 between packets.
     """
-    def __init__(self, data_width, walked={}, listed={}):
-        self.deposits    = stream.Endpoint(deposit_layout())
+    def __init__(self, data_width, walked={}, listed={}, address_bits=64):
+        self.deposits    = stream.Endpoint(deposit_layout(address_bits))
         self.payload     = payload = stream.Endpoint(payload_layout(data_width))
         self.lookup      = lookup_port()
         self.expected    = expected_port()
@@ -228,13 +238,13 @@ class ScatterEngine(LiteXModule):
         width = data_width//8
         bits  = log2_int(width)
         blocks = bits_for(C.PACKET_PAYLOAD//C.BLOCK_BYTES)  # bits of their number
-        write_params = [("address", 64), ("length", 13), ("mark", 1), ("tail", 1)]
+        write_params = [("address", address_bits), ("length", 13), ("mark", 1), ("tail", 1)]
 
         # Header: the next packet is looked up and set up while this one is written.
-        self.walker    = walker    = Walker()
-        self.pages     = pages     = PagedPieces(data_width, **walked)
-        self.lists     = lists     = ListReader(data_width, **listed)
-        self.admission = admission = Admission()
+        self.walker    = walker    = Walker(address_bits)
+        self.pages     = pages     = PagedPieces(data_width, address_bits, **walked)
+        self.lists     = lists     = ListReader(data_width, address_bits=address_bits, **listed)
+        self.admission = admission = Admission(address_bits)
         self.packets   = packets   = Row(admitted_layout(), 4)
         self.landing   = landing   = Landing(LANE.BULK)
         self.comb += [
@@ -284,7 +294,7 @@ class ScatterEngine(LiteXModule):
         packet  = packets.source
         orders  = unpacker.orders
         piece   = pages.source
-        address = Signal(64)
+        address = Signal(address_bits)
         length  = Signal(13)
         upto    = Signal(13)  # place in the packet of this piece's last byte
         beyond  = Signal(13)  # and of the next one's

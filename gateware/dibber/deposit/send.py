@@ -58,6 +58,7 @@ class SendEngine(LiteXModule):
     data_width : 64 or 128
     walked     : dict, further parameters of `PagedPieces`
     listed     : dict, of `ListReader`
+    address_bits : 64 or 32. What the source has of more lies in no region: its walk leaves it at once
     gather     : of `Gather`
 
     Attributes
@@ -87,7 +88,7 @@ class SendEngine(LiteXModule):
     from the glance. A walk with levels takes 3 more at 128 bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the
     packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
     """
-    def __init__(self, data_width, walked={}, listed={}, **gather):
+    def __init__(self, data_width, walked={}, listed={}, address_bits=64, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())
         self.lookup        = lookup = lookup_port()
         self.glance        = glance = Record(glance_layout())
@@ -106,9 +107,9 @@ class SendEngine(LiteXModule):
         source_walk = COMMAND["source"].offset
         self.fetch  = fetch = Fetch(data_width, flat + [(source_walk, source_walk + WALK.size)], enough=len(flat))
         self.epochs     = epochs     = Epochs(3)
-        self.walker     = walker     = Walker()
-        self.pages      = pages      = PagedPieces(data_width, **walked)
-        self.lists      = lists      = ListReader(data_width, **listed)
+        self.walker     = walker     = Walker(address_bits)
+        self.pages      = pages      = PagedPieces(data_width, address_bits, **walked)
+        self.lists      = lists      = ListReader(data_width, address_bits=address_bits, **listed)
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
@@ -186,10 +187,10 @@ class SendEngine(LiteXModule):
         owned     = Signal()
         permitted = Signal()
         foreign   = Signal()  # who owns the source has not written the slot
-        low       = Signal(64)
-        size      = Signal(64)
-        high      = Signal(64)
-        address   = Signal(64)
+        low       = Signal(address_bits)
+        size      = Signal(address_bits)
+        high      = Signal(address_bits)
+        address   = Signal(address_bits)
         owner     = Signal(8)
 
         # A glance at the slot of the job that comes next, and the look-up of its region, while the command is checked.
@@ -226,7 +227,7 @@ class SendEngine(LiteXModule):
         self.comb += whole.eq((fetch.glance != 0) & (seen == 2**len(seen) - 1))
 
         # Its list's, when the rest of the slot is here.
-        self.list = list_ = ListLookup()
+        self.list = list_ = ListLookup(address_bits)
         listing   = Signal()
         self.comb += [
             list_.key.eq(count[2]),
@@ -253,6 +254,14 @@ class SendEngine(LiteXModule):
             high.eq(low + size),
             address.eq(low + source_member(fetch, "offset")),
         ]
+
+        # What does not fit: an offset that is not zero above, a stride that is not its sign.
+        if address_bits < 64:
+            signed = lambda value: value[address_bits:] != Replicate(value[address_bits - 1], 64 - address_bits)
+            far    = [source_member(fetch, "offset")[address_bits:] != 0] + [
+                (deep > i) & signed(stride[i]) for i in range(C.LEVELS)]
+            self.sync += If(Reduce("OR", far), high.eq(0))
+            self.comb += list_.far.eq(stride[2][address_bits:] != 0)
 
         # Checks: what they compare in one cycle, what follows from it in the next.
         length   = Signal(32)

@@ -16,7 +16,7 @@ ENTRY = log2_int(C.LIST_ENTRY_BYTES)
 
 # Layout -------------------------------------------------------------------------------------------
 
-def start_layout():
+def start_layout(address_bits=64):
     """A walk and the state in which it starts.
 
     `address` is the first byte's, `run` the bytes of the first block from there on, `base*` the
@@ -26,12 +26,12 @@ def start_layout():
     list, unless `exhausted`: its last entry was the first. `spent`: they are.
     """
     return stream.EndpointDescription(
-        [("low", 64), ("high", 64), ("block", 32), ("length", 32),
-         ("stride0", 64), ("stride1", 64), ("stride2", 64),
+        [("low", address_bits), ("high", address_bits), ("block", 32), ("length", 32),
+         ("stride0", address_bits), ("stride1", address_bits), ("stride2", address_bits),
          ("count0", 32), ("count1", 32),
-         ("address", 64), ("run", 32), ("over", 1), ("fault", FAULT_BITS), ("joinable", 1),
+         ("address", address_bits), ("run", 32), ("over", 1), ("fault", FAULT_BITS), ("joinable", 1),
          ("listed", 1), ("exhausted", 1), ("spent", 1),
-         ("base0", 64), ("base1", 64), ("base2", 64),
+         ("base0", address_bits), ("base1", address_bits), ("base2", address_bits),
          ("left0", 32), ("left1", 32), ("left2", 32)])
 
 # Skip ---------------------------------------------------------------------------------------------
@@ -45,6 +45,10 @@ class Skip(LiteXModule):
     With a list the last quotient is its first entry's index. The same divisions of the last byte's place give the
     last entry's. Then the list is ordered, the sums are made from 0 on, and when the first base is here it is added to each.
 
+    Parameters
+    ----------
+    address_bits : that addresses, strides and their sums have
+
     Attributes
     ----------
     sink   : Endpoint(walk_layout), in    counts and block of the levels used must not be 0
@@ -57,18 +61,18 @@ class Skip(LiteXModule):
     its index (at most 32) for each level: 46 for one level and index 255, at most 209 for three. With a list 36 for itself
     and 34 for each stride to the order, the same before that unless skip is 0, and 5 from the first base on.
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(walk_layout())
-        self.source = source = stream.Endpoint(start_layout())
-        self.order  = order  = stream.Endpoint(list_order_layout())
-        self.base   = first  = stream.Endpoint(list_base_layout())
+    def __init__(self, address_bits=64):
+        self.sink   = sink   = stream.Endpoint(walk_layout(address_bits))
+        self.source = source = stream.Endpoint(start_layout(address_bits))
+        self.order  = order  = stream.Endpoint(list_order_layout(address_bits))
+        self.base   = first  = stream.Endpoint(list_base_layout(address_bits))
         self.begun  = Signal()
 
         # # #
 
-        walk     = Record([(n, w) for n, w in walk_layout().payload_layout])
+        walk     = Record([(n, w) for n, w in walk_layout(address_bits).payload_layout])
         index    = [Signal(32) for _ in range(3)]
-        base     = [Signal(64) for _ in range(3)]
+        base     = [Signal(address_bits, name=f"base{n}") for n in range(3)]
         inside   = Signal(32)  # bytes passed over in the first block; all of them before the division
         over     = Signal()
         fault    = Signal(FAULT_BITS)
@@ -95,15 +99,15 @@ class Skip(LiteXModule):
 
         # Multiplier: adds the shifted stride where the index has a one.
         level        = Signal(2)
-        total        = Signal(64)  # at last the first byte's address
-        sum_         = Signal(64)
-        multiplicand = Signal(64)
+        total        = Signal(address_bits)  # at last the first byte's address
+        sum_         = Signal(address_bits)
+        multiplicand = Signal(address_bits)
         multiplier   = Signal(32)
 
         stride = Array([walk.stride0, walk.stride1, walk.stride2])
         count  = Array([walk.count0,  walk.count1,  walk.count2])
         index_ = Array(index)
-        start  = Signal(64)
+        start  = Signal(address_bits)
         most   = Signal(32)  # the count that a quotient is below
         more   = Signal(33)
         self.comb += [
@@ -122,7 +126,7 @@ class Skip(LiteXModule):
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             sink.ready.eq(1),
-            *[NextValue(getattr(walk, n), getattr(sink, n)) for n, _ in walk_layout().payload_layout],
+            *[NextValue(getattr(walk, n), getattr(sink, n)) for n, _ in walk_layout(address_bits).payload_layout],
             *[NextValue(i, 0) for i in index],
             *[NextValue(b, start) for b in base],
             NextValue(total, start),
@@ -236,7 +240,7 @@ class Skip(LiteXModule):
             NextState("MULTIPLY")
         )
         fsm.act("MULTIPLY",
-            NextValue(multiplicand, Cat(0, multiplicand[:63])),
+            NextValue(multiplicand, Cat(0, multiplicand[:address_bits - 1])),
             NextValue(multiplier, multiplier[1:]),
             If(multiplier[0], NextValue(total, sum_)),
             If(multiplier == 0,
@@ -263,6 +267,7 @@ class Skip(LiteXModule):
                     NextValue(over, 1),
                     NextValue(fault, FAULT_READ)
                 ),
+                *([If(first.far, NextValue(over, 1))] if address_bits < 64 else []),
                 NextState("BASE1")
             )
         )

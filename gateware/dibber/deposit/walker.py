@@ -15,7 +15,11 @@ from dibber.deposit.skip import Skip, start_layout
 
 # Nest ---------------------------------------------------------------------------------------------
 
-def run_layout():
+def left_bits(address_bits):
+    """Of the distance to the region's end: a bit more than a length has, for all that is more."""
+    return min(address_bits, 33)
+
+def run_layout(address_bits=64):
     """A block of the walk, or the part of it that belongs to the transfer.
 
     `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
@@ -23,7 +27,7 @@ def run_layout():
     of `max_piece`, `whole` the longest piece that may start here.
     """
     return stream.EndpointDescription(
-        [("address", 64), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", 33),
+        [("address", address_bits), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", left_bits(address_bits)),
          ("room", 13), ("whole", 13)])
 
 
@@ -36,6 +40,10 @@ class Nest(LiteXModule):
     Whether a run is taken depends on its splitting, and moves all of the state here. So it is heard a cycle later:
     the run that was not taken is held, and the next one waits behind it.
 
+    Parameters
+    ----------
+    address_bits : that addresses and their sums have
+
     Attributes
     ----------
     sink      : Endpoint(start_layout), in
@@ -45,10 +53,10 @@ class Nest(LiteXModule):
     max_piece : Signal(13), in    bytes, a power of two
     cancel    : Signal(), in      forget the walk that the run at `source` belongs to; with `source.ready`
     """
-    def __init__(self):
-        self.sink      = sink   = stream.Endpoint(start_layout())
-        self.source    = source = stream.Endpoint(run_layout())
-        self.base      = following = stream.Endpoint(list_base_layout())
+    def __init__(self, address_bits=64):
+        self.sink      = sink   = stream.Endpoint(start_layout(address_bits))
+        self.source    = source = stream.Endpoint(run_layout(address_bits))
+        self.base      = following = stream.Endpoint(list_base_layout(address_bits))
         self.listed    = Signal()
         self.max_piece = Signal(13)
         self.cancel    = Signal()
@@ -56,15 +64,15 @@ class Nest(LiteXModule):
         # # #
 
         valid  = Signal()
-        state  = Record([(n, w) for n, w in start_layout().payload_layout])
+        state  = Record([(n, w) for n, w in start_layout(address_bits).payload_layout])
         joined = Signal()
         final  = Signal()  # length <= run, known before what it moves
         beyond = Signal(33)
         move   = Signal()
         forget = Signal()
-        run    = stream.Endpoint(run_layout())
-        held   = stream.Endpoint(run_layout())
-        fields = [name for name, _ in run_layout().payload_layout] + ["last"]
+        run    = stream.Endpoint(run_layout(address_bits))
+        held   = stream.Endpoint(run_layout(address_bits))
+        fields = [name for name, _ in run_layout(address_bits).payload_layout] + ["last"]
         waits  = Signal()  # for the list, before it shows the run that is before that
         go     = Signal()
         self.comb += [
@@ -110,7 +118,8 @@ class Nest(LiteXModule):
                 ).Elif(waits, *begin(2, following.base),
                     state.spent.eq(one[0] & one[1]),
                     state.exhausted.eq(following.last),
-                    If(following.error, state.over.eq(1), state.fault.eq(FAULT_READ))
+                    If(following.error, state.over.eq(1), state.fault.eq(FAULT_READ)),
+                    *([If(following.far, state.over.eq(1))] if address_bits < 64 else [])
                 ).Elif(left[2] != 0, *step(2)
                 ).Else(state.over.eq(1), If(state.listed, state.fault.eq(FAULT_LIST))),
                 If(final, valid.eq(0))
@@ -119,7 +128,7 @@ class Nest(LiteXModule):
                 valid.eq(1),
                 joined.eq(0),
                 final.eq(sink.length <= sink.run),
-                *[getattr(state, n).eq(getattr(sink, n)) for n, _ in start_layout().payload_layout],
+                *[getattr(state, n).eq(getattr(sink, n)) for n, _ in start_layout(address_bits).payload_layout],
             ).Elif(forget,
                 valid.eq(0)
             )
@@ -129,7 +138,7 @@ class Nest(LiteXModule):
         mask  = Signal(12)
         at    = Signal(12)
         room  = Signal(13)
-        ahead = Signal(64)
+        ahead = Signal(address_bits)
         self.comb += [
             ahead.eq(state.high - state.address),
             mask.eq(self.max_piece - 1),
@@ -152,7 +161,7 @@ class Nest(LiteXModule):
                 run.fault.eq(state.fault),
                 run.inside.eq(
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
-                run.left.eq(Cat(ahead[:32], ahead[32:] != 0)),
+                run.left.eq(Cat(ahead[:32], ahead[32:] != 0) if address_bits > 32 else ahead),
                 run.room.eq(room),
                 # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has no more
                 # DWs than max_piece, those that it begins and ends in included.
@@ -171,10 +180,14 @@ class Walker(LiteXModule):
     otherwise it is cut at multiples of `max_piece`, so that all pieces but its first are aligned.
 
     A piece that is not within [low, high) is replaced by an error piece, which ends the transfer; so
-    is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at 2**64.
+    is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at 2**`address_bits`.
 
     The entries of an index list come from a `ListReader`. They are those of one walk after the other, all of which it
     takes or drops; the next walk's set-up waits for its first one.
+
+    Parameters
+    ----------
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -189,16 +202,16 @@ class Walker(LiteXModule):
     Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
     set-up of a transfer runs while the former one is walked; with a list the last 5 cycles of it do not.
     """
-    def __init__(self):
-        self.sink      = stream.Endpoint(walk_layout())
-        self.source    = source = stream.Endpoint(piece_layout())
+    def __init__(self, address_bits=64):
+        self.sink      = stream.Endpoint(walk_layout(address_bits))
+        self.source    = source = stream.Endpoint(piece_layout(address_bits))
         self.max_piece = Signal(13)
         self.abort     = Signal()
 
         # # #
 
-        self.skip = Skip()
-        self.nest = Nest()
+        self.skip = Skip(address_bits)
+        self.nest = Nest(address_bits)
         run       = self.nest.source
         self.comb += [
             self.sink.connect(self.skip.sink),
@@ -208,7 +221,7 @@ class Walker(LiteXModule):
 
         # List: whose base comes next. The set-up begins with one when all of the former walk are gone.
         self.order = self.skip.order
-        self.base  = base = stream.Endpoint(list_base_layout())
+        self.base  = base = stream.Endpoint(list_base_layout(address_bits))
         self.drop  = Signal()
         midst      = Signal()  # the base before was not its walk's last
         self.comb += [
@@ -223,9 +236,9 @@ class Walker(LiteXModule):
 
         # Splitter: the rest of a run, which grows while joined runs follow.
         valid   = Signal()
-        address = Signal(64)
+        address = Signal(address_bits)
         rest    = Signal(32)
-        left    = Signal(33)  # when less than there are, more than the transfer has
+        left    = Signal(left_bits(address_bits))  # when less than there are, more than the transfer has
         inside  = Signal()
         fault   = Signal(FAULT_BITS)
         final   = Signal()

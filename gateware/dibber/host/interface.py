@@ -27,6 +27,7 @@ class HostInterface(LiteXModule):
                  `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and `msix_enable` (Signal)
                  if it has one: without, only the table's mask bits hold interrupts back
     data_width : 64 or 128, that of the PHY
+    address_bits : see MSIX
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class HostInterface(LiteXModule):
     max_payload : Signal(16), out                    bytes that a write may have
     max_request : Signal(16), out                    bytes that a read may ask for
     """
-    def __init__(self, phy, data_width):
+    def __init__(self, phy, data_width, address_bits=64):
         assert phy.data_width == data_width
         assert not phy.qword_aligned
         assert phy.bar0_size == C.BAR0_SIZE
@@ -50,7 +51,7 @@ class HostInterface(LiteXModule):
             bar_size = phy.bar0_size,
             windows  = list(WINDOWS.values()))
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size)
-        self.msix        = msix        = MSIX(data_width)
+        self.msix        = msix        = MSIX(data_width, address_bits)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
 
         self.writes      = transmitter.writes

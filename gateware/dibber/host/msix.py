@@ -91,12 +91,15 @@ class MSIX(LiteXModule):
     whose vector is masked, or that comes while MSI-X is off, sets the vector's pending bit and is sent
     when it may be. A vector that the table does not have raises nothing.
 
+    Where addresses are narrow, one whose message would go elsewhere raises nothing either.
+
     A halt of the control program raises each vector that was opened since the last one, once: whoever sleeps on it learns
     of that from nobody else. It waits for nothing here.
 
     Parameters
     ----------
     data_width : 64 or 128
+    address_bits : 64 or 32
 
     Attributes
     ----------
@@ -111,7 +114,7 @@ class MSIX(LiteXModule):
 
     Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more.
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, address_bits=64):
         entry_lines = 128//data_width
         post_lines  = 256//data_width
         self.table  = table = MSIXTable(data_width)
@@ -138,7 +141,8 @@ class MSIX(LiteXModule):
         held    = Signal(C.VECTORS)
         sent    = Signal(C.VECTORS)
         opened  = Signal(C.VECTORS)
-        message = Record([("address", 64), ("data", 32)])
+        message = Record([("address", address_bits), ("data", 32)])
+        far     = Signal()  # the message goes where no address of the card leads
         self.comb += [
             due.eq(pending & allowed),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
@@ -200,6 +204,7 @@ class MSIX(LiteXModule):
         if entry_lines == 1:
             fsm.act("TAKE",
                 NextValue(message.address, table.dat_r[:64]),
+                *([NextValue(far, table.dat_r[address_bits:64] != 0)] if address_bits < 64 else []),
                 NextValue(message.data, table.dat_r[64:96]),
                 *last_take
             )
@@ -207,6 +212,7 @@ class MSIX(LiteXModule):
             fsm.act("TAKE",
                 If(line == 1,
                     NextValue(message.address, table.dat_r),
+                    *([NextValue(far, table.dat_r[address_bits:] != 0)] if address_bits < 64 else []),
                     NextState("FETCH"),
                 ).Else(
                     NextValue(message.data, table.dat_r[:32]),
@@ -214,14 +220,14 @@ class MSIX(LiteXModule):
                 )
             )
         fsm.act("SEND",
-            source.valid.eq(1),
+            source.valid.eq(~far),
             source.last.eq(1),
             source.address.eq(Cat(Constant(0, 2), message.address[2:])),
             source.length.eq(4),
             source.dat.eq(Cat(*[message.data]*(data_width//32))),
-            If(source.ready,
+            If(source.ready | far,
                 sent.eq(1 << vector),
-                self.interrupted.eq(1),
+                self.interrupted.eq(~far),
                 NextState("IDLE")
             )
         )

@@ -40,6 +40,7 @@ class QueueWriter(LiteXModule):
     ----------
     sinks     : how many sources
     endpoints : of the card, a power of two: the queues of others stay closed
+    address_bits : 64, or less: then a queue whose base is not below half of all addresses stays closed
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class QueueWriter(LiteXModule):
 
     Cycles: 2 from a sink to the source; an entry every 3.
     """
-    def __init__(self, sinks=3, endpoints=C.ENDPOINTS):
+    def __init__(self, sinks=3, endpoints=C.ENDPOINTS, address_bits=64):
         self.cycles      = Signal(64)
         self.open        = open = Record(queue_open_layout())
         self.eq_consumer = [Signal(32, name=f"eq_consumer{n}") for n in range(endpoints)]
@@ -93,7 +94,7 @@ class QueueWriter(LiteXModule):
         # Queues -----------------------------------------------------------------------------------
 
         # What is fixed while a queue is open, and what each entry changes.
-        fixed   = Record([("base", 64 - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
+        fixed   = Record([("base", address_bits - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
         found   = Record(fixed.layout)
         written = Record([("total", 32), ("index", INDEX), ("overruns", 32)])
         after   = Record(written.layout)
@@ -119,7 +120,7 @@ class QueueWriter(LiteXModule):
             event.eq(entry.queue >= C.ENDPOINTS),
             consumer.eq(Array(self.eq_consumer)[write.adr[:log2_int(endpoints)]]),
             fixed_write.we.eq(open.strobe),
-            fixed_write.dat_w.eq(Cat(open.base[ALIGN:], open.size, open.vector)),
+            fixed_write.dat_w.eq(Cat(open.base[ALIGN:address_bits], open.size, open.vector)),
             write.we.eq(open.strobe | update),
             If(open.strobe,
                 write.dat_w.eq(Cat(consumer, Constant(0, INDEX + 32)))
@@ -128,7 +129,7 @@ class QueueWriter(LiteXModule):
             )
         ]
         self.sync += If(open.strobe,
-            Case(open.queue, {n: opened[n].eq(~open.closed) for n in range(C.QUEUES) if n % C.ENDPOINTS < endpoints})
+            Case(open.queue, {n: opened[n].eq(~open.closed & (1 if address_bits == 64 else open.base[address_bits - 1:] == 0)) for n in range(C.QUEUES) if n % C.ENDPOINTS < endpoints})
         )
 
         # Room and Place ---------------------------------------------------------------------------
@@ -201,8 +202,9 @@ class QueueWriter(LiteXModule):
 
         # Entry ------------------------------------------------------------------------------------
 
+        at = fixed.base + place
         self.comb += [
-            source.address.eq(Cat(Constant(0, ALIGN), fixed.base + place)),
+            source.address.eq(Cat(Constant(0, ALIGN), at if address_bits == 64 else at[:address_bits - ALIGN])),
             source.dat.eq(Cat(entry.cookie, entry.length, entry.node, entry.kind, entry.status, entry.key,
                 stamp, written.overruns, phase, Constant(0, 31))),
             source.vector.eq(fixed.vector),

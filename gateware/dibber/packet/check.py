@@ -12,7 +12,7 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C
 from dibber.layouts import word_layout
 from dibber.packet.crc import CRC32C
-from dibber.packet.header import NOTICE, flag, header_fields, header_word, position_after
+from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, header_word, position_after
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -143,6 +143,7 @@ class HeaderChecker(LiteXModule):
     ----------
     word     : Endpoint(inspected_layout), watched
     extended : whether the headers of this channel may have an extension
+    address_bits : 64, or 32: of the high words of strides is kept how they extend the low ones
 
     Attributes
     ----------
@@ -150,7 +151,8 @@ class HeaderChecker(LiteXModule):
     anybody   : Signal(), in   the receiver's opinion of `fields`: the packet may be for ANYBODY
     malformed : Signal(), in   the receiver's opinion of `fields`: they contradict themselves
     fields    : dict of header fields, valid with `at_crc` and until the next packet
-    extension : dict position -> Signal(32), likewise; positions as in header.py
+    extension : dict position -> Signal(32), likewise; positions as in header.py. A high word that is not kept is Signal(2): it is not
+                the sign of the low word, it is not 0
     at_length : Signal(), out  the header's last word is being taken, whose fields are `coming`:
                                what is to be registered before `at_crc`
     coming    : dict of header fields, as if the word in the stream were each header word
@@ -159,7 +161,7 @@ class HeaderChecker(LiteXModule):
                                goes on exactly if its length is not 0
     crc_error, truncated, wrong_node : Signal(), out  one cycle: why the packet is not good
     """
-    def __init__(self, word, extended):
+    def __init__(self, word, extended, address_bits=64):
         self.node_id    = Signal(16)
         self.anybody    = Signal()
         self.malformed  = Signal()
@@ -187,8 +189,13 @@ class HeaderChecker(LiteXModule):
             self.at_length.eq(header & (word.position == header_word("length"))),
             self.at_crc.eq(word.valid & (word.kind == HEADER_CRC)),
         ]
+        taken_as = {p: word.data for p in [*range(C.HEADER_WORDS), *self.extension]}
+        if extended and address_bits == 32:
+            for p in STRIDE_HIGH:
+                self.extension[p] = Signal(2, name=f"extension{p}")
+                taken_as[p] = Cat(word.data != Replicate(self.extension[p - 1][31], 32), word.data != 0)
         self.sync += If(header,
-            Case(word.position, {p: register.eq(word.data) for p, register in
+            Case(word.position, {p: register.eq(taken_as[p]) for p, register in
                                  [*enumerate(words), *self.extension.items()]}))
 
         # Verdict. What takes long to see is seen before the CRC comes.

@@ -54,6 +54,7 @@ SKIP   = C.HEADER_WORDS
 BLOCK  = SKIP + 1
 LEVEL  = BLOCK + 1               # stride low, stride high, count of level 0; then of the next
 NOTICE = LEVEL + 3*C.LEVELS      # value, length, target endpoint
+STRIDE_HIGH = [LEVEL + 3*n + 1 for n in range(C.LEVELS)]
 
 LAST_LEVELS = C.LIST + C.LIST_LEVELS  # of those that a packet may have
 

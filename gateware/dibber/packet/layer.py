@@ -18,6 +18,7 @@ class PacketLayer(LiteXModule):
     Parameters
     ----------
     data_width : bits of payload lines and of the slots' lines
+    address_bits : see DepositReceiver
 
     Attributes
     ----------
@@ -47,13 +48,13 @@ class PacketLayer(LiteXModule):
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, address_bits=64):
         self.node_id = Signal(16)
 
         # # #
 
         self.transmitter  = transmitter  = PacketTransmitter(data_width)
-        self.receiver     = receiver     = PacketReceiver(data_width)
+        self.receiver     = receiver     = PacketReceiver(data_width, address_bits)
         self.acknowledger = acknowledger = Acknowledger()
 
         self.packets          = transmitter.packets

@@ -3,6 +3,9 @@
 
 """Packets from the link: checked, put in sequence, and handed on block by block."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
 
 from litex.gen import *
@@ -13,7 +16,7 @@ from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout, word_layout
 from dibber.packet.check import BLOCK_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.packet.commit import CommitFIFO
-from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, flag
+from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, STRIDE_HIGH, flag, has_level
 from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
 from dibber.places import Place, Row
@@ -99,6 +102,7 @@ class DepositReceiver(LiteXModule):
     ----------
     data_width : bits of a payload line
     lane       : LANE.BULK or LANE.EXPRESS
+    address_bits : that are kept of offset and strides, 64 or 32
 
     Attributes
     ----------
@@ -117,11 +121,11 @@ class DepositReceiver(LiteXModule):
 
     Cycles: 1 a word. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to `payload` 3.
     """
-    def __init__(self, data_width, lane):
+    def __init__(self, data_width, lane, address_bits=64):
         self.inspector = inspector = WordInspector(extended=True)
-        self.checker   = checker   = HeaderChecker(inspector.source, extended=True)
+        self.checker   = checker   = HeaderChecker(inspector.source, extended=True, address_bits=address_bits)
         self.sink      = inspector.sink
-        self.deposits  = stream.Endpoint(deposit_layout())
+        self.deposits  = stream.Endpoint(deposit_layout(address_bits))
         self.payload   = payload = stream.Endpoint(payload_layout(data_width))
         self.started   = Record([("strobe", 1), ("node", 16), ("incarnation", 8)])
         self.repeat    = Record([("strobe", 1), ("node", 16)])
@@ -177,7 +181,7 @@ class DepositReceiver(LiteXModule):
         # An announced deposit waits for the engine while blocks of it drain. The next header takes longer to come than an
         # engine to look it up, so there is one place; BULK has one more for those whose walk is set up.
         self.sequencer = sequencer = Sequencer()
-        self.queue     = queue     = Place(deposit_layout())
+        self.queue     = queue     = Place(deposit_layout(address_bits))
         expected = Signal()
         execute  = Signal()
         full     = Signal()  # there is no room for a message
@@ -228,7 +232,7 @@ class DepositReceiver(LiteXModule):
             self.comb += queue.source.connect(self.deposits)
         else:
             extension = checker.extension
-            self.ahead = ahead = Place(deposit_layout())
+            self.ahead = ahead = Place(deposit_layout(address_bits))
             self.comb += [
                 queue.source.connect(ahead.sink),
                 ahead.source.connect(self.deposits),
@@ -236,10 +240,20 @@ class DepositReceiver(LiteXModule):
                     deposit.skip.eq(extension[SKIP]),
                     deposit.block.eq(extension[BLOCK]),
                 ),
-                *[getattr(deposit, f"stride{n}").eq(Cat(extension[LEVEL + 3*n], extension[LEVEL + 3*n + 1]))
-                    for n in range(C.LEVELS)],
+                *[getattr(deposit, f"stride{n}").eq(Cat(extension[LEVEL + 3*n], extension[LEVEL + 3*n + 1]) if address_bits == 64 else
+                    extension[LEVEL + 3*n]) for n in range(C.LEVELS)],
                 *[getattr(deposit, f"count{n}").eq(extension[LEVEL + 3*n + 2]) for n in range(C.LEVELS)],
             ]
+
+        # What was cut off. Words of levels that the packet does not have are of a former one.
+        if address_bits < 64:
+            levels, listed = fields["levels"], fields["levels"][log2_int(C.LIST)]
+            far = [fields["offset_high"] != 0]
+            if not express:
+                unsigned, cut = 1, [extension[p] for p in STRIDE_HIGH]
+                far += [has_level(levels, n) & cut[n][0] & (~listed if n == C.LEVELS - 1 else 1) for n in range(C.LEVELS)]
+                self.comb += deposit.list_far.eq(cut[-1][unsigned])
+            self.comb += deposit.far.eq(reduce(or_, far))
 
         # Inbox. A message has its room from the moment in which it is whole; until then no other can come.
         if express:
@@ -354,6 +368,7 @@ class PacketReceiver(LiteXModule):
     Parameters
     ----------
     data_width : bits of payload lines
+    address_bits : see DepositReceiver
 
     Attributes
     ----------
@@ -369,14 +384,14 @@ class PacketReceiver(LiteXModule):
                PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE, PACKET_STALE,
                PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM, NAKS_RECEIVED
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, address_bits=64):
         self.node_id = Signal(16)
 
         # # #
 
         self.ack     = ack     = ControlReceiver()
-        self.express = express = DepositReceiver(data_width, LANE.EXPRESS)
-        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK)
+        self.express = express = DepositReceiver(data_width, LANE.EXPRESS, address_bits)
+        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK, address_bits)
         self.lanes   = [express, bulk]
         self.sinks   = [ack.sink, express.sink, bulk.sink]
         self.acks    = ack.source

@@ -19,7 +19,7 @@ from proofs.walker_runs import TURN_BITS, WALKER, WIDTHS, Arithmetic, Bounds, Ru
 
 class NoSkip(LiteXModule):
     """In the place of `Skip`, which the splitter does not hear of."""
-    def __init__(self):
+    def __init__(self, address_bits):
         self.sink   = stream.Endpoint(walk_layout())
         self.source = stream.Endpoint(start_layout())
         self.order  = stream.Endpoint(list_order_layout())
@@ -29,7 +29,7 @@ class NoSkip(LiteXModule):
 
 class AnyRuns(LiteXModule):
     """In the place of `Nest`."""
-    def __init__(self):
+    def __init__(self, address_bits):
         self.sink      = stream.Endpoint(start_layout())
         self.source    = stream.Endpoint(run_layout())
         self.base      = stream.Endpoint(list_base_layout())

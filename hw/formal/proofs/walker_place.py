@@ -264,7 +264,7 @@ PROPERTIES = [
                 "If(level == 1, NextValue(inside, remainder))", depth=42, harness="FewBytes"),
             Mutant("a quotient lacks its ones", SKIP, "NextValue(quotient, Cat(1, quotient[:31]))",
                 "NextValue(quotient, Cat(0, quotient[:31]))", depth=42, harness="FewBytes"),
-            Mutant("a product's strides are not shifted", SKIP, "NextValue(multiplicand, Cat(0, multiplicand[:63]))",
+            Mutant("a product's strides are not shifted", SKIP, "NextValue(multiplicand, Cat(0, multiplicand[:address_bits - 1]))",
                 "NextValue(multiplicand, multiplicand)", depth=42, harness="FewBytes"),
             Mutant("the loops end a block late", SKIP, "NextValue(over, quotient >= most)",
                 "NextValue(over, quotient > most)", depth=42, harness="FewBytes"),

@@ -1,11 +1,12 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The golden models stand beside the test folders, in tests/gateware/models."""
+"""The golden models stand beside the test folders, in tests/gateware/models; one file here uses the benches of others."""
 
 from pathlib import Path
 import sys
 
-MODELS = str(Path(__file__).parents[1]/"models")
-if MODELS not in sys.path:
-    sys.path.insert(0, MODELS)
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent/"models"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

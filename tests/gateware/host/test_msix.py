@@ -3,6 +3,7 @@
 
 """Posts and interrupts, through the whole host interface."""
 
+from functools import partial
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from cocotbext.pcie.core.tlp import TlpType
 
 from dibber.interface import C
 
+import tlps
 from tlps import Bench, PHYS, lines_of, offer, read, write, written
 
 BAR = 0xfe00_0000
@@ -59,6 +61,21 @@ def test_an_interrupt_follows_its_entry(data_width, endianness, seed):
     bench.run(scenario)
     assert sent(bench) == expected
     assert bench.count["POSTS"] == 12 and bench.count["INTERRUPTS"] == len(expected) - 12
+
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_a_message_beyond_narrow_addresses_is_not_sent_and_holds_up_nobody(data_width, endianness, monkeypatch):
+    monkeypatch.setattr(tlps, "HostInterface", partial(tlps.HostInterface, address_bits=32))
+    bench   = Bench(data_width, endianness)
+    vectors = [0x4000_1000, 2**32 + 0x4000_1000, 2**63, 0xffff_fffc]
+    for n, address in enumerate(vectors):
+        set_vector(bench, n, address, n)
+    def scenario(bench):
+        yield from pause(60)
+        for n in [1, 0, 2, 3, 1, 0]:
+            yield from post(bench, 0x1000, bytes(32), n, 1)
+    bench.run(scenario)
+    assert [address for address, _ in sent(bench)] == [0x1000]*2 + [vectors[0]] + [0x1000]*2 + [vectors[3]] + [0x1000]*2 + [vectors[0]]
+    assert bench.count["POSTS"] == 6 and bench.count["INTERRUPTS"] == 3
 
 @pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
 def test_a_masked_interrupt_is_pending_and_leaves_once_when_unmasked(data_width, endianness):

@@ -6,8 +6,8 @@
 from dibber.interface.description import C
 
 
-def paged(region, offset):
-    return 1 << 63 | region << 57 | offset
+def paged(region, offset, bits=64):
+    return 1 << bits - 1 | region << bits - 7 | offset
 
 
 class Tables:
@@ -15,8 +15,10 @@ class Tables:
 
     missing : share of the pages that are not there
     shifts  : log2 of the pages' bytes, one chosen for each region
+    bits    : of addresses: a page that has more is none
     """
-    def __init__(self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30)):
+    def __init__(self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30), bits=64):
+        self.bits = bits
         self.shift, self.table, self.pages = {}, {}, {}
         for n, region in enumerate(random.sample(range(C.REGIONS), regions)):
             shift = random.choice(shifts)
@@ -36,16 +38,16 @@ class Tables:
 
     def where(self, address):
         """(bus address, fault) of an address, paged or not."""
-        if not address >> 63:
+        if not address >> self.bits - 1:
             return address, 0
-        region, offset = address >> 57 & 63, address & (1 << 57) - 1
+        region, offset = address >> self.bits - 7 & 63, address & (1 << self.bits - 7) - 1
         page = self.pages[region][offset >> self.shift[region]]
-        return (None, 1) if page & 1 else (page | offset & (1 << self.shift[region]) - 1, 0)
+        return (None, 1) if page & 1 or page >> self.bits else (page | offset & (1 << self.shift[region]) - 1, 0)
 
     def random_address(self, random, near=None):
         """One that lies near the last, as of a walk, or anywhere; some are no paged ones."""
         if random.random() < 0.15:
-            return random.getrandbits(60) & ~0xfff
+            return random.getrandbits(self.bits - 4) & ~0xfff
         region = random.choice(list(self.shift))
-        size   = self.extent << self.shift[region]
-        return paged(region, (near if near is not None else random.randrange(size)) % size)
+        size   = min(self.extent << self.shift[region], 1 << self.bits - 7)
+        return paged(region, (near if near is not None else random.randrange(size)) % size, self.bits)

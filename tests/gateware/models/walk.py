@@ -6,8 +6,6 @@
 from dataclasses import dataclass
 from itertools import product
 
-ADDRESS = 2**64
-
 # Faults of an error piece.
 READ, LIST = 1, 2
 
@@ -17,6 +15,7 @@ class Walk:
     """The fields of `layouts.walk_layout`; strides are Python integers of either sign.
 
     `entries`: those of an index list, up to the end of its region, which lies at `place`; None in it is one that cannot be read.
+    `bits` are those of an address.
     """
     address : int
     low     : int
@@ -28,6 +27,11 @@ class Walk:
     skip    : int = 0
     entries : tuple = None
     place   : int = 0
+    bits    : int = 64
+
+    @property
+    def addresses(self):
+        return 2**self.bits
 
     @property
     def levels(self):
@@ -38,7 +42,7 @@ class Walk:
         values = {name: getattr(self, name)
             for name in ("address", "low", "high", "block", "levels", "length", "skip")}
         for i in range(3):
-            values[f"stride{i}"] = (self.strides[i] if i < self.levels else 0) % ADDRESS
+            values[f"stride{i}"] = (self.strides[i] if i < self.levels else 0) % self.addresses
             values[f"count{i}"]  = self.counts[i] if i < self.levels else 0
         values["listed"] = int(self.entries is not None)
         if self.entries is not None:
@@ -55,6 +59,11 @@ class Walk:
 
 
 @dataclass(frozen=True)
+class Fault:
+    number : int
+
+
+@dataclass(frozen=True)
 class Piece:
     address : int
     length  : int
@@ -64,17 +73,18 @@ class Piece:
 
 
 def blocks(walk):
-    """Start address of each block of the whole nest, in order. At an entry of a list that cannot be read, None."""
+    """Start address of each block of the whole nest, in order. In place of those that there are not, the fault of the list's entry."""
     for entry in (0,) if walk.entries is None else walk.entries:
+        fault = READ if entry is None else 0 if walk.bits < 64 and not -walk.addresses//2 <= entry < walk.addresses//2 else None
         for indices in product(*map(range, reversed(walk.counts))):
             offset = sum(i*s for i, s in zip(reversed(indices), walk.strides))
-            yield None if entry is None else (walk.address + entry + offset) % ADDRESS
+            yield (walk.address + entry + offset) % walk.addresses if fault is None else Fault(fault)
 
 
 def runs(walk):
     """[address, length] of the contiguous runs from `skip` on; behind them a number if the nest was too short: the fault."""
     if walk.levels == 0 and walk.entries is None:
-        return [[(walk.address + walk.skip) % ADDRESS, walk.length]]
+        return [[(walk.address + walk.skip) % walk.addresses, walk.length]]
     result    = []
     first, at = divmod(walk.skip, walk.block)
     left      = walk.length
@@ -82,14 +92,14 @@ def runs(walk):
     for n, address in enumerate(blocks(walk)):
         if n < first:
             continue
-        if address is None:
-            return result + [READ]
+        if isinstance(address, Fault):
+            return result + [address.number]
         size   = min(walk.block - at, left)
         joined = bool(result) and n % inner and walk.strides[0] == walk.block
         if joined:
             result[-1][1] += size
         else:
-            result.append([(address + at) % ADDRESS, size])
+            result.append([(address + at) % walk.addresses, size])
         at    = 0
         left -= size
         if left == 0:
@@ -120,8 +130,8 @@ def pieces(walk, max_piece):
 def touched(walk):
     """Address of every byte of the transfer in stream order, one by one, bounds ignored."""
     if walk.levels == 0 and walk.entries is None:
-        return [(walk.address + walk.skip + i) % ADDRESS for i in range(walk.length)]
-    stream = ((b + i) % ADDRESS for b in blocks(walk) for i in range(walk.block))
+        return [(walk.address + walk.skip + i) % walk.addresses for i in range(walk.length)]
+    stream = ((b + i) % walk.addresses for b in blocks(walk) for i in range(walk.block))
     result = []
     for n, address in enumerate(stream):
         if walk.skip <= n < walk.skip + walk.length:

@@ -3,7 +3,9 @@
 
 """The packet receiver against the golden model, with everything that can happen to a packet."""
 
+from functools import partial
 from random import Random
+import sys
 
 import pytest
 
@@ -17,6 +19,9 @@ from gateware.models.drive import finish, sink, source
 from gateware.models.packet import LEVELS, Packet, PacketError, contradicts, crc32c, decode, encode, extension_words, random_walk
 
 NODE = 2
+
+receive         = sys.modules[__name__]
+narrow_receiver = partial(PacketReceiver, address_bits=32)
 
 DEPOSIT = ("source", "incarnation", "flags", "psn", "levels", "is_message", "context", "key", "offset", "skip", "block",
            "stride0", "stride1", "stride2", "count0", "count1", "count2", "length",
@@ -294,6 +299,35 @@ def test_good_packets_of_several_flows_come_out_in_order_on_both_lanes(data_widt
         psns[lane, node] = psn + 1
     bench, targets = run(data_width, random, packets, 0.7)
     assert bench.counts["PACKETS_RECEIVED"] == 24
+
+
+def narrow_fields(packet, wide=deposit_fields):
+    """What is left of them in 32 bits, and whether that says less."""
+    fields = wide(packet)
+    cut    = {name: value % 2**32 for name, value in fields.items() if name == "offset" or name.startswith("stride")}
+    far    = packet.offset >= 2**32 or any(not -2**31 <= stride < 2**31 for stride, _ in packet.levels)
+    return {**fields, **cut, "far": int(far), **({"list_far": int(packet.listed[0] >= 2**32)} if packet.listed else {})}
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_what_32_bits_do_not_hold_of_offset_and_strides_is_told(data_width, seed, monkeypatch):
+    """Of those that a packet has: the words of former ones lie where it has none."""
+    random, packets = Random(f"{seed} narrow"), {lane: [] for lane in CHANNEL_OF}
+    signed   = lambda: random.choice([random.randrange(-2**31, 2**31)]*5 + [2**31, -2**31 - 1, 2**32, random.getrandbits(64) - 2**63])
+    unsigned = lambda bits: random.choice([random.getrandbits(32)]*5 + [2**32, random.getrandbits(bits)])
+    for lane in CHANNEL_OF:
+        for psn in range(60):
+            packet = random_packet(random, psn, lane=lane, length=8)
+            packet.offset = unsigned(48)
+            packet.levels = tuple((signed(), count) for _, count in packet.levels)
+            packet.listed = packet.listed and (unsigned(64), packet.listed[1])
+            packets[lane].append((encode(packet), False))
+    monkeypatch.setattr(receive, "PacketReceiver", narrow_receiver)
+    monkeypatch.setattr(receive, "DEPOSIT", DEPOSIT + ("far", "list_far"))
+    monkeypatch.setattr(receive, "deposit_fields", narrow_fields)
+    _, targets = run(data_width, random, packets, 1.0)
+    for target in targets:
+        assert {narrow_fields(packet)["far"] for packet, _, _ in target.deposits} == {0, 1}
 
 
 def hostile(random, lane, count):
