@@ -250,7 +250,6 @@ class DibberCore(LiteXModule):
             contexts.claim.eq(registers.claim),
             contexts.pop.eq(registers.claim_pop),
             contexts.refusal_waiting.eq(packet.refusals.valid | registers.refusal_waiting),
-            *[signal.eq(acked) for signal, acked in zip(contexts.acked, packet.acked)],
             contexts.judging.eq(packet.judging),
             contexts.changed.eq(packet.changed),
             registers.claimed.eq(contexts.claimed),
@@ -271,7 +270,8 @@ class DibberCore(LiteXModule):
             packet.scouts_came.connect(registers.scouts_came),
             registers.changed.eq(contexts.changed_out),
             registers.naked.eq(packet.naked),
-            *[register.eq(acked) for register, acked in zip(registers.acked, packet.acked)],
+            *[[look.flow.eq(user.flow), user.psn.eq(look.psn)]
+                for look, user in zip(packet.acked, [registers.acked, contexts.acked], strict=True)],
             packet.refusals.connect(registers.refusals),
             send.epochs.reset.eq(registers.flow_reset.strobe & registers.flow_reset.flow[lane]),
             send.epochs.rewind.eq(registers.flow_rewind.strobe & registers.flow_rewind.flow[lane]),

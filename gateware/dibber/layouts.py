@@ -59,8 +59,12 @@ def entry_layout():
          ("interrupt", 1)])
 
 def judging_layout():
-    """In a cycle with `strobe` the `acked` of `flow` may move, and is another one from the next cycle on."""
+    """In a cycle with `strobe` the last PSN acknowledged of `flow` may move, and is another one from the next cycle on."""
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
+
+def acked_layout():
+    """A lookup: `psn` is the last one acknowledged of `flow`, in the same cycle."""
+    return [("flow", (C.LANES*C.NODES - 1).bit_length()), ("psn", 16)]
 
 def slot_free_layout():
     """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS + slot."""

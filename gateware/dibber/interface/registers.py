@@ -39,6 +39,7 @@ class RegisterBank(LiteXModule):
     bank       : schema.Bank
     data_width : bits of the port
     omit       : names of "ro" registers that somebody else shows; they read as 0 here
+    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32 bits
     whole      : nobody writes less than a word: what is written without all four byte enables is ignored, for each register
                  would have an enable for each byte
 
@@ -46,7 +47,8 @@ class RegisterBank(LiteXModule):
     ----------
     port          : line_port(data_width), from the bank's first byte
     status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers;
-                    "w1c": the bits to set
+                    "w1c": the bits to set. Those `indexed` have one, for the word that `index` says, in the same cycle
+    index         : dict name -> Signal, of those `indexed`
     storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
     strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written` valid
     written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value, in the
@@ -58,23 +60,38 @@ class RegisterBank(LiteXModule):
     where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
-    def __init__(self, bank, data_width=32, omit=(), whole=False):
+    def __init__(self, bank, data_width=32, omit=(), indexed=(), whole=False):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
         self.strobe  = {}
         self.written = {}
         self.read    = {}
+        self.index   = {}
 
         # # #
 
         lanes  = data_width//32
         values = {}  # word index -> Signal(32) to be read
         reads  = {}
+        looks  = []  # words that are looked up, and whether they are asked for
         last   = Signal(data_width)  # what was written
         self.sync += last.eq(port.dat_w)
         for r in bank.registers:
             if r.name in omit:
+                continue
+            if r.name in indexed:
+                assert lanes == 1 and r.access == "ro"
+                index  = Signal(max=r.count, name=f"index_{r.name.lower()}")
+                asked  = Signal(name=f"asked_{r.name.lower()}")
+                status = Signal(32, name=f"status_{r.name.lower()}")
+                self.sync += [
+                    index.eq(port.adr - r.offset//4),
+                    asked.eq(port.re & ~port.we & (port.adr >= r.offset//4) & (port.adr < r.offset//4 + r.count)),
+                ]
+                looks.append(status & Replicate(asked, 32))
+                self.index[r.name]  = index
+                self.status[r.name] = [status]
                 continue
             for i in range(r.count):
                 word       = r.offset//4 + i
@@ -130,7 +147,7 @@ class RegisterBank(LiteXModule):
             self.comb += reads[word].eq(asked[line] & (be[4*lane:4*lane + 4] != 0))
         self.sync += [
             *[asked[line].eq(port.re & ~port.we & (port.adr == line)) for line in lines],
-            port.dat_r.eq(reduce(or_, [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
+            port.dat_r.eq(reduce(or_, looks + [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
         ]
 
     def fields(self, bank, name, index=0):

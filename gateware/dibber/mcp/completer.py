@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, STATUS
-from dibber.layouts import (answer_layout, ended_layout, entry_layout, job_done_layout, job_end_layout,
+from dibber.layouts import (acked_layout, answer_layout, ended_layout, entry_layout, job_done_layout, job_end_layout,
     judging_layout, slot_free_layout)
 from dibber.mcp.asks import PLACES
 
@@ -48,8 +48,8 @@ class Completer(LiteXModule):
     still   : Signal(), in         the program changes something in this cycle: nothing is judged, all looks begin anew
     armed   : Signal(FLOWS), in
     enter   : Record, in           what is to be remembered of a put, by its tag
-    acked   : list of Signal(16), in    last PSN acknowledged, by flow number
-    judging : Record(judging_layout()), in    in a cycle with `strobe`: `acked` of `flow` may move at its end
+    acked   : Record(acked_layout()), `flow` out, `psn` in
+    judging : Record(judging_layout()), in    in a cycle with `strobe`: what `acked` says of `flow` may move at its end
     refusal_waiting : Signal(), in      nothing ends
     job_done_in : Endpoint(job_end_layout), in
     job_done    : Endpoint(job_done_layout), out   those that are the program's
@@ -79,7 +79,7 @@ class Completer(LiteXModule):
         self.still           = still = Signal()
         self.armed           = armed = Signal(flows)
         self.enter           = enter = Record([("strobe", 1), ("tag", tags)] + details)
-        self.acked           = acked = [Signal(16, name=f"acked{n}") for n in range(flows)]
+        self.acked           = acked = Record(acked_layout())
         self.judging         = judging = Record(judging_layout())
         self.refusal_waiting = Signal()
         self.job_done_in     = job   = stream.Endpoint(job_end_layout())
@@ -155,6 +155,7 @@ class Completer(LiteXModule):
         reached  = Signal(16)
         self.comb += [
             rings.look.flow.eq(look.flow),
+            acked.flow.eq(look.flow),
             rings.look.job.eq(look.kind == JOB),
             rings.more.eq(asks.some & (look.flow[nodes:] == LANE.EXPRESS)),
             asks.look.eq(look.flow[:nodes]),
@@ -162,7 +163,7 @@ class Completer(LiteXModule):
         self.sync += [
             reading.eq(look),
             is_armed.eq((armed >> look.flow)[0]),
-            reached.eq(Array(acked)[look.flow]),
+            reached.eq(acked.psn),
         ]
 
         # Comparison, by distance.

@@ -51,9 +51,9 @@ class Contexts(LiteXModule):
     job     : Endpoint(job_layout), out         likewise
     job_done_in : Endpoint(job_end_layout), in      all ends of jobs
     job_done    : Endpoint(job_done_layout), out    those that are the program's
-    acked   : list of Signal(16), in            last PSN acknowledged, by flow number
-    judging : Record(judging_layout()), in      in a cycle with `strobe`: `acked` of `flow` may move at its end
-    changed : Signal(FLOWS), in                 pulses: `acked` of this flow moved
+    acked   : Record(acked_layout()), `flow` out, `psn` in
+    judging : Record(judging_layout()), in      in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    changed : Signal(FLOWS), in                 pulses: that of this flow moved
     changed_out : Signal(FLOWS), out            pulses: those of flows that are not armed
     moved   : Signal(FLOWS), out                pulses: those of flows that are
     refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a refused PSN until

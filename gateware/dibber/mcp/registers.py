@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import (arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
+from dibber.layouts import (acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
     job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
@@ -71,8 +71,8 @@ class ControlRegisters(LiteXModule):
     fast_moved, given : Signal(FLOWS), in             pulses
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     written    : Signal(), in                         pulse: the host wrote into the SRAM
-    acked      : list of Signal(16), in               the last PSN acknowledged of each flow
-    changed    : Signal(FLOWS), in                    pulses: `acked` of this flow moved
+    acked      : Record(acked_layout()), `flow` out, `psn` in
+    changed    : Signal(FLOWS), in                    pulses: what `acked` says of this flow moved
     naked      : Signal(FLOWS), in                    pulses: a packet of this flow is missing
     flow_reset : Record(flow_reset_layout), out
     flow_rewind : Record(flow_rewind_layout), out
@@ -123,7 +123,7 @@ class ControlRegisters(LiteXModule):
         self.claimed       = Record(claimed_layout())
         self.written       = Signal()
         self.watchdog      = Record([("strobe", 1), ("cycles", 32)])
-        self.acked         = [Signal(16, name=f"acked{n}") for n in range(FLOWS)]
+        self.acked         = Record(acked_layout())
         self.changed       = Signal(FLOWS)
         self.naked         = Signal(FLOWS)
         self.flow_reset    = Record(flow_reset_layout())
@@ -145,7 +145,7 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32, whole=True)
+        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED",))
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
@@ -332,7 +332,8 @@ class ControlRegisters(LiteXModule):
         refusal = bank.fields(MCP, "REFUSAL")
         self.refusal_queue = refusal_queue = stream.SyncFIFO(refusal_layout(), RESULTS)
         self.comb += [
-            *[status["ACKED"][n].eq(Cat(self.acked[n], self.refusals.valid | self.refusal_waiting)) for n in range(FLOWS)],
+            self.acked.flow.eq(bank.index["ACKED"]),
+            status["ACKED"][0].eq(Cat(self.acked.psn, self.refusals.valid | self.refusal_waiting)),
             status["ACKED_CHANGED"][0].eq(self.changed),
             events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),

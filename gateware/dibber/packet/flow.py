@@ -10,11 +10,12 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import ack_layout, judging_layout
+from dibber.layouts import ack_layout, acked_layout, judging_layout
 from dibber.packet.header import flag
 
 DOUBTS   = 64    # incarnations from one question to the next: below 127, within which the target tells newer from older
 PATIENCE = 4096  # cycles that a packet waits for an answer
+LOOKUPS  = 2     # of what is acknowledged: one for the control program, one for the fast path
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -63,6 +64,8 @@ class FlowGate(LiteXModule):
     source  : Endpoint(passed_layout), out     valid once it may, is to be dropped, or waits for what is to be asked
     node    : Signal, in      whose state is shown
     known, sure, number, sent, acked : Signals, out   that state, in the same cycle
+    reached : list of Record, in and out   lookups: `psn` is the last one acknowledged of the flow to `node`, in the same cycle; 0xffff
+                              of one that was not started
     token   : Signal(16), in  what tells a question that is asked now from all others
     asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
     vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
@@ -85,6 +88,7 @@ class FlowGate(LiteXModule):
         self.number      = Signal(8)
         self.sent        = Signal(16)
         self.acked       = Signal(16)
+        self.reached     = [Record([("node", bits), ("psn", 16)]) for _ in range(LOOKUPS)]
         self.move        = move   = Record([("strobe", 1), ("node", bits), ("psn", 16)])
         self.leap        = leap   = Record([("strobe", 1), ("node", bits), ("number", 8)])
         self.token       = Signal(16)
@@ -99,7 +103,7 @@ class FlowGate(LiteXModule):
         self.comb += change.eq(reset.strobe | rewind.strobe)
 
         # State. Each memory has one write port, because a distributed RAM has no more.
-        known = Signal(C.NODES)
+        self.started = known = Signal(C.NODES)
         where = Signal(bits)
         self.comb += where.eq(Mux(reset.strobe, reset.flow, sink.node))
 
@@ -119,34 +123,41 @@ class FlowGate(LiteXModule):
                 self.comb += [show.adr.eq(about), shown.eq(show.dat_r)]
             found = Signal(width)
             self.sync += found.eq(lookup.dat_r)
-            return found, lookup.dat_r
+            return found, lookup.dat_r, memory
 
         ahead       = Signal()  # no later packet of the flow was sent yet
         fresh       = lambda value: (reset.strobe, reset.flow[:bits], value)
         before      = Signal(9)
         following   = Signal(8)
-        incarnation, _ = table("incarnations", 8, [fresh(reset.incarnation)])
-        number, old = table("numbers", 8 + 1, [
+        incarnation, *_ = table("incarnations", 8, [fresh(reset.incarnation)])
+        number, old, _ = table("numbers", 8 + 1, [
             fresh(Cat(following, before[8] & (following[:log2_int(DOUBTS)] != 0))),
             (leap.strobe, leap.node, Cat(leap.number, 1)),
         ], Cat(self.number, self.sure))
-        epoch, _    = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
-        sent, _     = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
-        acked, _    = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
+        epoch, *_   = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
+        sent, *_    = table("sents", 16, [fresh(0xffff), (passed & ahead, sink.node[:bits], sink.psn)], self.sent)
+        acked, _, self.ackeds = table("ackeds", 16, [fresh(0xffff), (move.strobe, move.node, move.psn)], self.acked)
+        for reached in self.reached:
+            port = self.ackeds.get_port(async_read=True)
+            self.specials += port
+            self.comb += [
+                port.adr.eq(reached.node),
+                reached.psn.eq(Mux((known >> reached.node)[0], port.dat_r, 0xffff)),
+            ]
         self.comb += before.eq(old), following.eq(before + 1)
         # Whether the target was asked in vain. No reset of the module reaches this; nobody asks of a flow that was not started.
         waits       = Signal()             # for the answer
         waited      = Signal(max=PATIENCE)
-        hopeless, _ = table("vains", 1, [
+        hopeless, *_ = table("vains", 1, [
             (rewind.strobe, rewind.flow[:bits], 0),
             fresh(0),
             (leap.strobe, leap.node, 0),
             (waits & (waited == PATIENCE - 1), sink.node[:bits], 1),
         ], self.vain, leap.node)
-        started     = Signal()
+        begun       = Signal()  # the packet's flow was
         self.comb += self.known.eq((known >> self.node)[0])
         self.sync += [
-            started.eq((known >> sink.node[:bits])[0] & (sink.node < C.NODES)),
+            begun.eq((known >> sink.node[:bits])[0] & (sink.node < C.NODES)),
             If(reset.strobe, known.eq(known | (1 << reset.flow[:bits]))),
         ]
 
@@ -171,7 +182,7 @@ class FlowGate(LiteXModule):
             passed.eq(sink.ready & ~source.stale),
         ]
         self.sync += [
-            stale.eq(~started | (incarnation != sink.incarnation) | (epoch != sink.epoch) | distance[15]),
+            stale.eq(~begun | (incarnation != sink.incarnation) | (epoch != sink.epoch) | distance[15]),
             room.eq(distance[log2_int(C.WINDOW):] == 0),
             ahead.eq(~beyond[15]),
             sure.eq(number[8]),
@@ -206,15 +217,15 @@ class FlowTable(LiteXModule):
 
     Attributes
     ----------
-    reset    : Record(flow_reset_layout), in    `acked` of the flow becomes 0xffff
+    reset    : Record(flow_reset_layout), in    the flow's last PSN acknowledged becomes 0xffff
     rewind   : Record(flow_rewind_layout), in
     sinks    : list of Endpoint(flow_layout), in              by enum lane
     sources  : list of Endpoint(passed_layout), out           by enum lane
     acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
                                                meanwhile; the shortest packet of one takes 9
-    acked    : list of Signal(16), out         last PSN acknowledged, by flow number
-    judging  : Record, out                     in a cycle with `strobe`: `acked` of `flow` may move at its end
-    changed  : Signal(FLOWS), out              a bit pulses when the flow's `acked` has moved
+    acked    : list of Record(acked_layout), in and out   LOOKUPS of them
+    judging  : Record, out                     in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    changed  : Signal(FLOWS), out              a bit pulses when that has moved
     naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or when it answers late
     refusals : Endpoint(refusal_layout), out
 
@@ -226,7 +237,7 @@ class FlowTable(LiteXModule):
         self.reset    = reset  = Record(flow_reset_layout())
         self.rewind   = rewind = Record(flow_rewind_layout())
         self.acks     = acks   = stream.Endpoint(ack_layout())
-        self.acked    = [Signal(16, reset=0xffff, name=f"acked{n}") for n in range(flows)]
+        self.acked    = [Record(acked_layout()) for _ in range(LOOKUPS)]
         self.judging  = judging = Record(judging_layout())
         self.changed  = changed = Signal(flows)
         self.naked    = naked   = Signal(flows)
@@ -242,6 +253,12 @@ class FlowTable(LiteXModule):
                 gate.rewind.eq(rewind),
                 gate.reset.strobe.eq(reset.strobe & (reset.flow[bits:] == lane)),
                 gate.rewind.strobe.eq(rewind.strobe & (rewind.flow[bits:] == lane)),
+            ]
+
+        for look, *reached in zip(self.acked, *[gate.reached for gate in gates]):
+            self.comb += [
+                [gate.node.eq(look.flow[:bits]) for gate in reached],
+                look.psn.eq(Array([gate.psn for gate in reached])[look.flow[bits:]]),
             ]
 
         # A question is told from those before it, and from those of former lives, as no life asks its first one in the
@@ -371,6 +388,4 @@ class FlowTable(LiteXModule):
             # Nothing of these three is in the cycle of a reset.
             If((leap & late) | (enter & nak & ~deafen), naked.eq(entered)),
             If(move, changed.eq(entered)),
-            [If(entered[n] & (move | (reset.strobe & (reset.flow < flows))), acked.eq(Mux(reset.strobe, 0xffff, ack)))
-                for n, acked in enumerate(self.acked)],
         ]

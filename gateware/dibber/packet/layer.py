@@ -40,9 +40,9 @@ class PacketLayer(LiteXModule):
     route            : Record(route_write_layout), in an entry of the route table
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
-    acked            : list of Signal(16), out    last PSN acknowledged, by flow number
-    judging          : Record, out                in a cycle with `strobe`: `acked` of `flow` may move at its end
-    changed          : Signal(flows), out         a bit pulses when the flow's `acked` has moved
+    acked            : list of Record(acked_layout), in and out   as those of FlowTable
+    judging          : Record, out                in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    changed          : Signal(flows), out         a bit pulses when that has moved
     naked            : Signal(flows), out         a bit pulses when the flow's target misses a packet
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in

@@ -35,6 +35,8 @@ class Puts(Harness):
         put, job           = block.put, block.job_done_in
         entry, ended       = block.entry, block.ended
         arm, claim         = block.arm, block.claim
+        acked = [Signal(16, name=f"acked{n}") for n in range(flows)]
+        self.comb += block.acked.psn.eq(Array(acked)[block.acked.flow])
         tag = self.constant("tag", tag_bits())
 
         def named(bits, value):
@@ -62,7 +64,7 @@ class Puts(Harness):
                 ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("ended_ready", ended.ready), ("fast", block.fast),
                 ("changed", block.changed), ("judging", block.judging.strobe), ("judging_flow", block.judging.flow),
                 ("refusal", block.refusal_waiting), ("pop", block.pop),
-                *[(f"acked{n}", acked) for n, acked in enumerate(block.acked)],
+                *[(f"acked{n}", signal) for n, signal in enumerate(acked)],
                 *[(f"arm_{field}", getattr(arm, field)) for field, *_ in arm.layout],
                 *[(f"claim_{field}", getattr(claim, field)) for field, *_ in claim.layout]):
             self.comb += signal.eq(self.free(name, len(signal)))
@@ -165,7 +167,7 @@ class Puts(Harness):
                 & (shown.length == length) & (shown.solicit == solicit) & (shown.kind == kind) & (shown.ended == (over | ~bulk)))))
         self.prove("next_psn",  implies(claimed & ~asking & (begun >> asked)[0], block.claimed.psn == Array(following)[asked]))
         # What ends is acknowledged, its job has ended well, and no refusal waits.
-        covered = named(1, ~named(16, Array(block.acked)[flow] - last)[15])
+        covered = named(1, ~named(16, Array(acked)[flow] - last)[15])
         was     = self.before(covered & inside)
         self.prove("acknowledged", implies(ends, self.before(was) & (over | ~bulk) & ~block.refusal_waiting))
         self.prove("job_ended", implies(close, inside & is_mine & bulk & (job.status == STATUS.OK)
@@ -235,7 +237,7 @@ class Puts(Harness):
         found, detail   = rings.found, inner(completer, "detail")
         done, mine, good, before, reached, is_armed, prepared, theirs, at_index = (inner(completer, name)
             for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index"))
-        acked  = [self.before(signal, 16) for signal in block.acked]
+        was_acked = [self.before(signal, 16) for signal in acked]
         stages = (look, reading, judged)
         for kind in (looks.JOB, looks.SHOW):
             a, b, c = (named(1, stage.valid & (stage.kind == kind)) for stage in stages)
@@ -259,7 +261,7 @@ class Puts(Harness):
                 & implies(show, (entries == of(count, f)) & implies(entries != 0, there & (put == at(f, index))
                     & implies(is_bulk, ended == (distance != 0)))))
         self.lemma("found",   oldest(reading, found.there, found.index, found.ended, Cat(found.tag, found.kind, found.last), found.entries)
-            & implies(reading.valid, (is_armed == (armed >> reading.flow)[0]) & (reached == of(acked, reading.flow)))
+            & implies(reading.valid, (is_armed == (armed >> reading.flow)[0]) & (reached == of(was_acked, reading.flow)))
             & implies(reading.valid & (reading.kind == looks.JOB) & due & is_mine, found.there))
         self.lemma("was",     implies(reading.valid & (reading.kind == looks.OLDEST) & found.there & is_armed
             & (found.tag == tag),
@@ -322,6 +324,8 @@ class AsksSmall(Harness):
         completer, put, answer = block.completer, block.put, block.answer
         entry, arm, claim      = block.entry, block.arm, block.claim
         shown, asking = completer.shown, completer.asking
+        acked = Signal(16)  # of flow 0
+        self.comb += If(block.acked.flow == 0, block.acked.psn.eq(acked))
         tag = self.constant("tag", 2)
 
         def named(bits, value):
@@ -337,7 +341,7 @@ class AsksSmall(Harness):
         self.assume("small", (put.slot < C.SLOTS) & (put.endpoint == 0) & (put.lane == LANE.EXPRESS) & (put.node == 0)
             & (put.kind <= FAST_KIND.ASK) & (answer.node < C.NODES) & (answer.tag < C.SLOTS))
         for name, signal in (("entry_ready", entry.ready), ("changed", block.changed[0]), ("judging", block.judging.strobe), ("refusal", block.refusal_waiting),
-                ("pop", block.pop), ("acked", block.acked[0]), ("arm_strobe", arm.strobe), ("claim", claim.strobe)):
+                ("pop", block.pop), ("acked", acked), ("arm_strobe", arm.strobe), ("claim", claim.strobe)):
             self.comb += signal.eq(self.free(name, len(signal)))
         self.comb += [block.fast.eq(1), block.express.ready.eq(1), block.job.ready.eq(1), block.job_done.ready.eq(1),
             block.ended.ready.eq(1)]
@@ -358,7 +362,7 @@ class AsksSmall(Harness):
         popped   = named(1, any_pop & (shown.tag == tag))
         gone     = named(1, block.free.strobe & (block.free.tag == tag))
         armed    = inner(block, "armed")
-        covered  = named(1, ~named(16, block.acked[0] - last)[15])
+        covered  = named(1, ~named(16, acked - last)[15])
         claimed  = Signal()
         self.sync += [
             If(taken, sent.eq(1), cookie.eq(put.cookie), length.eq(put.length), generation.eq(put.generation), atomic.eq(put.atomic),

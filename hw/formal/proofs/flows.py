@@ -78,7 +78,8 @@ class Flows(Harness):
         epoch       = Signal(4)
         sent        = Signal(16, reset=0xffff)
         told        = Signal(8)      # refusals that were queued
-        acked       = named(16, Array(block.acked)[number])
+        acked       = named(16, block.acked[0].psn)
+        self.comb  += block.acked[0].flow.eq(number)
         starts      = named(1, reset.strobe & (reset.flow == number))
         queue       = block.queue.sink
         queued      = named(1, queue.valid & queue.ready & (queue.flow == number))
@@ -151,25 +152,25 @@ class Flows(Harness):
         self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~((block.naked >> number)[0] & ~self.before(leaps))) & implies(deaf, ~queued))
 
         # The tables say so.
-        tables = {name: table(name) for name in ("incarnations", "epochs", "sents", "ackeds")}
+        tables = {name: table(name) for name in ("incarnations", "epochs", "sents")}
         self.lemma("known",  of_lane((inner(gate, "known") >> node)[0] for gate in gates) == known)
         self.lemma("tables", implies(known, (tables["incarnations"] == incarnation) & (tables["epochs"] == epoch)
-            & (tables["sents"] == sent) & (tables["ackeds"] == acked) & (deaf | (count.dat_r[:8] == told))))
+            & (tables["sents"] == sent) & (deaf | (count.dat_r[:8] == told))))
         self.lemma("unknown", implies(~known, (acked == 0xffff) & (sent == 0xffff)))
 
         # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
         found   = {name: of_lane(inner(gate, name) for gate in gates) for name in (
-            "incarnation", "number", "epoch", "sent", "acked", "started", "stale", "room", "sure", "ahead", "settled")}
+            "incarnation", "number", "epoch", "sent", "acked", "begun", "stale", "room", "sure", "ahead", "settled")}
         used    = self.before(found["acked"], 16)
         settled = found["settled"]
         old     = named(16, psn - used - 1)
         beyond  = named(16, psn - sent - 1)
         self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
-        self.lemma("found",   implies(settled[0] & of_flow, (found["started"] == known) & (found["number"] == counted) & implies(known,
+        self.lemma("found",   implies(settled[0] & of_flow, (found["begun"] == known) & (found["number"] == counted) & implies(known,
             (found["incarnation"] == incarnation)
             & (found["epoch"] == epoch) & (found["sent"] == sent) & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
             & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
-        self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["started"]))
+        self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["begun"]))
         self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
         self.lemma("hopeless", implies(settled[1] & of_flow & of_lane(inner(gate, "hopeless") for gate in gates), vain))
         self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | old[15])) & (found["sure"] == sure) & implies(known,

@@ -86,7 +86,11 @@ class World:
         "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe forget.tag").split()
 
     def __init__(self, seed, endpoints=C.ENDPOINTS):
-        self.dut    = ResetInserter()(Contexts(endpoints))
+        contexts    = Contexts(endpoints)
+        # What the table of flows says.
+        contexts.flow_acked = [Signal(16, name=f"acked{n}") for n in range(FLOWS)]
+        contexts.comb += contexts.acked.psn.eq(Array(contexts.flow_acked)[contexts.acked.flow])
+        self.dut    = ResetInserter()(contexts)
         self.random = Random(seed)
         self.flows  = [Flow() for _ in range(FLOWS)]
         self.inputs = {"fast": (1 << endpoints) - 1, "express.ready": 1, "job.ready": 1, "job_done.ready": 1,
@@ -355,7 +359,7 @@ class World:
 
     def arm(self, n, psn, incarnation=1, epoch=0):
         """All before `psn` is acknowledged."""
-        self.flows[n].acked = self.inputs[f"acked.{n}"] = (psn - 1) % PSNS
+        self.flows[n].acked = self.inputs[f"flow_acked.{n}"] = (psn - 1) % PSNS
         self.set(arm__strobe=1, arm__flow=n, arm__psn=psn, arm__incarnation=incarnation, arm__epoch=epoch)
         yield
         self.set(arm__strobe=0)
@@ -437,7 +441,7 @@ class World:
             self.times["judging"] = self.cycle + 1
             yield
         self.flows[n].acked = psn
-        self.inputs[f"acked.{n}"] = psn
+        self.inputs[f"flow_acked.{n}"] = psn
         self.set(changed=1 << n, judging__strobe=0)
         yield
         self.set(changed=0)

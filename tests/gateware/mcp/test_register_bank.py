@@ -61,6 +61,24 @@ def test_what_is_kept_is_kept_by_bytes_and_only_what_can_be_read_is_answered(dat
     run_simulation(dut, bench())
 
 
+def test_of_indexed_registers_the_one_that_is_read_is_looked_up():
+    of   = bank("bank", "", Register("BEFORE", "ro", ""), Register("MANY", "ro", "", count=5), Register("AFTER", "ro", ""))
+    dut  = RegisterBank(of, indexed=("MANY",))
+    port = LineDriver(dut.port)
+
+    # An answer for each index, of those too that there are not.
+    dut.comb += dut.status["MANY"][0].eq(0x40000000 | dut.index["MANY"])
+
+    def bench():
+        yield dut.status["BEFORE"][0].eq(1)
+        yield dut.status["AFTER"][0].eq(2)
+        for word in (0, 6, 3, *range(8), 6, 1, 0):
+            answer = {0: 1, 6: 2, 7: 0}.get(word, 0x40000000 | word - 1)
+            assert (yield from port.read(4*word)) == answer, word
+
+    run_simulation(dut, bench())
+
+
 @pytest.mark.parametrize("of, data_width, lines", [
     (BANK, 32, {4, 6, 7}), (BANK, 64, {2, 3}), (BANK, 128, {1}),
     (MCP, 32, {r.offset//4 + i for r in MCP.registers if r.access in ("ro", "rw", "w1c") for i in range(r.count)})],

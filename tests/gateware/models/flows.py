@@ -18,8 +18,23 @@ def sure(table, number=0):
         numbers_of(getattr(table, f"gate{lane}")).init = [1 << 8 | number]*C.NODES
 
 
+def acked_of(table):
+    """The last PSN acknowledged of each flow of a FlowTable, by number: signals, where its own lookups say one at a time."""
+    signals = []
+    for lane in range(C.LANES):
+        gate = getattr(table, f"gate{lane}")
+        for node in range(C.NODES):
+            signal = Signal(16)
+            port   = gate.ackeds.get_port(async_read=True)
+            table.specials += port
+            table.comb     += [port.adr.eq(node), signal.eq(Mux(gate.started[node], port.dat_r, 0xffff))]
+            signals.append(signal)
+    return signals
+
+
 def sure_transmitter(design, *args):
-    """design(*args), a PacketTransmitter, with such flows."""
+    """design(*args), a PacketTransmitter, with such flows; and what is acknowledged of them."""
     transmitter = design(*args)
     sure(transmitter.flows)
+    transmitter.acked = acked_of(transmitter.flows)
     return transmitter

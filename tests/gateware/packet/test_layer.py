@@ -16,7 +16,7 @@ from dibber.packet.layer import PacketLayer
 from gateware.models.cable import cable
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
-from gateware.models.flows import sure
+from gateware.models.flows import acked_of, sure
 from gateware.models.link import receive
 from gateware.models.packet import Packet
 from gateware.models.slots import serve_slots, target_slot
@@ -31,6 +31,7 @@ class Card(Module):
         self.submodules.packet = packet = PacketLayer(data_width)
         self.submodules.link   = link   = LinkPort(channels=3, slack_words=256)
         self.node, self.data_width = node, data_width
+        self.acked = acked_of(packet.transmitter.flows)
         if is_sure:
             sure(packet.transmitter.flows)
         self.comb += [
@@ -103,7 +104,7 @@ class Pair(Module):
                     first(("word", lane))
                 if (yield self.target.engines[lane][1].valid):
                     first(("payload", lane))
-                self.acked[lane]  = yield packet.acked[flow_of(lane)]
+                self.acked[lane]  = yield self.source.acked[flow_of(lane)]
                 self.naked[lane] |= bool(((yield packet.naked) >> flow_of(lane)) & 1)
                 if self.acked[lane] != 0xffff:
                     first(("acknowledged", lane))

@@ -15,7 +15,7 @@ from dibber.packet.flow import FlowTable
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
-from gateware.models.flows import sure
+from gateware.models.flows import acked_of, sure
 
 NODE   = 6
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")
@@ -28,6 +28,7 @@ class Pair(Module):
         self.submodules.target = LaneAcknowledger(lane)
         self.submodules.table  = FlowTable()
         sure(self.table)
+        self.shown = acked_of(self.table)
         self.lane, self.random, self.lose = lane, random, lose
         self.flow     = lane*C.NODES + NODE
         self.acked    = 0xffff
@@ -72,7 +73,7 @@ class Pair(Module):
             if (yield refusals.valid):
                 assert (yield refusals.flow) == self.flow and (yield refusals.reason) == STATUS.REMOTE_BOUNDS
                 self.heard.append((yield refusals.psn))
-            self.acked = yield self.table.acked[self.flow]
+            self.acked = yield self.shown[self.flow]
             before     = [*before[1:], self.acked]
             if self.acked != 0xffff and before[0] == self.acked:
                 covered = {psn for psn in self.refused if psn <= self.acked}

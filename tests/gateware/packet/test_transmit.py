@@ -355,13 +355,13 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
         yield from bench.acknowledge(1)
         yield from bench.acknowledge(0)
         yield from finish(lambda: sent() == C.WINDOW + 2, 100)
-        assert (yield bench.dut.flows.acked[FLOW]) == 1
+        assert (yield bench.dut.acked[FLOW]) == 1
         yield from bench.acknowledge(C.WINDOW + 1)
         yield from finish(lambda: sent() == count, 100)
         assert bench.changed == [1 << FLOW]*2
         yield from bench.reset(9)
         yield
-        assert (yield bench.dut.flows.acked[FLOW]) == 0xffff
+        assert (yield bench.dut.acked[FLOW]) == 0xffff
 
     bench.run(wait())
 
@@ -379,7 +379,7 @@ def test_refusals_come_in_order_and_a_lost_one_never_becomes_a_success(seed):
         for psn in range(17):
             yield from bench.acknowledge(psn, psn=psn, flags=PACKET_FLAG.REFUSED, reason=psn + 1, refusals=psn + 1)
         yield from bench.acknowledge(19, refusals=17)
-        assert (yield bench.dut.flows.acked[FLOW]) == 15
+        assert (yield bench.dut.acked[FLOW]) == 15
         for psn in range(16):
             assert (yield refusals.valid)
             assert ((yield refusals.flow), (yield refusals.psn), (yield refusals.reason)) == (FLOW, psn, psn + 1)
