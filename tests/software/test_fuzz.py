@@ -19,6 +19,7 @@ def test_whatever_a_card_sends_no_sanitizer_speaks_and_every_call_returns(target
     runs = RUNS[target]
     code, said, reached = fuzz.run(target, seed, runs)
     assert code == 0, said
-    # It comes to every part of a program's life, and not always to its end.
-    assert reached["runs"] == runs and runs//10 < reached["end"] < reached["region"] < reached["endpoint"] < reached["card"]
-    assert reached["card"] < runs
+    # It comes to every part of a program's life, and not always to its end. Where it stops depends on the machine's speed as well, for
+    # the client waits by the clock: that some run stops between any two parts cannot be asked of so few.
+    assert reached["runs"] == runs and runs//10 < reached["end"] <= reached["region"] <= reached["endpoint"] <= reached["card"]
+    assert reached["end"] < reached["card"] < runs
