@@ -27,9 +27,9 @@ WHOLE   = dict(low=0, high=2**64 - 1)
 
 
 class Listed(LiteXModule):
-    def __init__(self, data_width):
-        self.walker = Walker()
-        self.lists  = ListReader(data_width, timeout=TIMEOUT, quarantine=1000)
+    def __init__(self, data_width, address_bits=64):
+        self.walker = Walker(address_bits)
+        self.lists  = ListReader(data_width, timeout=TIMEOUT, quarantine=1000, address_bits=address_bits)
         self.comb  += [
             self.walker.order.connect(self.lists.sink),
             self.lists.source.connect(self.walker.base),

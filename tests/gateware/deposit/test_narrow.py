@@ -17,7 +17,6 @@ from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
-from dibber.deposit.lists import ListReader
 from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
@@ -61,19 +60,6 @@ def test_random_walks(max_piece, busy, seed, monkeypatch):
     assert test_walker.without_error_addresses(got) == test_walker.expected(walks, max_piece)
 
 
-class Listed(LiteXModule):
-    def __init__(self, data_width):
-        self.walker = Walker(BITS)
-        self.lists  = ListReader(data_width, timeout=test_listed_walks.TIMEOUT, quarantine=1000, address_bits=BITS)
-        self.comb  += [
-            self.walker.order.connect(self.lists.sink),
-            self.lists.source.connect(self.walker.base),
-            self.lists.drop.eq(self.walker.drop),
-            self.walker.max_piece.eq(256),
-            self.lists.extended_tags.eq(1),
-        ]
-
-
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_an_entry_of_more_bits_leaves_the_region(data_width, seed, monkeypatch):
     """The first one that a walk needs, or a later one; of those before the pieces are there, of those passed over nothing is known."""
@@ -86,7 +72,7 @@ def test_an_entry_of_more_bits_leaves_the_region(data_width, seed, monkeypatch):
             at          = random.choice([skip//8, random.randrange(20)])
             entries[at] = random.choice([entries[at] % 2**31 + 2**31, entries[at] + 2**32, -2**31 - 1, 2**40, -2**63])
         walks.append(Walk(random.randrange(2**31), 0, TOP, 8, (), (), 160 - skip, skip, tuple(entries), (n + 1) << 20, BITS))
-    monkeypatch.setattr(test_listed_walks, "Listed", Listed)
+    monkeypatch.setattr(test_listed_walks, "Listed", partial(test_listed_walks.Listed, address_bits=BITS))
     bench = test_listed_walks.Bench(walks, data_width, seed, 0.8).run()
     bench.check()
     assert {fault for *_, error, fault in bench.got if error} == {0}
