@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import arrival_layout, deposit_done_layout
+from dibber.places import BlockFIFO
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -20,9 +21,14 @@ def landing_layout():
     `final`: last packet of its transfer. `alone`: it carries a whole transfer. `notice`: there is to be an
     arrival. `total`: bytes of the transfer. `is_message`, `slot`, `response` as in arrival_layout.
     """
-    return [("node", 16), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
+    return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
         ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32), ("is_message", 1),
         ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
+
+def decided_layout():
+    """What decides about a packet. `notice`: there is one to be, unless a packet of its transfer was refused before."""
+    return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
+        ("refused", 1), ("reason", 8), ("marked", 1)]
 
 # Landing ------------------------------------------------------------------------------------------
 
@@ -64,13 +70,27 @@ class Landing(LiteXModule):
 
         # # #
 
-        self.waiting = waiting = stream.SyncFIFO(landing_layout() + [("marked", 1)], depth)
-        self.first   = first   = stream.PipeValid(landing_layout() + [("marked", 1)])
-        self.notices = notices = stream.SyncFIFO(arrival_layout(), depth)
+        # A notice is written down when its packet comes, in block RAM, and follows when that has landed. There is a place for
+        # each packet that can be in here.
+        self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
+        self.first   = first   = stream.PipeValid(decided_layout())
+        self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
+        self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)  # on those that have landed
+        judged = Signal()
         self.comb += [
-            sink.connect(waiting.sink),
+            sink.connect(waiting.sink, keep={"valid", "ready", *[name for name, _ in decided_layout()]} - {"notice"}),
+            waiting.sink.notice.eq(sink.notice & ~sink.refused),
             waiting.source.connect(first.sink),
-            notices.source.connect(arrivals),
+
+            notices.sink.valid.eq(sink.valid & sink.ready & waiting.sink.notice),
+            notices.sink.last.eq(1),
+            *[getattr(notices.sink, name).eq(getattr(sink, {"length": "total"}.get(name, name)))
+                for name, _ in arrival_layout().payload_layout],
+            notices.source.connect(arrivals, omit={"valid", "ready"}),
+            judged.eq(notices.source.valid & verdicts.source.valid),
+            arrivals.valid.eq(judged & verdicts.source.good),
+            notices.source.ready.eq(judged & (arrivals.ready | ~verdicts.source.good)),
+            verdicts.source.ready.eq(notices.source.ready),
         ]
 
         # Marks come in the order of the packets that wait for them.
@@ -78,9 +98,7 @@ class Landing(LiteXModule):
         marks  = Signal(max=2*depth)
         told   = Signal()         # of the packet
         writes = Signal()         # it has not been handed over to its end
-        node   = Signal(max=C.NODES)
         bit    = Signal(C.NODES)
-        notice = Signal()
         spoilt = Signal()         # a packet of the transfer was refused before
         spoils = Signal(C.NODES)  # the same by node, if the incarnation is still the one in `flows`
         flows  = Memory(8, C.NODES)
@@ -88,18 +106,16 @@ class Landing(LiteXModule):
         write  = flows.get_port(write_capable=True)
         self.specials += flows, read, write
         self.comb += [
-            node.eq(packet.node),
-            bit.eq(1 << node),
-            # Room for a notice stays, for notices come from here alone.
+            bit.eq(1 << packet.node),
+            # Room for a verdict stays, for verdicts come from here alone.
             writes.eq(packet.marked & (marks == 0)),
             landed.eq(packet.valid & (told | (done.valid & done.ready)) & ~writes),
-            read.adr.eq(node),
-            write.adr.eq(node),
+            read.adr.eq(packet.node),
+            write.adr.eq(packet.node),
             write.dat_w.eq(packet.incarnation),
             write.we.eq(packet.ready),
             spoilt.eq(((spoils & bit) != 0) & (read.dat_r == packet.incarnation)),
-            notice.eq(packet.notice & ~packet.refused & (packet.alone | ~spoilt)),
-            done.valid.eq(packet.valid & ~told & (~notice | notices.sink.ready)),
+            done.valid.eq(packet.valid & ~told & (~packet.notice | verdicts.sink.ready)),
             done.last.eq(1),
             done.lane.eq(lane),
             done.node.eq(packet.node),
@@ -108,17 +124,8 @@ class Landing(LiteXModule):
             done.refused.eq(packet.refused),
             done.reason.eq(packet.reason),
             packet.ready.eq(landed),
-            notices.sink.valid.eq(packet.ready & notice),
-            notices.sink.last.eq(1),
-            notices.sink.node.eq(packet.node),
-            notices.sink.endpoint.eq(packet.endpoint),
-            notices.sink.interrupt.eq(packet.interrupt),
-            notices.sink.value.eq(packet.value),
-            notices.sink.length.eq(packet.total),
-            notices.sink.key.eq(packet.key),
-            notices.sink.is_message.eq(packet.is_message),
-            notices.sink.slot.eq(packet.slot),
-            notices.sink.response.eq(packet.response),
+            verdicts.sink.valid.eq(packet.ready & packet.notice),
+            verdicts.sink.good.eq(packet.alone | ~spoilt),
         ]
         self.sync += [
             marks.eq(marks + self.marked - (packet.ready & packet.marked)),

@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from migen import passive
+
 from dibber.deposit.landing import Landing
 from dibber.interface.description import LANE
 
@@ -106,3 +108,43 @@ def test_what_is_told_of_is_open_until_its_write_has_been_taken(seed):
     run_simulation(dut, [host(), source(dut.sink, packets, random, 0.7), sink(dut.done, ("psn",), done, random, 0.7),
         sink(dut.arrivals, ("value",), arrivals, random, 1.0)])
     assert len(done) == len(packets) and 20 < sum(opens) < len(opens) - 20
+
+
+@pytest.mark.parametrize("busy", [1.0, 0.05])
+def test_a_notice_is_of_its_own_packet_however_many_wait(busy, seed):
+    """With every field, and of every kind of packet, while arrivals are taken at once or hardly ever."""
+    random  = Random(seed)
+    fields  = ("node", "endpoint", "interrupt", "value", "length", "key", "is_message", "response", "slot")
+    bits    = dict(incarnation=8, psn=16, endpoint=8, interrupt=1, value=32, total=32, key=32, is_message=1, response=1, slot=8, reason=8)
+    packets, expected, spoilt = [], [], False
+    for _ in range(200):
+        p = {name: random.getrandbits(n) for name, n in bits.items()} | dict(
+            node=3, incarnation=1, marked=int(random.random() < 0.5), refused=int(random.random() < 0.2), final=int(random.random() < 0.6))
+        p |= dict(notice=int(p["final"] and random.random() < 0.9), alone=int(p["final"] and random.random() < 0.3))
+        packets.append(p)
+        if p["notice"] and not p["refused"] and (p["alone"] or not spoilt):
+            expected.append(tuple(p["total" if name == "length" else name] for name in fields))
+        spoilt = not p["final"] and (bool(p["refused"]) or spoilt)
+    dut = Landing(LANE.BULK)
+    done, arrivals, filled = [], [], []
+
+    @passive
+    def host():
+        """Hands writes over when it likes, each after its packet came."""
+        marks = 0
+        while True:
+            taken = (yield dut.sink.valid) and (yield dut.sink.ready) and (yield dut.sink.marked)
+            mark  = int(marks > 0 and random.random() < 0.5)
+            yield dut.marked.eq(mark)
+            marks += int(bool(taken)) - mark
+            filled.append((yield dut.notices.level))
+            yield
+
+    def main():
+        yield from finish(lambda: len(arrivals) == len(expected), 200*len(packets))
+        yield from (None for _ in range(100))
+
+    run_simulation(dut, [main(), host(), source(dut.sink, packets, random, 1.0),
+        sink(dut.done, ("psn", "refused"), done, random, 1.0), sink(dut.arrivals, fields, arrivals, random, busy)])
+    assert arrivals == expected and [psn for psn, _ in done] == [p["psn"] for p in packets]
+    assert len(expected) > 40 and (busy == 1.0 or 16 < max(filled) <= 33)
