@@ -27,7 +27,8 @@ class MSIXTable(LiteXModule):
     mask    : Signal(VECTORS), out
     pending : Signal(VECTORS), in
     adr     : Signal, in                  table line for the sender
-    dat_r   : Signal(data_width), out     its content, one cycle later
+    dat_r   : Signal(data_width), out     its content, one cycle later …
+    ready   : Signal, out                 … unless this is 0: the host is at the table
     """
     def __init__(self, data_width):
         line_bytes   = data_width//8
@@ -38,14 +39,16 @@ class MSIXTable(LiteXModule):
         self.pending = Signal(C.VECTORS)
         self.adr     = Signal(max=depth)
         self.dat_r   = Signal(data_width)
+        self.ready   = Signal()
 
         # # #
 
         control    = 96 % data_width  # bit of Vector Control in the last line of an entry
-        table      = Memory(data_width, depth)
-        host       = table.get_port(write_capable=True, we_granularity=8)
-        sender     = table.get_port()
-        self.specials += table, host, sender
+        # Nothing is read while the host writes: what that would read is undefined in block RAM.
+        table      = Memory(data_width, depth, name="block_vectors")
+        enter      = table.get_port(write_capable=True, we_granularity=8, mode=READ_FIRST)
+        look       = table.get_port(mode=READ_FIRST)
+        self.specials += table, enter, look
         in_table   = Signal()
         is_table   = Signal()
         is_pending = Signal()
@@ -53,11 +56,12 @@ class MSIXTable(LiteXModule):
         masked     = Signal()
         self.comb += [
             in_table.eq(port.adr < depth),
-            host.adr.eq(port.adr),
-            host.dat_w.eq(port.dat_w),
-            If(port.we & in_table, host.we.eq(port.be)),
-            sender.adr.eq(self.adr),
-            self.dat_r.eq(sender.dat_r),
+            enter.adr.eq(port.adr),
+            enter.dat_w.eq(port.dat_w),
+            If(port.we & in_table, enter.we.eq(port.be)),
+            look.adr.eq(Mux(port.re, port.adr, self.adr)),
+            self.dat_r.eq(look.dat_r),
+            self.ready.eq(~(port.re | port.we)),
         ]
         vector = port.adr[log2_int(entry_lines):][:log2_int(C.VECTORS)]
         self.sync += [
@@ -67,7 +71,7 @@ class MSIXTable(LiteXModule):
             is_pending.eq(port.re & (port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes)),
             port.dat_r.eq(0),
             If(is_table,
-                port.dat_r.eq(host.dat_r),
+                port.dat_r.eq(look.dat_r),
                 # The mask bits are registers, because all of them are needed at once, and reset.
                 If(is_control, port.dat_r[control:control + 32].eq(masked)),
             ).Elif(is_pending,
@@ -112,7 +116,7 @@ class MSIX(LiteXModule):
     posted      : Signal, out                    pulses for each entry sent
     interrupted : Signal, out                    pulses for each message sent
 
-    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more.
+    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more, and those in which the host is at the table.
     """
     def __init__(self, data_width, address_bits=64):
         entry_lines = 128//data_width
@@ -188,8 +192,10 @@ class MSIX(LiteXModule):
         fsm.act("POST", *posts)
         fsm.act("FETCH",
             table.adr.eq(vector if entry_lines == 1 else Cat(line[0], vector)),
-            NextValue(line, line + 1),
-            NextState("TAKE")
+            If(table.ready,
+                NextValue(line, line + 1),
+                NextState("TAKE")
+            )
         )
         last_take = [
             NextValue(line, 0),
