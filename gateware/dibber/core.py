@@ -3,14 +3,12 @@
 
 """The network interface card without its PHYs."""
 
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 
 from migen import *
 
 from litex.gen import *
-
-from litex.soc.interconnect import stream
 
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
@@ -48,6 +46,7 @@ from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
 from dibber.packet.layer import PacketLayer
 from dibber.packet.pulses import Pulses
+from dibber.places import BlockFIFO
 
 # Geometry -----------------------------------------------------------------------------------------
 
@@ -131,7 +130,7 @@ class DibberCore(LiteXModule):
         self.replies   = replies   = Replies()
         self.queues    = queues    = QueueWriter(endpoints=endpoints, address_bits=bits)
         self.expresses = expresses = OrderQueue(express_layout(), program=2*endpoints, fast=2*endpoints)
-        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=partial(stream.SyncFIFO, buffered=True))
+        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
         self.watchdog  = watchdog  = Watchdog()
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
