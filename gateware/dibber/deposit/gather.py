@@ -100,7 +100,7 @@ class Gather(LiteXModule):
         units     = lines*width//UNIT
         slots     = units
         slot_bits = log2_int(slots)
-        self.outcomes = outcomes = Memory(9, slots)  # pass, status
+        self.outcomes = outcomes = Memory(3, slots)  # pass, error, timeout
         outcome_write = outcomes.get_port(write_capable=True)
         outcome_read  = outcomes.get_port(async_read=True)
         self.specials += outcome_write, outcome_read
@@ -223,7 +223,7 @@ class Gather(LiteXModule):
         expired = Signal()
         ended   = Signal()
         slot    = Signal(slot_bits + 1)
-        status  = Signal(8)
+        error   = Signal()
         # After a reset the memory holds the outcomes of reads before it; they are gone before `Tags`
         # hands the first tag out.
         wiping  = Signal(reset=1)
@@ -237,17 +237,17 @@ class Gather(LiteXModule):
                 outcome_write.dat_w.eq(0)
             ).Elif(expired,
                 outcome_write.adr.eq(expiring.dat_r[position:]),
-                outcome_write.dat_w.eq(Cat(~expiring.dat_r[-1], Constant(STATUS.READ_TIMEOUT, 8)))
+                outcome_write.dat_w.eq(Cat(~expiring.dat_r[-1], 0, 1))
             ).Else(
                 outcome_write.adr.eq(slot),
-                outcome_write.dat_w.eq(Cat(~slot[-1], status))
+                outcome_write.dat_w.eq(Cat(~slot[-1], error, 0))
             )
         ]
         self.sync += [
             expired.eq(self.tags.expire),
             ended.eq(final & live),
             slot.eq(found_slot),
-            status.eq(Mux(beat.status == 0, STATUS.OK, STATUS.READ_ERROR)),
+            error.eq(beat.status != 0),
         ]
 
         # Read-out ---------------------------------------------------------------------------------
@@ -314,7 +314,9 @@ class Gather(LiteXModule):
                         FAULT_LIST: reason.eq(STATUS.BAD_LIST),
                         "default":  reason.eq(STATUS.BOUNDS)})
                 ).Elif(fresh,
-                    reason.eq(outcome_read.dat_r[1:]),
+                    reason.eq(STATUS.OK),
+                    If(outcome_read.dat_r[1], reason.eq(STATUS.READ_ERROR)),
+                    If(outcome_read.dat_r[2], reason.eq(STATUS.READ_TIMEOUT)),
                     slot_out.eq(slot_out + 1)
                 )
             ),
