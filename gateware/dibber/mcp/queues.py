@@ -95,19 +95,20 @@ class QueueWriter(LiteXModule):
 
         # What is fixed while a queue is open, and what each entry changes.
         fixed   = Record([("base", address_bits - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
-        found   = Record(fixed.layout)
         written = Record([("total", 32), ("index", INDEX), ("overruns", 32)])
         after   = Record(written.layout)
         opened  = Signal(C.QUEUES)
+        look    = Signal()
         update  = Signal()
-        self.fixed   = Memory(len(fixed), C.QUEUES)
+        self.fixed   = Memory(len(fixed), C.QUEUES, name="block_queues")
         self.written = Memory(len(written), C.QUEUES)
-        fixed_write, fixed_read = self.fixed.get_port(write_capable=True), self.fixed.get_port(async_read=True)
+        fixed_write, fixed_read = self.fixed.get_port(write_capable=True, mode=READ_FIRST), self.fixed.get_port(has_re=True, mode=READ_FIRST)
         write, read = self.written.get_port(write_capable=True), self.written.get_port(async_read=True)
         self.specials += fixed_write, fixed_read, write, read
         self.comb += [
             fixed_read.adr.eq(about),
-            found.raw_bits().eq(fixed_read.dat_r),
+            fixed_read.re.eq(look),
+            fixed.raw_bits().eq(fixed_read.dat_r),
             read.adr.eq(about),
             fixed_write.adr.eq(open.queue),
             write.adr.eq(Mux(open.strobe, open.queue, about)),
@@ -182,10 +183,12 @@ class QueueWriter(LiteXModule):
             source.valid.eq(1),
             If(source.ready, NextState("IDLE"))
         )
+        self.comb += [
+            look.eq(idle | fsm.ongoing("LOOK")),
+            Case(fixed.size, {**{n: mask.eq(2**n - 1) for n in range(INDEX)}, "default": mask.eq(0)}),
+        ]
         self.sync += [
-            If(idle | fsm.ongoing("LOOK"),
-                fixed.eq(found),
-                Case(found.size, {**{n: mask.eq(2**n - 1) for n in range(INDEX)}, "default": mask.eq(0)}),
+            If(look,
                 written.raw_bits().eq(read.dat_r),
                 read_by.eq(consumer),
             ),

@@ -330,7 +330,7 @@ class ControlRegisters(LiteXModule):
         reset   = bank.fields(MCP, "FLOW_RESET")
         rewind  = bank.fields(MCP, "FLOW_REWIND")
         refusal = bank.fields(MCP, "REFUSAL")
-        self.refusal_queue = refusal_queue = stream.SyncFIFO(refusal_layout(), RESULTS)
+        self.refusal_queue = refusal_queue = BlockFIFO(refusal_layout(), RESULTS)
         self.comb += [
             self.acked.flow.eq(bank.index["ACKED"]),
             status["ACKED"][0].eq(Cat(self.acked.psn, self.refusals.valid | self.refusal_waiting)),
@@ -346,8 +346,9 @@ class ControlRegisters(LiteXModule):
             events["nak"].eq(storage["NAKED"][0] != 0),
 
             self.refusals.connect(refusal_queue.sink),
-            events["refusal"].eq(refusal_queue.source.valid),
-            self.refusal_waiting.eq(refusal_queue.source.valid),
+            # From the cycle behind its coming on, a cycle before it can be read: nobody asks so soon.
+            self.refusal_waiting.eq(refusal_queue.level != 0),
+            events["refusal"].eq(self.refusal_waiting),
             refusal["psn"].eq(refusal_queue.source.psn),
             refusal["reason"].eq(refusal_queue.source.reason),
             refusal["flow"].eq(refusal_queue.source.flow),
