@@ -196,6 +196,32 @@ def test_the_table_reads_back_as_written_and_starts_masked(data_width, endiannes
     assert entry == bytes.fromhex("8877665544332211" "cc42aa99" "01000000")
     assert beyond == bytes(16)
 
+@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+def test_host_and_sender_at_the_table_at_once_read_each_its_own(data_width, endianness, seed):
+    """The host reads all of the table and writes a vector that is masked, while others are raised."""
+    rng     = random.Random(seed)
+    bench   = Bench(data_width, endianness)
+    vectors = [(0xfee0_0000 + 4*n, rng.getrandbits(32)) for n in range(C.VECTORS)]
+    for n, (address, data) in enumerate(vectors):
+        set_vector(bench, n, address, data, masked=n == 0)
+    raised = []
+    def scenario(bench):
+        yield from pause(80)
+        for n in range(24):
+            bench.send(read(BAR + C.MSIX_TABLE_BASE, 16*C.VECTORS, tag=1), *[
+                write(BAR + C.MSIX_TABLE_BASE, vectors[0][0].to_bytes(8, "little")) for _ in range(rng.randrange(4))])
+            for _ in range(rng.randrange(1, 3)):
+                raised.append(rng.randrange(1, C.VECTORS))
+                yield from post(bench, 0x1000, bytes(32), raised[-1], 1)
+                yield from pause(rng.randrange(6))
+    bench.run(scenario)
+    table = b"".join(address.to_bytes(8, "little") + data.to_bytes(4, "little") + int(n == 0).to_bytes(4, "little")
+        for n, (address, data) in enumerate(vectors))
+    reads = [bytes(tlp.data) for _, _, tlp in bench.received if tlp.fmt_type == TlpType.CPL_DATA]
+    assert b"".join(reads) == table*24
+    assert [written for written in sent(bench) if written[0] != 0x1000] == [
+        (vectors[n][0], vectors[n][1].to_bytes(4, "little")) for n in raised]
+
 def kinds(bench):
     return ["answer" if tlp.fmt_type == TlpType.CPL_DATA else "post" if tlp.address == 0x1000 else "message"
         for _, _, tlp in bench.received]
