@@ -33,8 +33,8 @@ PART  = "LFE5UM5G-85F-8"  # as on ECPIX-5
 # (`storage`: Migen's, and the one of host/receiver.py; a word is read when its number is known, a cycle later), the
 # reassembly buffer of deposit/gather.py and the tables' lines of deposit/pages.py (a line is read when all of it is
 # here). No other memory gets the attribute, so `-no-rw-check` is not used.
-# Of the tables' places and lines in deposit/finder.py, `block_storage` of FIFOs, `block_packets` of those that wait, `block_counts` of counters
-# and the buffers of the flash the same holds (places.py, packet/bulk.py, mcp/counters.py, host/flash.py). What the region table reads then is thrown away (deposit/regions.py).
+# Of the tables' places and lines in deposit/finder.py, `block_storage` of FIFOs, `block_packets` of those that wait, `block_counts` of counters,
+# `block_readback` of host registers and the buffers of the flash the same holds (places.py, packet/bulk.py, mcp/counters.py, interface/readback.py, host/flash.py). What the region table reads then is thrown away (deposit/regions.py).
 # The processor's caches and registers are SpinalHDL memories with the default readUnderWrite = dontCare, and it
 # forwards what is being written itself.
 NO_RW_CHECK = ("{top}/m:sram*", "{top}/m:slot_memory*", "{top}/m:storage*", "{top}/m:gather_buffer*",
