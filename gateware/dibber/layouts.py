@@ -49,6 +49,12 @@ def post_layout():
 
 # Control ------------------------------------------------------------------------------------------
 
+SHOWN = ("NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR")
+
+def shown_layout():
+    """Host registers that the control program sees: `value` is that of SHOWN which `index` says, in the same cycle; `clock_hz` is constant."""
+    return [("index", (len(SHOWN) - 1).bit_length()), ("value", 32), ("clock_hz", 32)]
+
 def entry_layout():
     """A completion or event on its way to its queue in host memory; `kind` as enum entry, `status` as enum status.
 

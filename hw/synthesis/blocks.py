@@ -36,7 +36,8 @@ from dibber.deposit.send import SendEngine
 from dibber.deposit.walker import Walker
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL, COUNTERS, HOST
+from dibber.interface.description import C, CHANNEL, COUNTERS
+from dibber.layouts import shown_layout
 from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
@@ -56,8 +57,7 @@ CLOCK_HZ = 125e6  # what the identity block shows
 
 def registers(platform, data_width):
     """The control program's registers; what they show of their neighbours comes from pins."""
-    shown = {r.name: Signal(32, name=r.name.lower()) for r in HOST.registers}
-    return ControlRegisters(shown, EndpointPages(data_width), Signal(64))
+    return ControlRegisters(Record(shown_layout()), EndpointPages(data_width), Signal(64))
 
 def identity(platform, data_width):
     return HostRegisters(data_width, CLOCK_HZ, {name: Signal(name=f"pulse_{name.lower()}") for name, _ in COUNTERS})

@@ -10,6 +10,8 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.interface.readback import ReadBack
+
 # Line Port ----------------------------------------------------------------------------------------
 
 def line_port(data_width, address_bits=20):
@@ -39,7 +41,10 @@ class RegisterBank(LiteXModule):
     bank       : schema.Bank
     data_width : bits of the port
     omit       : names of "ro" registers that somebody else shows; they read as 0 here
-    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32 bits
+    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32 bits. In place of a name, a
+                 tuple of those of registers that follow one another and are looked up together
+    readback   : "rw" is read from memory, so that bits that nobody uses are no registers and none has a way to `dat_r`. For a
+                 bank that is reset with `sys` and by nothing else: see ReadBack, whose limits this bank has then
     whole      : nobody writes less than a word: what is written without all four byte enables is ignored, for each register
                  would have an enable for each byte
 
@@ -47,20 +52,21 @@ class RegisterBank(LiteXModule):
     ----------
     port          : line_port(data_width), from the bank's first byte
     status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers;
-                    "w1c": the bits to set. Those `indexed` have one, for the word that `index` says, in the same cycle
+                    "w1c": the bits to set. Those `indexed` have one, for the word that `index` says, in the same cycle;
+                    those that are looked up together, under the name of the first
     index         : dict name -> Signal, of those `indexed`
     storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
     strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written` valid
     written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value, in the
                     cycle of the strobe alone, for it is one register for all of them
     read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
-                    the port tells from its neighbours in the line; "wk" and "wo": never
+                    the port tells from its neighbours in the line; "wk", "wo" and what is read from memory: never
 
     Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0
     where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
-    def __init__(self, bank, data_width=32, omit=(), indexed=(), whole=False):
+    def __init__(self, bank, data_width=32, omit=(), indexed=(), readback=False, whole=False):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
@@ -75,19 +81,27 @@ class RegisterBank(LiteXModule):
         values = {}  # word index -> Signal(32) to be read
         reads  = {}
         looks  = []  # words that are looked up, and whether they are asked for
-        last   = Signal(data_width)  # what was written
-        self.sync += last.eq(port.dat_w)
+        if readback:
+            self.readback = ReadBack([r.offset//4 + i for r in bank.registers if r.access == "rw" for i in range(r.count)], port)
+            last = self.readback.dat
+        else:
+            last = Signal(data_width)  # what was written
+            self.sync += last.eq(port.dat_w)
+        groups = [[name] if isinstance(name, str) else name for name in indexed]
+        counts = {group[0]: sum(bank[name].count for name in group) for group in groups}
+        joined = {name for group in groups for name in group[1:]}
         for r in bank.registers:
-            if r.name in omit:
+            if r.name in omit or r.name in joined:
                 continue
-            if r.name in indexed:
+            if r.name in counts:
                 assert lanes == 1 and r.access == "ro"
-                index  = Signal(max=r.count, name=f"index_{r.name.lower()}")
+                count  = counts[r.name]
+                index  = Signal(max=count, name=f"index_{r.name.lower()}")
                 asked  = Signal(name=f"asked_{r.name.lower()}")
                 status = Signal(32, name=f"status_{r.name.lower()}")
                 self.sync += [
                     index.eq(port.adr - r.offset//4),
-                    asked.eq(port.re & ~port.we & (port.adr >= r.offset//4) & (port.adr < r.offset//4 + r.count)),
+                    asked.eq(port.re & ~port.we & (port.adr >= r.offset//4) & (port.adr < r.offset//4 + count)),
                 ]
                 looks.append(status & Replicate(asked, 32))
                 self.index[r.name]  = index
@@ -129,8 +143,11 @@ class RegisterBank(LiteXModule):
                     self.sync += [If(taken, storage[bits].eq(dat[bits])) for taken, bits in parts]
                     self.storage.setdefault(r.name, []).append(storage)
                     self.written.setdefault(r.name, []).append(storage)
-                    if r.access == "rw":
+                    if r.access == "rw" and not readback:
                         values[word] = storage
+                    elif r.access == "rw" and r.reset:
+                        # Memory has all that was written, and 0 for what a reset sets.
+                        values[word] = storage & r.reset
                 else:
                     self.written.setdefault(r.name, []).append(last[32*lane:32*lane + 32])
 
@@ -145,9 +162,12 @@ class RegisterBank(LiteXModule):
         for word in values:
             line, lane = divmod(word, lanes)
             self.comb += reads[word].eq(asked[line] & (be[4*lane:4*lane + 4] != 0))
+        answer = Signal(data_width) if readback else port.dat_r
+        if readback:
+            self.comb += port.dat_r.eq(answer | self.readback.dat_r)
         self.sync += [
             *[asked[line].eq(port.re & ~port.we & (port.adr == line)) for line in lines],
-            port.dat_r.eq(reduce(or_, looks + [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
+            answer.eq(reduce(or_, looks + [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
         ]
 
     def fields(self, bank, name, index=0):

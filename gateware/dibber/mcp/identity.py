@@ -13,6 +13,7 @@ from litex.gen import *
 
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.registers import RegisterBank, line_port
+from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.counters import Counters
 
 # Build --------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class HostRegisters(LiteXModule):
     bite         : Signal(), in      the watchdog stops the control program
     fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
-    shown        : dict of Signal(32), out   the host registers that the control program sees
+    shown        : Record(shown_layout()), `index` in   the host registers that the control program sees
     mcp_state    : Signal(8), in
     mcp_identity : Signal(32), in
     max_payload, max_request : Signal(16), in   bytes
@@ -85,6 +86,7 @@ class HostRegisters(LiteXModule):
         self.bite         = Signal()
         self.fast_path    = Record([(f.name, f.bits) for f in HOST["FAST_PATH"].fields])
         self.node_id      = Signal(16)
+        self.shown        = Record(shown_layout())
         self.mcp_state    = Signal(8)
         self.mcp_identity = Signal(32)
         self.max_payload  = Signal(16)
@@ -100,12 +102,16 @@ class HostRegisters(LiteXModule):
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        self.bank  = bank = RegisterBank(HOST, data_width, omit=counted)
+        self.bank  = bank = RegisterBank(HOST, data_width, omit=counted, readback=True)
         self.port  = port = line_port(data_width)
         status     = bank.status
         storage    = {name: signals[0] for name, signals in bank.storage.items()}
-        self.shown = {name: storage[name] for name in
-            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR"]} | {"CLOCK_HZ": status["CLOCK_HZ"][0]}
+        index, value = bank.readback.look_up([HOST[name].offset//4 for name in SHOWN])
+        self.comb += [
+            index.eq(self.shown.index),
+            self.shown.value.eq(value),
+            self.shown.clock_hz.eq(int(clock_hz)),
+        ]
 
         # Identity ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import (acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
+from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
     job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
@@ -36,8 +36,7 @@ class ControlRegisters(LiteXModule):
 
     Parameters
     ----------
-    host      : dict of Signal(32), the host registers shown here: NODE_ID, ADMIN_CQ_*, ADMIN_VECTOR,
-                CLOCK_HZ
+    host      : Record(shown_layout()), `index` out, the host registers shown here
     pages     : EndpointPages
     cycles    : Signal(64), the card's clock
     endpoints : how many, a power of two, up to ENDPOINTS; the registers of others read as 0
@@ -145,7 +144,7 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED",))
+        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", SHOWN))
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
@@ -155,9 +154,10 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             self.state.eq(storage["STATE"][0]),
             self.identity.eq(storage["IDENTITY"][0]),
+            host.index.eq(bank.index[SHOWN[0]]),
+            status[SHOWN[0]][0].eq(host.value),
+            status["CLOCK_HZ"][0].eq(host.clock_hz),
         ]
-        for name in ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR", "CLOCK_HZ"]:
-            self.comb += status[name][0].eq(host[name])
 
         # Clock and Timer --------------------------------------------------------------------------
 

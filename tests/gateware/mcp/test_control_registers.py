@@ -8,6 +8,7 @@ import pytest
 from migen import *
 
 from dibber.interface.description import C, ENTRY, MCP
+from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
@@ -21,8 +22,7 @@ class Bench(Module):
         signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
         self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "cq_consumer", "eq_consumer", "head"]})
         self.cycles = Signal(64)
-        self.host   = {name: Signal(32, name=name) for name in
-            ["NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR", "CLOCK_HZ"]}
+        self.host   = Record(shown_layout())
         self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles, endpoints)
         self.driver = LineDriver(self.r.port)
 
@@ -178,6 +178,19 @@ def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_b
     assert entries == [
         dict(queue=2, interrupt=0, cookie=0x01234567, length=0, node=1, kind=ENTRY.COMPLETION, status=0, key=0),
         dict(queue=6, interrupt=1, cookie=0xfedcba98, length=64, node=11, kind=ENTRY.COMPLETION, status=0x5a, key=0)]
+
+
+def test_host_registers_are_looked_up():
+    dut = Bench()
+    dut.comb += [dut.host.value.eq(0x1000 | dut.host.index), dut.host.clock_hz.eq(125_000_000)]
+
+    def bench():
+        for number, name in enumerate(SHOWN):
+            assert (yield from dut.read(name)) == 0x1000 + number
+        assert (yield from dut.read("CLOCK_HZ")) == 125_000_000
+        assert (yield from dut.read("IDENTITY")) == 0
+
+    run_simulation(dut, bench())
 
 
 def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():

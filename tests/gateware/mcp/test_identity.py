@@ -5,6 +5,7 @@ import pytest
 from migen import *
 
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
+from dibber.layouts import SHOWN
 from dibber.mcp.identity import HostRegisters, collect_counters, source_crc
 
 from compiled import run_simulation
@@ -29,6 +30,47 @@ def test_the_card_says_what_it_is(data_width, endpoints):
         geometry = yield from driver.read(HOST["GEOMETRY"].offset)
         for field, value in zip(HOST["GEOMETRY"].fields, [endpoints, C.SLOTS, C.REGIONS, C.NODES]):
             assert geometry >> field.lsb & (1 << field.bits) - 1 == value
+
+    run_simulation(dut, bench())
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 128])
+def test_what_is_rw_reads_as_written_and_nothing_else_can_be_written(data_width):
+    dut, driver, _ = build(data_width, board="a board")
+    words = {r.offset + 4*i: r for r in HOST.registers for i in range(r.count) if not r.name.startswith("CYCLES")}
+
+    def bench():
+        before = {}
+        for address, register in words.items():
+            before[address] = yield from driver.read(address)
+            if register.access == "rw":
+                assert before[address] == register.reset
+        for address, register in words.items():
+            if register.access != "wo":
+                yield from driver.write(address, 0xa5c35a3c ^ address)
+        for address, register in words.items():
+            expected = 0xa5c35a3c ^ address if register.access == "rw" else before[address]
+            if register.name == "LINK_STATUS" or register.name == "MCP_STATE":
+                continue
+            assert (yield from driver.read(address)) == expected, register.name
+
+    run_simulation(dut, bench())
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_the_control_program_sees_what_the_host_wrote(data_width):
+    dut, driver, _ = build(data_width)
+
+    def bench():
+        for number, name in enumerate(SHOWN):
+            yield from driver.write(HOST[name].offset, 0x600d0000 + number)
+        yield from driver.write(HOST["ADMIN_CQ_HIGH"].offset, 0xabcd1234, 0b0110)
+        for number, name in enumerate(SHOWN):
+            yield dut.shown.index.eq(number)
+            yield
+            yield
+            assert (yield dut.shown.value) == (0x60cd1202 if name == "ADMIN_CQ_HIGH" else 0x600d0000 + number)
+        assert (yield dut.shown.clock_hz) == 125_000_000
 
     run_simulation(dut, bench())
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from migen import ClockDomain
 from migen.fhdl.tools import list_signals, list_targets
 
 from dibber.interface.description import MCP
@@ -57,6 +58,84 @@ def test_what_is_kept_is_kept_by_bytes_and_only_what_can_be_read_is_answered(dat
             register, index = rng.choice(WORDS)
             answer = {"BOTH": kept["BOTH", 0], "SHOWN": 0x600dcafe}.get(register.name, 0)
             assert (yield from port.read(register.offset + 4*index)) == answer, register.name
+
+    run_simulation(dut, bench())
+
+
+# What nobody writes, what is kept as registers too, and a register of which only memory has all bits.
+READ_BACK = bank("bank", "",
+    Register("CONSTANT", "ro", "", count=5),
+    Register("BOTH", "rw", "", count=6),
+    Register("STARTS", "wo", ""),
+    Register("SET", "rw", "", reset=0x8000001f),
+    Register("KEPT", "wk", ""),
+    Register("BITS", "w1c", ""),
+    Register("LAST", "rw", "", count=2),
+)
+READ_BACK_WORDS = {r.offset//4 + i: r for r in READ_BACK.registers for i in range(r.count)}
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 128])
+def test_what_is_read_back_from_memory_is_as_from_registers_and_so_is_a_reset_in_the_middle(data_width):
+    dut   = RegisterBank(READ_BACK, data_width, readback=True)
+    dut.clock_domains.cd_sys = ClockDomain("sys")
+    port  = dut.port
+    rng   = Random(data_width)
+    lanes = data_width//32
+    lines = max(READ_BACK_WORDS)//lanes + 1
+    fresh = {word: 0xc0de0000 + word if r.access == "ro" else r.reset for word, r in READ_BACK_WORDS.items() if r.access in ("ro", "rw")}
+    held  = dict(fresh)
+    wrote = [held]*2  # what was held one and two cycles ago
+    due   = [0, 0]    # `dat_r` of the cycles to come
+    seen  = {"read": 0, "write": 0, "both": 0, "idle": 0, "read behind a write": 0, "reset": 0}
+    asked = [word for word, r in READ_BACK_WORDS.items() if r.access == "rw" and not r.reset]
+    index, value = dut.readback.look_up(asked)
+
+    def bench():
+        nonlocal held
+        for word, status in enumerate(dut.status["CONSTANT"]):
+            yield status.eq(fresh[word])
+        last = None
+        for _ in range(3000):
+            kind = rng.choice(["read", "read", "write", "both", "idle"])
+            line = rng.choice([rng.randrange(lines), last[1] if last else 0, lines + rng.randrange(lines), 64])
+            data = rng.getrandbits(data_width)
+            be   = rng.choice([2**(data_width//8) - 1, rng.getrandbits(data_width//8), 0xf << 4*rng.randrange(lanes)])
+            look = rng.randrange(len(asked))
+            yield port.adr.eq(line)
+            yield port.dat_w.eq(data)
+            yield port.be.eq(be)
+            yield port.we.eq(kind in ("write", "both"))
+            yield port.re.eq(kind in ("read", "both"))  # which is not taken beside a write
+            yield index.eq(look)
+            yield
+            assert (yield port.dat_r) == due.pop(0)
+            assert (yield value) == wrote.pop(0)[asked[look]]
+            seen[kind] += 1
+            seen["read behind a write"] += (kind, last) == ("read", ("write", line))
+            due.append(sum(held.get(line*lanes + lane, 0) << 32*lane for lane in range(lanes)) if kind == "read" else 0)
+            if kind in ("write", "both"):
+                held = dict(held)
+                for lane in range(lanes):
+                    word = line*lanes + lane
+                    if word in held and READ_BACK_WORDS[word].access == "rw":
+                        mask = sum(0xff << 8*b for b in range(4) if be >> 4*lane + b & 1)
+                        held[word] = held[word] & ~mask | data >> 32*lane & mask
+            wrote.append(held)
+            last = kind, line
+            if rng.random() < 0.02:
+                seen["reset"] += 1
+                yield port.we.eq(0)
+                yield port.re.eq(0)
+                yield dut.cd_sys.rst.eq(1)
+                for _ in range(rng.choice([1, 2, 3*lines])):
+                    yield
+                yield dut.cd_sys.rst.eq(0)
+                for _ in range(lines + 1):
+                    yield
+                held, due[:], last = fresh, [0, 0], None
+                wrote[:] = [held]*2
+        assert min(seen.values()) > 20, seen
 
     run_simulation(dut, bench())
 

@@ -18,6 +18,7 @@ import functools
 
 from migen.fhdl.structure import Signal, _Assign, _Fragment
 from migen.fhdl.tools import flat_iteration, list_signals, list_targets
+from migen.fhdl.simplify import MemoryToArray
 from migen.sim.core import Simulator
 
 from compiler import Compiler
@@ -94,12 +95,19 @@ class Design:
     clock_domains, memories : as Migen's simulator has them
     """
     def __init__(self, module, clocks):
-        lowered  = Simulator(module, [], clocks)
-        fragment = lowered.fragment
-        self.clock_domains, self.memories = fragment.clock_domains, lowered.evaluator.replaced_memories
+        memories = MemoryToArray()
+        fragment = module if isinstance(module, _Fragment) else module.get_fragment()
+        memories.transform_fragment(None, fragment)
+        self.memories = memories.replacements
+        for storage in self.memories.values():
+            for word in storage:
+                word.reset_less = True  # as in an FPGA
+        fragment = Simulator(fragment, [], clocks).fragment
+        self.clock_domains = fragment.clock_domains
         compiler = Compiler(self.clock_domains)
         signals  = {signal.duid: signal for signal in list_signals(fragment)}
         signals |= {signal.duid: signal for storage in self.memories.values() for signal in storage}
+        signals |= {cd.rst.duid: cd.rst for cd in self.clock_domains if cd.rst is not None}
         self.reset = {duid: signal.reset.value for duid, signal in signals.items()}
         self.marks, self.drives, self.flags = {}, {}, 0
 
