@@ -254,7 +254,7 @@ class DibberCore(LiteXModule):
             registers.claimed.eq(contexts.claimed),
             registers.fast_busy.eq(contexts.busy),
             registers.fast_active.eq(contexts.active),
-            registers.fast_moved.eq(contexts.moved),
+            *[shown.eq(moved) for shown, moved in zip(registers.fast_moved, contexts.moved, strict=True)],
             registers.given.eq(contexts.given),
         ]
 

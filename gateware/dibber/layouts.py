@@ -68,6 +68,10 @@ def judging_layout():
     """In a cycle with `strobe` the last PSN acknowledged of `flow` may move, and is another one from the next cycle on."""
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
 
+def flow_event_layout():
+    """Something happened to `flow`, in a cycle with `strobe`: whoever wants a bit for each flow makes it there."""
+    return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
+
 def acked_layout():
     """A lookup: `psn` is the last one acknowledged of `flow`, in the same cycle."""
     return [("flow", (C.LANES*C.NODES - 1).bit_length()), ("psn", 16)]

@@ -10,8 +10,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, STATUS
-from dibber.layouts import (acked_layout, answer_layout, ended_layout, entry_layout, job_done_layout, job_end_layout,
-    judging_layout, slot_free_layout)
+from dibber.layouts import (acked_layout, answer_layout, ended_layout, entry_layout, flow_event_layout, job_done_layout,
+    job_end_layout, judging_layout, slot_free_layout)
 from dibber.mcp.asks import PLACES
 
 # Kinds of Looks -----------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class Completer(LiteXModule):
                                    `place`, `left` and `over` of an ask are for Asks
     move    : Record, out          to the rings
     change  : Record, out          to the asks
-    moved   : Signal(NODES), out   pulses: something has ended on this EXPRESS flow; while asks wait, one of them
+    moved   : Record(flow_event_layout), out   something has ended on this EXPRESS flow; while asks wait, one of them
     answer  : Endpoint(answer_layout), in
     mine    : Signal(), out        in the cycle of `answer.ready`: it ended an ask
     give    : Record, out          in a cycle with `strobe`: `flow` is not armed any more
@@ -91,7 +91,7 @@ class Completer(LiteXModule):
             ("tag", tags), ("kind", 2), ("ended", 1), ("asks", 2), ("place", 1), ("left", PLACES), ("over", PLACES)] + details)
         self.move            = move  = Record(rings.move.layout)
         self.change          = change = Record(asks.change.layout)
-        self.moved           = Signal(C.NODES)
+        self.moved           = moved = Record(flow_event_layout())
         self.answer          = answer = stream.Endpoint(answer_layout())
         self.mine            = Signal()
         self.give            = give  = Record([("strobe", 1), ("flow", log2_int(flows))])
@@ -238,8 +238,8 @@ class Completer(LiteXModule):
             change.end.eq(ends),
             change.node.eq(judged.flow[:nodes]),
             *[getattr(change, name).eq(getattr(state, name)) for name in ["place", "left", "over"]],
-            self.moved.eq((ends | ((end | leave) & (judged.flow[nodes:] == LANE.EXPRESS) & (state.asks == 0)))
-                << judged.flow[:nodes]),
+            moved.strobe.eq(ends | ((end | leave) & (judged.flow[nodes:] == LANE.EXPRESS) & (state.asks == 0))),
+            moved.flow.eq(Cat(judged.flow[:nodes], Constant(LANE.EXPRESS, log2_int(C.LANES)))),
             close.eq(here & (judged.kind == JOB) & mine & good),
             give.strobe.eq(here & (judged.kind == JOB) & mine & ~good),
             give.flow.eq(judged.flow),

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.deposit.expected import TAG
 from dibber.interface.description import C, FAST_KIND, LANE, MESSAGE
-from dibber.layouts import claimed_layout, express_layout, fast_put_layout, job_layout
+from dibber.layouts import claimed_layout, express_layout, fast_put_layout, flow_event_layout, job_layout
 from dibber.mcp.asks import Asks
 from dibber.mcp.completer import Completer
 from dibber.mcp.rings import PutRings
@@ -53,9 +53,9 @@ class Contexts(LiteXModule):
     job_done    : Endpoint(job_done_layout), out    those that are the program's
     acked   : Record(acked_layout()), `flow` out, `psn` in
     judging : Record(judging_layout()), in      in a cycle with `strobe`: what `acked` says of `flow` may move at its end
-    changed : Signal(FLOWS), in                 pulses: that of this flow moved
-    changed_out : Signal(FLOWS), out            pulses: those of flows that are not armed
-    moved   : Signal(FLOWS), out                pulses: those of flows that are
+    changed : Record(flow_event_layout), in     that of this flow moved
+    changed_out : Record(flow_event_layout), out  the same, of a flow that is not armed
+    moved   : list of 2 Record(flow_event_layout), out   of flows that are: what Completer says of EXPRESS; that it moved, of others
     refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a refused PSN until
                                                 the program has taken the refusal
     arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the next one at `psn`
@@ -64,7 +64,7 @@ class Contexts(LiteXModule):
                              them. Behind the ring come asks that wait. Valid 6 cycles after `claim` or `pop`
     pop     : Signal, in     that one is the program's
     active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after the last has ended
-    given   : Signal(FLOWS), out    pulses: the flow is not armed any more, because a job ended otherwise than it should
+    given   : Record(flow_event_layout), out   the flow is not armed any more, because a job ended otherwise than it should
     busy    : Signal(endpoints), out    endpoints of which commands were taken that have not been completed or popped
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
@@ -95,11 +95,11 @@ class Contexts(LiteXModule):
         self.claimed     = claimed = Record(claimed_layout())
         self.pop         = pop     = Signal()
         self.judging     = completer.judging
-        self.changed     = changed = Signal(flows)
-        self.changed_out = Signal(flows)
-        self.moved       = Signal(flows)
+        self.changed     = changed = Record(flow_event_layout())
+        self.changed_out = Record(flow_event_layout())
+        self.moved       = [completer.moved, Record(flow_event_layout())]
         self.active      = Signal(flows)
-        self.given       = given   = Signal(flows)
+        self.given       = given   = Record(flow_event_layout())
         self.busy        = busy    = Signal(endpoints)
         self.counters    = {name: Signal() for name in ("FAST_COMMANDS", "FAST_COMPLETIONS", "FAST_ANSWERS", "FAST_REPLIES")}
         self.job_done_in     = completer.job_done_in
@@ -117,19 +117,23 @@ class Contexts(LiteXModule):
         # Armed Flows ------------------------------------------------------------------------------
 
         armed = Signal(flows)
+        ours  = Signal()   # what changed is
         still = Signal()   # nothing but what the program does happens in this cycle
         give  = completer.give
         self.comb += [
             still.eq(arm.strobe | claim.strobe | pop),
             completer.still.eq(still),
             completer.armed.eq(armed),
-            self.changed_out.eq(changed & ~armed),
+            ours.eq((armed >> changed.flow)[0]),
+            self.changed_out.flow.eq(changed.flow),
+            self.changed_out.strobe.eq(changed.strobe & ~ours),
             # Whoever waits for an answer is not helped by acknowledgements.
-            self.moved.eq(Cat(completer.moved, (changed & armed)[C.NODES:])),
+            self.moved[1].flow.eq(changed.flow),
+            self.moved[1].strobe.eq(changed.strobe & ours & (changed.flow[nodes:] != LANE.EXPRESS)),
             self.active.eq(armed & rings.filled),
         ]
         self.sync += [
-            given.eq(give.strobe << give.flow),
+            given.eq(give),
             armed.eq((armed | (arm.strobe << arm.flow)) & ~(claim.strobe << claim.flow) & ~(give.strobe << give.flow)),
         ]
 

@@ -11,8 +11,8 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout, job_done_layout,
-    job_layout, request_layout, scout_layout, slot_free_layout)
+from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout,
+    flow_event_layout, job_done_layout, job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of, if_present
@@ -25,6 +25,12 @@ from dibber.places import BlockFIFO, Row
 RESULTS  = 16  # job ends and refusals that may wait for the control program
 POSTS    = 16  # queue entries of the control program that may wait
 FLOWS    = C.LANES*C.NODES
+
+# Helpers ------------------------------------------------------------------------------------------
+
+def flow_bit(event):
+    """A bit for each flow: that of the event's."""
+    return event.strobe << event.flow
 
 # MCP Registers ------------------------------------------------------------------------------------
 
@@ -67,12 +73,13 @@ class ControlRegisters(LiteXModule):
     claimed    : Record, in                           what CLAIM_* show
     fast_busy  : Signal(endpoints), in
     fast_active : Signal(FLOWS), in
-    fast_moved, given : Signal(FLOWS), in             pulses
+    fast_moved : list of 2 Record(flow_event_layout), in
+    given      : Record(flow_event_layout), in
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     written    : Signal(), in                         pulse: the host wrote into the SRAM
     acked      : Record(acked_layout()), `flow` out, `psn` in
-    changed    : Signal(FLOWS), in                    pulses: what `acked` says of this flow moved
-    naked      : Signal(FLOWS), in                    pulses: a packet of this flow is missing
+    changed    : Record(flow_event_layout), in        what `acked` says of this flow moved
+    naked      : Record(flow_event_layout), in        a packet of this flow is missing
     flow_reset : Record(flow_reset_layout), out
     flow_rewind : Record(flow_rewind_layout), out
     inbox_free : Record(inbox_free_layout), out
@@ -114,8 +121,8 @@ class ControlRegisters(LiteXModule):
         self.generation    = Signal(6)
         self.fast_busy     = Signal(endpoints)
         self.fast_active   = Signal(FLOWS)
-        self.fast_moved    = Signal(FLOWS)
-        self.given         = Signal(FLOWS)
+        self.fast_moved    = [Record(flow_event_layout()) for _ in range(2)]
+        self.given         = Record(flow_event_layout())
         self.arm           = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
         self.claim         = Record([("strobe", 1), flow])
         self.claim_pop     = Signal()
@@ -123,8 +130,8 @@ class ControlRegisters(LiteXModule):
         self.written       = Signal()
         self.watchdog      = Record([("strobe", 1), ("cycles", 32)])
         self.acked         = Record(acked_layout())
-        self.changed       = Signal(FLOWS)
-        self.naked         = Signal(FLOWS)
+        self.changed       = Record(flow_event_layout())
+        self.naked         = Record(flow_event_layout())
         self.flow_reset    = Record(flow_reset_layout())
         self.flow_rewind   = Record(flow_rewind_layout())
         self.inbox_free    = Record(inbox_free_layout())
@@ -244,8 +251,8 @@ class ControlRegisters(LiteXModule):
             self.generation.eq(Mux(strobe["FAST_GENERATION"][0], bank.written["FAST_GENERATION"][0], generation)),
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
-            status["FAST_MOVED"][0].eq(self.fast_moved),
-            status["GIVEN"][0].eq(self.given),
+            status["FAST_MOVED"][0].eq(Reduce("OR", [flow_bit(event) for event in self.fast_moved])),
+            status["GIVEN"][0].eq(flow_bit(self.given)),
             events["given"].eq(storage["GIVEN"][0] != 0),
             self.arm.strobe.eq(strobe["FLOW_ARM"][0]),
             *[getattr(self.arm, name).eq(arm[name]) for name in ["flow", "epoch"]],
@@ -334,7 +341,7 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             self.acked.flow.eq(bank.index["ACKED"]),
             status["ACKED"][0].eq(Cat(self.acked.psn, self.refusals.valid | self.refusal_waiting)),
-            status["ACKED_CHANGED"][0].eq(self.changed),
+            status["ACKED_CHANGED"][0].eq(flow_bit(self.changed)),
             events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),
             self.flow_reset.flow.eq(reset["flow"]),
@@ -342,7 +349,7 @@ class ControlRegisters(LiteXModule):
             self.flow_rewind.strobe.eq(strobe["FLOW_REWIND"][0]),
             self.flow_rewind.flow.eq(rewind["flow"]),
             self.flow_rewind.epoch.eq(rewind["epoch"]),
-            status["NAKED"][0].eq(self.naked),
+            status["NAKED"][0].eq(flow_bit(self.naked)),
             events["nak"].eq(storage["NAKED"][0] != 0),
 
             self.refusals.connect(refusal_queue.sink),

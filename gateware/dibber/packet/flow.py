@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import ack_layout, acked_layout, judging_layout
+from dibber.layouts import ack_layout, acked_layout, flow_event_layout, judging_layout
 from dibber.packet.header import flag
 
 DOUBTS   = 64    # incarnations from one question to the next: below 127, within which the target tells newer from older
@@ -225,8 +225,8 @@ class FlowTable(LiteXModule):
                                                meanwhile; the shortest packet of one takes 9
     acked    : list of Record(acked_layout), in and out   LOOKUPS of them
     judging  : Record, out                     in a cycle with `strobe`: what `acked` says of `flow` may move at its end
-    changed  : Signal(FLOWS), out              a bit pulses when that has moved
-    naked    : Signal(FLOWS), out              a bit pulses when the target misses a packet of the flow, or when it answers late
+    changed  : Record(flow_event_layout), out  that has moved
+    naked    : Record(flow_event_layout), out  the target misses a packet of the flow, or it answers late
     refusals : Endpoint(refusal_layout), out
 
     Cycles: those of FlowGate; 3 from `acks` to `acked`, `changed`, and `naked`.
@@ -239,8 +239,8 @@ class FlowTable(LiteXModule):
         self.acks     = acks   = stream.Endpoint(ack_layout())
         self.acked    = [Record(acked_layout()) for _ in range(LOOKUPS)]
         self.judging  = judging = Record(judging_layout())
-        self.changed  = changed = Signal(flows)
-        self.naked    = naked   = Signal(flows)
+        self.changed  = changed = Record(flow_event_layout())
+        self.naked    = naked   = Record(flow_event_layout())
         self.refusals = stream.Endpoint(refusal_layout())
 
         # # #
@@ -301,7 +301,6 @@ class FlowTable(LiteXModule):
         forward  = Signal()
         enter    = Signal()
         deafen   = Signal()
-        entered  = Signal(flows)  # whose state is written
         move     = Signal()
         late     = Signal()
         about    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
@@ -343,7 +342,9 @@ class FlowTable(LiteXModule):
             queue.sink.reason.eq(reason),
             deafen.eq(enter & (lost | (new & ~queue.sink.ready))),
             move.eq(enter & forward & ~deafen),
-            entered.eq(1 << Mux(reset.strobe, reset.flow[:bits + log2_int(C.LANES)], flow)),
+            # It is the same still in the cycle after that in which it was judged.
+            changed.flow.eq(flow),
+            naked.flow.eq(flow),
             queue.source.connect(self.refusals),
         ]
         for lane, gate in enumerate(gates):
@@ -356,8 +357,6 @@ class FlowTable(LiteXModule):
                 gate.leap.number.eq(held + 1),
             ]
         self.sync += [
-            changed.eq(0),
-            naked.eq(0),
             heard.eq(acks.valid & acks.ready),
             If(acks.ready,
                 flow.eq(about),
@@ -385,7 +384,6 @@ class FlowTable(LiteXModule):
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),
             If(reset.strobe & (reset.flow == flow), believed.eq(0)),
-            # Nothing of these three is in the cycle of a reset.
-            If((leap & late) | (enter & nak & ~deafen), naked.eq(entered)),
-            If(move, changed.eq(entered)),
+            naked.strobe.eq((leap & late) | (enter & nak & ~deafen)),
+            changed.strobe.eq(move),
         ]

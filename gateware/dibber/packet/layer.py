@@ -42,8 +42,7 @@ class PacketLayer(LiteXModule):
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Record(acked_layout), in and out   as those of FlowTable
     judging          : Record, out                in a cycle with `strobe`: what `acked` says of `flow` may move at its end
-    changed          : Signal(flows), out         a bit pulses when that has moved
-    naked            : Signal(flows), out         a bit pulses when the flow's target misses a packet
+    changed, naked   : Record(flow_event_layout), out   as those of FlowTable
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description

@@ -62,7 +62,7 @@ class Puts(Harness):
             (put.endpoint == C.INBOX) & (put.lane == LANE.BULK), (put.endpoint == C.INBOX) & (put.lane == LANE.EXPRESS)])[put.kind])
         for name, signal in (("express_ready", block.express.ready), ("job_ready", block.job.ready),
                 ("job_done_ready", block.job_done.ready), ("entry_ready", entry.ready), ("ended_ready", ended.ready), ("fast", block.fast),
-                ("changed", block.changed), ("judging", block.judging.strobe), ("judging_flow", block.judging.flow),
+                ("changed", block.changed.strobe), ("changed_flow", block.changed.flow), ("judging", block.judging.strobe), ("judging_flow", block.judging.flow),
                 ("refusal", block.refusal_waiting), ("pop", block.pop),
                 *[(f"acked{n}", signal) for n, signal in enumerate(acked)],
                 *[(f"arm_{field}", getattr(arm, field)) for field, *_ in arm.layout],
@@ -340,7 +340,7 @@ class AsksSmall(Harness):
             self.assume(f"{name}_stays", implies(self.before(endpoint.valid & ~endpoint.ready), endpoint.valid & (fields == kept)))
         self.assume("small", (put.slot < C.SLOTS) & (put.endpoint == 0) & (put.lane == LANE.EXPRESS) & (put.node == 0)
             & (put.kind <= FAST_KIND.ASK) & (answer.node < C.NODES) & (answer.tag < C.SLOTS))
-        for name, signal in (("entry_ready", entry.ready), ("changed", block.changed[0]), ("judging", block.judging.strobe), ("refusal", block.refusal_waiting),
+        for name, signal in (("entry_ready", entry.ready), ("changed", block.changed.strobe), ("judging", block.judging.strobe), ("refusal", block.refusal_waiting),
                 ("pop", block.pop), ("acked", acked), ("arm_strobe", arm.strobe), ("claim", claim.strobe)):
             self.comb += signal.eq(self.free(name, len(signal)))
         self.comb += [block.fast.eq(1), block.express.ready.eq(1), block.job.ready.eq(1), block.job_done.ready.eq(1),

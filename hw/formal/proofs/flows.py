@@ -149,7 +149,7 @@ class Flows(Harness):
         self.lemma("asked", implies(asked["open"] & (asked["node"] == node), ~sure))
         self.prove("refusals",   implies(entered, refused == told))
         was_deaf = self.before(deaf & ~starts)
-        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~((block.naked >> number)[0] & ~self.before(leaps))) & implies(deaf, ~queued))
+        self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~(block.naked.strobe & (block.naked.flow == number) & ~self.before(leaps))) & implies(deaf, ~queued))
 
         # The tables say so.
         tables = {name: table(name) for name in ("incarnations", "epochs", "sents")}

@@ -15,6 +15,7 @@ from dibber.mcp.contexts import Contexts
 
 from compiled import run_simulation
 from cut import packets_of
+from flows import flow_bit
 
 FLOWS   = C.LANES*C.NODES
 EXPRESS = LANE.EXPRESS*C.NODES  # a lane's first flow
@@ -82,7 +83,7 @@ class World:
     sets `inputs` of the next cycle.
     """
     seen_of_all = ("put.ready taken missed express.valid job.valid job_done_in.ready job_done.valid entry.valid free.strobe "
-        "ended.valid ended.kind ended.tag ended.node changed_out moved active given busy full "
+        "ended.valid ended.kind ended.tag ended.node active busy full "
         "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe forget.tag").split()
 
     def __init__(self, seed, endpoints=C.ENDPOINTS):
@@ -159,6 +160,10 @@ class World:
         seen, now = self.seen, self.now
         for name in self.seen_of_all:
             seen[name] = yield self.signal(name)
+        for name, events in (("changed_out", [self.dut.changed_out]), ("moved", self.dut.moved), ("given", [self.dut.given])):
+            seen[name] = 0
+            for event in events:
+                seen[name] |= yield from flow_bit(event)
         if seen["given"]:
             n = seen["given"].bit_length() - 1
             assert seen["given"] == 1 << n and self.flows[n].armed
@@ -168,7 +173,7 @@ class World:
             self.count["given"] += 1
 
         # What is always shown.
-        changed = now.get("changed", 0)
+        changed = now.get("changed.strobe", 0) << now.get("changed.flow", 0)
         armed   = sum(flow.armed << n for n, flow in enumerate(self.flows))
         assert (seen["moved"] >> BULK, seen["changed_out"]) == ((changed & armed) >> BULK, changed & ~armed)
         assert seen["active"] & ~armed == 0
@@ -442,9 +447,9 @@ class World:
             yield
         self.flows[n].acked = psn
         self.inputs[f"flow_acked.{n}"] = psn
-        self.set(changed=1 << n, judging__strobe=0)
+        self.set(changed__strobe=1, changed__flow=n, judging__strobe=0)
         yield
-        self.set(changed=0)
+        self.set(changed__strobe=0)
 
     def end_job(self, good=True):
         """The engine's oldest job ends."""

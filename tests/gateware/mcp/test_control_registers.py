@@ -12,7 +12,7 @@ from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
-from drive import source
+from drive import drive, source
 from lines import LineDriver
 
 
@@ -279,9 +279,9 @@ def test_acknowledged_nodes_stay_marked_until_ones_are_written():
 
     def bench():
         for node in [2, 5]:
-            yield dut.r.changed.eq(1 << node)
+            yield from drive(dut.r.changed, strobe=1, flow=node)
             yield
-        yield dut.r.changed.eq(0)
+        yield dut.r.changed.strobe.eq(0)
         yield
         assert (yield from dut.event("ack"))
         assert (yield from dut.read("ACKED_CHANGED")) == 1 << 2 | 1 << 5
@@ -289,9 +289,9 @@ def test_acknowledged_nodes_stay_marked_until_ones_are_written():
         assert (yield from dut.read("ACKED_CHANGED")) == 1 << 5
         for flow in 0, 2, 31:
             assert (yield from dut.read("ACKED", flow)) == 40 + flow
-        yield dut.r.changed.eq(1 << 5)  # in the very cycle of the clearing write
+        yield from drive(dut.r.changed, strobe=1, flow=5)  # in the very cycle of the clearing write
         yield from dut.write("ACKED_CHANGED", 1 << 5)
-        yield dut.r.changed.eq(0)
+        yield dut.r.changed.strobe.eq(0)
         yield
         assert (yield from dut.event("ack")), "an acknowledgement was lost"
 
@@ -396,17 +396,18 @@ def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
             yield getattr(dut.r.claimed, name).eq(value)
         yield dut.r.fast_busy.eq(0x81)
         yield dut.r.fast_active.eq(1 << 17)
-        yield dut.r.fast_moved.eq(1 << 18)
-        yield dut.r.given.eq(1 << 19)
+        events = *dut.r.fast_moved, dut.r.given
+        for event, flow in zip(events, (2, 18, 19), strict=True):
+            yield from drive(event, strobe=1, flow=flow)
         yield
-        yield dut.r.fast_moved.eq(0)
-        yield dut.r.given.eq(0)
+        for event in events:
+            yield event.strobe.eq(0)
         yield
         assert (yield from dut.event("given"))
         assert (yield from dut.read("GIVEN")) == 1 << 19
         yield from dut.write("GIVEN", 1 << 19)
         assert not (yield from dut.event("given"))
-        assert (yield from dut.read("FAST_MOVED")) == 1 << 18
+        assert (yield from dut.read("FAST_MOVED")) == 1 << 18 | 1 << 2
         assert (yield from dut.read("FAST_ACTIVE")) == 1 << 17
         assert (yield from dut.read("FAST_BUSY")) == 0x81
         assert (yield from dut.read("CLAIM_STATE")) == 0x1234 | 31 << 16
@@ -491,9 +492,10 @@ def test_missing_packets_stay_marked_by_flow():
     dut = Bench()
 
     def bench():
-        yield dut.r.naked.eq(1 << 31 | 1)
-        yield
-        yield dut.r.naked.eq(0)
+        for flow in 31, 0:
+            yield from drive(dut.r.naked, strobe=1, flow=flow)
+            yield
+        yield dut.r.naked.strobe.eq(0)
         yield
         assert (yield from dut.event("nak"))
         assert (yield from dut.read("NAKED")) == 1 << 31 | 1

@@ -32,6 +32,11 @@ def acked_of(table):
     return signals
 
 
+def flow_bit(event):
+    """The event of a flow in this cycle, as the flow's bit, or 0."""
+    return (yield event.strobe) << (yield event.flow)
+
+
 def sure_transmitter(design, *args):
     """design(*args), a PacketTransmitter, with such flows; and what is acknowledged of them."""
     transmitter = design(*args)

@@ -15,7 +15,7 @@ from dibber.packet.flow import DOUBTS, PATIENCE, FlowTable
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive
-from gateware.models.flows import acked_of, numbers_of, sure
+from gateware.models.flows import acked_of, flow_bit, numbers_of, sure
 
 NODES = 3  # of those there are; few, so that things meet
 
@@ -97,8 +97,8 @@ def acknowledge(dut, flow, ack, incarnation=1, flags=0, psn=0, reason=0, refusal
     changed = naked = 0
     for _ in range(4):
         yield
-        changed |= yield dut.changed
-        naked   |= yield dut.naked
+        changed |= yield from flow_bit(dut.changed)
+        naked   |= yield from flow_bit(dut.naked)
     return changed, naked
 
 
@@ -283,7 +283,7 @@ def test_a_reset_meets_an_acknowledgement_in_any_cycle(cycle, own):
     @passive
     def watch():
         while True:
-            seen.append((yield dut.changed))
+            seen.append((yield from flow_bit(dut.changed)))
             yield
 
     def process():

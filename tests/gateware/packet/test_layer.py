@@ -105,7 +105,7 @@ class Pair(Module):
                 if (yield self.target.engines[lane][1].valid):
                     first(("payload", lane))
                 self.acked[lane]  = yield self.source.acked[flow_of(lane)]
-                self.naked[lane] |= bool(((yield packet.naked) >> flow_of(lane)) & 1)
+                self.naked[lane] |= bool((yield packet.naked.strobe) and (yield packet.naked.flow) == flow_of(lane))
                 if self.acked[lane] != 0xffff:
                     first(("acknowledged", lane))
             yield
