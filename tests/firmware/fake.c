@@ -29,7 +29,6 @@ uint32_t fake_post_every;	/* accesses until a post leaves the queue; 0: tests do
 static uint32_t fifo[FIFOS][FIFO][4];
 static uint32_t fifo_head[FIFOS], fifo_tail[FIFOS];
 static uint64_t cycles;
-static uint32_t cycles_high;
 static uint32_t timer;
 
 /* What the program cannot read back on the card either. */
@@ -163,10 +162,7 @@ uint32_t fake_read(uint32_t address)
 	case DIBBER_MCP_EVENTS:
 		return events();
 	case DIBBER_MCP_CYCLES_LOW:
-		cycles_high = cycles >> 32;
 		return cycles;
-	case DIBBER_MCP_CYCLES_HIGH:
-		return cycles_high;
 	case DIBBER_MCP_COMMAND_PENDING:
 		return fast_pending();
 	case DIBBER_MCP_QUEUE_ROOM:

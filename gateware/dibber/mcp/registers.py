@@ -177,7 +177,6 @@ class ControlRegisters(LiteXModule):
             events["timer"].eq(reached),
         ]
         self.sync += [
-            If(bank.read["CYCLES_LOW"][0], status["CYCLES_HIGH"][0].eq(cycles[32:])),
             If(armed & ~ahead[31], reached.eq(1)),
             If(strobe["TIMER"][0], armed.eq(1), reached.eq(0)),
         ]

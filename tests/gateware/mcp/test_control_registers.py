@@ -193,22 +193,6 @@ def test_host_registers_are_looked_up():
     run_simulation(dut, bench())
 
 
-def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():
-    dut = Bench()
-
-    def bench():
-        yield dut.cycles.eq(0x5_ffff_ffff)
-        yield
-        assert (yield from dut.read("CYCLES_LOW")) == 0xffffffff
-        yield dut.cycles.eq(0x6_0000_0000)
-        yield
-        assert (yield from dut.read("CYCLES_HIGH")) == 5
-        assert (yield from dut.read("CYCLES_LOW")) == 0
-        assert (yield from dut.read("CYCLES_HIGH")) == 6
-
-    run_simulation(dut, bench())
-
-
 def test_the_timer_fires_once_the_clock_reaches_it_even_across_its_wrap():
     dut = Bench()
 

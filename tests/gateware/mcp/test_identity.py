@@ -75,6 +75,24 @@ def test_the_control_program_sees_what_the_host_wrote(data_width):
     run_simulation(dut, bench())
 
 
+def test_the_high_word_of_the_clock_belongs_to_the_low_word_read_before():
+    dut, driver, _ = build()
+
+    def bench():
+        yield dut.cycles.eq(0x5_ffff_fffc)
+        yield
+        low = yield from driver.read(HOST["CYCLES_LOW"].offset)
+        assert low > 0xffff_fff0
+        for _ in range(8):
+            yield
+        assert (yield dut.cycles) >> 32 == 6
+        assert (yield from driver.read(HOST["CYCLES_HIGH"].offset)) == 5
+        assert (yield from driver.read(HOST["CYCLES_LOW"].offset)) < low
+        assert (yield from driver.read(HOST["CYCLES_HIGH"].offset)) == 6
+
+    run_simulation(dut, bench())
+
+
 def test_state_and_identity_show_only_while_the_program_runs():
     dut, driver, _ = build()
 
