@@ -40,7 +40,6 @@ from dibber.interface.description import C, CHANNEL, COUNTERS, HOST
 from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
-from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import Processor
 from dibber.mcp.registers import ControlRegisters
@@ -57,7 +56,7 @@ CLOCK_HZ = 125e6  # what the identity block shows
 def registers(platform, data_width):
     """The control program's registers; what they show of their neighbours comes from pins."""
     shown = {r.name: Signal(32, name=r.name.lower()) for r in HOST.registers}
-    return ControlRegisters(shown, EndpointPages(data_width), Signal(64))
+    return ControlRegisters(shown, Signal(64))
 
 def identity(platform, data_width):
     return HostRegisters(data_width, CLOCK_HZ, {name: Signal(name=f"pulse_{name.lower()}") for name, _ in COUNTERS})
