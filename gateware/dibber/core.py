@@ -66,6 +66,10 @@ def attach(master, *slaves):
         master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
     ]
 
+def look_up(user, table):
+    """Connect a user's Record(count_layout) to that of whoever has the counts."""
+    return [table.endpoint.eq(user.endpoint), user.count.eq(table.count)]
+
 # Dibber Core --------------------------------------------------------------------------------------
 
 class DibberCore(LiteXModule):
@@ -136,7 +140,7 @@ class DibberCore(LiteXModule):
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints)
-        self.registers = registers = ControlRegisters(identity.shown, pages, identity.cycles, endpoints)
+        self.registers = registers = ControlRegisters(identity.shown, identity.cycles, endpoints)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
 
         # # #
@@ -177,9 +181,13 @@ class DibberCore(LiteXModule):
 
         opened, allowed = registers.queue, identity.fast_path
         self.comb += [
-            *[signal.eq(rung) for signal, rung in zip(turns.producer, pages.producer)],
-            *[signal.eq(read) for signal, read in zip(turns.cq_consumer, pages.cq_consumer)],
-            *[shown.eq(head) for shown, head in zip(pages.head, turns.head)],
+            *look_up(turns.producer, pages.producer[0]),
+            *look_up(registers.producer, pages.producer[1]),
+            *look_up(turns.cq_consumer, pages.cq_consumer),
+            *look_up(queues.eq_consumer, pages.eq_consumer),
+            *look_up(pages.head, turns.heads[0]),
+            *look_up(registers.head, turns.heads[1]),
+            turns.rung.eq(pages.rung),
             turns.take.eq(registers.take),
             turns.skip.eq(registers.skip),
             turns.frees[0].eq(registers.free),
@@ -205,7 +213,6 @@ class DibberCore(LiteXModule):
             requests.again.eq(registers.arrivals_again),
             registers.arrivals_twice.eq(requests.twice),
 
-            *[signal.eq(read) for signal, read in zip(queues.eq_consumer, pages.eq_consumer)],
             queues.cycles.eq(identity.cycles),
             queues.open.eq(opened),
             registers.entries.connect(queues.sinks[0]),
@@ -398,6 +405,7 @@ class DibberCore(LiteXModule):
             arrivals.halted.eq(halt.reset),
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
+            *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
             pages.program.halts.eq(halt.halts),
             host.halted.eq(halt.halted),
             *[HaltInserter()(module).halt.eq(halt.reset)

@@ -68,6 +68,10 @@ def judging_layout():
     """In a cycle with `strobe` the last PSN acknowledged of `flow` may move, and is another one from the next cycle on."""
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
 
+def count_layout():
+    """A lookup: `count` is that of `endpoint`, in the same cycle."""
+    return [("endpoint", (C.ENDPOINTS - 1).bit_length()), ("count", 32)]
+
 def flow_event_layout():
     """Something happened to `flow`, in a cycle with `strobe`: whoever wants a bit for each flow makes it there."""
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]

@@ -41,7 +41,6 @@ from dibber.layouts import shown_layout
 from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
-from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.identity import HostRegisters
 from dibber.mcp.processor import Processor
 from dibber.mcp.registers import ControlRegisters
@@ -57,7 +56,7 @@ CLOCK_HZ = 125e6  # what the identity block shows
 
 def registers(platform, data_width):
     """The control program's registers; what they show of their neighbours comes from pins."""
-    return ControlRegisters(Record(shown_layout()), EndpointPages(data_width), Signal(64))
+    return ControlRegisters(Record(shown_layout()), Signal(64))
 
 def identity(platform, data_width):
     return HostRegisters(data_width, CLOCK_HZ, {name: Signal(name=f"pulse_{name.lower()}") for name, _ in COUNTERS})

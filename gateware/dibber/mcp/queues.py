@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, STATUS
-from dibber.layouts import arrival_layout, entry_layout, post_layout
+from dibber.layouts import arrival_layout, count_layout, entry_layout, post_layout
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ class QueueWriter(LiteXModule):
     ----------
     cycles      : Signal(64), in                the card's clock
     open        : Record(queue_open_layout), in
-    eq_consumer : list of Signal(32), in        doorbell EQ_CONSUMER of each endpoint
+    eq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbell EQ_CONSUMER
     sinks       : list of Endpoint(entry_layout), in     they take turns
     source      : Endpoint(post_layout), out    struct queue_entry
     counters    : EVENTS_LOST
@@ -58,7 +58,7 @@ class QueueWriter(LiteXModule):
     def __init__(self, sinks=3, endpoints=C.ENDPOINTS, address_bits=64):
         self.cycles      = Signal(64)
         self.open        = open = Record(queue_open_layout())
-        self.eq_consumer = [Signal(32, name=f"eq_consumer{n}") for n in range(endpoints)]
+        self.eq_consumer = Record(count_layout())
         self.sinks       = [stream.Endpoint(entry_layout()) for _ in range(sinks)]
         self.source      = source = stream.Endpoint(post_layout())
         self.counters    = {"EVENTS_LOST": Signal()}
@@ -114,12 +114,12 @@ class QueueWriter(LiteXModule):
             write.adr.eq(Mux(open.strobe, open.queue, about)),
         ]
 
-        # One multiplexer of the counts for both: a queue that is opened starts at what its host says.
+        # One lookup of the counts for both: a queue that is opened starts at what its host says.
         event    = Signal()
-        consumer = Signal(32)
+        consumer = self.eq_consumer.count
         self.comb += [
             event.eq(entry.queue >= C.ENDPOINTS),
-            consumer.eq(Array(self.eq_consumer)[write.adr[:log2_int(endpoints)]]),
+            self.eq_consumer.endpoint.eq(write.adr),
             fixed_write.we.eq(open.strobe),
             fixed_write.dat_w.eq(Cat(open.base[ALIGN:address_bits], open.size, open.vector)),
             write.we.eq(open.strobe | update),

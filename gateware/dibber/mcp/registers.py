@@ -11,8 +11,8 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.registers import RegisterBank
-from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, digest_layout, entry_layout, express_layout,
-    flow_event_layout, job_done_layout, job_layout, request_layout, scout_layout, slot_free_layout)
+from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, count_layout, digest_layout, entry_layout,
+    express_layout, flow_event_layout, job_done_layout, job_layout, request_layout, scout_layout, slot_free_layout)
 from dibber.mcp.arrivals import inbox_free_layout
 from dibber.mcp.digests import PutDigests
 from dibber.mcp.room import bits_of, if_present
@@ -29,8 +29,8 @@ FLOWS    = C.LANES*C.NODES
 # Helpers ------------------------------------------------------------------------------------------
 
 def flow_bit(event):
-    """A bit for each flow: that of the event's."""
-    return event.strobe << event.flow
+    """A bit for each flow: that of the event's. Events with one number share what decodes it, as a shift by it would not."""
+    return bits_of(FLOWS, event.flow, event.strobe)
 
 # MCP Registers ------------------------------------------------------------------------------------
 
@@ -43,7 +43,6 @@ class ControlRegisters(LiteXModule):
     Parameters
     ----------
     host      : Record(shown_layout()), `index` out, the host registers shown here
-    pages     : EndpointPages
     cycles    : Signal(64), the card's clock
     endpoints : how many, a power of two, up to ENDPOINTS; the registers of others read as 0
 
@@ -61,6 +60,7 @@ class ControlRegisters(LiteXModule):
     refusal_waiting : Signal(), out                   REFUSAL is valid
     entries    : Endpoint(entry_layout), out          queue entries of the program
     queue      : Record, out                          `strobe` for one cycle: a queue is opened, or `closed`
+    producer, head : Record(count_layout), `endpoint` out, `count` in   PRODUCER, HEAD
     take, skip : Record, out                          `strobe` for one cycle: COMMAND_TAKE, COMMAND_SKIP
     free       : Record(slot_free_layout), out
     pending, room : Signal(endpoints), in             COMMAND_PENDING, QUEUE_ROOM
@@ -96,7 +96,7 @@ class ControlRegisters(LiteXModule):
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
-    def __init__(self, host, pages, cycles, endpoints=C.ENDPOINTS):
+    def __init__(self, host, cycles, endpoints=C.ENDPOINTS):
         self.link_up       = Signal()
         flow, endpoint     = ("flow", log2_int(FLOWS)), ("endpoint", log2_int(endpoints))
         self.jobs          = stream.Endpoint(job_layout())
@@ -110,6 +110,8 @@ class ControlRegisters(LiteXModule):
         self.entries       = stream.Endpoint(entry_layout())
         self.queue         = Record([
             ("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", 5), ("vector", 3), ("closed", 1)])
+        self.producer      = Record(count_layout())
+        self.head          = Record(count_layout())
         self.take          = Record([("strobe", 1), endpoint])
         self.skip          = Record([("strobe", 1), endpoint])
         self.free          = Record(slot_free_layout())
@@ -151,7 +153,7 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", SHOWN))
+        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "PRODUCER", "HEAD", SHOWN))
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
@@ -187,10 +189,10 @@ class ControlRegisters(LiteXModule):
         post = bank.fields(MCP, "POST_START")
         put  = bank.fields(MCP, "PUT_START")
         done = bank.fields(MCP, "POST_PUT")
-        for n in range(endpoints):
+        for name, look in ("PRODUCER", self.producer), ("HEAD", self.head):
             self.comb += [
-                status["PRODUCER"][n].eq(pages.producer[n]),
-                status["HEAD"][n].eq(pages.head[n]),
+                look.endpoint.eq(bank.index[name]),
+                status[name][0].eq(look.count),
             ]
         self.comb += [
             status["QUEUE_ROOM"][0].eq(self.room),

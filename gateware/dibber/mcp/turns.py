@@ -14,11 +14,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import offer_layout, slot_free_layout, verdict_layout
+from dibber.layouts import count_layout, offer_layout, slot_free_layout, verdict_layout
 from dibber.mcp.room import COUNT_BITS, SLOT_BITS, QueueRoom, SlotsInUse, bits_of, cq_open_layout
-
-# A ring is seen by the low bits of its count; one of as many commands as they count waits for its turn.
-RING_BITS = SLOT_BITS + 1
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -43,8 +40,11 @@ class CommandTurns(LiteXModule):
 
     Attributes
     ----------
-    producer, cq_consumer : list of Signal(32), in    doorbells
-    head    : list of Signal(32), out                 commands taken
+    producer, cq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbells
+    rung    : Record(command_layout), in              `producer` of this endpoint is another one from this cycle on
+    heads   : list of 2 Record(count_layout), in and out   commands taken
+    held    : Signal, in                              in reset: those of endpoint `index` are none, from its second cycle on
+    index   : Signal, in
     take    : Record(command_layout), in              the next command is the control program's
     skip    : Record(command_layout), in              HEAD becomes PRODUCER, nothing is owed
     frees   : list of 2 Record(slot_free_layout), in
@@ -56,15 +56,18 @@ class CommandTurns(LiteXModule):
     pending : Signal(endpoints), out                  a bit for each endpoint whose next command is for the control program
     room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion queue, with room for one more
 
-    Cycles: 3 from `producer` to the offer, 2 from a verdict to the next one, or 9 from the former offer. `pending` falls in the
-    cycle after `take`, `skip` and `open`, and shows the next command 7 cycles after them, 3 after `producer`, 4 after a missed
-    offer, 5 after `frees`; each other event of that time costs one more. `head` follows in 4, or 1 behind a verdict. A
+    Cycles: 3 from `rung` to the offer, 2 from a verdict to the next one, or 9 from the former offer. `pending` falls in the
+    cycle after `take`, `skip` and `open`, and shows the next command 7 cycles after them, 3 after `rung`, 4 after a missed
+    offer, 5 after `frees`; each other event of that time costs one more. `heads` follow in 4, or 1 behind a verdict. A
     completion that was read is seen within 16, or 32 when other events never end.
     """
     def __init__(self, endpoints=C.ENDPOINTS):
-        self.producer    = [Signal(COUNT_BITS, name=f"producer{n}") for n in range(endpoints)]
-        self.cq_consumer = [Signal(COUNT_BITS, name=f"cq_consumer{n}") for n in range(endpoints)]
-        self.head        = [Signal(COUNT_BITS, name=f"head{n}") for n in range(endpoints)]
+        self.producer    = Record(count_layout())
+        self.cq_consumer = Record(count_layout())
+        self.rung        = rung    = Record(command_layout())
+        self.heads       = [Record(count_layout()) for _ in range(2)]
+        self.held        = Signal()
+        self.index       = Signal(log2_int(C.ENDPOINTS))
         self.take        = take    = Record(command_layout())
         self.skip        = skip    = Record(command_layout())
         self.frees       = [Record(slot_free_layout()) for _ in range(2)]
@@ -86,7 +89,17 @@ class CommandTurns(LiteXModule):
         self.slots  = slots  = SlotsInUse(endpoints)
         self.queues = queues = QueueRoom(endpoints)
         opened      = queues.opened
-        next_slots  = Array(head[:SLOT_BITS] for head in self.head)
+
+        # Each reader of this memory looks one up. No reset reaches it.
+        self.counts = counts = Memory(COUNT_BITS, C.ENDPOINTS, name="heads")
+        write_head  = counts.get_port(write_capable=True)
+        self.specials += counts, write_head
+        def head_of(endpoint):
+            port = counts.get_port(async_read=True)
+            self.specials += port
+            self.comb += port.adr.eq(endpoint)
+            return port.dat_r
+        self.comb += [look.count.eq(head_of(look.endpoint)) for look in self.heads]
 
         # State: what there is to do, and what is known of the next commands.
         urgent    = Signal(endpoints)  # to be looked at
@@ -134,7 +147,7 @@ class CommandTurns(LiteXModule):
         self.comb += [
             slots.use.strobe.eq(took.strobe | late.strobe),
             slots.use.tag.eq(Mux(took.strobe,
-                Cat(Array(h[:SLOT_BITS] for h in self.head)[took.endpoint], took.endpoint), late.tag)),
+                Cat(head_of(took.endpoint)[:SLOT_BITS], took.endpoint), late.tag)),
             *[gone.eq(free) for gone, free in zip(slots.frees, freed)],
         ]
 
@@ -145,17 +158,12 @@ class CommandTurns(LiteXModule):
         self.first = first = PriorityEncoder(2*endpoints)
         calls = Signal(endpoints)
         share = Signal()
-        rung  = Signal(endpoints)
         turn  = Signal(max=endpoints)
         look  = Signal(len(take.endpoint))  # whom to read
         again = Signal(endpoints)
-        for n, producer in enumerate(self.producer):
-            last = Signal(RING_BITS)
-            self.sync += last.eq(producer)
-            self.comb += rung[n].eq(producer[:RING_BITS] != last)
         called = first.o[:len(turn)]
         self.comb += [
-            calls.eq(urgent | rung),
+            calls.eq(urgent | only(rung.endpoint, rung.strobe)),
             first.i.eq(Cat(calls & later_than(look), calls)),
         ]
         self.sync += [
@@ -168,13 +176,17 @@ class CommandTurns(LiteXModule):
 
         # Read, and register what the wide multiplexers give.
         ahead = Signal()
-        self.comb += ahead.eq(offered & (offer.endpoint == look))
+        self.comb += [
+            ahead.eq(offered & (offer.endpoint == look)),
+            self.producer.endpoint.eq(look),
+            self.cq_consumer.endpoint.eq(look),
+        ]
         self.sync += [
             looking.valid.eq(~(void >> look)[0]),
             looking.endpoint.eq(look),
-            looking.head.eq(Mux(ahead & known, following, Array(self.head)[look])),
-            looking.producer.eq(Array(self.producer)[look]),
-            looking.consumer.eq(Array(self.cq_consumer)[look]),
+            looking.head.eq(Mux(ahead & known, following, head_of(look))),
+            looking.producer.eq(self.producer.count),
+            looking.consumer.eq(self.cq_consumer.count),
             looking.slots.eq(Array(slots.words)[look]),
             looking.take.eq((to_take >> look)[0]),
             looking.skip.eq((to_skip >> look)[0]),
@@ -206,7 +218,10 @@ class CommandTurns(LiteXModule):
 
         value = Signal(COUNT_BITS)
         self.comb += [
-            value.eq(Mux(taken, following, Mux(looking.take, after, looking.producer))),
+            value.eq(Mux(taken, following, Mux(looking.take, after, looking.producer))),  # 0 in reset
+            write_head.we.eq(moving | (taken & known) | self.held),
+            write_head.adr.eq(Mux(self.held, self.index, Mux(taken, offer.endpoint, looking.endpoint))),
+            write_head.dat_w.eq(value),
             queues.look.strobe.eq((judge & ~(looking.ahead & looking.known)) | (moving & ~looking.take) | opens),
             queues.look.endpoint.eq(looking.endpoint),
             queues.look.head.eq(looking.head),
@@ -222,10 +237,6 @@ class CommandTurns(LiteXModule):
             to_open.eq((to_open & ~only(looking.endpoint, opens) & ~only(open_.endpoint, open_.strobe))
                 | only(open_.endpoint, open_.strobe & ~open_.closed)),
         ]
-        for n, head in enumerate(self.head):
-            moved = Signal()
-            self.comb += moved.eq((moving & (looking.endpoint == n)) | (taken & known & (offer.endpoint == n)))
-            self.sync += If(moved, head.eq(value))
 
         # Next commands ----------------------------------------------------------------------------
 
@@ -283,7 +294,7 @@ class CommandTurns(LiteXModule):
                     offer.slot.eq(looking.head[:SLOT_BITS]),
                 ).Else(
                     offer.endpoint.eq(chosen),
-                    offer.slot.eq(next_slots[chosen]),
+                    offer.slot.eq(head_of(chosen)[:SLOT_BITS]),
                 )
             ),
         ]

@@ -23,7 +23,6 @@ class Turns(Harness):
     def __init__(self):
         super().__init__()
         C.SLOTS, C.QUEUE_MAX_ENTRIES = 2**SLOT_BITS, 2**SIZE
-        design.RING_BITS = SLOT_BITS + 1
         for module in (room_design, design):
             module.SLOT_BITS, module.COUNT_BITS = SLOT_BITS, COUNT_BITS
         self.block = block = design.CommandTurns(ENDPOINTS)
@@ -31,11 +30,14 @@ class Turns(Harness):
         endpoint = self.constant("endpoint", log2_int(ENDPOINTS))
         slot     = self.constant("slot", SLOT_BITS)
         bits     = log2_int(ENDPOINTS)
-        for n in range(ENDPOINTS):
-            self.comb += [
-                block.producer[n].eq(self.free(f"producer{n}", COUNT_BITS)),
-                block.cq_consumer[n].eq(self.free(f"consumer{n}", COUNT_BITS)),
-            ]
+        producers, consumers = ([self.free(f"{name}{n}", COUNT_BITS) for n in range(ENDPOINTS)] for name in ("producer", "consumer"))
+        self.comb += [
+            block.producer.count.eq(Array(producers)[block.producer.endpoint]),
+            block.cq_consumer.count.eq(Array(consumers)[block.cq_consumer.endpoint]),
+            block.rung.strobe.eq(self.free("rung")),
+            block.rung.endpoint.eq(self.free("rung_endpoint", bits)),
+            block.heads[0].endpoint.eq(endpoint),
+        ]
         for name, record in (("take", take), ("skip", skip), ("open", open_)):
             self.comb += [
                 record.strobe.eq(self.free(name)),
@@ -88,8 +90,8 @@ class Turns(Harness):
         offered  = Signal()
         shown    = Signal()
         self.comb += [
-            head.eq(Array(block.head)[endpoint]),
-            consumer.eq(Array(block.cq_consumer)[endpoint]),
+            head.eq(block.heads[0].count),
+            consumer.eq(Array(consumers)[endpoint]),
             offered.eq((offer.valid | awaited) & (offer.endpoint == endpoint)),
             shown.eq(bit(block.pending, endpoint)),
         ]

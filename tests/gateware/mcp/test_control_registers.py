@@ -20,10 +20,12 @@ class Bench(Module):
     """The registers beside doorbells and a clock that the test sets."""
     def __init__(self, endpoints=C.ENDPOINTS):
         signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
-        self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "cq_consumer", "eq_consumer", "head"]})
+        self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "head"]})
         self.cycles = Signal(64)
         self.host   = Record(shown_layout())
-        self.submodules.registers = self.r = ControlRegisters(self.host, self.pages, self.cycles, endpoints)
+        self.submodules.registers = self.r = ControlRegisters(self.host, self.cycles, endpoints)
+        for look, counts in (self.r.producer, self.pages.producer), (self.r.head, self.pages.head):
+            self.comb += look.count.eq(Array(counts + [0]*(C.ENDPOINTS - endpoints))[look.endpoint])
         self.driver = LineDriver(self.r.port)
 
     def write(self, name, value, index=0):

@@ -53,6 +53,27 @@ def strobe(record, **fields):
     yield record.strobe.eq(0)
 
 
+def new(endpoints=C.ENDPOINTS):
+    """The block beside doorbells: `rings` and `reads`; `moved` are all that was taken."""
+    dut = CommandTurns(endpoints)
+    dut.rings, dut.reads, dut.moved, rung = ([Signal(32, name=f"{name}{n}") for n in range(endpoints)]
+        for name in ("ring", "read", "head", "rung"))
+    for n, (ring, old, head) in enumerate(zip(dut.rings, rung, dut.moved)):
+        port = dut.counts.get_port(async_read=True)
+        dut.specials += port
+        dut.sync     += old.eq(ring)
+        dut.comb     += [
+            If(ring != old, dut.rung.strobe.eq(1), dut.rung.endpoint.eq(n)),
+            port.adr.eq(n),
+            head.eq(port.dat_r),
+        ]
+    dut.comb += [
+        dut.producer.count.eq(Array(dut.rings)[dut.producer.endpoint]),
+        dut.cq_consumer.count.eq(Array(dut.reads)[dut.cq_consumer.endpoint]),
+    ]
+    return dut
+
+
 def until(condition, limit=LATE):
     """Cycles from the one in which this is called until the expression is true."""
     for cycles in range(limit):
@@ -72,7 +93,7 @@ class Everybody:
     """
     def __init__(self, dut, rng):
         self.dut, self.rng = dut, rng
-        self.endpoints = endpoints = len(dut.head)
+        self.endpoints = endpoints = len(dut.moved)
         self.models  = [Model() for _ in range(endpoints)]
         for n, model in enumerate(self.models):
             model.consumer += n
@@ -124,7 +145,7 @@ class Everybody:
             if not (model.able and to_try):
                 self.passed[n] = 0
             assert self.waited[n] < LATE and self.lacked[n] < LATE and self.passed[n] <= self.endpoints
-            head = (yield dut.head[n])
+            head = (yield dut.moved[n])
             assert head == model.head or self.calm[n] < 40
             self.full += bool(model.entries and not model.room)
             self.held += model.slot in model.busy
@@ -137,14 +158,14 @@ class Everybody:
         model = self.models[n]
         if now >= self.quiet[n] and (model.producer - model.head) % 2**32 < 80 and self.rng.random() < 0.15:
             model.ring(self.rng.choice([1, 1, 2, 5, 32, 64]))
-            yield self.dut.producer[n].eq(model.producer)
+            yield self.dut.rings[n].eq(model.producer)
         n     = self.rng.randrange(self.endpoints)
         model = self.models[n]
         if model.owed and self.rng.random() < 0.3:
             count = self.rng.randint(1, model.owed)
             model.owed    -= count
             model.consumer = (model.consumer + count) % 2**32
-            yield self.dut.cq_consumer[n].eq(model.consumer)
+            yield self.dut.reads[n].eq(model.consumer)
 
     def fast_path(self, now):
         dut, rng = self.dut, self.rng
@@ -231,8 +252,8 @@ class Everybody:
 
     def run(self, cycles):
         for n, model in enumerate(self.models):
-            yield self.dut.producer[n].eq(model.producer)
-            yield self.dut.cq_consumer[n].eq(model.consumer)
+            yield self.dut.rings[n].eq(model.producer)
+            yield self.dut.reads[n].eq(model.consumer)
         for n in range(self.endpoints):
             yield from strobe(self.dut.skip, endpoint=n)
         for _ in range(LATE):
@@ -252,9 +273,9 @@ class Everybody:
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_whatever_happens_only_what_may_be_taken_is_shown_and_all_of_it_in_time(seed, endpoints):
-    everybody = Everybody(CommandTurns(endpoints), random.Random(seed))
-    run_simulation(everybody.dut, [everybody.run(6000)])
-    assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 200 and everybody.held > 1000 and everybody.agains > 5
+    everybody = Everybody(new(endpoints), random.Random(seed))
+    run_simulation(everybody.dut, [everybody.run(48000//endpoints)])
+    assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 100 and everybody.held > 1000 and everybody.agains > 5
 
 
 # One at a time ------------------------------------------------------------------------------------
@@ -269,7 +290,7 @@ def boot(dut, size, fast=0, n=3):
 
 def ring(dut, count, n=3):
     """Returns in the cycle in which the doorbell is seen."""
-    yield dut.producer[n].eq(count)
+    yield dut.rings[n].eq(count)
     yield
 
 
@@ -290,7 +311,7 @@ def answer(dut, cycles, n=3, **verdict):
 
 
 def test_a_doorbell_is_offered_three_cycles_later_and_the_next_command_two_behind_a_verdict():
-    dut = CommandTurns()
+    dut = new()
 
     def bench():
         yield from boot(dut, 8, fast=1)
@@ -301,7 +322,7 @@ def test_a_doorbell_is_offered_three_cycles_later_and_the_next_command_two_behin
             yield from answer(dut, 9, taken=1)
             if slot < 31:
                 assert (yield from until(dut.offer.valid)) == 2
-                assert (yield dut.head[3]) == slot + 1
+                assert (yield dut.moved[3]) == slot + 1
         for _ in range(LATE):
             yield
             assert not (yield dut.offer.valid), "all slots are in use"
@@ -313,7 +334,7 @@ def test_a_doorbell_is_offered_three_cycles_later_and_the_next_command_two_behin
 
 
 def test_a_verdict_that_comes_before_the_next_command_is_known_costs_time_and_nothing_else():
-    dut = CommandTurns()
+    dut = new()
 
     def bench():
         yield from boot(dut, 8, fast=1)
@@ -326,13 +347,13 @@ def test_a_verdict_that_comes_before_the_next_command_is_known_costs_time_and_no
         for _ in range(LATE):
             yield
             assert not (yield dut.offer.valid)
-        assert (yield dut.head[3]) == 30
+        assert (yield dut.moved[3]) == 30
 
     run_simulation(dut, bench())
 
 
 def test_what_was_missed_shows_until_it_is_taken_and_what_must_wait_is_offered_again():
-    dut = CommandTurns()
+    dut = new()
 
     def bench():
         yield from boot(dut, 8, fast=1)
@@ -373,7 +394,7 @@ def test_what_was_missed_shows_until_it_is_taken_and_what_must_wait_is_offered_a
 
 def test_a_slot_that_is_freed_at_once_is_free():
     """The program may end a command in the cycle after it took it, with another free beside."""
-    dut = CommandTurns()
+    dut = new()
 
     def bench():
         yield from boot(dut, 8)
@@ -389,13 +410,47 @@ def test_a_slot_that_is_freed_at_once_is_free():
             yield
         for _ in range(LATE):
             yield
-        assert (yield dut.pending) == 0 and (yield dut.head[3]) == 70
+        assert (yield dut.pending) == 0 and (yield dut.moved[3]) == 70
+
+    run_simulation(dut, bench())
+
+
+@pytest.mark.parametrize("cycle", range(6))
+def test_a_reset_in_any_cycle_takes_everything_back(cycle):
+    """As a halt does: from its first cycle on each entry is cleared, more than once."""
+    dut = ResetInserter()(new())
+
+    def bench():
+        for n in range(C.ENDPOINTS):
+            yield from ring(dut, 40 + n, n)
+            yield from strobe(dut.skip, endpoint=n)
+        for _ in range(LATE):
+            yield
+        for n, head in enumerate(dut.moved):
+            assert (yield head) == 40 + n
+            yield dut.rings[n].eq(80 + n)
+        yield from strobe(dut.skip, endpoint=0)
+        for _ in range(cycle):
+            yield
+        yield dut.reset.eq(1)
+        yield dut.held.eq(1)
+        for n in range(2*C.ENDPOINTS):
+            yield dut.index.eq(n)
+            yield dut.rings[n % C.ENDPOINTS].eq(0)
+            yield
+        yield dut.held.eq(0)
+        yield dut.reset.eq(0)
+        for _ in range(LATE):
+            yield
+            assert not (yield dut.pending)
+            for head in dut.moved:
+                assert (yield head) == 0
 
     run_simulation(dut, bench())
 
 
 def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
-    dut, first = CommandTurns(), 0xfffffffe
+    dut, first = new(), 0xfffffffe
 
     def steady(room):
         """For a while it may be otherwise."""
@@ -406,7 +461,7 @@ def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
             yield
 
     def bench():
-        yield dut.cq_consumer[3].eq(first)
+        yield dut.reads[3].eq(first)
         yield from boot(dut, 1)
         yield from ring(dut, 10)
         for n in range(2):
@@ -416,13 +471,13 @@ def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
         assert (yield dut.room) == 0
         yield from steady(0)
         for consumer, room in [(1, 1), (2, 1), (3, 0), (0, 0), (-1, 0), (1 << 31, 0), (1, 1)]:
-            yield dut.cq_consumer[3].eq((first + consumer) % 2**32)
+            yield dut.reads[3].eq((first + consumer) % 2**32)
             yield from steady(room)
         # Nothing is owed for what is skipped.
         yield from strobe(dut.skip, endpoint=3)
         yield
         assert (yield dut.pending) == 0
-        yield from until(dut.head[3] == 10)
+        yield from until(dut.moved[3] == 10)
         yield from ring(dut, 11)
         yield from steady(1)
         yield from strobe(dut.open, endpoint=3, closed=1)
@@ -436,7 +491,7 @@ def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_endpoints_take_turns_and_what_is_taken_in_one_cycle_is_in_use(endpoints):
     """Of all but one the fast path takes commands, and in the same cycle the program those of the last."""
-    dut, others = CommandTurns(endpoints), range(endpoints - 1)
+    dut, others = new(endpoints), range(endpoints - 1)
 
     def bench():
         for n in range(endpoints):
@@ -459,6 +514,6 @@ def test_endpoints_take_turns_and_what_is_taken_in_one_cycle_is_in_use(endpoints
         for _ in range(LATE):
             yield
             assert not (yield dut.offer.valid) and not (yield dut.pending), "all slots are in use"
-        assert (yield dut.head[len(others)]) == C.SLOTS
+        assert (yield dut.moved[len(others)]) == C.SLOTS
 
     run_simulation(dut, bench())
