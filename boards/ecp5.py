@@ -10,15 +10,21 @@ from litex.gen import *
 
 from litex.soc.cores.clock import ECP5PLL
 
+import bitstream
+
 from boards.bridged import UARTPHY
 
 from dibber.phy.ecp5 import ECP5SerialPHY
 from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
-# What places and routes a part that is nearly full, as a core leaves it: docs/synthesis.md.
-FULL     = ["--placer", "static", "--no-tmdriv", "--router", "router2", "--router2-alt-weights"]
-PROMOTED = 10  # resets and enables on the clocks' network; three of its 16 nets are clocks
+# What makes as little wire of a core as there is, and routes it: docs/synthesis.md. Three of the 16 nets of the clocks' network are clocks.
+FULL = bitstream.Recipe(
+    luts     = "-maxlut 4 -D 25000",
+    nextpnr  = ("--placer", "static", "--no-tmdriv", "--router", "router2", "--router2-alt-weights"),
+    settings = {"router2/bbMargin/x": "12", "router2/bbMargin/y": "12", "router2/histCongWeight": "1.0"},
+    promoted = 10,
+    rams     = True)
 
 # CRG ----------------------------------------------------------------------------------------------
 
@@ -54,7 +60,7 @@ class ECP5Board(LiteXModule):
     Attributes
     ----------
     clocks : dict of the name of each clock -> Hz that it must meet
-    nextpnr, promoted : list of nextpnr's options, and how many resets and enables may be on the clocks' network
+    recipe : bitstream.Recipe, how it is made
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
     def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
@@ -74,6 +80,6 @@ class ECP5Board(LiteXModule):
         if hasattr(self.design, "scan"):  # the link tester has no processor to debug
             self.jtag = ECP5JTAG()
             self.comb += self.jtag.scan.connect(self.design.scan)
-        self.nextpnr, self.promoted = (FULL, PROMOTED) if hasattr(self.design, "scan") else ([], 0)
+        self.recipe = FULL if hasattr(self.design, "scan") else bitstream.Recipe()
         self.clocks = {"sys_clk": sys_clk_freq, "tx_clk": linerate/20, "rx_clk": linerate/20}
         self.lit    = [self.design.link_up, self.serial.signal, self.crg.pll.locked]

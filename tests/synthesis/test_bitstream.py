@@ -46,7 +46,7 @@ def test_a_clock_that_is_not_in_the_report_and_one_that_nobody_wanted_are_missed
 # Build --------------------------------------------------------------------------------------------
 
 class Board:
-    device, clocks, nextpnr, promoted = "a part", WANTED, [], 0
+    device, clocks, recipe = "a part", WANTED, bitstream.Recipe()
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def tools(tmp_path, monkeypatch):
         runs   = []
         report = fmax(sys_clk=(85, 80), tx_clk=(160, 125))
 
-        def synthesize(self, folder, top, sources):
+        def synthesize(self, folder, top, sources, luts):
             self.runs.append("yosys")
             return {"cells": {"lut4": 10}, "took": {"minutes": 2}}
 
-        def place(self, folder, top, platform, wanted, seed, options, promoted):
+        def place(self, folder, top, platform, wanted, seed, recipe):
             self.runs.append("nextpnr")
             return {"clocks": bitstream.clocks(self.report, NETS, wanted), "resources": {"ff": {"used": 4, "available": 8}},
                     "critical_path": {"from": "a", "to": "b", "ns": 1, "stages": 1}, "took": {"minutes": 9, "peak_mb": 1}}
