@@ -10,6 +10,7 @@ stays where it is: by simulated annealing (Kirkpatrick, Gelatt and Vecchi, "Opti
 the nets' half perimeters. The second time they are there from the beginning.
 """
 
+import collections
 import math
 import random
 import re
@@ -21,8 +22,13 @@ SOFT   = "soft"
 # Tiles of the first of four RAMs in a row, and rows: LFE5U(M)-85F, from the database of Project Trellis.
 COLUMNS, ROWS = (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (22, 46, 70, 82)
 SITES = {(column + 2*n, row): f"X{column + 2*n}/Y{row}/EBR{n}" for column in COLUMNS for n in range(4) for row in ROWS}
+FOURS = {(column + 2*n, row): (column, row) for column in COLUMNS for n in range(4) for row in ROWS}
 
 HOT, MOVES, ROUNDS = 300, 60_000, 10  # tiles of wire that a move may cost at first; moves, and how often is told how it goes
+
+# Where RAMs with many nets stand side by side, there are more of these than wires to take them there. What four RAMs in a row have above COMFORT nets counts by its
+# square, CROWDED tiles of wire each.
+COMFORT, CROWDED = 240, 0.1
 
 # Chains -------------------------------------------------------------------------------------------
 
@@ -72,6 +78,7 @@ class Sites:
     Attributes
     ----------
     places : dict of RAM -> (x, y), a site that is near to its chain and free
+    crowds : dict of the first site of four -> how many nets its RAMs have
     nets   : list of ((least x, greatest x, least y, greatest y) of all that is no RAM, or None; its RAMs)
     """
     def __init__(self, module):
@@ -105,6 +112,9 @@ class Sites:
             x, y = (sum(axis)/len(chains[ram]) for axis in zip(*chains[ram]))
             self.places[ram] = min(sorted(left), key=lambda site: abs(site[0] - x) + abs(site[1] - y))
             left.remove(self.places[ram])
+        self.crowds = collections.Counter()
+        for ram, place in self.places.items():
+            self.crowds[FOURS[place]] += len(self.nets_of[ram])
 
     def length(self, n):
         """Half perimeter of a net, in tiles."""
@@ -113,6 +123,10 @@ class Sites:
         if box:
             xs, ys = xs + box[:2], ys + box[2:]
         return max(xs) - min(xs) + max(ys) - min(ys)
+
+    def crowd(self, four):
+        """What it costs that four sites have so many nets, in tiles."""
+        return CROWDED*max(0, self.crowds[four] - COMFORT)**2
 
     def anneal(self, seed, moves=MOVES, watch=lambda done, length: None):
         """Move each RAM to a site for as little length of all nets as can be found; the length, in tiles.
@@ -134,9 +148,11 @@ class Sites:
                 place = chance.choice(sites)
             other = there.get(place)
             nets  = self.nets_of[ram] | (self.nets_of[other] if other else set())
+            fours = {FOURS[here], FOURS[place]}
+            worse = -sum(lengths[n] for n in nets) - sum(map(self.crowd, fours))
             self.move(ram, place, other, here)
             after = {n: self.length(n) for n in nets}
-            worse = sum(after.values()) - sum(lengths[n] for n in nets)
+            worse += sum(after.values()) + sum(map(self.crowd, fours))
             if worse <= 0 or (heat and chance.random() < math.exp(-worse/heat)):
                 del there[here]
                 there[place] = ram
@@ -151,9 +167,12 @@ class Sites:
         return sum(lengths)
 
     def move(self, ram, place, other, here):
-        self.places[ram] = place
-        if other:
-            self.places[other] = here
+        """Put `ram` from `here` to `place`, and what is there, `other` or None, to `here`."""
+        for one, to, off in ((ram, place, here), (other, here, place)):
+            if one:
+                self.places[one] = to
+                self.crowds[FOURS[to]]  += len(self.nets_of[one])
+                self.crowds[FOURS[off]] -= len(self.nets_of[one])
 
     def fix(self, module):
         """Tell nextpnr, in `module` of Yosys' JSON, where each RAM is."""

@@ -3,6 +3,7 @@
 
 """Sites of block RAMs: a chain has all nets of its RAM and joins none of them, each RAM gets a site of its own, and nextpnr puts it there."""
 
+import collections
 import json
 
 import pytest
@@ -58,6 +59,22 @@ def test_each_ram_gets_a_site_of_its_own_where_its_nets_are():
     again = rams.Sites(placed(40))
     again.anneal(1, moves=8_000)
     assert again.places == sites.places
+
+
+def test_rams_with_many_nets_do_not_stand_side_by_side():
+    """Five RAMs want to stand in one place, each with half as many nets as four sites may have in COMFORT."""
+    cells = {}
+    for n in range(5):
+        for net in range(int(rams.COMFORT)//2):
+            bit = 1000*n + net + 100
+            cells[f"soft:r{n}:{net}$comb"] = {"type": "TRELLIS_COMB", "attributes": {"NEXTPNR_BEL": "X60/Y46/SLICEA.COMB0"}, "connections": {"F": [bit]}}
+            cells[f"f{n}_{net}"]           = {"type": "TRELLIS_FF", "attributes": {"NEXTPNR_BEL": "X61/Y46/SLICEA.FF0"}, "connections": {"DI": [bit]}}
+    sites = rams.Sites({"cells": cells, "netnames": {}})
+    assert max(sites.crowds.values()) == 4*(rams.COMFORT//2)
+    sites.anneal(1, moves=8_000)
+    assert max(sites.crowds.values()) <= rams.COMFORT
+    there = collections.Counter(rams.FOURS[place] for place in sites.places.values())
+    assert {four: number for four, number in sites.crowds.items() if number} == {four: number*(rams.COMFORT//2) for four, number in there.items()}
 
 
 def test_more_rams_than_sites_are_refused():
