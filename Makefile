@@ -8,7 +8,7 @@ PROFILE ?= gen2x4
 SEED    ?= 1
 BENCH   ?= stride
 BOARD   ?= ecpix5
-DESIGN  ?= card
+DESIGN  ?=
 
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
@@ -41,7 +41,7 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
 	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
-	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card or link;'
+	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link;'
 	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
@@ -129,7 +129,7 @@ figures: build models reference
 
 # Vivado has no seed.
 bitstream: install
-	@$(PYTHON) boards/$(BOARD).py --build --design $(DESIGN) $(if $(filter ecpix5 versa_ecp5,$(BOARD)),--seed $(SEED))
+	@$(PYTHON) boards/$(BOARD).py --build $(if $(DESIGN),--design $(DESIGN)) $(if $(filter ecpix5 versa_ecp5,$(BOARD)),--seed $(SEED))
 
 # The link of a board is what fits into a test. The whole card takes far longer.
 test-bitstream: install
