@@ -32,7 +32,7 @@ from dibber.mcp.asks import ExpectWriter
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
-from dibber.mcp.halt import Cutter, Halt
+from dibber.mcp.halt import Cutter, Halt, HaltInserter
 from dibber.mcp.identity import HostRegisters, collect_counters
 from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import Processor
@@ -54,10 +54,6 @@ CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would 
 ATOMIC   = Reader(base=1, tags=1)
 
 # Helpers ------------------------------------------------------------------------------------------
-
-class HaltInserter(ResetInserter):
-    """Resets a module by its `halt`. It may have a `reset` of its own that means something else."""
-    control_name = "halt"
 
 def attach(master, *slaves):
     """Connect a line port to one, or to several of which each reads 0 where another one is asked."""

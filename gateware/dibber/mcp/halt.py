@@ -4,6 +4,7 @@
 """Stopping the engines under a running host and a running link."""
 
 from migen import *
+from migen.fhdl.tools import list_targets
 
 from litex.gen import *
 
@@ -102,3 +103,19 @@ class Halt(LiteXModule):
                 NextState("CLEAR")
             )
         )
+
+# Halt Inserter ------------------------------------------------------------------------------------
+
+class HaltInserter(ResetInserter):
+    """Resets a module by its `halt`, and by nothing else. It may have a `reset` of its own that means something else.
+
+    `halt` is 1 from power-up, and from the cycle after the clock domain's reset begins until well after it has ended (see Halt). So that reset need not come to
+    these registers as well: it would be a LUT across the whole card in front of each group of them.
+    """
+    control_name = "halt"
+
+    def transform_fragment_insert(self, i, f, to_insert):
+        super().transform_fragment_insert(i, f, to_insert)
+        for _, domain in to_insert:
+            for signal in list_targets(f.sync[domain]):
+                signal.reset_less = True

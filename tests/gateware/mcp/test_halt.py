@@ -5,7 +5,12 @@ import random
 
 from migen import *
 
-from dibber.mcp.halt import Cutter, Halt
+from dibber.mcp.halt import Cutter, Halt, HaltInserter
+
+
+class StartInserter(ResetInserter):
+    """A reset of all registers, as that of the clock domain."""
+    control_name = "start"
 
 
 def test_packets_are_whole_or_bad_whenever_their_source_is_reset():
@@ -126,3 +131,59 @@ def test_every_halt_of_what_has_run_is_counted():
 
     run_simulation(dut, [bench(), watch()])
     assert told == [n % 256 for n in range(260)], "one cycle each, as the count changes"
+
+
+def test_a_reset_of_the_clock_domain_halts_from_its_next_cycle_until_all_tables_are_empty():
+    dut, rng = StartInserter()(Halt(8)), random.Random(3)
+
+    def bench():
+        yield dut.run.eq(1)
+        for _ in range(40):
+            while (yield dut.reset):
+                yield
+            for _ in range(rng.randint(1, 5)):
+                assert not (yield dut.reset)
+                yield
+            yield dut.start.eq(1)
+            yield
+            for _ in range(rng.randint(1, 5)):
+                yield
+                assert (yield dut.reset)
+            yield dut.start.eq(0)
+            yield
+            for _ in range(8):
+                assert (yield dut.reset)
+                yield
+
+    run_simulation(dut, bench())
+
+
+def test_a_halt_resets_what_it_is_inserted_in_and_the_clock_domain_does_not():
+    class Part(Module):
+        def __init__(self):
+            self.count, self.kept = Signal(8, reset=7), Signal(8, reset_less=True)
+            self.sync += self.count.eq(self.count + 1), self.kept.eq(self.kept + 1)
+
+    class Card(Module):
+        def __init__(self):
+            self.submodules.part  = HaltInserter()(Part())
+            self.submodules.other = Part()
+
+    dut = StartInserter()(Card())
+
+    def cycle(**signals):
+        """Count, kept and the other's count after a cycle with these signals."""
+        yield dut.part.halt.eq(signals.get("halt", 0))
+        yield dut.start.eq(signals.get("start", 0))
+        yield
+        yield dut.part.halt.eq(0)
+        yield dut.start.eq(0)
+        yield
+        return (yield dut.part.count), (yield dut.part.kept), (yield dut.other.count)
+
+    def bench():
+        assert (yield from cycle()) == (9, 2, 9)
+        assert (yield from cycle(start=1)) == (11, 4, 7)
+        assert (yield from cycle(halt=1)) == (7, 6, 9)
+
+    run_simulation(dut, bench())
