@@ -7,7 +7,7 @@
     python boards/ecpix5.py --build [--design link] [--load | --flash]
 
 The transceiver's reference is the board's 100 MHz clock for SATA. The link tester runs at 2.5 Gb/s. The card
-takes 63 % of the part; it asks for 40 MHz and reaches 45, and that carries 1.25 Gb/s: a link
+takes 63 % of the part; it asks for 40 MHz and reaches 62, and that carries 1.25 Gb/s: a link
 tester that is to talk to one needs --linerate 1.25e9. LED 0 is green while the link is up,
 LED 1 while a signal is there, LED 2 when the clock is locked.
 """

@@ -95,8 +95,8 @@ def harness(top, pins, clock="sys_clk"):
 def run(command, folder, log, watch=lambda line: None):
     """Run a tool of the Python environment in `folder` with its output in `log`; a failure shows the log's end.
 
-    `watch` is called with each line of output as it comes. Paths of the arguments are relative: YoWASP's
-    tools see nothing under /tmp by its absolute name.
+    `watch` is called with each line of output as it comes, and ends the tool when it returns True. Paths of the arguments are
+    relative: YoWASP's tools see nothing under /tmp by its absolute name.
     """
     tail = collections.deque(maxlen=20)
     with open(folder/log, "w") as f, subprocess.Popen([str(TOOLS/command[0]), *command[1:]], cwd=folder, text=True,
@@ -105,7 +105,9 @@ def run(command, folder, log, watch=lambda line: None):
             f.write(line)
             f.flush()
             tail.append(line)
-            watch(line)
+            if watch(line):
+                tool.terminate()
+                return
     if tool.returncode:
         sys.exit(f"{command[0]} failed, see {folder/log}:\n" + "".join(tail))
 
