@@ -6,10 +6,8 @@
 
     python boards/ecpix5.py --build [--design link] [--load | --flash]
 
-The transceiver's reference is the board's 100 MHz clock for SATA. The link tester runs at 2.5 Gb/s. The card
-takes 63 % of the part; it asks for 40 MHz and reaches 62, and that carries 1.25 Gb/s: a link
-tester that is to talk to one needs --linerate 1.25e9. LED 0 is green while the link is up,
-LED 1 while a signal is there, LED 2 when the clock is locked.
+The transceiver's reference is the board's 100 MHz clock for SATA. The card takes 63 % of the part. It and the link tester
+run at 64 MHz, and their link at 2.5 Gb/s. LED 0 is green while the link is up, LED 1 while a signal is there, LED 2 when the clock is locked.
 """
 
 import pathlib
@@ -30,7 +28,7 @@ BOARD = Description(
     name     = "ecpix5",
     title    = "LambdaConcept ECPIX-5",
     part     = "LFE5UM5G-85F-8",
-    designs  = {"card": "card on a UART, 64 bits; SATA connector, 1.25 Gb/s", "link": "link alone, 2.5 Gb/s"},
+    designs  = {"card": "card on a UART, 64 bits; SATA connector, 2.5 Gb/s", "link": "link alone, 2.5 Gb/s"},
     verified = {"card": "bitstream, timing met; in simulation", "link": "bitstream, timing met; in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -70,4 +68,4 @@ def platform():
     return board
 
 if __name__ == "__main__":
-    main("ecpix5", platform, Board, {"card": (40e6, 1.25e9), "link": (64e6, 2.5e9)})
+    main("ecpix5", platform, Board, {"card": (64e6, 2.5e9), "link": (64e6, 2.5e9)})

@@ -62,7 +62,7 @@ def test_the_command_line_looks_at_a_card_loads_it_and_shows_its_trace(wire, cap
         return capsys.readouterr().out
 
     shown = said("info")
-    assert "RESET, identity 00000000" in shown and "64 bits at 40 MHz" in shown and "64 KiB on the card" in shown
+    assert "RESET, identity 00000000" in shown and "64 bits at 64 MHz" in shown and "64 KiB on the card" in shown
     assert "runs on uart:" in said("fw", "load", IMAGE)
     identity = pathlib.Path(IMAGE).read_bytes()[24:28][::-1].hex()  # struct firmware_header
     assert f", identity {identity}" in said("info")

@@ -17,7 +17,7 @@ ROOT     = pathlib.Path(__file__).resolve().parents[2]
 BUILD    = ROOT/"build"/"tests"/"bridged_card"
 BENCH    = pathlib.Path(__file__).resolve().parent/"wire.cc"
 TOP      = "bridged_card"
-CLOCK_HZ = 40e6  # of the card on ECPIX-5
+CLOCK_HZ = 64e6  # of the card on ECPIX-5
 
 # Verilog ------------------------------------------------------------------------------------------
 
