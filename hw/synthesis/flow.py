@@ -112,10 +112,10 @@ def run(command, folder, log, watch=lambda line: None):
         sys.exit(f"{command[0]} failed, see {folder/log}:\n" + "".join(tail))
 
 
-def progress():
-    """A watcher of nextpnr's output that shows where it is."""
+def progress(stages=("after placement", "after routing")):
+    """A watcher of nextpnr's output that shows where it is; `stages` are those after which nextpnr looks at the clocks."""
     start = time.monotonic()
-    stage = ["after placement", "after routing"]
+    stage = list(stages)
     def watch(line):
         found = re.search(r"Max frequency for clock\s+'.*sys_clk.*?: ([\d.]+) MHz", line)
         if found and stage:

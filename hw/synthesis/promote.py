@@ -10,6 +10,8 @@ take a tenth of all wires. What a DCCA drives it takes as a clock.
 
 import collections
 
+import design
+
 PINS = ("LSR", "CE")
 
 
@@ -27,7 +29,7 @@ def promote(module, most, least=250):
     for name, net in module["netnames"].items():
         for bit in net["bits"]:
             names.setdefault(bit, name)
-    free = 1 + max(bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int))
+    free = design.first_free_bit(module)
     new  = {bit: free + n for n, bit in enumerate(nets)}
     for cell in module["cells"].values():
         if cell["type"] == "TRELLIS_FF":

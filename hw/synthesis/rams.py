@@ -13,7 +13,8 @@ the nets' half perimeters. The second time they are there from the beginning.
 import collections
 import math
 import random
-import re
+
+import design
 
 TYPE   = "DP16KD"
 CLOCKS = ("CLKA", "CLKB")
@@ -40,7 +41,7 @@ def soften(module):
 
     What drives nets comes first in the chain, and nothing goes into it: no path leads from a RAM's inputs to its outputs, as none does in the RAM.
     """
-    free = 1 + max(bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int))
+    free = design.first_free_bit(module)
     wanted = {bit for cell in module["cells"].values() for port, bits in cell["connections"].items()
         if cell["port_directions"].get(port) != "output" for bit in bits}
     for name in [name for name, cell in module["cells"].items() if cell["type"] == TYPE]:
@@ -85,10 +86,10 @@ class Sites:
         aside = {bit for name, net in module["netnames"].items() if "$glbnet$" in name or name.startswith("promoted") for bit in net["bits"]}
         boxes, users, chains = {}, {}, {}
         for name, cell in module["cells"].items():
-            place = re.match(r"X(\d+)/Y(\d+)/", cell["attributes"].get("NEXTPNR_BEL", ""))
+            place = design.tile(cell)
             if place is None:
                 continue
-            x, y = map(int, place.groups())
+            x, y = place
             bits = {bit for bits in cell["connections"].values() for bit in bits if isinstance(bit, int)} - aside
             if name.startswith(f"{SOFT}:"):
                 ram = name.split(":")[1]

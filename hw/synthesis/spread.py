@@ -11,7 +11,8 @@ Effective Congestion-Driven Placement Framework", IEEE TCAD 22(4), 2003).
 
 import collections
 import csv
-import re
+
+import design
 
 REACH = 5  # tiles on each side of a LUT whose heat counts
 
@@ -40,10 +41,10 @@ def around(found):
                 total[x + dx, y + dy] += value
     return total
 
+
 def places(module):
     """{LUT: (x, y)} of `module`, that of the JSON that nextpnr writes of a netlist that is placed."""
-    found = {name: re.match(r"X(\d+)/Y(\d+)/", cell["attributes"]["NEXTPNR_BEL"]) for name, cell in module["cells"].items() if cell["type"] == "TRELLIS_COMB"}
-    return {name: (int(place[1]), int(place[2])) for name, place in found.items()}
+    return {name: design.tile(cell) for name, cell in module["cells"].items() if cell["type"] == "TRELLIS_COMB"}
 
 # Companions ---------------------------------------------------------------------------------------
 
@@ -55,8 +56,7 @@ def hottest(where, luts, found, most):
 
 def accompany(module, luts):
     """Add a companion to each of `luts` of `module`, that of Yosys' JSON."""
-    free = 1 + max(bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int))
-    for bit, name in enumerate(luts, start=free):
+    for bit, name in enumerate(luts, start=design.first_free_bit(module)):
         module["cells"][f"{COMPANION}:{name}"] = {
             "hide_name": 0, "type": "LUT4", "attributes": {}, "parameters": {"INIT": 8*"10"},
             "port_directions": {**dict.fromkeys("ABCD", "input"), "Z": "output"},
