@@ -99,22 +99,22 @@ class SlotBridge(LiteXModule):
 # Decoder ------------------------------------------------------------------------------------------
 
 class Decoder(LiteXModule):
-    """A wishbone master to the slave whose predicate of the address holds; 0 where none does.
+    """A wishbone master to the slave that is chosen; 0 where none is.
 
     Unlike wishbone.Decoder it answers every access, and so the processor never hangs on one.
 
     Parameters
     ----------
     master : wishbone.Interface
-    slaves : list of (function of the word address, wishbone.Interface)
+    slaves : list of (whether the master's address is its, wishbone.Interface)
     """
     def __init__(self, master, slaves):
         hits = []
-        for n, (inside, slave) in enumerate(slaves):
+        for n, (chosen, slave) in enumerate(slaves):
             hit = Signal(name=f"hit{n}")
             hits.append(hit)
             self.comb += [
-                hit.eq(inside(master.adr)),
+                hit.eq(chosen),
                 master.connect(slave, omit={"cyc", "dat_r", "ack", "err"}),
                 slave.cyc.eq(master.cyc & hit),
                 If(hit,
@@ -164,6 +164,7 @@ class Processor(LiteXModule):
 
         self.cpu   = cpu   = VexRiscv(platform, variant="full")
         self.debug = debug = DebugModule()
+        following, taken = Signal(30), Signal()  # what becomes the address of `dbus`, and when
         # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
         folder = getattr(platform, "output_dir", None) or "build"
         cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", INSTRUCTION_CACHE, folder)))
@@ -177,7 +178,9 @@ class Processor(LiteXModule):
             i_debug_bus_cmd_payload_address = debug.core.adr,
             i_debug_bus_cmd_payload_data    = debug.core.dat_w,
             o_debug_bus_rsp_data            = debug.core.dat_r,
-            o_debug_resetOut                = Signal())
+            o_debug_resetOut                = Signal(),
+            o_dBusWishbone_ADR_next         = following,
+            o_dBusWishbone_ADR_taken        = taken)
         self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
         self.bridge    = RegisterBridge()
         self.slots     = SlotBridge(data_width)
@@ -207,11 +210,15 @@ class Processor(LiteXModule):
         registers = within(C.MCP_REGISTER_BASE, 0x1000)
         window    = within(C.MCP_SLOT_BASE, 4 << SLOT_WINDOW_BITS)
         slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)
+        areas     = lambda adr: Cat(sram(adr), registers(adr), slots(adr))
         self.data    = data = wishbone.Interface(data_width=32, adr_width=30)
         self.arbiter = wishbone.Arbiter([cpu.dbus, debug.bus], data)
-        self.decoder = Decoder(data, [
-            (sram,      self.sram.dbus),
-            (registers, self.bridge.bus),
-            (slots,     self.slots.bus),
-        ])
-        self.fetch_decoder = Decoder(cpu.ibus, [(sram, self.sram.ibus)])
+        # Where an address lies is a register beside it. The debugger's is there for two cycles before it is used.
+        its, others, chosen = Signal(3), Signal(3), Signal(3)
+        self.sync += [
+            If(taken, its.eq(areas(following))),
+            others.eq(areas(debug.bus.adr)),
+        ]
+        self.comb += chosen.eq(Mux(self.arbiter.rr.grant == 0, its, others))
+        self.decoder = Decoder(data, list(zip(chosen, [self.sram.dbus, self.bridge.bus, self.slots.bus], strict=True)))
+        self.fetch_decoder = Decoder(cpu.ibus, [(sram(cpu.ibus.adr), self.sram.ibus)])

@@ -1,13 +1,16 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""VexRiscv's Verilog with an instruction cache of another size, and a stall that is known early.
+"""VexRiscv's Verilog with an instruction cache of another size, a stall that is known early, and an address of data as well.
 
 The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 KiB runs there from the memory behind: code that
 was not just used takes 20 cycles for each 8 instructions. The size is in nothing but the widths of the module InstructionCache.
 
 The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it. `with_early_stall` has
 what can halt it in registers of its own, written a cycle before; what the processor does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
+
+What is at an address takes some LUTs to find out, and all that the processor does with the card waits for it. `with_early_address` shows what the
+register of the address on the data bus takes, so that what is there can be a register, too.
 """
 
 import pathlib
@@ -60,6 +63,14 @@ def with_instruction_cache(verilog, size):
     texts  = {text: new[name] for name, text in old.items()}
     module = re.sub("|".join(map(re.escape, texts)), lambda match: texts[match.group()], module)
     return verilog[:found.start()] + module + verilog[found.end():]
+
+def with_changes(verilog, changes):
+    """`verilog` with each (old, new) replaced, which stands there once. Raises UnknownVerilog."""
+    for old, new in changes:
+        if (count := verilog.count(old)) != 1:
+            raise UnknownVerilog(f"{count} times instead of once: {old}")
+        verilog = verilog.replace(old, new)
+    return verilog
 
 # Early Stall --------------------------------------------------------------------------------------
 
@@ -196,11 +207,27 @@ EARLY = [
 
 def with_early_stall(verilog):
     """The text of VexRiscv whose last stage is halted by registers. Raises UnknownVerilog."""
-    for old, new in EARLY:
-        if (count := verilog.count(old)) != 1:
-            raise UnknownVerilog(f"{count} times instead of once: {old}")
-        verilog = verilog.replace(old, new)
-    return verilog
+    return with_changes(verilog, EARLY)
+
+# Early Address ------------------------------------------------------------------------------------
+
+SHOWN = [
+    ("  output     [29:0]   dBusWishbone_ADR,\n", """\
+  output     [29:0]   dBusWishbone_ADR,
+  output     [29:0]   dBusWishbone_ADR_next,
+  output              dBusWishbone_ADR_taken,
+"""),
+    ("  assign dBusWishbone_BTE = 2'b00;\n", """\
+  assign dBusWishbone_BTE = 2'b00;
+  assign dBusWishbone_ADR_next = dataCache_1_io_mem_cmd_s2mPipe_payload_address[31 : 2];
+  assign dBusWishbone_ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready;
+"""),
+]
+
+def with_early_address(verilog):
+    """The text of VexRiscv with two outputs more: in a cycle with `dBusWishbone_ADR_taken` the address on the data bus becomes
+    `dBusWishbone_ADR_next`, but for its lowest three bits, which count in a burst. Raises UnknownVerilog."""
+    return with_changes(verilog, SHOWN)
 
 # File ---------------------------------------------------------------------------------------------
 
@@ -208,7 +235,7 @@ def write(variant, size, directory):
     """Write the Verilog of a LiteX variant's processor with such a cache into a directory; its path."""
     source = pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/f"{variant}.v"
     target = pathlib.Path(directory).resolve()/f"{variant}_{size//1024}k.v"
-    text   = with_early_stall(with_instruction_cache(source.read_text(), size))
+    text   = with_early_address(with_early_stall(with_instruction_cache(source.read_text(), size)))
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)

@@ -10,7 +10,7 @@ import pytest
 
 from litex import get_data_mod
 
-from dibber.mcp.vexriscv import EARLY, HALT, WAS, UnknownVerilog, with_early_stall, with_instruction_cache, write
+from dibber.mcp.vexriscv import EARLY, HALT, SHOWN, WAS, UnknownVerilog, with_early_address, with_early_stall, with_instruction_cache, write
 
 VARIANT = "VexRiscv_FullDebug"
 
@@ -73,6 +73,11 @@ PIPELINE = """
     assert(decode_arbitration_isStuckByOthers == (decode_arbitration_haltByOther
       || execute_arbitration_isStuck || memory_arbitration_isStuck || writeBack_arbitration_isStuck));
   end
+  reg [26:0] address_is;
+  always @(posedge clk) begin
+    if(dBusWishbone_ADR_taken) address_is <= dBusWishbone_ADR_next[29:3];
+    assert(address_is == dBusWishbone_ADR[29:3]);
+  end
 """
 SCRIPT = """
 read_verilog -formal -sv design.v; hierarchy -top VexRiscv -check; proc; flatten; opt_clean; memory_collect; memory_nordff
@@ -80,7 +85,7 @@ cutpoint t:$mem_v2; async2sync; opt -full; setundef -undriven -anyseq; dffunmap;
 """
 
 def holds(verilog, folder):
-    """Whether the early stall is the late one in each cycle: induction, with anything in the memories and on the buses."""
+    """Whether the early stall is the late one in each cycle, and the address what was shown: induction, with anything in the memories and on the buses."""
     bare    = verilog.replace("ifdef FORMAL", "ifdef NONE")
     checked = bare.replace("  assign rspSync = 1'b1;", CACHE + "  assign rspSync = 1'b1;")
     checked = checked.replace("  assign decode_arbitration_isStuck =", PIPELINE + "  assign decode_arbitration_isStuck =")
@@ -95,22 +100,27 @@ def holds(verilog, folder):
     return "Status: PASSED" in run.stdout
 
 
-def test_the_early_stall_is_the_late_one(verilog, tmp_path):
-    assert holds(with_early_stall(verilog), tmp_path)
+def early(verilog):
+    return with_early_address(with_early_stall(verilog))
+
+
+def test_what_is_early_is_what_is_late(verilog, tmp_path):
+    assert holds(early(verilog), tmp_path)
 
 
 @pytest.mark.parametrize("right, wrong", [
     ("stageA_asking = ((stageA_moving && (! stageA_request_wr)) &&", "stageA_asking = (stageA_moving &&"),
     ("&& (! io_cpu_memory_isRemoved)", ""),
     ("if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))", "if(when_MulDivIterativePlugin_l126)"),
+    ("ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready", "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_valid"),
 ])
-def test_a_wrong_early_stall_is_found(verilog, tmp_path, right, wrong):
-    early = with_early_stall(verilog)
-    assert early.count(right) == 1
-    assert not holds(early.replace(right, wrong), tmp_path)
+def test_what_is_wrong_is_found(verilog, tmp_path, right, wrong):
+    text = early(verilog)
+    assert text.count(right) == 1
+    assert not holds(text.replace(right, wrong), tmp_path)
 
 
-def test_each_place_of_the_early_stall_is_needed(verilog):
-    for old, _ in EARLY:
+def test_each_place_is_needed(verilog):
+    for old, _ in EARLY + SHOWN:
         with pytest.raises(UnknownVerilog):
-            with_early_stall(verilog.replace(old, ""))
+            early(verilog.replace(old, ""))
