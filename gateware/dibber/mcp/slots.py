@@ -3,14 +3,70 @@
 
 """The slots: commands of all endpoints, messages to be sent, messages that came."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
-from migen.genlib.roundrobin import RoundRobin, SP_CE
 
 from litex.gen import *
 
 from dibber.interface.description import C
 from dibber.interface.registers import line_port
 from dibber.layouts import slot_port, slot_write_port
+
+# Turn ---------------------------------------------------------------------------------------------
+
+class Turn(LiteXModule):
+    """Whose turn it is, among many: a register with a bit for each, and each cycle the next one who asks.
+
+    Parameters
+    ----------
+    clients   : how many
+    favourite : the one whose turn it is when nobody asks
+
+    Attributes
+    ----------
+    request : Signal(clients), in
+    grant   : Signal(clients), out   one bit is set: of the one behind the last who asked in the cycle before, or else of the last, if he did
+
+    A choice by the number of the last would have as many levels as there are clients; here those behind the last are a register, too.
+    """
+    def __init__(self, clients, favourite=0):
+        self.request = request = Signal(clients)
+        self.grant   = grant   = Signal(clients, reset=1)
+
+        # # #
+
+        above     = Signal(clients, reset=2**clients - 2)  # those behind the last; who comes round behind them is below
+        following = Signal(clients)
+        behind    = Signal(clients)
+
+        def first(sides):
+            """The first of those who ask, and all behind it."""
+            found, asked = Constant(0), []
+            for n in range(clients):
+                asked.append(found)
+                found = found | (request[n] & sides[n])
+            return [following[n].eq(request[n] & sides[n] & ~asked[n]) for n in range(clients)] + [behind.eq(Cat(*asked))]
+
+        below = ~(above | grant)
+        self.comb += [
+            If((request & above) != 0,
+                *first(above)
+            ).Elif((request & below) != 0,
+                *first([~(above[n] | grant[n]) for n in range(clients)])
+            ).Elif((request & grant) != 0,
+                following.eq(grant),
+                behind.eq(above)
+            ).Else(
+                following.eq(1 << favourite),
+                behind.eq(2**clients - (2 << favourite))
+            )
+        ]
+        self.sync += [
+            grant.eq(following),
+            above.eq(behind),
+        ]
 
 # Slots --------------------------------------------------------------------------------------------
 
@@ -76,25 +132,19 @@ class Slots(LiteXModule):
             """In the memory: the bits that tell a set that there is not are left out."""
             return adr if there == endpoints*lines else Cat(adr[:log2_int(there)], adr[log2_int(endpoints*lines):])
 
-        # RoundRobin's grant was registered in the cycle before; whoever holds it may use it now.
+        # The grant was registered in the cycle before; whoever holds it may use it now.
         clients   = readers + writers
-        self.turn = turn = RoundRobin(len(clients), SP_CE)
+        self.turn = turn = Turn(len(clients), favourite)
         dat_r     = Signal(data_width)
         self.comb += [
-            turn.ce.eq(1),
-            Case(turn.grant, {n: card.adr.eq(place(client.adr)) for n, client in enumerate(clients)}),
+            turn.request.eq(Cat(*[client.valid for client in clients])),
+            card.adr.eq(reduce(or_, [Mux(turn.grant[n], place(client.adr), 0) for n, client in enumerate(clients)])),
+            *[client.ready.eq(turn.grant[n]) for n, client in enumerate(clients)],
         ]
         self.sync += dat_r.eq(card.dat_r)
-        asked = Signal()
-        self.comb += asked.eq(Reduce("OR", [client.valid for client in clients]))
-        for n, client in enumerate(clients):
-            self.comb += [
-                turn.request[n].eq(client.valid | (~asked if n == favourite else 0)),
-                client.ready.eq(turn.grant == n),
-            ]
         self.comb += [reader.dat_r.eq(dat_r) for reader in readers]
-        for n, writer in enumerate(writers, start=len(readers)):
-            self.comb += If((turn.grant == n) & writer.valid,
-                card.dat_w.eq(writer.dat_w),
-                card.we.eq(writer.be),
-            )
+        turns = [(turn.grant[n], writer) for n, writer in enumerate(writers, start=len(readers))]
+        self.comb += [
+            card.dat_w.eq(reduce(or_, [Mux(granted, writer.dat_w, 0) for granted, writer in turns], Constant(0))),
+            card.we.eq(reduce(or_, [Mux(granted & writer.valid, writer.be, 0) for granted, writer in turns], Constant(0))),
+        ]

@@ -4,7 +4,6 @@
 """The header and extension of a deposit packet, built ahead from the command slot."""
 
 from migen import *
-from migen.genlib.coding import PriorityEncoder
 
 from litex.gen import *
 
@@ -77,7 +76,6 @@ class HeaderBuilder(LiteXModule):
         notice  = flag(sink.flags, "NOTICE")
         wanted  = Signal(len(order))
         needed  = Signal(len(order))
-        asked   = Signal(len(order))
         arrived = Signal(len(order))
         for i, line in enumerate(order):
             positions = [p for p, dword in dword_of.items() if dword//lanes == line]
@@ -89,22 +87,40 @@ class HeaderBuilder(LiteXModule):
         told    = Signal()  # its flow entry is handed on
         whole   = Signal()  # the last line is here
         done    = Signal()
-        self.pending = pending = PriorityEncoder(len(order))
-        line    = Signal(max=lines)
 
-        # In the line in which the target's walk begins, nothing else is needed of a RESPONSE.
-        place_of = Signal(16)
-        self.comb += If(sink.indirect & (line >= dword_of[key]//lanes),
-            place_of.eq(C.INBOX*C.SLOTS + sink.target)
-        ).Else(
-            place_of.eq(sink.endpoint*C.SLOTS + sink.slot)
-        )
+        # What is asked for next is in registers: the slots are far away.
+        asks      = Signal(len(order))  # one bit: this line
+        asking    = Signal()            # there is one
+        line      = Signal(max=lines)   # its number
+        of_target = Signal()            # it lies in the slot of the INBOX
+        rest      = Signal(len(order))  # lines that are asked for behind it
+        following = Signal(len(order))  # the first of these
+        place_of  = Signal(16)
+
+        def show(lines_):
+            """Ask for one of {bit: whether it is that}."""
+            return [
+                asking.eq(Reduce("OR", [*lines_.values()])),
+                line.eq(Reduce("OR", [Mux(chosen, order[i], 0) for i, chosen in lines_.items()])),
+                # In the line in which the target's walk begins, nothing else is needed of a RESPONSE.
+                of_target.eq(sink.indirect & Reduce("OR", [chosen & (order[i] >= dword_of[key]//lanes) for i, chosen in lines_.items()])),
+            ]
+
         self.comb += [
-            pending.i.eq(needed & ~asked),
-            Case(pending.o, {i: line.eq(number) for i, number in enumerate(order)}),
-            slot.valid.eq(busy & ~pending.n),
+            *[following[i].eq(rest[i] & (rest[:i] == 0) if i else rest[i]) for i in range(len(order))],
+            place_of.eq(Mux(of_target, C.INBOX*C.SLOTS + sink.target, sink.endpoint*C.SLOTS + sink.slot)),
+            slot.valid.eq(asking),
             slot.adr.eq(Cat(line, place_of[:16 - log2_int(lines)])),
         ]
+        self.sync += If(~busy & sink.valid,
+            asks.eq(1),
+            *show({0: Constant(1)}),  # which is needed of all
+            rest.eq(wanted & ~Constant(1, len(order))),
+        ).Elif(slot.valid & slot.ready,
+            asks.eq(following),
+            *show(dict(enumerate(following))),
+            rest.eq(rest & ~following),
+        )
 
         # Two cycles later the line comes back, and is kept for this packet.
         store = Memory(data_width, lines)
@@ -114,7 +130,7 @@ class HeaderBuilder(LiteXModule):
         accepted = [Signal(len(order)) for _ in range(3)]
         returned = Signal(max=lines)
         self.comb += [
-            If(slot.valid & slot.ready, accepted[0].eq(1 << pending.o)),
+            If(slot.valid & slot.ready, accepted[0].eq(asks)),
             Case(accepted[2], {1 << i: returned.eq(number) for i, number in enumerate(order)}),
             write.adr.eq(returned),
             write.dat_w.eq(slot.dat_r),
@@ -198,7 +214,6 @@ class HeaderBuilder(LiteXModule):
         ]
         self.sync += [
             If(busy,
-                asked.eq(asked | accepted[0]),
                 arrived.eq(arrived | accepted[2]),
                 whole.eq((needed & ~(arrived | accepted[2])) == 0),
                 If(flow.valid & flow.ready, told.eq(1)),
@@ -209,7 +224,6 @@ class HeaderBuilder(LiteXModule):
                 needed.eq(wanted),
                 told.eq(0),
                 walked.eq(0),
-                asked.eq(0),
                 arrived.eq(0),
                 whole.eq(0),
                 position.eq(0),

@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 from migen import *
+from migen.genlib.roundrobin import RoundRobin, SP_CE
 
 from dibber.interface.description import C
 from dibber.mcp.processor import SlotBridge
-from dibber.mcp.slots import Slots
+from dibber.mcp.slots import Slots, Turn
 
 from compiled import run_simulation
 from drive import drive
@@ -27,6 +28,34 @@ def fill(dut, rng):
         yield from driver.write(4*n, word)
     lanes = driver.bytes//4
     return [sum(word << 32*k for k, word in enumerate(words[n:n + lanes])) for n in range(0, len(words), lanes)]
+
+
+@pytest.mark.parametrize("clients, favourite", [(2, 0), (3, 1), (10, 5), (10, 9)])
+def test_turns_are_those_of_a_round_robin(clients, favourite):
+    class Both(Module):
+        def __init__(self):
+            self.request = Signal(clients)
+            self.submodules.turn  = Turn(clients, favourite)
+            self.submodules.known = RoundRobin(clients, SP_CE)
+            self.comb += [
+                self.turn.request.eq(self.request),
+                self.known.request.eq(Mux(self.request == 0, 1 << favourite, self.request)),
+                self.known.ce.eq(1),
+            ]
+
+    dut  = Both()
+    rng  = random.Random(clients)
+    seen = set()
+
+    def bench():
+        for _ in range(4000):
+            yield dut.request.eq(rng.getrandbits(clients) & rng.getrandbits(clients) & rng.getrandbits(clients))
+            yield
+            assert (yield dut.turn.grant) == 1 << (yield dut.known.grant)
+            seen.add((yield dut.turn.grant))
+
+    run_simulation(dut, bench())
+    assert len(seen) == clients
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
