@@ -44,6 +44,7 @@ from dibber.mcp.room import if_present
 from dibber.mcp.slots import Slots
 from dibber.mcp.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
+from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
 from dibber.packet.layer import PacketLayer
 from dibber.packet.pulses import Pulses
 from dibber.places import BlockFIFO
@@ -264,9 +265,15 @@ class DibberCore(LiteXModule):
         # Flows ------------------------------------------------------------------------------------
 
         lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
+        # To both engines and all gates a cycle later: they are far from the registers, and packets wait for what happens to their flow.
+        reset, rewind = Record(flow_reset_layout()), Record(flow_rewind_layout())
+        self.sync += [
+            reset.eq(registers.flow_reset),
+            rewind.eq(registers.flow_rewind),
+        ]
         self.comb += [
-            packet.flow_reset.eq(registers.flow_reset),
-            packet.flow_rewind.eq(registers.flow_rewind),
+            packet.flow_reset.eq(reset),
+            packet.flow_rewind.eq(rewind),
             packet.route.eq(registers.route),
             registers.scouts.connect(packet.scouts),
             packet.scouts_came.connect(registers.scouts_came),
@@ -275,12 +282,11 @@ class DibberCore(LiteXModule):
             *[[look.flow.eq(user.flow), user.psn.eq(look.psn)]
                 for look, user in zip(packet.acked, [registers.acked, contexts.acked], strict=True)],
             packet.refusals.connect(registers.refusals),
-            send.epochs.reset.eq(registers.flow_reset.strobe & registers.flow_reset.flow[lane]),
-            send.epochs.rewind.eq(registers.flow_rewind.strobe & registers.flow_rewind.flow[lane]),
-            send.epochs.node.eq(
-                Mux(registers.flow_reset.strobe, registers.flow_reset.flow, registers.flow_rewind.flow)),
-            send.epochs.incarnation.eq(registers.flow_reset.incarnation),
-            send.epochs.epoch.eq(registers.flow_rewind.epoch),
+            send.epochs.reset.eq(reset.strobe & reset.flow[lane]),
+            send.epochs.rewind.eq(rewind.strobe & rewind.flow[lane]),
+            send.epochs.node.eq(Mux(reset.strobe, reset.flow, rewind.flow)),
+            send.epochs.incarnation.eq(reset.incarnation),
+            send.epochs.epoch.eq(rewind.epoch),
         ]
 
         # Slots ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ A *line* is `data_width` bits. Data that has an address lies in its line where t
 byte `address % (data_width//8)` of memory is byte lane `address % (data_width//8)`, lane 0 in bits 7:0.
 """
 
+from migen import Mux
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.soc.interconnect.stream import EndpointDescription
@@ -41,6 +42,11 @@ def completion_layout(data_width):
     return EndpointDescription(
         [("dat", data_width)],
         [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13)])
+
+def ends_read(completions):
+    """Whether the line at `completions` is the last one of its read: of the completion that carries all that was outstanding, or of one without success."""
+    return completions.valid & completions.last & (
+        (completions.status != 0) | (completions.bytes == Mux(completions.count == 0, 4096, completions.count)))
 
 def post_layout():
     """A queue entry for host memory, and then perhaps an interrupt. Little-endian, 32 bytes."""

@@ -14,7 +14,7 @@ from litex.soc.interconnect import stream
 from dibber.deposit.pages import LINE, PER_LINE, SHIFT_LEAST, SHIFT_MOST, directory_layout, index_of, line_address, narrow_entry
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
-from dibber.layouts import completion_layout, read_layout
+from dibber.layouts import completion_layout, ends_read, read_layout
 from dibber.places import Place
 
 # Port ---------------------------------------------------------------------------------------------
@@ -79,8 +79,10 @@ class PageFinder(LiteXModule):
 
         # What an answer is, is found out a cycle after it came.
         answer = stream.Endpoint(completion_layout(data_width))
+        final  = Signal()
         self.sync += [
             answer.valid.eq(self.completions.valid),
+            final.eq(ends_read(self.completions)),
             *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
         ]
 
@@ -132,7 +134,6 @@ class PageFinder(LiteXModule):
         same   = Signal()
         hit    = Signal()
         beat   = Signal(max=max(beats, 2))
-        final  = Signal()
         lost   = Signal()
         broken = Signal()
         found  = Signal(address_bits)
@@ -171,8 +172,7 @@ class PageFinder(LiteXModule):
             pool.answered.eq(answer.tag),
             # Nothing else is under way that did not run out of time.
             mine.eq(answer.valid & pool.live),
-            final.eq(answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
-            pool.release.eq(answer.valid & final),
+            pool.release.eq(final),
             fill.we.eq(mine & (answer.status == 0)),
             lost.eq((mine & (answer.status != 0)) | pool.expire),
         ]

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import STATUS
-from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, completion_layout, piece_layout, read_layout
+from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
 
 from dibber.deposit.cover import PICKS, UNIT, Cover
 from dibber.deposit.packer import Packer, dense_layout
@@ -189,13 +189,12 @@ class Gather(LiteXModule):
             outstanding.eq(Mux(beat.count == 0, 4096, beat.count)),
             start.eq(found_end - outstanding),
             line.eq(Mux(begin, start[bits:], next_line)),
-            # The last completion of a read is the one that carries all that was outstanding.
-            final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.bytes == outstanding))),
             self.tags.answered.eq(beat.tag),
             self.tags.release.eq(final),
         ]
         self.sync += [
             beat.valid.eq(completions.valid),
+            final.eq(ends_read(completions)),
             *[getattr(beat, n).eq(getattr(completions, n)) for n in (
                 "last", "dat", "tag", "status", "count", "bytes")],
             If(beat.valid,

@@ -51,7 +51,7 @@ class Landing(LiteXModule):
 
     Attributes
     ----------
-    sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark
+    sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark. `ready` is a register
     marked   : Signal(), in    a write with a mark was taken by the PHY
     done     : Endpoint(deposit_done_layout), out       when its packet will land for certain, and finds room for its notice
     open     : Signal(), out   the packet of the last `done` has not landed yet; from the cycle behind `done` on
@@ -75,10 +75,16 @@ class Landing(LiteXModule):
         self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
         self.first   = first   = stream.PipeValid(decided_layout())
         self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
+        self.notice  = notice  = stream.PipeValid(arrival_layout())  # out of block RAM it would come late in its cycle
         self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)  # on those that have landed
         judged = Signal()
+        room   = Signal(reset=1)
+        # A place that was left is found a cycle later; one that is promised stays.
+        self.sync += room.eq((waiting.level < depth - 1) | ((waiting.level < depth) & ~waiting.sink.valid))
         self.comb += [
-            sink.connect(waiting.sink, keep={"valid", "ready", *[name for name, _ in decided_layout()]} - {"notice"}),
+            sink.ready.eq(room),
+            waiting.sink.valid.eq(sink.valid & room),
+            sink.connect(waiting.sink, keep={*[name for name, _ in decided_layout()]} - {"notice"}),
             waiting.sink.notice.eq(sink.notice & ~sink.refused),
             waiting.source.connect(first.sink),
 
@@ -86,11 +92,12 @@ class Landing(LiteXModule):
             notices.sink.last.eq(1),
             *[getattr(notices.sink, name).eq(getattr(sink, {"length": "total"}.get(name, name)))
                 for name, _ in arrival_layout().payload_layout],
-            notices.source.connect(arrivals, omit={"valid", "ready"}),
-            judged.eq(notices.source.valid & verdicts.source.valid),
+            notices.source.connect(notice.sink),
+            notice.source.connect(arrivals, omit={"valid", "ready"}),
+            judged.eq(notice.source.valid & verdicts.source.valid),
             arrivals.valid.eq(judged & verdicts.source.good),
-            notices.source.ready.eq(judged & (arrivals.ready | ~verdicts.source.good)),
-            verdicts.source.ready.eq(notices.source.ready),
+            notice.source.ready.eq(judged & (arrivals.ready | ~verdicts.source.good)),
+            verdicts.source.ready.eq(notice.source.ready),
         ]
 
         # Marks come in the order of the packets that wait for them.

@@ -15,7 +15,7 @@ from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
-from dibber.layouts import completion_layout, list_base_layout, list_order_layout, read_layout
+from dibber.layouts import completion_layout, ends_read, list_base_layout, list_order_layout, read_layout
 from dibber.places import Place
 
 LINE  = 64                       # bytes of host memory that are read at once
@@ -251,8 +251,10 @@ class ListReader(LiteXModule):
 
         # What it is, is found out a cycle after it came.
         answer = stream.Endpoint(completion_layout(data_width))
+        final_ = Signal()
         self.sync += [
             answer.valid.eq(self.completions.valid),
+            final_.eq(ends_read(self.completions)),
             *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
         ]
         width  = data_width//8
@@ -271,7 +273,6 @@ class ListReader(LiteXModule):
         beat   = Signal(max=beats)
         start  = Signal(ENTRY + WORD + 1)
         slot   = of_answer.dat_r[:slot_bits]
-        final_ = Signal()
         filled = Signal()
         over   = Signal(len(of_answer.dat_r))   # of what is answered or given up
         self.comb += [
@@ -279,7 +280,6 @@ class ListReader(LiteXModule):
             pool.answered.eq(answer.tag),
             of_answer.adr.eq(answer.tag),
             of_expired.adr.eq(pool.expire_tag),
-            final_.eq(answer.valid & answer.last & ((answer.status != 0) | (answer.count == answer.bytes))),
             pool.release.eq(final_),
             start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:-1]) - answer.count),
             fill.adr.eq(Cat(Mux(first, start[log2_int(width):log2_int(LINE)], beat), slot)),

@@ -19,7 +19,7 @@ from litex.soc.interconnect import stream
 
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
-from dibber.layouts import FAULT_READ, completion_layout, piece_layout, read_layout
+from dibber.layouts import FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
 from dibber.places import BlockFIFO, Place
 
 # Addresses ----------------------------------------------------------------------------------------
@@ -270,8 +270,10 @@ class Translator(LiteXModule):
 
         # Whose an answer is, is found a cycle after it came.
         beat   = stream.Endpoint(completion_layout(data_width))
+        final  = Signal()
         self.sync += [
             beat.valid.eq(answer.valid),
+            final.eq(ends_read(answer)),
             *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
         ]
         owners = Memory(index_bits + 1, max(tags, 2))  # line and phase of a tag
@@ -284,7 +286,6 @@ class Translator(LiteXModule):
         self.specials += owners, own, of_answer, of_expired, data, fill, entry
         onward = Signal(max=beats)
         first  = Signal(reset=1)
-        final  = Signal()
         filled = Signal()
         over   = Signal(index_bits + 1)   # the line, and its phase, that is answered or given up
         lost   = Signal()                 # it could not be read
@@ -296,7 +297,6 @@ class Translator(LiteXModule):
             pool.answered.eq(beat.tag),
             of_answer.adr.eq(beat.tag),
             of_expired.adr.eq(pool.expire_tag),
-            final.eq(beat.valid & beat.last & ((beat.status != 0) | (beat.count == beat.bytes))),
             pool.release.eq(final),
             fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r[:index_bits])),
             fill.dat_w.eq(beat.dat if address_bits == 64 else

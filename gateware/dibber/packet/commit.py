@@ -17,7 +17,7 @@ class CommitFIFO(LiteXModule):
 
     Attributes
     ----------
-    writable : Signal(), out       there is room for an entry
+    writable : Signal(), out       there is room for an entry; a register, for who writes here often waits for it in a long chain
     we, din  : Signal, in          write `din`; ignored unless `writable`
     commit   : Signal(), in        everything written, this cycle's entry included, becomes readable
     rollback : Signal(), in        everything written since the last commit is forgotten, this cycle's
@@ -25,11 +25,11 @@ class CommitFIFO(LiteXModule):
     readable : Signal(), out       `dout` is valid
     re, dout : Signal, in and out  take it
 
-    Cycles: 2 from `commit` to `dout`, then an entry a cycle. Block RAM with its output register.
+    Cycles: 2 from `commit` to `dout`, then an entry a cycle; 2 from `re` to `writable`. Block RAM with its output register.
     """
     def __init__(self, width, depth):
         assert depth & (depth - 1) == 0
-        self.writable = Signal()
+        self.writable = Signal(reset=1)
         self.we       = Signal()
         self.din      = Signal(width)
         self.commit   = Signal()
@@ -51,8 +51,14 @@ class CommitFIFO(LiteXModule):
         read   = memory.get_port(has_re=True, mode=READ_FIRST)  # holds its line when the place is written anew
         self.specials += memory, write, read
 
+        # Whether it is full is known before `we` is, for both cases, and from where the reader was: a place that it leaves is found 1
+        # cycle later.
+        def room(place):
+            return (place[:bits] != consume[:bits]) | (place[bits] == consume[bits])
+
+        one = Signal(bits + 1)
         self.comb += [
-            self.writable.eq((produce[:bits] != consume[:bits]) | (produce[bits] == consume[bits])),
+            one.eq(produce + 1),
             following.eq(produce + (self.we & self.writable)),
             write.adr.eq(produce[:bits]),
             write.dat_w.eq(self.din),
@@ -62,6 +68,7 @@ class CommitFIFO(LiteXModule):
             self.dout.eq(read.dat_r),
         ]
         self.sync += [
+            self.writable.eq(Mux(self.rollback, room(committed), Mux(self.we & self.writable, room(one), room(produce)))),
             produce.eq(following),
             If(self.commit, committed.eq(following)),
             If(self.rollback, produce.eq(committed)),
