@@ -20,7 +20,7 @@ from dibber.phy.jtag import ECP5JTAG
 
 # What makes as little wire of a core as there is, routes it, and gets it as fast as it gets: docs/synthesis.md. Three of the 16 nets of the clocks' network are clocks.
 FULL = bitstream.Recipe(
-    luts     = "-maxlut 4 -D 25000",
+    luts     = "-maxlut 4 -D 9000",
     nextpnr  = ("--placer", "static", "--router", "router2", "--router2-alt-weights"),
     settings = {"router2/bbMargin/x": "12", "router2/bbMargin/y": "12", "router2/histCongWeight": "0.3", "router2/currCongWeightMult": "0.06"},
     promoted = 10,
