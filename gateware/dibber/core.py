@@ -265,15 +265,15 @@ class DibberCore(LiteXModule):
         # Flows ------------------------------------------------------------------------------------
 
         lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
-        # To both engines and all gates a cycle later: they are far from the registers, and packets wait for what happens to their flow.
+        # To both engines a cycle later, as the gates do it.
         reset, rewind = Record(flow_reset_layout()), Record(flow_rewind_layout())
         self.sync += [
             reset.eq(registers.flow_reset),
             rewind.eq(registers.flow_rewind),
         ]
         self.comb += [
-            packet.flow_reset.eq(reset),
-            packet.flow_rewind.eq(rewind),
+            packet.flow_reset.eq(registers.flow_reset),
+            packet.flow_rewind.eq(registers.flow_rewind),
             packet.route.eq(registers.route),
             registers.scouts.connect(packet.scouts),
             packet.scouts_came.connect(registers.scouts_came),

@@ -50,6 +50,7 @@ class Row(LiteXModule):
     ----------
     sink, source : Endpoint(layout)
     level        : Signal, out   elements, those that are on their way to `source` too
+    holds        : Signal, out   there is one
 
     Cycles: `depth`; an element every 2 cycles. One that was taken makes room at `sink` as many cycles later.
     """
@@ -59,12 +60,14 @@ class Row(LiteXModule):
         self.sink   = places[0].sink
         self.source = places[-1].source
         self.level  = Signal(max=depth + 1)
+        self.holds  = Signal()
 
         # # #
 
         self.comb += [
             *[before.source.connect(behind.sink) for before, behind in zip(places, places[1:])],
             self.level.eq(sum(place.source.valid for place in places)),
+            self.holds.eq(Reduce("OR", [place.source.valid for place in places])),
         ]
 
 # Places in Block RAM ------------------------------------------------------------------------------

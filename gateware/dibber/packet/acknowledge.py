@@ -4,7 +4,6 @@
 """What the target of a flow tells its source."""
 
 from migen import *
-from migen.genlib.coding import PriorityEncoder
 
 from litex.gen import *
 
@@ -15,6 +14,17 @@ from dibber.layouts import ack_layout, deposit_done_layout
 from dibber.packet.header import flag
 from dibber.packet.pulses import Pulses
 from dibber.places import Row
+
+# Lowest Bit ---------------------------------------------------------------------------------------
+
+def lowest(bits):
+    """Expression of the index of the lowest bit of 16 that is set, by fours: three LUTs deep."""
+    assert len(bits) == 16
+    index  = lambda four: Cat(~four[0] & (four[1] | ~four[2]), ~four[0] & ~four[1])
+    fours  = [bits[n:n + 4] for n in range(0, 16, 4)]
+    chosen = index([four != 0 for four in fours])
+    lows   = [index(four) for four in fours]
+    return Cat(Mux(chosen[1], Mux(chosen[0], lows[3], lows[2]), Mux(chosen[0], lows[1], lows[0])), chosen)
 
 # Lane Acknowledger --------------------------------------------------------------------------------
 
@@ -112,35 +122,38 @@ class LaneAcknowledger(LiteXModule):
         missing = Signal(C.NODES)
         answers = Signal(C.NODES)
         told    = Signal(C.NODES)
-        self.pick = pick = PriorityEncoder(C.NODES)
+        any_due = Signal()
+        node    = Signal(bits)
+        of_node = lambda flags: (flags >> node)[0]
         self.comb += [
-            pick.i.eq(due),
-            read_flow.adr.eq(pick.o),
-            read_last.adr.eq(pick.o),
-            read_token.adr.eq(pick.o),
+            any_due.eq(due != 0),
+            node.eq(lowest(due)),
+            read_flow.adr.eq(node),
+            read_last.adr.eq(node),
+            read_token.adr.eq(node),
             write_token.adr.eq(asked.node[:bits]),
             write_token.dat_w.eq(asked.token),
             write_token.we.eq(asked.strobe),
             # One that is still on its way goes before what covers it, too.
-            source.valid.eq(Mux(refusals.level != 0, refusals.source.valid, ~pick.n)),
+            source.valid.eq(Mux(refusals.holds, refusals.source.valid, any_due)),
             refusals.source.ready.eq(source.ready & again),
-            If(refusals.level != 0,
+            If(refusals.holds,
                 *[getattr(source, name).eq(getattr(refusals.source, name)) for name, _ in refusal],
                 source.ack.eq(refusals.source.psn),
                 source.flags.eq(PACKET_FLAG.REFUSED | about),
             ).Else(
-                source.node.eq(pick.o),
+                source.node.eq(node),
                 source.incarnation.eq(read_flow.dat_r),
                 source.ack.eq(read_last.dat_r[:16]),
                 source.refusals.eq(read_last.dat_r[16:]),
-                If((fresh & (1 << pick.o)) != 0, source.ack.eq(0xffff), source.refusals.eq(0)),
+                If(of_node(fresh), source.ack.eq(0xffff), source.refusals.eq(0)),
                 source.flags.eq(about),
-                flag(source.flags, "NAK").eq((missing & (1 << pick.o)) != 0),
-                If((answers & (1 << pick.o)) != 0,
+                flag(source.flags, "NAK").eq(of_node(missing)),
+                If(of_node(answers),
                     flag(source.flags, "FIRST").eq(1),
                     source.psn.eq(read_token.dat_r)
                 ),
-                If(source.ready & ~pick.n, told.eq(1 << pick.o)),
+                If(source.ready & any_due, told.eq(1 << node)),
             ),
         ]
         ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
@@ -166,7 +179,8 @@ class Acknowledger(LiteXModule):
     hold     : Signal(), out               what is at `source` must not be told to its end yet
     counters : dict of pulses: PACKET_REFUSED, NAKS_SENT
 
-    Cycles: 2 from `done` of a lane to `source`.
+    Cycles: 2 from `done` of a lane to `source`, and one without any behind what was told: that has left by the link, and a packet
+    of the next one takes 9 cycles at least.
     """
     def __init__(self):
         self.express = express = LaneAcknowledger(LANE.EXPRESS)
@@ -183,18 +197,19 @@ class Acknowledger(LiteXModule):
 
         turn   = Signal()  # it is BULK's
         chosen = Signal()  # BULK's goes
-        idle   = Signal()
+        idle   = Signal()  # there is a place
         waits  = Signal(C.LANES)  # what is told was open when it was looked up, and still is
         opens  = Cat(*self.open)
         self.comb += [
             self.hold.eq((waits & opens) != 0),
-            idle.eq(~source.valid | source.ready),
+            idle.eq(~source.valid),
             chosen.eq(bulk.source.valid & (turn | ~express.source.valid)),
             express.source.ready.eq(idle & ~chosen),
             bulk.source.ready.eq(idle & chosen),
             nak.eq(source.valid & source.ready & flag(source.flags, "NAK")),
         ]
         self.sync += waits.eq(opens & Mux(idle, Cat(~chosen, chosen), waits))
+        self.sync += If(source.ready, source.valid.eq(0))
         self.sync += If(idle,
             source.valid.eq(express.source.valid | bulk.source.valid),
             source.payload.eq(express.source.payload),

@@ -144,6 +144,7 @@ class HeaderBuilder(LiteXModule):
         dword    = Signal(max=C.SLOT_BYTES//4)
         here     = Signal()
         found    = Signal(32)
+        moves    = Signal()  # a word may be looked up
         step     = Signal()
         follow, ends, walk = position_after(position, sink.levels, notice)
         self.comb += [
@@ -159,8 +160,8 @@ class HeaderBuilder(LiteXModule):
         value   = Signal(32)
         ready   = Signal()
         self.sync += [
-            If(step,
-                ready.eq(busy & here & ~walked),
+            If(step, ready.eq(busy & here & ~walked)),
+            If(moves,
                 current.eq(position),
                 value.eq(found),
                 words.last.eq(ends),
@@ -200,6 +201,8 @@ class HeaderBuilder(LiteXModule):
             # The last word leaves together with, or after, the packet's flow entry.
             words.valid.eq(ready & (~words.last | told | flow.ready)),
             step.eq(~ready | (words.valid & words.ready)),
+            # Behind the last word there is none to look up: only what goes out waits for its packet's gate.
+            moves.eq(~ready | (words.ready & ~words.last)),
         ]
 
         self.comb += [

@@ -219,6 +219,7 @@ class FlowTable(LiteXModule):
     ----------
     reset    : Record(flow_reset_layout), in    the flow's last PSN acknowledged becomes 0xffff
     rewind   : Record(flow_rewind_layout), in
+    begins   : Record(flow_reset_layout), out   the reset, in the cycle in which it is done
     sinks    : list of Endpoint(flow_layout), in              by enum lane
     sources  : list of Endpoint(passed_layout), out           by enum lane
     acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
@@ -229,13 +230,14 @@ class FlowTable(LiteXModule):
     naked    : Record(flow_event_layout), out  the target misses a packet of the flow, or it answers late
     refusals : Endpoint(refusal_layout), out
 
-    Cycles: those of FlowGate; 3 from `acks` to `acked`, `changed`, and `naked`.
+    Cycles: those of FlowGate; 1 to what `reset` and `rewind` do; 3 from `acks` to `acked`, `changed`, and `naked`.
     """
     def __init__(self):
         flows = C.LANES*C.NODES
         bits  = log2_int(C.NODES)
-        self.reset    = reset  = Record(flow_reset_layout())
+        self.reset    = Record(flow_reset_layout())
         self.rewind   = rewind = Record(flow_rewind_layout())
+        self.begins   = reset  = Record(flow_reset_layout())
         self.acks     = acks   = stream.Endpoint(ack_layout())
         self.acked    = [Record(acked_layout()) for _ in range(LOOKUPS)]
         self.judging  = judging = Record(judging_layout())
@@ -248,12 +250,14 @@ class FlowTable(LiteXModule):
         gates = [FlowGate() for _ in range(C.LANES)]
         for lane, gate in enumerate(gates):
             self.add_module(f"gate{lane}", gate)
-            self.comb += [
-                gate.reset.eq(reset),
+            # In registers by lane, for packets wait for whether anything happens to their flow.
+            self.sync += [
+                gate.reset.eq(self.reset),
                 gate.rewind.eq(rewind),
-                gate.reset.strobe.eq(reset.strobe & (reset.flow[bits:] == lane)),
+                gate.reset.strobe.eq(self.reset.strobe & (self.reset.flow[bits:] == lane)),
                 gate.rewind.strobe.eq(rewind.strobe & (rewind.flow[bits:] == lane)),
             ]
+        self.sync += reset.eq(self.reset)
 
         for look, *reached in zip(self.acked, *[gate.reached for gate in gates]):
             self.comb += [

@@ -102,7 +102,7 @@ class PacketTransmitter(LiteXModule):
             self.comb += [
                 part.flow.connect(flows.sinks[lane]),
                 flows.sources[lane].connect(part.passed),
-                part.reset.eq(flows.reset),
+                part.reset.eq(flows.begins),
             ]
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.

@@ -155,8 +155,14 @@ def test_packets_leave_as_the_model_says(data_width, seed):
 @pytest.mark.parametrize("message", [0, 1])
 def test_the_first_word_leaves_soon_and_no_bubble_follows(data_width, message, seed):
     bench   = Bench(data_width, Random(seed), slots=lambda *port: grant_later(*port, every=1))
-    packets = [bench.add(psn, 8, message) for psn in range(8)]
-    bench.run(finish(lambda: len(bench.taken) == len(packets), 800))
+
+    def order():
+        yield from rest(3)  # for the start of the flow
+        for psn in range(8):
+            bench.add(psn, 8, message)
+        yield from finish(lambda: len(bench.taken) == 8, 800)
+
+    bench.run(order())
     cycles = [cycle for *_, cycles in bench.taken for cycle in cycles]
     assert cycles[0] - bench.first_order == 5
     assert cycles == [at + n for *_, cycles in bench.taken for n, _ in enumerate(cycles) for at in cycles[:1]]

@@ -361,6 +361,7 @@ def test_the_window_opens_with_acknowledgements_and_forged_ones_do_nothing(seed)
         assert bench.changed == [FLOW]*2
         yield from bench.reset(9)
         yield
+        yield
         assert (yield bench.dut.acked[FLOW]) == 0xffff
 
     bench.run(wait())
