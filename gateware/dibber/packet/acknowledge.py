@@ -153,7 +153,7 @@ class LaneAcknowledger(LiteXModule):
                     flag(source.flags, "FIRST").eq(1),
                     source.psn.eq(read_token.dat_r)
                 ),
-                If(source.ready & any_due, told.eq(1 << node)),
+                If(source.ready, told.eq(due & (~due + 1))),  # the lowest
             ),
         ]
         ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
