@@ -114,7 +114,9 @@ class FlowGate(LiteXModule):
             write  = memory.get_port(write_capable=True)
             lookup = memory.get_port(async_read=True)
             self.specials += memory, write, lookup
-            for strobe, node, value in reversed(writes):
+            *sooner, (strobe, node, value) = writes
+            self.comb += write.we.eq(strobe), write.adr.eq(node), write.dat_w.eq(value)
+            for strobe, node, value in reversed(sooner):
                 self.comb += If(strobe, write.we.eq(1), write.adr.eq(node), write.dat_w.eq(value))
             self.comb += lookup.adr.eq(where)
             if shown is not None:
