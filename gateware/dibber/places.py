@@ -41,6 +41,47 @@ class Place(LiteXModule):
             ),
         ]
 
+# Aside --------------------------------------------------------------------------------------------
+
+class Aside(LiteXModule):
+    """A place beside the way, for the one element that comes when it is not taken: who sends hears of that a cycle later.
+
+    As `stream.PipeReady`, but the place is written whenever it is free: that something was not taken is known too late to
+    reach every register of it.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout)
+
+    Cycles: none; an element a cycle.
+    """
+    def __init__(self, layout):
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+
+        # # #
+
+        aside = stream.Endpoint(layout)
+        here  = Signal()
+        self.comb += [
+            sink.ready.eq(~here),
+            If(here,
+                aside.connect(source, omit={"valid", "ready"})
+            ).Else(
+                sink.connect(source, omit={"valid", "ready"})
+            ),
+            source.valid.eq(sink.valid | here),
+        ]
+        self.sync += [
+            here.eq(source.valid & ~source.ready),
+            If(~here,
+                aside.first.eq(sink.first),
+                aside.last.eq(sink.last),
+                aside.payload.eq(sink.payload),
+                aside.param.eq(sink.param),
+            ),
+        ]
+
 # Row ----------------------------------------------------------------------------------------------
 
 class Row(LiteXModule):
