@@ -16,6 +16,16 @@ from dibber.packet.header import flag, header_word, header_words
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 
+# Comparison ---------------------------------------------------------------------------------------
+
+def below(value, limit):
+    """Expression of `value < limit`, for few bits: a carry chain takes longer to get into and out of."""
+    less = Constant(0, 1)
+    for n in range(len(limit)):
+        bit  = value[n] if n < len(value) else Constant(0, 1)
+        less = Mux(bit ^ limit[n], limit[n], less)
+    return less
+
 # Fetch --------------------------------------------------------------------------------------------
 
 class SlotFetch(LiteXModule):
@@ -125,7 +135,7 @@ class SlotFetch(LiteXModule):
             write.we.eq(came.valid),
             read.adr.eq(Cat(dword[log2_int(lanes):], take)),
             Case(dword[:log2_int(lanes)], {n: self.word.eq(read.dat_r[32*n:32*n + 32]) for n in range(lanes)}),
-            self.here.eq(dword[log2_int(lanes):] < Mux(take, count[1], count[0])),
+            self.here.eq(below(dword[log2_int(lanes):], Mux(take, count[1], count[0]))),
             self.complete.eq(Mux(take, whole[1], whole[0])),
         ]
         self.sync += [
@@ -219,7 +229,9 @@ class ExpressTransmitter(LiteXModule):
             notice:                     dword(COMMAND, "notice"),
             notice + 2:                 dword(COMMAND, "endpoint"),
         }
+        assert 0 not in dword_of
         position = Signal(max=notice + 3)
+        look     = Signal(max=C.SLOT_BYTES//4)  # word of the slot, that of `position` or of the payload
         notified = Signal()  # this put has a notice; known from the second word on
         asks     = Signal()
         flags    = Signal(8)
@@ -241,7 +253,6 @@ class ExpressTransmitter(LiteXModule):
         ]
 
         body  = seal.sink
-        index = Signal(max=C.SLOT_BYTES//4)       # payload: word of the slot
         left  = Signal(max=C.SLOT_BYTES//4 + 1)   # payload words
         tail  = Signal(2)                         # bytes of the last one, 0 for 4
         final = Signal()
@@ -249,30 +260,27 @@ class ExpressTransmitter(LiteXModule):
         self.comb += [
             final.eq(left == 1),
             taken.eq(body.valid & body.ready),
+            fetch.dword.eq(look),
         ]
+        # A packet's last word comes in its last line, or behind that: it is here when all is `complete`, which is known sooner.
+        ends = body.ready & body.last & fetch.complete
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             flow.valid.eq(entry.valid),
             NextValue(position, 0),
-            NextValue(index, Mux(entry.message, 0, dword(INLINE, "data"))),
+            NextValue(look, 0),
             NextValue(left, Mux(entry.message, C.MESSAGE_BYTES//4, (entry.length + 3)[2:])),
             NextValue(tail, Mux(entry.message, 0, entry.length[:2])),
-            If(passed.valid,
-                If(passed.stale,
-                    passed.ready.eq(fetch.complete),
-                    entry.ready.eq(fetch.complete),
-                    self.withdrawn.eq(fetch.complete)
-                ).Elif(passed.question,
-                    passed.ready.eq(~under_way.busy),
-                    under_way.begin.eq(passed.ready),
-                    asker.begin.eq(passed.ready),
-                    If(passed.ready, NextState("ASK"))
-                ).Elif(~under_way.busy,
-                    passed.ready.eq(1),
-                    under_way.begin.eq(1),
-                    NextValue(number, passed.number),
-                    NextState("HEADER")
-                )
+            NextValue(number, passed.number),
+            # Whether it passes is known late.
+            passed.ready.eq(Mux(passed.stale, fetch.complete, ~under_way.busy)),
+            self.withdrawn.eq(passed.valid & passed.stale & fetch.complete),
+            entry.ready.eq(self.withdrawn),
+            under_way.begin.eq(passed.valid & ~passed.stale & ~under_way.busy),
+            asker.begin.eq(under_way.begin & passed.question),
+            If(under_way.begin,
+                NextState("HEADER"),
+                If(passed.question, NextState("ASK"))
             )
         )
         fsm.act("ASK",
@@ -282,7 +290,6 @@ class ExpressTransmitter(LiteXModule):
             If(taken & body.last, NextState("IDLE"))
         )
         fsm.act("HEADER",
-            If(~entry.message, Case(position, {p: fetch.dword.eq(d) for p, d in dword_of.items()})),
             Case(position, {
                 **{p: body.data.eq(word) for p, word in enumerate(own)},
                 notice:     body.data.eq(fetch.word),
@@ -292,18 +299,20 @@ class ExpressTransmitter(LiteXModule):
             body.valid.eq(fetch.here),
             body.seal.eq((position == notice + 2) | ((position == notice - 1) & ~notified)),
             body.last.eq(body.seal & (left == 0)),
+            entry.ready.eq(ends),
             If(taken,
                 NextValue(position, position + 1),
+                NextValue(look, 0),
+                If(~entry.message,
+                    Case(position, {p - 1: NextValue(look, d) for p, d in dword_of.items()}),
+                    If(body.seal, NextValue(look, dword(INLINE, "data")))
+                ),
                 If(position == header_word("flags"), NextValue(notified, asks)),
                 If(body.seal, NextState("PAYLOAD")),
-                If(body.last,
-                    entry.ready.eq(1),
-                    NextState("IDLE")
-                )
+                If(body.last, NextState("IDLE"))
             )
         )
         fsm.act("PAYLOAD",
-            fetch.dword.eq(index),
             body.valid.eq(fetch.here),
             body.data.eq(fetch.word),
             # What lies behind the last byte is none of the other side's business.
@@ -312,12 +321,10 @@ class ExpressTransmitter(LiteXModule):
                 **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
             body.seal.eq(final),
             body.last.eq(final),
+            entry.ready.eq(ends),
             If(taken,
-                NextValue(index, index + 1),
+                NextValue(look, look + 1),
                 NextValue(left, left - 1),
-                If(final,
-                    entry.ready.eq(1),
-                    NextState("IDLE")
-                )
+                If(final, NextState("IDLE"))
             )
         )

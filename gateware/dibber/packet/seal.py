@@ -152,12 +152,13 @@ class UnderWay(LiteXModule):
 
     Attributes
     ----------
-    begin             : Signal(), in    a packet passes its gate
+    begin             : Signal(), in    a packet passes its gate; not while `busy`
     node, incarnation : Signals, in     of that packet
     ended             : Signal(), in    PacketSealer's
     reset             : Record(flow_reset_layout), in
     busy              : Signal(), out   there is one
     dead              : Signal(), out   and its flow has a new incarnation
+    flow              : Signal(8), out  its flow, from the cycle after `begin` on
     """
     def __init__(self, lane):
         self.begin       = Signal()
@@ -167,18 +168,18 @@ class UnderWay(LiteXModule):
         self.reset       = reset = Record(flow_reset_layout())
         self.busy        = Signal()
         self.dead        = Signal()
+        self.flow        = Signal(8)
 
         # # #
 
-        flow        = Signal(8)
+        # That a packet begins is known late: whatever is at the gate is taken as long as there is none.
         incarnation = Signal(8)
         self.sync += [
-            If(reset.strobe & (reset.flow == flow) & (reset.incarnation != incarnation), self.dead.eq(1)),
-            If(self.ended, self.busy.eq(0)),
-            If(self.begin,
-                self.busy.eq(1),
-                self.dead.eq(0),
-                flow.eq(lane*C.NODES + self.node),
+            self.busy.eq(self.begin | (self.busy & ~self.ended)),
+            self.dead.eq(self.busy & (self.dead |
+                (reset.strobe & (reset.flow == self.flow) & (reset.incarnation != incarnation)))),
+            If(~self.busy,
+                self.flow.eq(lane*C.NODES + self.node),
                 incarnation.eq(self.incarnation),
             ),
         ]
