@@ -39,7 +39,7 @@ class ControlTransmitter(LiteXModule):
         self.buffer  = buffer = stream.Buffer(scout_layout())
         self.scouts  = buffer.sink
         self.node_id = Signal(16)
-        self.scout   = scout  = Signal()
+        self.scout   = latest = Signal()  # it is a scout, or the last one was
         self.route   = buffer.source.route
         self.sent    = Signal()
 
@@ -51,7 +51,7 @@ class ControlTransmitter(LiteXModule):
         leaving = Signal()  # the acknowledgement is made
         tell    = Signal()
         inside  = Signal()  # a packet has begun
-        latest  = Signal()  # it is a scout, or the last one was
+        scout   = Signal()  # this or the next one is a scout
         index   = Signal(max=C.HEADER_WORDS + 1)
         either  = lambda of_scout, of_ack: Mux(scout, of_scout, of_ack)
         words, assign = header_words(

@@ -50,16 +50,18 @@ def prefix_word(turn, behind):
 class Router(LiteXModule):
     """Put the route of a channel's packets in front of them.
 
-    A packet's target stands in its header's first word, so that the route is known when the packet is
-    there; with `given` it is `route` instead. What is not followed by switches passes as it is.
+    The route is looked up before the packet is there, as that and the comparison take long; with `given` it is `route`
+    instead. What is not followed by switches passes as it is.
 
     Attributes
     ----------
     sink   : Endpoint(word_layout), in
     source : Endpoint(word_layout), out   `prefix` counts the words that were put in front
-    write  : Record(route_write_layout), in   for packets that start in later cycles
-    given  : Signal(), in       the packet at the sink takes `route`
-    route  : Signal(32), in
+    write  : Record(route_write_layout), in   for packets that start two cycles later, or more
+    node   : Signal, in         target of a packet, in the cycle before its first word is seen at the sink: before it comes, or
+                                before the word in front of it is taken
+    given  : Signal(), in       likewise: it takes `route`
+    route  : Signal(32), in     likewise
 
     Cycles: none; one for each prefix word.
     """
@@ -67,6 +69,7 @@ class Router(LiteXModule):
         self.sink   = sink   = stream.Endpoint(word_layout())
         self.source = source = stream.Endpoint(word_layout())
         self.write  = write  = Record(route_write_layout())
+        self.node   = Signal(log2_int(C.NODES))
         self.given  = Signal()
         self.route  = Signal(32)
 
@@ -80,37 +83,35 @@ class Router(LiteXModule):
             enter.adr.eq(write.node),
             enter.dat_w.eq(write.route),
             enter.we.eq(write.strobe),
-            look.adr.eq(sink.data[:log2_int(C.NODES)]),
+            look.adr.eq(self.node),
         ]
 
         # A packet's route must not change between its START, which counts the prefix, and its last hop.
         begun  = Signal()          # its first prefix word has gone
-        kept   = Signal(32)        # route from its next switch on
-        found  = Signal(32)
-        route  = Signal(32)
+        route  = Signal(32)        # from its next switch on
         hops   = Signal(HOP_BITS)  # that are left
         behind = Signal(HOP_BITS)
         leads  = Signal()          # a prefix word goes
         self.comb += [
-            found.eq(Mux(self.given, self.route, look.dat_r)),
-            route.eq(Mux(begun, kept, found)),
             hops.eq(hops_of(route)),
             behind.eq(hops - 1),
             leads.eq(sink.first & (hops != 0)),
             sink.connect(source, omit={"data", "first", "last", "bad", "prefix", "ready"}),
-            source.prefix.eq(hops_of(found)),
+            source.prefix.eq(hops),
+            source.first.eq(sink.first & ~begun),
             If(leads,
-                source.data.eq(prefix_word(turn_of(route, 0), behind)),
-                source.first.eq(~begun)
+                source.data.eq(prefix_word(turn_of(route, 0), behind))
             ).Else(
                 source.data.eq(sink.data),
-                source.first.eq(sink.first & ~begun),
                 source.last.eq(sink.last),
                 source.bad.eq(sink.bad),
                 sink.ready.eq(source.ready)
             ),
         ]
-        self.sync += If(source.valid & source.ready,
-            begun.eq(leads),
-            kept.eq(Cat(behind, Constant(0, TURN_BITS - HOP_BITS), route[2*TURN_BITS:])),
-        )
+        self.sync += [
+            If(source.valid & source.ready, begun.eq(leads)),
+            If(~(sink.valid & sink.first) | source.ready,
+                route.eq(Mux(self.given, self.route, look.dat_r)),
+                If(sink.valid & leads, route.eq(Cat(behind, Constant(0, TURN_BITS - HOP_BITS), route[2*TURN_BITS:]))),
+            ),
+        ]

@@ -96,8 +96,12 @@ class PacketTransmitter(LiteXModule):
         self.comb += [
             *[part.node_id.eq(self.node_id) for part in (control, express, bulk)],
             *[part.source.connect(gate.sink) for part, gate in gates.items()],
-            routers[CHANNEL.CONTROL].given.eq(scout),
+            routers[CHANNEL.CONTROL].node.eq(chosen.sink.data),
+            routers[CHANNEL.CONTROL].given.eq(control.scout),
             routers[CHANNEL.CONTROL].route.eq(control.route),
+            # Told from the cycle after the gate on, in which no word is at the router yet.
+            routers[CHANNEL.EXPRESS].node.eq(express.under_way.flow),
+            routers[CHANNEL.BULK].node.eq(bulk.send.under_way.flow),
         ]
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):
             self.comb += [

@@ -15,6 +15,7 @@ from dibber.packet.transmit import PacketTransmitter
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, source
 from gateware.models.flows import sure_transmitter
+from gateware.models.link import prefix_word
 from gateware.models.packet import Packet, decode, encode
 from gateware.models.slots import serve_slots
 
@@ -244,6 +245,33 @@ def test_a_rewind_drops_what_has_not_begun_and_lets_the_rest_finish(data_width, 
     assert bench.packets() == [(encode(expected[which]), 0) for which in sent]
     assert sent[-4:] == [(15, psn) for psn in range(4)] and 4 < len(sent) < 64
     assert bench.counts["PACKETS_WITHDRAWN"] == 64 - len(sent)
+
+
+def test_each_packet_takes_the_way_to_its_node(seed):
+    random = Random(seed)
+    bench  = Bench(64, random, busy=0.6)
+    turns  = {node: [random.randrange(16) for _ in range(node % 4)] for node in range(8)}
+    expected = []
+
+    def send():
+        yield
+        for node, way in turns.items():
+            route = len(way) | sum(turn << 4*(n + 1) for n, turn in enumerate(way))
+            yield from drive(bench.dut.route, strobe=1, node=node, route=route)
+            yield
+            yield bench.dut.route.strobe.eq(0)
+            if node != PEER:
+                yield from bench.command("reset", flow=LANE.EXPRESS*C.NODES + node, incarnation=INCARNATION)
+        for n in range(48):
+            node   = random.randrange(8)
+            packet = bench.add(sum(order["node"] == node for order in bench.orders), random.choice((0, 4, 8)), n % 5 == 0)
+            packet.target = bench.orders[-1]["node"] = node
+            prefix = [prefix_word(turn, len(turns[node]) - 1 - hop) for hop, turn in enumerate(turns[node])]
+            expected.append((prefix + encode(packet), 0))
+        yield from finish(lambda: len(bench.taken) == len(expected), 6000)
+
+    bench.run(send())
+    assert bench.packets() == expected
 
 
 def test_a_flow_reset_ends_a_started_packet_as_bad(seed):
