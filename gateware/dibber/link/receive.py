@@ -84,12 +84,15 @@ class WordDecoder(LiteXModule):
         plain   = Signal()  # no prefix words
         greets  = Signal()
         nonce   = Signal(16)
+        bits    = bits_for(channels - 1)
         self.comb += [
             clean.eq(Cat(*[symbol[9] for symbol in word]) == 0),
             control.eq(clean & (k == FIRST_IS_K)),
             empty.eq((s[1] == 0) & (s[2] == 0) & (s[3] == 0)),
             twin.eq((s[1] ^ s[2]) == 0xff),
-            named.eq((s[1][:4] < channels) & ~s[1][7] & (s[2] == crc8(s[1])) & (s[3] == 0)),
+            # Bits that have to be 0 are none of the CRC's sum.
+            named.eq((s[1][:4] < channels) & ~s[1][7] & (s[2] == crc8(Cat(s[1][:bits], Constant(0, 4 - bits), s[1][4:7], Constant(0, 1))))
+                & (s[3] == 0)),
             plain.eq(s[1][4:7] == 0),
             nonce.eq(Cat(s[1], s[2])),
             greets.eq(s[3] == nonce_crc(nonce)),
