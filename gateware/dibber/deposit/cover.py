@@ -11,6 +11,8 @@ from litex.soc.interconnect import stream
 
 from dibber.layouts import FAULT_BITS, piece_layout
 
+from dibber.deposit.skid import Skid
+
 # Constants ----------------------------------------------------------------------------------------
 
 UNIT       = 64  # bytes: completions may end at its multiples (PCIe Base 3.0, 2.3.1.1, RCB)
@@ -85,7 +87,7 @@ class Cover(LiteXModule):
     """
     def __init__(self, patience=4, window=128):
         self.sink        = sink   = stream.Endpoint(piece_layout())
-        self.pipe        = pipe   = stream.PipeReady(pick_layout())
+        self.pipe        = pipe   = Skid(pick_layout())
         self.source      = pipe.source
         self.max_request = Signal(13)
         self.crowded     = Signal()

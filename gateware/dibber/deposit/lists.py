@@ -13,6 +13,7 @@ from dibber.deposit.departures import Departures
 from dibber.deposit.finder import finder_port
 from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
+from dibber.deposit.skid import Skid
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
 from dibber.layouts import completion_layout, ends_read, list_base_layout, list_order_layout, read_layout
@@ -314,7 +315,7 @@ class ListReader(LiteXModule):
         stages   = [stream.Endpoint([("word", WORD), ("error", 1)]), stream.Endpoint([("entry", entry_bits), ("error", 1)])]
         read, entry = stages
         self.sum  = total = stream.PipeValid(list_base_layout(address_bits))
-        self.pipe = pipe  = stream.PipeReady(list_base_layout(address_bits))
+        self.pipe = pipe  = Skid(list_base_layout(address_bits))
         self.source = pipe.source
         words    = data_width//64
         self.comb += [

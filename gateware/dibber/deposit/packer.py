@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.rotate import rotate
+from dibber.deposit.skid import Skid
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -43,7 +44,7 @@ class Packer(LiteXModule):
     """
     def __init__(self, data_width):
         # Whether a line leaves is heard a cycle later.
-        self.runs   = runs   = stream.PipeReady(lanes_layout(data_width))
+        self.runs   = runs   = Skid(lanes_layout(data_width))
         self.sink   = runs.sink
         self.source = source = stream.Endpoint(dense_layout(data_width))
 

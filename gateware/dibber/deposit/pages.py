@@ -17,6 +17,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.deposit.skid import Skid
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
@@ -156,7 +157,7 @@ class Translator(LiteXModule):
         region   = [("paged", 1), ("region", log2_int(C.REGIONS))]
         place    = region + [("shift", shift_bits)]
         where    = stream.PipeValid(self._extended(layout, region))
-        gate     = stream.PipeReady(self._extended(layout, place))
+        gate     = Skid(self._extended(layout, place))
         numbered = stream.PipeValid(self._extended(layout, place + [("page", INDEX.start - SHIFT_LEAST)]))
         self.where, self.gate, self.numbered = where, gate, numbered
         virtual  = gate.source.address[SHIFT_LEAST:INDEX.start]
@@ -394,7 +395,7 @@ class PagedPieces(LiteXModule):
     def __init__(self, data_width, address_bits=64, **translator):
         self.sink       = sink   = stream.Endpoint(piece_layout(address_bits))
         # Whether a piece is taken is heard a cycle later, by the translator and by the walk.
-        self.gate       = gate   = stream.PipeReady(piece_layout(address_bits))
+        self.gate       = gate   = Skid(piece_layout(address_bits))
         self.source     = gate.source
         self.ending     = Signal()
         self.translator = translator = Translator(piece_layout(address_bits), data_width, address_bits=address_bits, **translator)

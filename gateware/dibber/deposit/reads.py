@@ -14,6 +14,8 @@ from litex.soc.interconnect import stream
 
 from dibber.layouts import completion_layout, read_layout
 
+from dibber.deposit.skid import Skid
+
 # Readers ------------------------------------------------------------------------------------------
 
 EXTENDED = 32  # the first tag that only a host with extended tags takes (PCIe Base 3.0, 2.2.6.2)
@@ -50,7 +52,7 @@ class ReadArbiter(LiteXModule):
     def __init__(self, data_width, readers):
         self.reads       = [stream.Endpoint(read_layout()) for _ in readers]
         self.completions = [stream.Endpoint(completion_layout(data_width)) for _ in readers]
-        self.pipe        = pipe   = stream.PipeReady(read_layout())
+        self.pipe        = pipe   = Skid(read_layout())
         self.source      = pipe.source
         self.sink        = sink   = stream.Endpoint(completion_layout(data_width))
         if sum(reader.base for reader in readers) > EXTENDED or readers[0].tags > 255:

@@ -23,6 +23,7 @@ from dibber.deposit.packer import dense_layout
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
+from dibber.deposit.skid import Skid
 from dibber.deposit.walker import Walker
 from dibber.places import Row
 
@@ -113,7 +114,7 @@ class SendEngine(LiteXModule):
         self.gather     = gather     = Gather(data_width, **gather)
         self.packetizer = packetizer = Packetizer(data_width)
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
-        self.dense      = dense      = stream.PipeReady(dense_layout(data_width))
+        self.dense      = dense      = Skid(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
         # Whether a transfer has a first piece to be read. A transfer waits in `transfers` before its walk begins.
         self.begins     = begins     = stream.SyncFIFO([("good", 1)], 2*TRANSFERS)

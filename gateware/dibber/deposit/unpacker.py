@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import payload_layout
 
 from dibber.deposit.rotate import rotate
+from dibber.deposit.skid import Skid
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -45,8 +46,8 @@ class Unpacker(LiteXModule):
     """
     def __init__(self, data_width, param_layout):
         # Whether an order is carried out is heard a cycle later, by who orders and by who has the lines.
-        self.lines   = lines   = stream.PipeReady(payload_layout(data_width))
-        self.ordered = ordered = stream.PipeReady(take_layout(data_width, param_layout))
+        self.lines   = lines   = Skid(payload_layout(data_width))
+        self.ordered = ordered = Skid(take_layout(data_width, param_layout))
         self.sink    = lines.sink
         self.orders  = ordered.sink
         self.source  = source = stream.Endpoint(

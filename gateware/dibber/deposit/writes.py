@@ -11,6 +11,8 @@ from litex.soc.interconnect import stream
 
 from dibber.layouts import write_layout
 
+from dibber.deposit.skid import Skid
+
 # Write Arbiter ------------------------------------------------------------------------------------
 
 class WriteArbiter(LiteXModule):
@@ -37,7 +39,7 @@ class WriteArbiter(LiteXModule):
     """
     def __init__(self, data_width, sinks=3, depth=64):
         # Whose turn it is depends on all of them, and on the PHY: each engine hears of it a cycle later.
-        pipes = [stream.PipeReady(write_layout(data_width)) for _ in range(sinks)]
+        pipes = [Skid(write_layout(data_width)) for _ in range(sinks)]
         self.submodules += pipes
         self.sinks  = [pipe.sink for pipe in pipes]
         self.landed = [Signal(name=f"landed{n}") for n in range(sinks)]

@@ -1,0 +1,47 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Where a `ready` becomes a register, for streams whose `ready` is late."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+# Skid ---------------------------------------------------------------------------------------------
+
+class Skid(LiteXModule):
+    """`stream.PipeReady`, cycle for cycle, but `source.ready` goes to one register, and not to every bit of the place.
+
+    Whether what is at the sink will have to wait is known late. So the place takes it whenever it is free, and `held` says
+    whether it counts.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout); `sink.ready` is a register
+    held         : Signal(), out    what `source` shows is in here, and does not come from the sink in this cycle
+
+    Cycles: none; an element a cycle.
+    """
+    def __init__(self, layout):
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+        self.held   = held   = Signal()
+
+        # # #
+
+        place = stream.Endpoint(layout)
+        self.comb += [
+            sink.ready.eq(~held),
+            source.valid.eq(held | sink.valid),
+            If(held,
+                place.connect(source, omit={"valid", "ready"})
+            ).Else(
+                sink.connect(source, omit={"valid", "ready"})
+            ),
+        ]
+        self.sync += [
+            held.eq(source.valid & ~source.ready),
+            If(~held, sink.connect(place, omit={"valid", "ready"})),
+        ]
