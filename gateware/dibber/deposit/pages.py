@@ -113,26 +113,35 @@ class Translator(LiteXModule):
         after  = stream.Endpoint(layout)
         inside = Signal(max=depth + 8)
         lasts  = Signal(max=depth + 8)
-        empty  = Signal()
-        direct = Signal()
+        empty  = Signal(reset=1)   # `inside` is 0, known before, as `ending` is
         enters, exits = within.valid & within.ready, after.valid & after.ready
         self.comb += [
-            empty.eq(inside == 0),
-            direct.eq(empty & ~is_paged(sink.address)),
-            self.ending.eq(lasts != 0),
-            If(direct,
-                sink.connect(source)
+            # What comes out of an empty cache is not valid: who is shown does not wait for the address.
+            source.valid.eq(Mux(empty, sink.valid & ~is_paged(sink.address), after.valid)),
+            If(empty,
+                sink.connect(source, omit={"valid", "ready"})
             ).Else(
-                sink.connect(within),
-                after.connect(source)
+                after.connect(source, omit={"valid", "ready"})
             ),
+            after.ready.eq(source.ready),
             # Whether anything is taken does not wait for its address, by which nothing goes in while `source` would not take it.
             sink.ready.eq(Mux(empty, source.ready, within.ready)),
-            If(empty & ~source.ready, within.valid.eq(0)),
+            sink.connect(within, omit={"valid", "ready"}),
+            within.valid.eq(sink.valid & (~empty | (is_paged(sink.address) & source.ready))),
         ]
         self.sync += [
             inside.eq(inside + enters - exits),
             lasts.eq(lasts + (enters & within.last) - (exits & after.last)),
+            If(enters,
+                empty.eq(0)
+            ).Elif(exits,
+                empty.eq(inside == 1)
+            ),
+            If(enters & within.last,
+                self.ending.eq(1)
+            ).Elif(exits & after.last,
+                self.ending.eq(lasts != 1)
+            ),
         ]
 
         # Directory --------------------------------------------------------------------------------
@@ -350,7 +359,7 @@ class Translator(LiteXModule):
         found  = reading.source
         go     = Signal()
         page   = Signal(address_bits)
-        mask   = Signal(SHIFT_MOST)
+        mask   = Signal(SHIFT_MOST - SHIFT_LEAST)   # what is within the page, but its lowest bits, which wait for nothing
         words  = width//8
         self.comb += [
             go.eq(~head.paged | ready),
@@ -363,12 +372,14 @@ class Translator(LiteXModule):
             entry.re.eq(head.valid & head.ready),
             page.eq(Array(entry.dat_r[address_bits*n:address_bits*(n + 1)] for n in range(words))[found.word[:log2_int(words)]]
                 if words > 1 else entry.dat_r),
-            Case(found.shift, {n - SHIFT_LEAST: mask.eq(2**n - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
+            Case(found.shift, {n - SHIFT_LEAST: mask.eq(2**(n - SHIFT_LEAST) - 1) for n in range(SHIFT_LEAST, SHIFT_MOST + 1)}),
             found.connect(after, omit={"address", "paged", "shift", "word", "broken"}),
             after.address.eq(found.address),
             If(found.paged,
-                after.address.eq(Cat((page[:SHIFT_MOST] & ~mask) | (found.address[:min(SHIFT_MOST, INDEX.start)] & mask), page[SHIFT_MOST:])),
-                self.fault.eq((found.broken | page[0]) & ~direct),
+                after.address[SHIFT_LEAST:].eq(Cat(
+                    (page[SHIFT_LEAST:SHIFT_MOST] & ~mask) | (found.address[SHIFT_LEAST:min(SHIFT_MOST, INDEX.start)] & mask),
+                    page[SHIFT_MOST:])),
+                self.fault.eq((found.broken | page[0]) & ~empty),
             )
         ]
 
@@ -389,7 +400,7 @@ class PagedPieces(LiteXModule):
     Attributes
     ----------
     sink, source : Endpoint(piece_layout)
-    ending       : Signal(), out    the last piece of a transfer is in here
+    ending       : Signal(), out    the last piece of a transfer was taken, and is in here
     directory, reads, completions, extended_tags, pulses : of the `Translator`
     """
     def __init__(self, data_width, address_bits=64, **translator):
@@ -407,7 +418,8 @@ class PagedPieces(LiteXModule):
         source = gate.sink
         failed = Signal()
         self.comb += [
-            self.ending.eq(translator.ending | (self.source.valid & self.source.last)),
+            # One that only passes waits at the sink: the walk's end knows of it.
+            self.ending.eq(translator.ending | (gate.held & gate.source.last)),
             sink.connect(translator.sink),
             # What lies outside the region is in no page.
             If(sink.error, translator.sink.address.eq(0)),
