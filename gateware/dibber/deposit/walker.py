@@ -75,17 +75,17 @@ class Nest(LiteXModule):
         fields = [name for name, _ in run_layout(address_bits).payload_layout] + ["last"]
         waits  = Signal()  # for the list, before it shows the run that is before that
         go     = Signal()
+        free   = Signal(reset=1)  # `run` is not valid or moves on: not both of it and `held` are valid
         self.comb += [
             self.listed.eq(valid & state.listed),
             waits.eq(state.listed & state.spent & ~state.exhausted),
-            following.ready.eq(valid & waits & (~run.valid | run.ready)),
+            following.ready.eq(valid & waits & free),
             # Behind the last run of a walk the nest may be in the next one already.
             forget.eq(self.cancel & ~(held.valid & held.last) & ~(run.valid & run.last)),
-            run.ready.eq(~held.valid),
             source.valid.eq(held.valid | run.valid),
             *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
             go.eq(valid & (~waits | following.valid)),
-            move.eq(go & (~run.valid | run.ready)),
+            move.eq(go & free),
             sink.ready.eq(~valid | (move & final)),
             beyond.eq(state.run + state.block),
         ]
@@ -148,12 +148,14 @@ class Nest(LiteXModule):
         self.sync += [
             If(~held.valid, *[getattr(held, n).eq(getattr(run, n)) for n in fields]),
             held.valid.eq(source.valid & ~source.ready),
-            If(~run.valid | run.ready,
+            # Where a walk is forgotten `source` is ready, so that `held` is not valid then.
+            free.eq(source.ready | (free & ~(go & source.valid))),
+            If(free,
                 run.valid.eq(go & ~forget),
             ).Elif(self.cancel & ~held.last,
                 run.valid.eq(0)
             ),
-            If(~run.valid | run.ready,
+            If(free,
                 run.last.eq(final),
                 run.address.eq(state.address),
                 run.length.eq(Mux(final, state.length, state.run)),
@@ -272,7 +274,8 @@ class Walker(LiteXModule):
             # walk's last one, `final` tells, and the nest is in the next walk.
             cancel.eq(drop & ~final),
             absorb.eq(run.valid & run.joined & ~drop),
-            load.eq(run.valid & ~run.joined & ~drop & (~valid | (emit & ~split))),
+            # A run that is not joined closes the one before it: that leaves without being told to, and waits for nobody's abort.
+            load.eq(run.valid & ~run.joined & ~drop & (~valid | (free & ~split))),
             self.nest.cancel.eq(cancel),
             run.ready.eq(absorb | load | cancel),
         ]
