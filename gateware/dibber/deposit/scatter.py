@@ -325,7 +325,7 @@ class ScatterEngine(LiteXModule):
             orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
             orders.last.eq(drop | (over & ending)),
             orders.lane.eq(lane),
-            orders.count.eq(Mux(drop, 0, count)),
+            orders.count.eq(count),
             orders.address.eq(address),
             orders.length.eq(length),
             orders.mark.eq(over),
@@ -356,7 +356,9 @@ class ScatterEngine(LiteXModule):
                 error.eq(piece.error),
                 fault.eq(piece.fault),
                 If(piece.valid, upto.eq(beyond))
-            )
+            ),
+            # An order that drops has no bytes. A piece that is bad, and what is not written, lead to one.
+            If(~writing | (here & (error | cut)), count.eq(0)),
         ]
 
         # Packets.
