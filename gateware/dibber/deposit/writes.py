@@ -33,7 +33,7 @@ class WriteArbiter(LiteXModule):
     landed : list of Signal(), out    for each sink: one cycle when a write with `mark` was taken by the PHY
     source : Endpoint(write_layout), out
     marked : Signal(), in             the PHY took a write with `mark`; at the earliest 1 cycle after its
-                                      last line was taken here
+                                      last line was taken from `source`
 
     Cycles: 1 from sink to source, then a line a cycle, also from write to write.
     """
@@ -59,20 +59,29 @@ class WriteArbiter(LiteXModule):
         for n in reversed(range(sinks)):
             first = Mux(pipes[n].source.valid, n, first)
         chosen = stream.Endpoint(write_layout(data_width))
+        valid  = Signal()
         go     = Signal()
+        fresh  = Signal()  # the line at `source` was taken in the cycle before, from `held`
+        waits  = [each.source.valid for each in pipes]
         self.comb += [
             choice.eq(Mux(locked, held, first)),
             Case(choice, {n: each.source.connect(chosen) for n, each in enumerate(pipes)}),
-            go.eq(locked | origins.sink.ready),
+            # Whether there is a line does not wait for whose it is.
+            valid.eq(Mux(locked, Array(waits)[held], Reduce("OR", waits))),
+            go.eq(locked | (origins.level < depth - 1) | (origins.sink.ready & ~origins.sink.valid)),
             chosen.connect(pipe.sink, omit={"valid", "ready"}),
-            pipe.sink.valid.eq(chosen.valid & go),
+            pipe.sink.valid.eq(valid & go),
             chosen.ready.eq(pipe.sink.ready & go),
-            origins.sink.valid.eq(chosen.valid & chosen.ready & chosen.last & chosen.mark),
-            origins.sink.origin.eq(choice),
+            # A mark is written down when its line is at `source`, ahead of any answer.
+            origins.sink.valid.eq(fresh & pipe.source.last & pipe.source.mark),
+            origins.sink.origin.eq(held),
             origins.source.ready.eq(self.marked),
             *[landed.eq(self.marked & (origins.source.origin == n)) for n, landed in enumerate(self.landed)],
         ]
-        self.sync += If(chosen.valid & chosen.ready,
-            locked.eq(~chosen.last),
-            held.eq(choice),
-        )
+        self.sync += [
+            fresh.eq(valid & chosen.ready),
+            If(valid & chosen.ready,
+                locked.eq(~chosen.last),
+                held.eq(choice),
+            ),
+        ]
