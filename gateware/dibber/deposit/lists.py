@@ -173,7 +173,8 @@ class ListReader(LiteXModule):
             final.eq((more[WORD:] == 0) & (more[:WORD] <= above)),
             # Without an end in between, `source` is in this order.
             stop.eq(self.drop & (ends == 0)),
-            pages.valid.eq(active & paged & ~found & ~stop),
+            # An order that is to stop is not active any more as soon as the ring has room.
+            pages.valid.eq(active & paged & ~found),
             pages.address.eq(address),
             line.eq(active & ~stop & ring.sink.ready & (found | ~paged)),
             issue.eq(line & ~absent & requests.sink.ready & pool.source.valid),
