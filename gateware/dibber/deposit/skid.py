@@ -12,10 +12,11 @@ from litex.soc.interconnect import stream
 # Skid ---------------------------------------------------------------------------------------------
 
 class Skid(LiteXModule):
-    """`stream.PipeReady`, cycle for cycle, but `source.ready` goes to one register, and not to every bit of the place.
+    """`stream.PipeReady`, cycle for cycle, but `source.ready` goes to two registers, and not to every bit of the place.
 
     Whether what is at the sink will have to wait is known late. So the place takes it whenever it is free, and `held` says
-    whether it counts.
+    whether it counts. `sink.ready` is a register besides, and the place's enable: were both one, synthesis would put the place
+    behind the choice of the source, and no bit of it that is always 0 would fall away.
 
     Attributes
     ----------
@@ -32,8 +33,9 @@ class Skid(LiteXModule):
         # # #
 
         place = stream.Endpoint(layout)
+        free  = Signal(reset=1)
         self.comb += [
-            sink.ready.eq(~held),
+            sink.ready.eq(free),
             source.valid.eq(held | sink.valid),
             If(held,
                 place.connect(source, omit={"valid", "ready"})
@@ -43,5 +45,6 @@ class Skid(LiteXModule):
         ]
         self.sync += [
             held.eq(source.valid & ~source.ready),
-            If(~held, sink.connect(place, omit={"valid", "ready"})),
+            free.eq(~source.valid | source.ready),
+            If(free, sink.connect(place, omit={"valid", "ready"})),
         ]
