@@ -86,7 +86,8 @@ class Nest(LiteXModule):
             *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
             go.eq(valid & (~waits | following.valid)),
             move.eq(go & free),
-            sink.ready.eq(~valid | (move & final)),
+            # The last run of a walk waits for no list: the entry of its last byte is the list's last one.
+            sink.ready.eq(~valid | (final & free & ~waits)),
             beyond.eq(state.run + state.block),
         ]
 
