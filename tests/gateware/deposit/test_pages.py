@@ -7,7 +7,9 @@ from random import Random
 
 import pytest
 
-from dibber.deposit.pages import Translator
+from migen import *
+
+from dibber.deposit.pages import PagedPieces, Translator
 from dibber.layouts import piece_layout, write_layout
 
 from compiled import run_simulation
@@ -202,3 +204,28 @@ def test_what_is_under_way_in_a_region_that_is_taken_out_finds_its_own_pages():
 
     run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
     bench.check()
+
+
+def test_an_end_is_inside_from_when_it_was_taken_until_it_leaves(seed):
+    """In every cycle, as walks and aborts rely on it; what passes in its cycle was never inside."""
+    random = Random(seed)
+    tables = Tables(random, 4)
+    bench  = Bench(piece_layout(), 64, random, tables)
+    dut    = bench.dut = PagedPieces(64, timeout=600, quarantine=1500)
+    host   = HostRead(dut.reads, dut.completions, tables.memory, random, latency=(10, 60), split=False)
+    items  = [dict(item, last=random.randrange(2)) for item in walk(tables, random, 600)]
+    pauses = [each for n, item in enumerate(items) for each in ([None]*(200*(n % 20 == 0)) + [item])]
+    seen, inside, found = [], [0], set()
+    dut.comb += dut.extended_tags.eq(1)
+    @passive
+    def watch():
+        while True:
+            yield
+            assert (yield dut.ending) == (inside[0] > 0)
+            taken = (yield dut.sink.valid) & (yield dut.sink.ready) & (yield dut.sink.last)
+            left  = (yield dut.source.valid) & (yield dut.source.ready) & (yield dut.source.last)
+            found.add((inside[0] > 0, taken, left))
+            inside[0] += taken - left
+    run_simulation(dut, [bench.enter(), host.run(), watch(), sink(dut.source, ["last"], seen, random, 0.6),
+        source(dut.sink, [*[None]*800, *pauses], random, 0.7), finish(lambda: len(seen) == len(items), 40000)])
+    assert len(found) == 7

@@ -230,6 +230,19 @@ def test_a_packet_that_is_cut_short_reports_nothing(data_width):
     assert needed.items() <= host.memory.items()
 
 
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("length", [5, 200])
+def test_a_packet_of_one_piece_that_is_cut_short_writes_nothing(length, data_width):
+    """Its piece is the first and the last one: what drops the packet must not carry the piece's bytes."""
+    random  = Random(length)
+    packets = []
+    for n in range(3):
+        packets += [Packet(n, random.randbytes(length), 0x1000*n + 0xdd, good=0), Packet(n + 10, random.randbytes(90), 0x1000*n + 0x4dd)]
+    host, done, _ = run(packets, 3, data_width)
+    assert done == [(1, n + 10, 0, 0) for n in range(3)]
+    assert host.memory == {address: byte for p in packets[1::2] for address, byte in p.bytes_by_address().items()}
+
+
 def test_refused_and_cut_short_reports_nothing():
     host, done, _ = run([Packet(0, bytes(300), key=1, good=256), Packet(1, b"x")], 1)
     assert done == [(1, 1, 0, 0)]
