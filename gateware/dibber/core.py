@@ -117,7 +117,7 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width, endpoints)
-        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, present=endpoints)  # commands
+        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, late=(0, 7), present=endpoints)  # commands; the processor
         self.processor = processor = Processor(platform, data_width)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)

@@ -23,6 +23,7 @@ class Turn(LiteXModule):
     ----------
     clients   : how many
     favourite : the one whose turn it is when nobody asks
+    late      : clients of whom one at most asks in a cycle, and it late in that: what the others ask for is compared before
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class Turn(LiteXModule):
 
     A choice by the number of the last would have as many levels as there are clients; here those behind the last are a register, too.
     """
-    def __init__(self, clients, favourite=0):
+    def __init__(self, clients, favourite=0, late=()):
         self.request = request = Signal(clients)
         self.grant   = grant   = Signal(clients, reset=1)
 
@@ -40,22 +41,25 @@ class Turn(LiteXModule):
         above     = Signal(clients, reset=2**clients - 2)  # those behind the last; who comes round behind them is below
         following = Signal(clients)
         behind    = Signal(clients)
+        others    = Signal(clients)  # those who ask, but for the late ones
 
         def first(sides):
             """The first of those who ask, and all behind it."""
             found, asked = Constant(0), []
             for n in range(clients):
                 asked.append(found)
-                found = found | (request[n] & sides[n])
-            return [following[n].eq(request[n] & sides[n] & ~asked[n]) for n in range(clients)] + [behind.eq(Cat(*asked))]
+                found = found | (others[n] & sides[n])
+            return [following[n].eq(others[n] & sides[n] & ~asked[n]) for n in range(clients)] + [behind.eq(Cat(*asked))]
 
-        below = ~(above | grant)
+        below = Signal(clients)
         self.comb += [
-            If((request & above) != 0,
+            others.eq(request & sum(1 << n for n in range(clients) if n not in late)),
+            below.eq(~(above | grant)),
+            If((others & above) != 0,
                 *first(above)
-            ).Elif((request & below) != 0,
-                *first([~(above[n] | grant[n]) for n in range(clients)])
-            ).Elif((request & grant) != 0,
+            ).Elif((others & below) != 0,
+                *first(below)
+            ).Elif((others & grant) != 0,
                 following.eq(grant),
                 behind.eq(above)
             ).Else(
@@ -63,6 +67,19 @@ class Turn(LiteXModule):
                 behind.eq(2**clients - (2 << favourite))
             )
         ]
+
+        # A late one: whether it would be before all of them is known when it asks.
+        for n in late:
+            before = Signal(name=f"before{n}")
+            self.comb += [
+                before.eq(Mux(above[n],
+                    (others & above & (2**n - 1)) == 0,
+                    ((others & above) == 0) & ((others & below & Mux(grant[n], 2**clients - 1, 2**n - 1)) == 0))),
+                If(request[n] & before,
+                    following.eq(1 << n),
+                    behind.eq(2**clients - (2 << n)),
+                ),
+            ]
         self.sync += [
             grant.eq(following),
             above.eq(behind),
@@ -84,6 +101,7 @@ class Slots(LiteXModule):
     endpoints  : sets that the host reaches at most, a power of two
     sets, slots : geometry
     favourite  : the reader who has the grant when nobody asks
+    late       : see Turn; the writers are behind the readers
     present    : of the first `endpoints` sets those that there are, a power of two; all if None. The card has to leave others alone
 
     Attributes
@@ -97,7 +115,7 @@ class Slots(LiteXModule):
     comes when nobody else asks is served in the next cycle, and then in every cycle; the favourite's at once, 2 cycles behind
     whoever was served last.
     """
-    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0, present=None):
+    def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0, late=(), present=None):
         self.port    = port    = line_port(data_width)
         self.readers = readers = [slot_port(data_width) for _ in range(readers)]
         self.writers = writers = [slot_write_port(data_width) for _ in range(writers)]
@@ -134,7 +152,7 @@ class Slots(LiteXModule):
 
         # The grant was registered in the cycle before; whoever holds it may use it now.
         clients   = readers + writers
-        self.turn = turn = Turn(len(clients), favourite)
+        self.turn = turn = Turn(len(clients), favourite, late)
         dat_r     = Signal(data_width)
         self.comb += [
             turn.request.eq(Cat(*[client.valid for client in clients])),

@@ -30,12 +30,13 @@ def fill(dut, rng):
     return [sum(word << 32*k for k, word in enumerate(words[n:n + lanes])) for n in range(0, len(words), lanes)]
 
 
-@pytest.mark.parametrize("clients, favourite", [(2, 0), (3, 1), (10, 5), (10, 9)])
-def test_turns_are_those_of_a_round_robin(clients, favourite):
+@pytest.mark.parametrize("clients, favourite, late", [(2, 0, ()), (3, 1, ()), (10, 5, ()), (10, 9, ()), (3, 1, (0, 2)), (10, 5, (0, 7)),
+    (10, 0, (0, 9)), (10, 7, (3, 4))])
+def test_turns_are_those_of_a_round_robin(clients, favourite, late):
     class Both(Module):
         def __init__(self):
             self.request = Signal(clients)
-            self.submodules.turn  = Turn(clients, favourite)
+            self.submodules.turn  = Turn(clients, favourite, late)
             self.submodules.known = RoundRobin(clients, SP_CE)
             self.comb += [
                 self.turn.request.eq(self.request),
@@ -49,7 +50,10 @@ def test_turns_are_those_of_a_round_robin(clients, favourite):
 
     def bench():
         for _ in range(4000):
-            yield dut.request.eq(rng.getrandbits(clients) & rng.getrandbits(clients) & rng.getrandbits(clients))
+            request = rng.getrandbits(clients) & rng.getrandbits(clients) & rng.getrandbits(clients)
+            if sum(request >> n & 1 for n in late) > 1:
+                request &= ~(1 << rng.choice(late))
+            yield dut.request.eq(request)
             yield
             assert (yield dut.turn.grant) == 1 << (yield dut.known.grant)
             seen.add((yield dut.turn.grant))
