@@ -198,7 +198,7 @@ class QueueWriter(LiteXModule):
                 beyond.eq(~mask),
                 place.eq(written.index & mask),
                 stamp.eq(self.cycles),
-                phase.eq((written.index & (mask + 1)) == 0),
+                phase.eq(~Array(written.index)[fixed.size]),  # the bit above the place
             ),
             self.counters["EVENTS_LOST"].eq(update & lost & event),
         ]

@@ -131,7 +131,7 @@ class QueueRoom(LiteXModule):
             unread.judge.eq(since.judge & ~(void >> since.endpoint)[0]),
             unread.endpoint.eq(since.endpoint),
             unread.count.eq(since.count - since.consumer),
-            Case(size.dat_r, {n: unread.last.eq(2**n - 1) for n in range(len(unread.last) + 1)}),
+            unread.last.eq(Cat(*[size.dat_r > n for n in range(len(unread.last))])),
         ]
 
         # Room.
