@@ -173,7 +173,8 @@ class Contexts(LiteXModule):
 
         # Puts -------------------------------------------------------------------------------------
 
-        # Looked up, then added; believed when nothing has changed meanwhile.
+        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may be a register as well, but for
+        # what the program says in that very cycle.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
         more     = Signal(16)  # its packets, less one
         is_armed = Signal()
@@ -185,16 +186,15 @@ class Contexts(LiteXModule):
         place    = Signal()    # its order has one
         is_ask   = Signal()
         is_reply = Signal()
+        quick    = Signal()    # on lane EXPRESS
+        owner    = Signal(len(put.endpoint))
         assert C.FAST_LENGTH < C.PACKET_PAYLOAD << 10 and C.FAST_PUTS << 10 < 1 << 15 and C.FAST_PUTS < C.WINDOW
         self.comb += [
             less.eq(put.length - 1),
             tag.eq(Cat(put.slot[:slots], put.endpoint)),
-            place.eq(Mux(put.lane == LANE.EXPRESS, express.ready, job.ready)),
-            is_ask.eq(put.kind == FAST_KIND.ASK),
-            is_reply.eq(put.kind == FAST_KIND.REPLY),
-            command.eq((put.kind == FAST_KIND.PUT) | is_ask),
+            place.eq(Mux(quick, express.ready, job.ready)),
             self.full.eq(is_armed & ~asks.room),
-            accepted.eq(is_armed & (~command | (fast >> put.endpoint)[0])),
+            accepted.eq(is_armed & (~command | (fast >> owner)[0])),
             put.ready.eq(put.valid & settled[1] & ~still & ~give.strobe),
             taken.eq(put.ready & accepted & room & place & (~is_ask | asks.room)),
             missed.eq(put.ready & ~accepted),
@@ -213,6 +213,11 @@ class Contexts(LiteXModule):
         self.sync += [
             more.eq(Mux(put.lane == LANE.EXPRESS, 0, less[log2_int(C.PACKET_PAYLOAD):])),
             is_armed.eq((armed >> where)[0]),
+            is_ask.eq(put.kind == FAST_KIND.ASK),
+            is_reply.eq(put.kind == FAST_KIND.REPLY),
+            command.eq((put.kind == FAST_KIND.PUT) | (put.kind == FAST_KIND.ASK)),
+            quick.eq(put.lane == LANE.EXPRESS),
+            owner.eq(put.endpoint),
             last.eq(next_psn.dat_r + more),
             room.eq(rings.room),
             settled.eq(Cat(1, settled[0])),
@@ -220,9 +225,9 @@ class Contexts(LiteXModule):
         ]
 
         # Orders.
-        for order, lane in [(express, LANE.EXPRESS), (job, LANE.BULK)]:
+        for order, lane in [(express, quick), (job, ~quick)]:
             self.comb += [
-                order.valid.eq(taken & (put.lane == lane)),
+                order.valid.eq(taken & lane),
                 order.last.eq(1),
                 order.psn.eq(next_psn.dat_r),
                 Cat(order.incarnation, order.epoch).eq(life.dat_r),

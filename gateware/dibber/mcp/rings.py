@@ -109,5 +109,6 @@ class PutRings(LiteXModule):
             found.entries.eq(Mux(alive, end - head, 0)),
             found.ended.eq(head != mark),
             found.alive.eq(alive),
-            filled.eq((filled & ~(empty << look.flow)) | (append.strobe << append.flow)),
+            # Whose bit it is is known before what becomes of it.
+            *[filled[n].eq((filled[n] & ~((look.flow == n) & empty)) | ((append.flow == n) & append.strobe)) for n in range(flows)],
         ]
