@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import arrival_layout, deposit_done_layout
-from dibber.places import BlockFIFO
+from dibber.places import BlockFIFO, Place
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class Landing(LiteXModule):
     landed   : Signal(), out   one cycle for each packet, not before its `done`
     arrivals : Endpoint(arrival_layout), out            when full, packets wait
 
-    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`.
+    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`; one of these every 2 cycles.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
@@ -75,7 +75,7 @@ class Landing(LiteXModule):
         self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
         self.first   = first   = stream.PipeValid(decided_layout())
         self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
-        self.notice  = notice  = stream.PipeValid(arrival_layout())  # out of block RAM it would come late in its cycle
+        self.notice  = notice  = Place(arrival_layout())  # out of block RAM it would come late in its cycle; nobody takes events as fast
         self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)  # on those that have landed
         judged = Signal()
         room   = Signal(reset=1)

@@ -380,7 +380,8 @@ class FastCommands(LiteXModule):
                 If(level != Mux(source, source_levels, target_levels),
                     NextState("ASK")
                 ).Elif(product.over | (product.result != put.length[:LENGTH_BITS]) | leaves,
-                    NextState("VERDICT")
+                    NextState("VERDICT"),
+                    If(entered, NextState("FORGET"))
                 ).Elif(source,
                     NextState("PUT")
                 ).Else(
@@ -396,16 +397,19 @@ class FastCommands(LiteXModule):
             ask.eq((put.lane == LANE.BULK) & flat & (asked != len(lines))),
             NextValue(verdict_taken, self.taken),
             NextValue(verdict_missed, self.missed),
-            If(put.ready, NextState("VERDICT"))
-        )
-        fsm.act("VERDICT",
-            If(entered & ~verdict_taken,
-                expect.valid.eq(1),
-                NextValue(entered, ~expect.ready)
-            ).Else(
-                judged.eq(1),
-                NextState("HEAD")
+            If(put.ready,
+                NextState("VERDICT"),
+                If(entered & ~self.taken, NextState("FORGET"))
             )
+        )
+        fsm.act("FORGET",
+            expect.valid.eq(1),
+            If(expect.ready, NextState("VERDICT"))
+        )
+        # Many wait for a verdict, as far as the engines' notices: what it needs is done before.
+        fsm.act("VERDICT",
+            judged.eq(1),
+            NextState("HEAD")
         )
         self.comb += [
             glance.begin.eq(came.valid & ~came.walks & (came.line == 0)),
