@@ -117,6 +117,7 @@ class MSIX(LiteXModule):
     interrupted : Signal, out                    pulses for each message sent
 
     Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more, and those in which the host is at the table.
+    What was held back follows 1 later than it may.
     """
     def __init__(self, data_width, address_bits=64):
         entry_lines = 128//data_width
@@ -140,7 +141,9 @@ class MSIX(LiteXModule):
         vector  = Signal(max=C.VECTORS)
         line    = Signal(max=post_lines)
         allowed = Signal(C.VECTORS)  # vectors that may be sent
+        waits   = Signal(C.VECTORS)  # `pending`, in the next cycle
         due     = Signal(C.VECTORS)  # vectors that were held back and may be sent now
+        any_due = Signal()
         candidate = Signal(max=C.VECTORS)
         held    = Signal(C.VECTORS)
         sent    = Signal(C.VECTORS)
@@ -148,12 +151,15 @@ class MSIX(LiteXModule):
         message = Record([("address", address_bits), ("data", 32)])
         far     = Signal()  # the message goes where no address of the card leads
         self.comb += [
-            due.eq(pending & allowed),
+            waits.eq((pending & ~sent) | held | (opened & Replicate(self.halted, C.VECTORS))),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
         ]
         self.sync += [
-            pending.eq((pending & ~sent) | held | (opened & Replicate(self.halted, C.VECTORS))),
+            pending.eq(waits),
+            # A post waits for this. The masks are those of a cycle before; who sends looks at them again.
+            due.eq(waits & allowed),
+            any_due.eq((waits & allowed) != 0),
             opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),
         ]
 
@@ -182,7 +188,7 @@ class MSIX(LiteXModule):
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            If(due != 0,
+            If(any_due,
                 NextValue(vector, candidate),
                 NextState("FETCH")
             ).Elif(post.valid,
