@@ -106,12 +106,11 @@ class SystemBus(LiteXModule):
                     asks.eq(1)
                 )
             ),
-            # The bus answers late in its cycle: what is made of the answer is made in the next.
+            # The bus answers late in its cycle: what is made of the answer is made in the next, and what was read without an
+            # answer before that is nothing that anybody may look at while it is busy.
             ended.eq(bus.cyc & bus.ack),
-            If(bus.cyc & bus.ack,
-                asks.eq(0),
-                If(~write, self.data.eq(bus.dat_r))
-            ),
+            If(bus.cyc & bus.ack, asks.eq(0)),
+            If(asks & ~write, self.data.eq(bus.dat_r)),
             If(ended,
                 busy.eq(0),
                 If(~write, self.data.eq(self.data >> Cat(C(0, 3), lane))),
