@@ -212,12 +212,15 @@ class FastCommands(LiteXModule):
         length = of(COMMAND["length"])
         low    = of(COMMAND["target"], WALK["offset"].offset, 32)
         high   = of(COMMAND["target"], WALK["offset"].offset + 4, 32)
+        far    = Signal()   # this card's number is none that a node can have
         there  = Signal()   # a node that can be, and flags that a fast command can have
         plain  = Signal()   # nothing that a fast put cannot have
         asks   = Signal()   # nor a get or an atomic
         known  = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
+        nodes  = log2_int(C.NODES)
+        self.sync += far.eq(node_id[nodes:] != 0)
         self.comb += [
-            there.eq(((flags & (0xff ^ known)) == 0) & (node[log2_int(C.NODES):] == 0) & (node[:16] != node_id)),
+            there.eq(((flags & (0xff ^ known)) == 0) & (node[nodes:] == 0) & ((node[:nodes] != node_id[:nodes]) | far)),
             plain.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
             asks.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
         ]

@@ -340,6 +340,24 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
     assert min(seen.values()) > 20, seen
 
 
+def test_the_own_node_is_missed_and_one_that_has_only_its_low_bits_is_not():
+    rng, dut   = random.Random(1), FastCommands(64)
+    slots, log = {}, []
+
+    def bench():
+        yield dut.enable.put_inline.eq(1)
+        yield dut.fast.eq(1)
+        for node_id, missed in [(NODE_ID, True), (NODE_ID + C.NODES, False), (NODE_ID | 0x8000, False)]:
+            yield dut.node_id.eq(node_id)
+            slots[0, 0] = slot = inline(rng)
+            put_word(slot, 4, NODE_ID)
+            yield from offer(dut, 0, 0)
+            assert bool(log) != missed
+            log.clear()
+
+    run_simulation(dut, [bench(), contexts(dut, rng, log, True), owner(dut.slot, 64, slots, rng, 1.0)])
+
+
 def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):
     rng, dut   = random.Random(seed), FastCommands(64)
     slots, log = {}, []
