@@ -34,12 +34,16 @@ def slot_set(adr):
 class RegisterBridge(LiteXModule):
     """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3.
 
+    Parameters
+    ----------
+    whole : whether a store is of a whole word, where that is known earlier than the bus; others are then ignored
+
     Attributes
     ----------
     bus  : wishbone.Interface, in
     port : line_port(32), out      word addressed
     """
-    def __init__(self):
+    def __init__(self, whole=None):
         self.bus  = bus  = wishbone.Interface(data_width=32, adr_width=30)
         self.port = port = line_port(32)
 
@@ -51,8 +55,8 @@ class RegisterBridge(LiteXModule):
         self.comb += [
             port.adr.eq(bus.adr),
             port.dat_w.eq(bus.dat_w),
-            port.be.eq(bus.sel),
-            port.we.eq(request & bus.we),
+            port.be.eq(bus.sel if whole is None else 0xf),
+            port.we.eq(request & bus.we & (1 if whole is None else whole)),
             port.re.eq(request & ~bus.we & (waiting == 0)),
             bus.dat_r.eq(port.dat_r),
             bus.ack.eq(request & (bus.we | waiting[1])),
@@ -182,7 +186,8 @@ class Processor(LiteXModule):
             o_dBusWishbone_ADR_next         = following,
             o_dBusWishbone_ADR_taken        = taken)
         self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
-        self.bridge    = RegisterBridge()
+        self.whole     = Signal()
+        self.bridge    = RegisterBridge(self.whole)
         self.slots     = SlotBridge(data_width)
         self.firmware  = self.sram.port
         self.written   = Signal()
@@ -215,10 +220,15 @@ class Processor(LiteXModule):
         self.arbiter = wishbone.Arbiter([cpu.dbus, debug.bus], data)
         # Where an address lies is a register beside it. The debugger's is there for two cycles before it is used.
         its, others, chosen = Signal(3), Signal(3), Signal(3)
+        others_whole        = Signal()
         self.sync += [
             If(taken, its.eq(areas(following))),
             others.eq(areas(debug.bus.adr)),
+            others_whole.eq(debug.bus.sel == 0xf),
         ]
-        self.comb += chosen.eq(Mux(self.arbiter.rr.grant == 0, its, others))
+        self.comb += [
+            chosen.eq(Mux(self.arbiter.rr.grant == 0, its, others)),
+            self.whole.eq(Mux(self.arbiter.rr.grant == 0, cpu.dbus.sel == 0xf, others_whole)),
+        ]
         self.decoder = Decoder(data, list(zip(chosen, [self.sram.dbus, self.bridge.bus, self.slots.bus], strict=True)))
         self.fetch_decoder = Decoder(cpu.ibus, [(sram(cpu.ibus.adr), self.sram.ibus)])

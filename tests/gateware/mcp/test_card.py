@@ -8,7 +8,7 @@ import shutil
 
 from dibber.interface.description import C, INTERFACE, MCP_STATE
 
-from card import VERILOG, Session, doorbell, generate, register, run, slot, verilog
+from card import VERILOG, Session, compile_probe, doorbell, generate, register, run, slot, verilog
 
 
 def test_the_verilog_of_128_bits_passes_lint():
@@ -152,3 +152,15 @@ def test_a_lost_program_traps_and_the_host_reads_why(card, probe):
     assert got["cause"] == 2, "illegal instruction"
     assert got["pc"] == 0x00100000
     assert got["alive"] == 1
+
+
+def test_the_processors_registers_take_whole_words_alone(card, tmp_path):
+    s = Session()
+    s.start(compile_probe(tmp_path, "bytes.c"))
+    s.wait(2000)
+    s.read("identity", register("MCP_IDENTITY"))
+    for n in range(4):
+        s.read(n, C.FIRMWARE_BASE + 0x8000 + 4*n)
+    got = s.run(card)
+    assert got["identity"] == 0x600d600d
+    assert [got[n] for n in range(4)] == [0x12345678]*3 + [0x87654321]
