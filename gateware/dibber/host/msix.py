@@ -141,7 +141,8 @@ class MSIX(LiteXModule):
         vector  = Signal(max=C.VECTORS)
         line    = Signal(max=post_lines)
         allowed = Signal(C.VECTORS)  # vectors that may be sent
-        waits   = Signal(C.VECTORS)  # `pending`, in the next cycle
+        comes   = Signal(C.VECTORS)  # vectors that are held back from the next cycle on
+        waits   = Signal(C.VECTORS)  # those that wait, but for the one that is being sent
         due     = Signal(C.VECTORS)  # vectors that were held back and may be sent now
         any_due = Signal()
         candidate = Signal(max=C.VECTORS)
@@ -151,13 +152,13 @@ class MSIX(LiteXModule):
         message = Record([("address", address_bits), ("data", 32)])
         far     = Signal()  # the message goes where no address of the card leads
         self.comb += [
-            waits.eq((pending & ~sent) | held | (opened & Replicate(self.halted, C.VECTORS))),
+            comes.eq(held | (opened & Replicate(self.halted, C.VECTORS))),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
         ]
         self.sync += [
-            pending.eq(waits),
-            # A post waits for this. The masks are those of a cycle before; who sends looks at them again.
+            pending.eq((pending & ~sent) | comes),
+            # A post waits for this. The masks are those of a cycle before; who sends looks at them again. Only when it has sent does it look here.
             due.eq(waits & allowed),
             any_due.eq((waits & allowed) != 0),
             opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),
@@ -187,6 +188,7 @@ class MSIX(LiteXModule):
             ),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
+        self.comb += waits.eq((pending & ~Mux(fsm.ongoing("SEND"), 1 << vector, 0)) | comes)
         fsm.act("IDLE",
             If(any_due,
                 NextValue(vector, candidate),
