@@ -75,7 +75,8 @@ class Landing(LiteXModule):
         self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
         self.first   = first   = stream.PipeValid(decided_layout())
         self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
-        self.notice  = notice  = Place(arrival_layout())  # out of block RAM it would come late in its cycle; nobody takes events as fast
+        # Out of block RAM it would come late in its cycle. Of one place whether it is free is a register; nobody takes events as fast.
+        self.notice  = notice  = Place(arrival_layout())
         self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)  # on those that have landed
         judged = Signal()
         room   = Signal(reset=1)

@@ -158,7 +158,8 @@ class MSIX(LiteXModule):
         ]
         self.sync += [
             pending.eq((pending & ~sent) | comes),
-            # A post waits for this. The masks are those of a cycle before; who sends looks at them again. Only when it has sent does it look here.
+            # A post waits for these. The masks are those of a cycle before; who sends looks at them again. While one is being
+            # sent nobody looks here.
             due.eq(waits & allowed),
             any_due.eq((waits & allowed) != 0),
             opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),

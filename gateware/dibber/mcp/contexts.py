@@ -173,8 +173,7 @@ class Contexts(LiteXModule):
 
         # Puts -------------------------------------------------------------------------------------
 
-        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may be a register as well, but for
-        # what the program says in that very cycle.
+        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may be a register as well.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
         more     = Signal(16)  # its packets, less one
         is_armed = Signal()

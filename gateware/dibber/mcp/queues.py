@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, ENTRY, STATUS
 from dibber.layouts import arrival_layout, count_layout, entry_layout, post_layout
+from dibber.mcp.requests import asking_layout, kinds_of
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -230,7 +231,7 @@ class EventWriter(LiteXModule):
     ----------
     enable   : Signal(), in                     0: notices go to the control program, too
     sink     : Endpoint(arrival_layout), in
-    source   : Endpoint(arrival_layout), out    for the control program
+    source   : Endpoint(asking_layout), out     for the control program
     entry    : Endpoint(entry_layout), out      to the QueueWriter
     counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter counts those
                whose queue is full or closed: they are in FAST_EVENTS
@@ -240,7 +241,7 @@ class EventWriter(LiteXModule):
     def __init__(self, endpoints=C.ENDPOINTS):
         self.enable   = Signal()
         self.sink     = sink   = stream.Endpoint(arrival_layout())
-        self.source   = source = stream.Endpoint(arrival_layout())
+        self.source   = source = stream.Endpoint(asking_layout())
         self.entry    = entry  = stream.Endpoint(entry_layout())
         self.counters = {"FAST_EVENTS": Signal(), "EVENTS_LOST": Signal()}
 
@@ -261,6 +262,8 @@ class EventWriter(LiteXModule):
                 waiting.eq(sink.valid & (here | ~mine)),
                 is_event.eq(mine),
                 arrival.eq(sink.payload),
+                # Before it is shown: engines wait for what is made of it.
+                *[getattr(source, name).eq(kind) for name, kind in kinds_of(sink).items()],
             ),
             self.counters["FAST_EVENTS"].eq(sink.valid & sink.ready & mine & here),
             self.counters["EVENTS_LOST"].eq(sink.valid & sink.ready & mine & ~here),

@@ -15,6 +15,17 @@ from dibber.places import BlockFIFO
 
 PLACES = 16  # arrivals that may wait for the control program
 
+# Kinds --------------------------------------------------------------------------------------------
+
+def asking_layout():
+    """An arrival, and whether it is a `get` or an `atomic` of a node that there can be."""
+    return stream.EndpointDescription(arrival_layout().payload_layout, [("get", 1), ("atomic", 1)])
+
+def kinds_of(arrival):
+    """What asking_layout says of an arrival."""
+    known = arrival.is_message & (arrival.node[log2_int(C.NODES):] == 0)
+    return {"get": known & (arrival.value[:8] == MESSAGE.GET), "atomic": known & (arrival.value[:8] == MESSAGE.ATOMIC)}
+
 # Requests -----------------------------------------------------------------------------------------
 
 class Requests(LiteXModule):
@@ -28,7 +39,7 @@ class Requests(LiteXModule):
 
     Attributes
     ----------
-    sink   : Endpoint(arrival_layout), in
+    sink   : Endpoint(asking_layout), in
     offer  : Endpoint(request_layout), out    a get that lies in a slot of the INBOX
     taken  : Signal(), in                     in the cycle of `offer.ready`: it is answered, and its slot is not the program's
     atomics : Endpoint(request_layout), out   atomics in the order of arrival; there is a place for each slot of the INBOX
@@ -39,7 +50,7 @@ class Requests(LiteXModule):
     Cycles: 2; a get that is not taken as many more as the look takes.
     """
     def __init__(self):
-        self.sink    = sink    = stream.Endpoint(arrival_layout())
+        self.sink    = sink    = stream.Endpoint(asking_layout())
         self.offer   = offer   = stream.Endpoint(request_layout())
         self.taken   = taken   = Signal()
         self.atomics = atomics = stream.Endpoint(request_layout())
@@ -54,7 +65,6 @@ class Requests(LiteXModule):
         self.adds  = adds  = BlockFIFO([("node", len(atomics.node)), ("slot", len(atomics.slot)), ("context", len(context))], C.SLOTS)
         self.queue = queue = BlockFIFO(arrival_layout(), PLACES)
         head    = queue.source
-        request = Signal()  # a message of a node that there can be
         atomic  = Signal()
         mine    = Signal()
         missed  = Signal()  # it was looked at
@@ -62,9 +72,8 @@ class Requests(LiteXModule):
         turn    = Signal()  # that is done
         first   = Signal()  # the one that has just come is offered
         self.comb += [
-            request.eq(sink.is_message & (sink.node[log2_int(C.NODES):] == 0)),
-            atomic.eq(request & (sink.value[:8] == MESSAGE.ATOMIC)),
-            mine.eq(request & (sink.value[:8] == MESSAGE.GET) & ~missed),
+            atomic.eq(sink.atomic),
+            mine.eq(sink.get & ~missed),
             adds.sink.valid.eq(sink.valid & atomic),
             adds.sink.node.eq(sink.node),
             adds.sink.slot.eq(sink.slot),
@@ -77,7 +86,7 @@ class Requests(LiteXModule):
             offer.last.eq(1),
             *[getattr(offer, name).eq(Mux(turn, getattr(head, field), getattr(sink, field)))
                 for name, field in [("node", "node"), ("slot", "slot"), ("word", "value")]],
-            sink.connect(queue.sink, omit={"valid", "ready"}),
+            sink.connect(queue.sink, omit={"valid", "ready", "get", "atomic"}),
             queue.sink.valid.eq(sink.valid & ~mine & ~atomic),
             sink.ready.eq(Mux(atomic, adds.sink.ready, Mux(mine, first & offer.ready & taken, queue.sink.ready))),
             head.connect(source, omit={"valid", "ready"}),

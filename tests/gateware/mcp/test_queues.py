@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from migen import *
 
-from dibber.interface.description import C, ENTRY, STATUS, STRUCTS
+from dibber.interface.description import C, ENTRY, MESSAGE, STATUS, STRUCTS
 from dibber.mcp.queues import EventWriter, QueueWriter
 
 from compiled import run_simulation
@@ -280,8 +280,9 @@ def test_sources_that_are_always_there_take_turns_and_an_entry_takes_three_cycle
 def arrivals(rng, count):
     kinds = [dict(is_message=0, response=0), dict(is_message=0, response=0), dict(is_message=1, response=0),
         dict(is_message=0, response=1)]
-    return [dict(node=rng.getrandbits(16), endpoint=rng.randrange(C.ENDPOINTS) if rng.random() < 0.9 else
-        rng.randint(C.ENDPOINTS, 255), interrupt=rng.getrandbits(1), value=rng.getrandbits(32),
+    return [dict(node=rng.choice([rng.getrandbits(16), rng.randrange(C.NODES)]),
+        endpoint=rng.randrange(C.ENDPOINTS) if rng.random() < 0.9 else rng.randint(C.ENDPOINTS, 255),
+        interrupt=rng.getrandbits(1), value=rng.getrandbits(24) << 8 | rng.choice([MESSAGE.GET, MESSAGE.ATOMIC, rng.getrandbits(8)]),
         length=rng.getrandbits(32), key=rng.getrandbits(32), slot=rng.getrandbits(8), **rng.choice(kinds))
         for _ in range(count)]
 
@@ -315,12 +316,15 @@ def test_notices_become_events_and_the_rest_goes_to_the_program(seed, endpoints)
             yield
 
     run_simulation(dut, [body(), switch(), watch(), source(dut.sink, items, rng, 0.8),
-        sink(dut.entry, FIELDS, entries, rng, 0.5), sink(dut.source, ARRIVAL, programs, rng, 0.5)])
+        sink(dut.entry, FIELDS, entries, rng, 0.5), sink(dut.source, (*ARRIVAL, "get", "atomic"), programs, rng, 0.5)])
     events = [item for item, on in zip(items, enabled) if on and not item["is_message"] and not item["response"]]
     here   = [item for item in events if item["endpoint"] < endpoints]
     assert entries == [(C.ENDPOINTS + item["endpoint"], item["value"], item["length"], item["node"], ENTRY.NOTICE,
         STATUS.OK, item["key"], item["interrupt"]) for item in here]
-    assert programs == [tuple(item[name] for name in ARRIVAL) for item in items if item not in events]
+    asks = lambda item, kind: int(item["is_message"] and item["node"] < C.NODES and item["value"] & 0xff == kind)
+    assert programs == [(*[item[name] for name in ARRIVAL], asks(item, MESSAGE.GET), asks(item, MESSAGE.ATOMIC))
+        for item in items if item not in events]
+    assert {program[-2:] for program in programs} == {(0, 0), (0, 1), (1, 0)}
     assert pulses == Counter(FAST_EVENTS=len(here), EVENTS_LOST=len(events) - len(here))
     assert min(len(here), len(programs), len(events) - len(here)) > 0
 

@@ -25,8 +25,11 @@ def some_arrival(rng, n):
     """`n` tells which one it is, in a part of `value` that means nothing."""
     is_message = int(rng.random() < 0.8)
     kind = rng.choice([MESSAGE.GET, MESSAGE.GET, MESSAGE.GET_FAILED, MESSAGE.ATOMIC, MESSAGE.READY])
-    return dict(value=n << 16 | kind, node=rng.choice([0, 1, 5, 15, 16, 255]), is_message=is_message,
-        response=int(not is_message and rng.random() < 0.5), slot=rng.randrange(C.SLOTS), endpoint=rng.randrange(256))
+    node = rng.choice([0, 1, 5, 15, 16, 255])
+    asks = is_message and node < C.NODES
+    return dict(value=n << 16 | kind, node=node, is_message=is_message,
+        response=int(not is_message and rng.random() < 0.5), slot=rng.randrange(C.SLOTS), endpoint=rng.randrange(256),
+        get=int(asks and kind == MESSAGE.GET), atomic=int(asks and kind == MESSAGE.ATOMIC))
 
 
 def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_came(seed):
