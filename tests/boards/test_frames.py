@@ -43,6 +43,10 @@ class Bench:
                 yield bus.ack.eq(1)
                 yield
                 self.dropped += (yield self.dut.bad)
+                yield bus.ack.eq(0)
+                yield
+                self.dropped += (yield self.dut.bad)
+                assert not (yield bus.cyc), "an access goes on behind its end"
 
     def ask(self, frame, answer=True):
         """What comes back, with gaps in what is sent and stalls in what is taken."""

@@ -36,7 +36,7 @@ class FrameBridge(LiteXModule):
     bus          : wishbone.Interface, out   32 bits, addressing words
     bad          : Signal(), out             pulses for each frame that was dropped
 
-    Cycles: 5 to take a word, 6 to send one, and those of the bus.
+    Cycles: 5 to take a word, 6 to send one, those of the bus, and 1 more for each access.
     """
     def __init__(self, silence, patience=2**14, room=C.FRAME_WORDS):
         self.sink   = sink   = stream.Endpoint([("data", 8)])
@@ -80,18 +80,24 @@ class FrameBridge(LiteXModule):
 
         # Bus --------------------------------------------------------------------------------------
 
+        # Who answers is found out from the address, which takes long. So the end of an access is seen in the cycle after it.
         waited = Signal(max=patience + 1)
+        acked  = Signal()
+        late   = Signal()
         ended  = Signal()
         self.comb += [
             bus.adr.eq(adr),
             bus.sel.eq(0xf),
             bus.dat_w.eq(get.dat_r),
-            ended.eq(bus.cyc & (bus.ack | (waited == patience))),
+            bus.stb.eq(bus.cyc),
+            ended.eq(acked | late),
         ]
         self.sync += [
+            acked.eq(bus.cyc & bus.ack),
+            late.eq(bus.cyc & (waited == patience)),
             waited.eq(0),
-            If(bus.cyc & ~ended, waited.eq(waited + 1)),
-            If(ended & ~bus.ack, status.eq(1)),
+            If(bus.cyc, waited.eq(waited + 1)),
+            If(late & ~acked, status.eq(1)),
         ]
 
         # Silence ----------------------------------------------------------------------------------
@@ -165,8 +171,7 @@ class FrameBridge(LiteXModule):
             ),
         )
         fsm.act("STORE",
-            bus.cyc.eq(1),
-            bus.stb.eq(1),
+            bus.cyc.eq(~ended),
             bus.we.eq(1),
             If(ended,
                 NextValue(adr, adr + 1),
@@ -196,10 +201,10 @@ class FrameBridge(LiteXModule):
 
         fsm.act("SEND-HEAD", *send(If(write, NextState("STATUS")).Else(NextState("FETCH"))))
         fsm.act("FETCH",
-            bus.cyc.eq(1),
-            bus.stb.eq(1),
+            bus.cyc.eq(~ended),
+            If(bus.cyc, NextValue(word, bus.dat_r)),
             If(ended,
-                NextValue(word, bus.dat_r | Replicate(~bus.ack, 32)),
+                If(~acked, NextValue(word, 2**32 - 1)),
                 NextValue(adr, adr + 1),
                 NextValue(index, index + 1),
                 NextState("FETCHED"),
