@@ -20,31 +20,34 @@ class Counters(LiteXModule):
 
     Parameters
     ----------
-    pulses     : dict of word number, from 0 on -> Signal() that is 1 for each cycle that counts
+    pulses     : dict of word number -> Signal() that is 1 for each cycle that counts
     data_width : bits of a line
 
     Attributes
     ----------
     adr   : Signal, in              line, in a cycle with `re`
     re    : Signal(), in
+    here  : Signal(), in            with `re`: the line is one of these counters; else nothing is read. 1 if it is not driven
     dat_r : Signal(data_width), out 2 cycles later; 0 in other cycles
 
     Cycles: a line a cycle. They are 0 after reset, which takes as many cycles as there are lines.
     """
     def __init__(self, pulses, data_width):
         lanes = data_width//32
+        first = min(pulses)//lanes
         depth = max(pulses)//lanes + 1
-        if depth + 4 > 2**LOW:
-            raise ValueError(f"{depth} lines are too many for {LOW} bits")
+        if depth - first + 4 > 2**LOW:
+            raise ValueError(f"{depth - first} lines are too many for {LOW} bits")
         self.adr   = Signal(max=depth)
         self.re    = Signal()
+        self.here  = Signal(reset=1)
         self.dat_r = Signal(data_width)
 
         # # #
 
         high  = 32 - LOW
         # Nobody reads a line while it is written, see `wait`.
-        memory = Memory(high*lanes, depth, name="block_counts")
+        memory = Memory(high*lanes, 2**len(self.adr), name="block_counts")
         write  = memory.get_port(write_capable=True)
         scan   = memory.get_port(mode=READ_FIRST)
         look   = memory.get_port(mode=READ_FIRST)
@@ -68,14 +71,15 @@ class Counters(LiteXModule):
         # Scanner ----------------------------------------------------------------------------------
 
         # A line is read in one cycle and written in the next, unless it is being looked at.
-        line   = Signal(max=depth)
+        line   = Signal(max=depth, reset=first)
         after  = Signal(max=depth)
         second = Signal()
         wiping = Signal(reset=1)
         wait   = Signal()
         marks  = Signal(lanes)
         self.comb += [
-            after.eq(Mux(line == depth - 1, 0, line + 1)),
+            after.eq(Mux(line == depth - 1, first, line + 1)),
+            # Without `here`, which is late: a read of something else lets the scanner wait a cycle for nothing.
             wait.eq(~second | (self.re & (self.adr == line))),
             scan.adr.eq(Mux(wait, line, after)),
             Case(line, {n: marks.eq(Cat(*[mark for _, mark in lane])) for n, lane in enumerate(lows)}),
@@ -99,7 +103,7 @@ class Counters(LiteXModule):
         held  = Signal((LOW + 1)*lanes)
         self.comb += look.adr.eq(self.adr)
         self.sync += [
-            asked.eq(self.re),
+            asked.eq(self.re & self.here),
             Case(self.adr, {n: held.eq(Cat(*[Cat(low, mark) for low, mark in lane])) for n, lane in enumerate(lows)}),
             self.dat_r.eq(0),
             If(asked,

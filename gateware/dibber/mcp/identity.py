@@ -192,13 +192,15 @@ class HostRegisters(LiteXModule):
         # Counters ---------------------------------------------------------------------------------
 
         lanes = data_width//32
-        words = {HOST[name].offset//4: pulse for name, pulse in counted.items()}
-        first = min(words)//lanes
-        self.counts = counts = Counters({word - first*lanes: pulse for word, pulse in words.items()}, data_width)
+        # A pulse comes late in its cycle, and counts in the next.
+        words = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in counted}
+        self.counts = counts = Counters(words, data_width)
+        self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), counted.values())]
         self.comb += [
             *[getattr(bank.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
-            counts.adr.eq(port.adr - first),
-            counts.re.eq(port.re & ~port.we & (port.adr >= first) & (port.adr <= max(words)//lanes)),
+            counts.adr.eq(port.adr[:len(counts.adr)]),
+            counts.re.eq(port.re & ~port.we),
+            counts.here.eq((port.adr >= min(words)//lanes) & (port.adr <= max(words)//lanes)),
             # Each is 0 where the other one is asked.
             port.dat_r.eq(bank.port.dat_r | counts.dat_r),
         ]
