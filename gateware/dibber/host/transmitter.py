@@ -44,16 +44,24 @@ class RequestComposer(LiteXModule):
 
         # PCIe Base 3.0, 2.2.5: with one DW its byte enables are the first ones and the last are 0.
         offset   = sink.address[0:2]
-        end      = Signal(14)
+        whole    = sink.length[2:]
+        more     = Signal(2)   # DWs, of what is in none of the whole ones
+        end      = Signal(2)
         dwords   = Signal(11)
+        single   = Signal()
         first_be = Signal(4)
         last_be  = Signal(4)
         quad     = Signal()
+        # Whether it is one DW is not asked of the sum, which comes late.
         self.comb += [
-            end.eq(offset + sink.length),
-            dwords.eq((end + 3)[2:]),
+            Case(Cat(offset, sink.length[0:2]), {n: [
+                more.eq((n%4 + n//4 + 3)//4),
+                end.eq(n%4 + n//4),
+            ] for n in range(16)}),
+            dwords.eq(whole + more),
+            single.eq(((whole == 0) & (more == 1)) | ((whole == 1) & (more == 0))),
             Case(offset, {n: first_be.eq((0xf << n) & 0xf) for n in range(4)}),
-            Case(end[0:2], {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
+            Case(end, {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
             quad.eq(sink.address[32:] != 0),
         ]
         low    = Cat(Constant(0, 2), sink.address[2:32])
@@ -64,7 +72,7 @@ class RequestComposer(LiteXModule):
             header[0:10].eq(dwords),
             header[24:29].eq(tlp.TYPE_MEMORY),
             header[29:32].eq((tlp.FMT_DATA if write else 0) | Mux(quad, tlp.FMT_QUAD, 0)),
-            If(dwords == 1,
+            If(single,
                 header[32:36].eq(first_be & last_be),
             ).Else(
                 header[32:36].eq(first_be),

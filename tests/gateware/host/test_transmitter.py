@@ -75,6 +75,7 @@ def test_a_write_of_any_offset_and_length_is_byte_exact(data_width, endianness, 
         assert lines_of(address, data, data_width) == lines
         assert tlp.fmt_type == (TlpType.MEM_WRITE_64 if address >> 32 else TlpType.MEM_WRITE)
         assert int(tlp.requester_id) == 0x0300 and tlp.attr == 0 and tlp.tc == 0
+        assert (tlp.last_be == 0) == (tlp.length == 1)
 
 @pytest.mark.parametrize("data_width, endianness", PHYS)
 def test_long_writes_under_stalls_are_byte_exact(data_width, endianness, seed):
