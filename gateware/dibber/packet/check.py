@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.packet.crc import CRC32C
+from dibber.packet.crc import crc32c_next
 from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, header_word, position_after
 
 # Layout -------------------------------------------------------------------------------------------
@@ -61,29 +61,28 @@ class WordInspector(LiteXModule):
         word     = Signal(max=block_words)
         block    = Signal(9)
         base     = Signal(32)  # the header's CRC
+        state    = Signal(32, reset=0xffffffff)
+        value    = Signal(32)  # CRC of the words so far
+        seed     = Signal(32)
+        inside   = Signal()    # a packet, behind its first word
         taken    = Signal()
-        lost     = Signal()
         length   = header_fields([sink.data]*C.HEADER_WORDS)["length"]
         follow, ends, walk = position_after(position, levels, notice)
-        self.crc = crc = CRC32C()
+        mix, advanced = crc32c_next(state, sink.data)
         self.comb += [
             walk,
-            lost.eq((kind == HEADER) & (position == 0) & ~sink.first),
+            mix,
+            value.eq(~state),
             sink.ready.eq(~source.valid | source.ready),
-            taken.eq(sink.valid & sink.ready & ~lost),
-            crc.word.eq(sink.data),
-            crc.step.eq(taken & ((kind == HEADER) | (kind == PAYLOAD))),
-            crc.load.eq(taken & (sink.last | (kind == HEADER_CRC) | (kind == BLOCK_CRC))),
-            If(sink.last,
-                crc.seed.eq(0xffffffff)
-            ).Elif(kind == HEADER_CRC,
-                crc.seed.eq(crc.value)
-            ).Else(
-                crc.seed.eq(base ^ block)
-            ),
+            taken.eq(sink.valid & sink.ready & (sink.first | inside)),
+            seed.eq(Mux(kind == HEADER_CRC, value, base ^ block)),
         ]
+        # Whether a word is taken is known last, so it is all that these registers wait for: no CRC is compared behind the last one.
         self.sync += [
             If(taken,
+                inside.eq(~sink.last),
+                state.eq(Mux((kind == HEADER_CRC) | (kind == BLOCK_CRC), seed, advanced)),
+                If(sink.last, state.eq(0xffffffff)),
                 Case(kind, {
                     HEADER: [
                         position.eq(follow),
@@ -91,7 +90,7 @@ class WordInspector(LiteXModule):
                         If(ends, kind.eq(HEADER_CRC)),
                     ],
                     HEADER_CRC: [
-                        base.eq(crc.value),
+                        base.eq(value),
                         block.eq(1),
                         word.eq(0),
                         kind.eq(Mux(left == 0, BEYOND, PAYLOAD)),
@@ -120,7 +119,7 @@ class WordInspector(LiteXModule):
                 source.bad.eq(sink.bad),
                 source.kind.eq(kind),
                 source.position.eq(position),
-                source.match.eq(sink.data == crc.value),
+                source.match.eq(sink.data == value),
                 source.final.eq(Mux(kind == PAYLOAD, left == 1, left == 0)),
             ),
         ]
@@ -137,7 +136,8 @@ class WordInspector(LiteXModule):
 class HeaderChecker(LiteXModule):
     """Watch a channel's inspected words, keep each packet's header, and judge it at its CRC.
 
-    It drives nothing of the stream.
+    It drives nothing of the stream. A header word that waits is kept while it does: it is the same when it is taken. So nothing but the
+    verdict depends on who takes the words.
 
     Parameters
     ----------
@@ -153,10 +153,11 @@ class HeaderChecker(LiteXModule):
     fields    : dict of header fields, valid with `at_crc` and until the next packet
     extension : dict position -> Signal(32), likewise; positions as in header.py. A high word that is not kept is Signal(2): it is not
                 the sign of the low word, it is not 0
-    at_length : Signal(), out  the header's last word is being taken, whose fields are `coming`:
+    at_length : Signal(), out  the word in the stream is the header's word that has the length, whose fields are `coming`:
                                what is to be registered before `at_crc`
     coming    : dict of header fields, as if the word in the stream were each header word
     at_crc    : Signal(), out  the word in the stream is the header's CRC
+    room      : Signal(), in   that is being taken if it is there, 1 if not driven
     good      : Signal(), out  and it is being taken, and header and node are right; then the packet
                                goes on exactly if its length is not 0
     crc_error, truncated, wrong_node : Signal(), out  one cycle: why the packet is not good
@@ -167,6 +168,7 @@ class HeaderChecker(LiteXModule):
         self.malformed  = Signal()
         self.at_length  = Signal()
         self.at_crc     = Signal()
+        self.room       = Signal(reset=1)
         self.good       = Signal()
         self.crc_error  = Signal()
         self.truncated  = Signal()
@@ -181,11 +183,9 @@ class HeaderChecker(LiteXModule):
         self.extension = {}
         if extended:
             self.extension = {p: Signal(32, name=f"extension{p}") for p in range(C.HEADER_WORDS, NOTICE + 3)}
-        taken  = Signal()
         header = Signal()
         self.comb += [
-            taken.eq(word.valid & word.ready),
-            header.eq(taken & (word.kind == HEADER)),
+            header.eq(word.valid & (word.kind == HEADER)),
             self.at_length.eq(header & (word.position == header_word("length"))),
             self.at_crc.eq(word.valid & (word.kind == HEADER_CRC)),
         ]
@@ -210,12 +210,12 @@ class HeaderChecker(LiteXModule):
             If(self.at_length, empty.eq(coming["length"] == 0)),
         ]
         self.comb += [
-            judge.eq(taken & self.at_crc),
+            judge.eq(self.at_crc & self.room),
             # A packet that goes on behind its header must have payload, and one with payload must go on.
             cut.eq(Mux(word.last, word.bad | ~empty, empty)),
             self.crc_error.eq(judge & ~word.match),
             self.wrong_node.eq(judge & word.match & not_for_us),
             self.truncated.eq((judge & word.match & ~not_for_us & (cut | self.malformed))
-                | (header & word.last)),
+                | (header & word.last & word.ready)),
             self.good.eq(judge & word.match & ~not_for_us & ~cut & ~self.malformed),
         ]

@@ -14,7 +14,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout, word_layout
-from dibber.packet.check import BLOCK_CRC, PAYLOAD, HeaderChecker, WordInspector
+from dibber.packet.check import HEADER_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.packet.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, STRIDE_HIGH, flag, has_level
 from dibber.packet.pulses import Pulses
@@ -264,7 +264,7 @@ class DepositReceiver(LiteXModule):
         # Payload ----------------------------------------------------------------------------------
         # BULK: two KiB, eight blocks of which one is being filled. EXPRESS: four messages.
         self.buffer = buffer = CommitFIFO(data_width + 7, (512 if express else 2048)//line_bytes)
-        taken = Signal()
+        taken = Signal()                      # a word of payload
         word  = Signal(max=C.BLOCK_BYTES//4 + 1)
         place = Signal(max=lanes)
         ended = Signal()                      # the packet's last word was taken
@@ -275,7 +275,9 @@ class DepositReceiver(LiteXModule):
         last  = Signal()
         error = Signal()
         self.comb += [
-            taken.eq(sink.valid & sink.ready),
+            # Its CRC comes in HEADER alone: the other states wait for a packet's last word, or take none.
+            checker.room.eq(queue.sink.ready),
+            taken.eq(sink.valid & buffer.writable),
             *[lines[n].eq(Mux(place == n, sink.data, line[n])) for n in range(lanes)],
             count.eq(line_bytes),
             If(sink.final & (rest != 0), count.eq(rest)),
@@ -288,7 +290,7 @@ class DepositReceiver(LiteXModule):
         fsm.act("HEADER",
             # A packet that is dropped is taken here to its end; only a deposit that is to be executed
             # needs room in the queue.
-            sink.ready.eq(~checker.at_crc | queue.sink.ready),
+            sink.ready.eq((sink.kind != HEADER_CRC) | queue.sink.ready),
             NextValue(word, 0),
             NextValue(place, 0),
             NextValue(ended, 0),
@@ -320,7 +322,7 @@ class DepositReceiver(LiteXModule):
             ).Else(
                 sink.ready.eq(1),
                 NextValue(ended, sink.last),
-                If(taken,
+                If(sink.valid,
                     NextValue(word, 0),
                     If((sink.last != sink.final) | (sink.last & sink.bad),
                         self.truncated.eq(1),
@@ -356,7 +358,7 @@ class DepositReceiver(LiteXModule):
         )
         fsm.act("DRAIN",
             sink.ready.eq(1),
-            If(taken & sink.last, NextState("HEADER"))
+            If(sink.valid & sink.last, NextState("HEADER"))
         )
         self.comb += sequencer.complete.eq(self.received)
 

@@ -189,6 +189,8 @@ class Bench:
             for n, endpoint in enumerate(dut.sinks):
                 self.taken[n] += (yield endpoint.valid) and (yield endpoint.ready)
             for lane in self.lanes:
+                word = lane.receiver.inspector.source
+                assert not (yield lane.receiver.checker.good) or (yield word.ready), "a packet is judged whose CRC waits"
                 for name in EVENTS:
                     event = getattr(lane.receiver, name)
                     if (yield event.strobe):
