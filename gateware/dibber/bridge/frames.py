@@ -51,6 +51,7 @@ class FrameBridge(LiteXModule):
         part   = lambda word, name: word[place[name][0]:place[name][0] + place[name][1]]
         word   = Signal(32)  # being taken, or sent
         octet  = Signal(2)   # of it
+        shifts = Signal()    # an octet of it comes or goes
         head   = Signal(32)
         count  = part(head, "words")[:bits_for(C.FRAME_WORDS)]
         write  = part(head, "write")[0]
@@ -111,12 +112,15 @@ class FrameBridge(LiteXModule):
 
         self.fsm = fsm = FSM(reset_state="HUNT")
 
+        # An octet that comes is known late. What is shifted in behind one that goes is never sent.
+        self.sync += If(shifts, word.eq(Cat(word[8:], sink.data)))
+
         def take(then):
             """Take a word byte by byte, the first one lowest."""
             return [
                 sink.ready.eq(1),
+                shifts.eq(sink.valid),
                 If(sink.valid,
-                    NextValue(word, Cat(word[8:], sink.data)),
                     NextValue(octet, octet + 1),
                     If(octet == 3, NextState(then)),
                 ).Elif(over,
@@ -131,7 +135,7 @@ class FrameBridge(LiteXModule):
             crc.load.eq(1),
             NextValue(index, 0),
             NextValue(octet, 1),
-            NextValue(word[24:], sink.data),
+            shifts.eq(1),
             If(sink.valid & (sink.data == C.FRAME_REQUEST), NextState("TAKE-HEAD")),
         )
         fsm.act("TAKE-HEAD", *take("HEAD"))
@@ -192,8 +196,8 @@ class FrameBridge(LiteXModule):
             return [
                 source.valid.eq(1),
                 source.data.eq(word[:8]),
+                shifts.eq(source.ready),
                 If(source.ready,
-                    NextValue(word, word[8:]),
                     NextValue(octet, octet + 1),
                     If(octet == 3, *then),
                 )
