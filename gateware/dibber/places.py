@@ -41,45 +41,45 @@ class Place(LiteXModule):
             ),
         ]
 
-# Aside --------------------------------------------------------------------------------------------
+# Skid ---------------------------------------------------------------------------------------------
 
-class Aside(LiteXModule):
+class Skid(LiteXModule):
     """A place beside the way, for the one element that comes when it is not taken: who sends hears of that a cycle later.
 
-    As `stream.PipeReady`, but the place is written whenever it is free: that something was not taken is known too late to
-    reach every register of it.
+    As `stream.PipeReady`, cycle for cycle, but that something was not taken is known too late to reach every register of the
+    place: so it is written whenever it is free, and `held` says whether it counts. `sink.ready` is a register of its own, and the
+    place's enable: were it `~held`, synthesis would put the place behind the choice of the source, and no bit of it that is always
+    0 would fall away.
 
     Attributes
     ----------
-    sink, source : Endpoint(layout)
+    sink, source : Endpoint(layout); `sink.ready` is a register
+    held         : Signal(), out    what `source` shows is in here, and does not come from the sink in this cycle
 
     Cycles: none; an element a cycle.
     """
     def __init__(self, layout):
         self.sink   = sink   = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
+        self.held   = held   = Signal()
 
         # # #
 
-        aside = stream.Endpoint(layout)
-        here  = Signal()
+        place = stream.Endpoint(layout)
+        free  = Signal(reset=1)
         self.comb += [
-            sink.ready.eq(~here),
-            If(here,
-                aside.connect(source, omit={"valid", "ready"})
+            sink.ready.eq(free),
+            source.valid.eq(held | sink.valid),
+            If(held,
+                place.connect(source, omit={"valid", "ready"})
             ).Else(
                 sink.connect(source, omit={"valid", "ready"})
             ),
-            source.valid.eq(sink.valid | here),
         ]
         self.sync += [
-            here.eq(source.valid & ~source.ready),
-            If(~here,
-                aside.first.eq(sink.first),
-                aside.last.eq(sink.last),
-                aside.payload.eq(sink.payload),
-                aside.param.eq(sink.param),
-            ),
+            held.eq(source.valid & ~source.ready),
+            free.eq(~source.valid | source.ready),
+            If(free, sink.connect(place, omit={"valid", "ready"})),
         ]
 
 # Row ----------------------------------------------------------------------------------------------

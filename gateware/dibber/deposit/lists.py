@@ -13,11 +13,10 @@ from dibber.deposit.departures import Departures
 from dibber.deposit.finder import finder_port
 from dibber.deposit.pages import SHIFT_LEAST, is_paged
 from dibber.deposit.regions import lookup_port
-from dibber.deposit.skid import Skid
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
 from dibber.layouts import completion_layout, ends_read, list_base_layout, list_order_layout, read_layout
-from dibber.places import Place
+from dibber.places import Place, Skid
 
 LINE  = 64                       # bytes of host memory that are read at once
 ENTRY = log2_int(C.LIST_ENTRY_BYTES)

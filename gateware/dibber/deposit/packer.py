@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.rotate import rotate
-from dibber.deposit.skid import Skid
+from dibber.places import Skid
 
 # Layout -------------------------------------------------------------------------------------------
 

@@ -17,11 +17,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.deposit.skid import Skid
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
-from dibber.places import BlockFIFO, Place
+from dibber.places import BlockFIFO, Place, Skid
 
 # Addresses ----------------------------------------------------------------------------------------
 

@@ -13,8 +13,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import completion_layout, read_layout
-
-from dibber.deposit.skid import Skid
+from dibber.places import Skid
 
 # Readers ------------------------------------------------------------------------------------------
 

@@ -23,9 +23,8 @@ from dibber.deposit.packer import dense_layout
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
-from dibber.deposit.skid import Skid
 from dibber.deposit.walker import Walker
-from dibber.places import Row
+from dibber.places import Row, Skid
 
 # Command ------------------------------------------------------------------------------------------
 

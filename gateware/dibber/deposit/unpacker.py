@@ -12,7 +12,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import payload_layout
 
 from dibber.deposit.rotate import rotate
-from dibber.deposit.skid import Skid
+from dibber.places import Skid
 
 # Layouts ------------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import write_layout
-
-from dibber.deposit.skid import Skid
+from dibber.places import Skid
 
 # Write Arbiter ------------------------------------------------------------------------------------
 

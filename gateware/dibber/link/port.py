@@ -15,7 +15,7 @@ from dibber.link.symbols import HEAR_BIT
 from dibber.link.training import LinkDiagnosis, LinkTraining
 from dibber.link.transmit import LinkTransmitter
 from dibber.packet.pulses import Pulses
-from dibber.places import Aside
+from dibber.places import Skid
 
 # Depths of the slack buffers by channel. Whatever stands above the high mark is for what comes after STOP,
 # and only what is below it keeps the packet layer busy until words come again after GO. BULK, which goes
@@ -76,7 +76,7 @@ class LinkPort(LiteXModule):
         self.peering     = peering     = LinkPeer()
         self.measure     = measure     = RoundTrip()
         # Which channel goes is decided of all that offer a word; they hear of it a cycle later.
-        pipes = [Aside(word_layout()) for _ in range(channels)]
+        pipes = [Skid(word_layout()) for _ in range(channels)]
         self.submodules += pipes
         self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
         slack = {n: SlackBuffer(words) for n, words in enumerate(depths) if n not in sunk}

@@ -17,7 +17,7 @@ from dibber.packet.express import ExpressTransmitter
 from dibber.packet.flow import FlowTable
 from dibber.packet.pulses import Pulses
 from dibber.packet.route import Router, route_write_layout
-from dibber.places import Aside
+from dibber.places import Skid
 
 # Packet Transmitter -------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class PacketTransmitter(LiteXModule):
         # The routers of what is reset must not be in the middle of a packet then. Routes are kept.
         routers = [Router() for _ in range(3)]
         # Whether a word is taken depends on its route, and on the link: who makes it hears of that a cycle later.
-        gates = {part: Aside(word_layout()) for part in (control, express, bulk)}
+        gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
         self.submodules += gates.values()
         self.sending = [flows, express, bulk, gates[express], gates[bulk], routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
         self.packets       = bulk.packets
