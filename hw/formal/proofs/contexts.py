@@ -294,6 +294,9 @@ class Puts(Harness):
             & (inner(block, "is_armed") == (armed >> where)[0])
             & implies((armed >> where)[0] & Mux(settled[1], inner(block, "room"), rings.room), of(count, where) != C.FAST_PUTS)
             & implies((armed >> where)[0] & rings.room, of(count, where) != C.FAST_PUTS)))
+        is_ask, is_reply, command, quick, owner = (inner(block, name) for name in ("is_ask", "is_reply", "command", "quick", "owner"))
+        self.lemma("what",    implies((settled != 0) & shows, (is_ask == (put.kind == FAST_KIND.ASK)) & (is_reply == (put.kind == FAST_KIND.REPLY))
+            & (command == (is_ask | (put.kind == FAST_KIND.PUT))) & (quick == (put.lane == LANE.EXPRESS)) & (owner == put.endpoint)))
         self.lemma("last",    implies(settled[1] & shows & (armed >> where)[0], inner(block, "last") ==
             named(16, of(following, where) + more)))
 
