@@ -25,20 +25,31 @@ class Flows(Harness):
     def __init__(self):
         super().__init__()
         self.block = block = design.FlowTable()
-        acks, reset, rewind = block.acks, block.reset, block.rewind
+        acks = block.acks
+        # Both are done in the cycle after they were asked for.
+        asked_reset, asked_rewind = block.reset, block.rewind
+        reset,       rewind       = block.begins, Record(design.flow_rewind_layout(), name="rewinds")
         self.node = node = self.constant("node", log2_int(C.NODES))
         self.lane = lane = self.constant("lane", log2_int(C.LANES))
         self.free_all("ack", acks)
         self.comb += [
-            reset.strobe.eq(self.free("reset")),
-            reset.flow.eq(self.free("reset_flow", 8)),
-            reset.incarnation.eq(self.free("reset_incarnation", 8)),
-            rewind.strobe.eq(self.free("rewind")),
-            rewind.flow.eq(self.free("rewind_flow", 8)),
-            rewind.epoch.eq(self.free("rewind_epoch", 4)),
+            asked_reset.strobe.eq(self.free("reset")),
+            asked_reset.flow.eq(self.free("reset_flow", 8)),
+            asked_reset.incarnation.eq(self.free("reset_incarnation", 8)),
+            asked_rewind.strobe.eq(self.free("rewind")),
+            asked_rewind.flow.eq(self.free("rewind_flow", 8)),
+            asked_rewind.epoch.eq(self.free("rewind_epoch", 4)),
             block.refusals.ready.eq(self.free("refusals_ready")),
         ]
-        self.assume("one_change", ~(reset.strobe & rewind.strobe))
+        self.sync += rewind.eq(asked_rewind)
+        self.assume("one_change", ~(asked_reset.strobe & asked_rewind.strobe))
+        self.lemma("one_done", ~(reset.strobe & rewind.strobe))
+        for lane_, gate in enumerate([block.gate0, block.gate1]):
+            for of_gate, of_all in (gate.reset, reset), (gate.rewind, rewind):
+                fields = [name for name, *_ in of_all.layout if name != "strobe"]
+                self.lemma(f"{'reset' if of_all is reset else 'rewind'}{lane_}",
+                    (of_gate.strobe == (of_all.strobe & (of_all.flow[log2_int(C.NODES):] == lane_)))
+                    & (Cat(*[getattr(of_gate, name) for name in fields]) == Cat(*[getattr(of_all, name) for name in fields])))
         for n, (sink, source) in enumerate(zip(block.sinks, block.sources)):
             self.free_all(f"packet{n}", sink, omit=("first", "last"))
             self.comb += source.ready.eq(self.free(f"source_ready{n}"))
@@ -213,7 +224,7 @@ class FlowsSure(FlowsSmall):
 PROPERTIES = [
     Property("flow-source", "packet/flow", "no stale packet leaves, none is of a former life or covered unsent, no refusal is passed over",
         f"{C.LANES} lanes, {C.NODES} nodes", "Flows", k=1, arrays=True, mutants=[
-            Mutant("epoch not looked at", "dibber.packet.flow", "(epoch != sink.epoch)", "0", depth=10, harness="FlowsSmall"),
+            Mutant("epoch not looked at", "dibber.packet.flow", "(epoch != sink.epoch)", "0", depth=12, harness="FlowsSmall"),
             Mutant("an acknowledgement of anything", "dibber.packet.flow", "believed.eq(current & (moved <= possible))",
                 "believed.eq(current)", depth=18, harness="FlowsSmall"),
             Mutant("believed after a reset", "dibber.packet.flow",

@@ -137,8 +137,8 @@ class Blocks(Harness, Arithmetic):
         self.prove("runs",   runs.promise)
 
         # Loops: a level goes on from where it was last, and the levels below it begin there.
-        state, valid, move, joined, shown, held = (inner(nest, name) for name in (
-            "state", "valid", "move", "joined", "run", "held"))
+        state, valid, move, joined, free, shown, held = (inner(nest, name) for name in (
+            "state", "valid", "move", "joined", "free", "run", "held"))
         walk  = Record([(name, bits) for name, bits in start_layout().payload_layout
             if name not in ("spent", "joinable", "fault", "length")], name="walk")
         rows  = [getattr(walk, f"base{n}") for n in range(3)]
@@ -190,7 +190,7 @@ class Blocks(Harness, Arithmetic):
         ]
         self.sync += [
             If(~held.valid, held_tag.eq(runs_tag)),
-            If(~shown.valid | shown.ready, runs_tag.eq(here)),
+            If(free, runs_tag.eq(here)),
         ]
         self.prove("place", implies(run.valid & ~out.over, run.address == out.address))
         self.prove("bytes", implies(run.valid, (out.given == runs.given)
@@ -216,6 +216,7 @@ class Blocks(Harness, Arithmetic):
         self.comb += If(shown.valid, [a.eq(b) for a, b in zip(before, last)]
             ).Elif(held.valid, [a.eq(b) for a, b in zip(before, older)]
             ).Else([a.eq(b) for a, b in zip(before, taken)])
+        self.lemma("free",  free == ~(shown.valid & held.valid))
         self.lemma("fresh", implies(runs.fresh, runs.given == 0))
         def stands(run, tag):
             return (whole_run(self, run, tag, tag.over, tag.end, size) & (tag.address == run.address)
