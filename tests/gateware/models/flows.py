@@ -7,6 +7,9 @@ from migen import *
 
 from dibber.interface.description import C
 
+from gateware.models.drive import drive
+from gateware.models.link import route_word
+
 def numbers_of(gate):
     """The memory of a FlowGate that counts incarnations and says whether they are sure."""
     return next(special for special in gate._fragment.specials if isinstance(special, Memory) and special.name_override == "numbers")
@@ -43,3 +46,16 @@ def sure_transmitter(design, *args):
     sure(transmitter.flows)
     transmitter.acked = acked_of(transmitter.flows)
     return transmitter
+
+
+def any_ways(random, nodes=8):
+    """{node: turns}, of no switch to three."""
+    return {node: [random.randrange(16) for _ in range(node % 4)] for node in range(nodes)}
+
+
+def write_ways(transmitter, ways):
+    """Write the route table of a PacketTransmitter."""
+    for node, turns in ways.items():
+        yield from drive(transmitter.route, strobe=1, node=node, route=route_word(turns))
+        yield
+    yield transmitter.route.strobe.eq(0)

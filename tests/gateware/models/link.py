@@ -37,6 +37,14 @@ def prefix_word(turn, behind):
     """What a switch takes off: its turn, and how many hops come after it."""
     return int.from_bytes(bytes([turn, behind, 0, crc8([turn, behind, 0])]), "little")
 
+def route_word(turns):
+    """An entry of the route table (constant ROUTE_HOPS): the turns of a packet at the switches on its way."""
+    return len(turns) | sum(turn << 4*(n + 1) for n, turn in enumerate(turns))
+
+def prefix_words(turns):
+    """What stands in front of a packet that takes this way."""
+    return [prefix_word(turn, len(turns) - 1 - n) for n, turn in enumerate(turns)]
+
 def resume_word(channel):
     return control(K_RESUME, channel, crc8([channel]), 0)
 

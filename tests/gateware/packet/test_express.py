@@ -14,8 +14,8 @@ from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, source
-from gateware.models.flows import sure_transmitter
-from gateware.models.link import prefix_word
+from gateware.models.flows import any_ways, sure_transmitter, write_ways
+from gateware.models.link import prefix_words
 from gateware.models.packet import Packet, decode, encode
 from gateware.models.slots import serve_slots
 
@@ -250,24 +250,20 @@ def test_a_rewind_drops_what_has_not_begun_and_lets_the_rest_finish(data_width, 
 def test_each_packet_takes_the_way_to_its_node(seed):
     random = Random(seed)
     bench  = Bench(64, random, busy=0.6)
-    turns  = {node: [random.randrange(16) for _ in range(node % 4)] for node in range(8)}
+    ways   = any_ways(random)
     expected = []
 
     def send():
         yield
-        for node, way in turns.items():
-            route = len(way) | sum(turn << 4*(n + 1) for n, turn in enumerate(way))
-            yield from drive(bench.dut.route, strobe=1, node=node, route=route)
-            yield
-            yield bench.dut.route.strobe.eq(0)
+        yield from write_ways(bench.dut, ways)
+        for node in ways:
             if node != PEER:
                 yield from bench.command("reset", flow=LANE.EXPRESS*C.NODES + node, incarnation=INCARNATION)
         for n in range(48):
             node   = random.randrange(8)
             packet = bench.add(sum(order["node"] == node for order in bench.orders), random.choice((0, 4, 8)), n % 5 == 0)
             packet.target = bench.orders[-1]["node"] = node
-            prefix = [prefix_word(turn, len(turns[node]) - 1 - hop) for hop, turn in enumerate(turns[node])]
-            expected.append((prefix + encode(packet), 0))
+            expected.append((prefix_words(ways[node]) + encode(packet), 0))
         yield from finish(lambda: len(bench.taken) == len(expected), 6000)
 
     bench.run(send())

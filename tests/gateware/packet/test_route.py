@@ -13,11 +13,7 @@ from dibber.interface.description import C
 from dibber.packet.route import Router
 
 from gateware.models.compiled import run_simulation
-from gateware.models.link import crc8, prefix_word
-
-
-def route_word(turns):
-    return len(turns) | sum(turn << 4*(n + 1) for n, turn in enumerate(turns))
+from gateware.models.link import crc8, prefix_word, route_word
 
 
 def switches(words):

@@ -15,8 +15,8 @@ from dibber.packet.transmit import PacketTransmitter
 
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import drive, finish, growing, sink, source
-from gateware.models.flows import sure_transmitter
-from gateware.models.link import prefix_word
+from gateware.models.flows import any_ways, sure_transmitter, write_ways
+from gateware.models.link import prefix_words
 from gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
 from gateware.models.slots import serve_slots, target_slot
 
@@ -217,16 +217,13 @@ def test_packets_leave_as_the_model_says(data_width, seed):
 def test_each_packet_takes_the_way_to_its_node(seed):
     random = Random(seed)
     bench  = Bench(64, random, [], busy=0.7)
-    turns  = {node: [random.randrange(16) for _ in range(node % 4)] for node in range(8)}
-    psns, expected = dict.fromkeys(turns, 0), []
+    ways   = any_ways(random)
+    psns, expected = dict.fromkeys(ways, 0), []
 
     def send():
         yield
-        for node, way in turns.items():
-            route = len(way) | sum(turn << 4*(n + 1) for n, turn in enumerate(way))
-            yield from drive(bench.dut.route, strobe=1, node=node, route=route)
-            yield
-            yield bench.dut.route.strobe.eq(0)
+        yield from write_ways(bench.dut, ways)
+        for node in ways:
             if node != PEER:
                 yield from bench.reset(FIRST, LANE.BULK*C.NODES + node)
         for _ in range(40):
@@ -235,8 +232,7 @@ def test_each_packet_takes_the_way_to_its_node(seed):
             packet.target = node
             psns[node] += 1
             bench.add(packet, skip)
-            prefix = [prefix_word(turn, len(turns[node]) - 1 - hop) for hop, turn in enumerate(turns[node])]
-            expected.append((prefix + encode(packet), 0))
+            expected.append((prefix_words(ways[node]) + encode(packet), 0))
         yield from finish(lambda: bench.counts["PACKETS_SENT"] == len(expected), 8000)
         for _ in range(10):
             yield
