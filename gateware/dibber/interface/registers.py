@@ -45,6 +45,7 @@ class RegisterBank(LiteXModule):
                  tuple of those of registers that follow one another and are looked up together
     readback   : "rw" is read from memory, so that bits that nobody uses are no registers and none has a way to `dat_r`. For a
                  bank that is reset with `sys` and by nothing else: see ReadBack, whose limits this bank has then
+    single     : names of "w1c" registers that have bit 0 alone: synthesis does not see that others are never set
     whole      : nobody writes less than a word: what is written without all four byte enables is ignored, for each register
                  would have an enable for each byte
 
@@ -66,7 +67,7 @@ class RegisterBank(LiteXModule):
     where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
     `strobe` comes one cycle after the write, when `storage` already holds the new value.
     """
-    def __init__(self, bank, data_width=32, omit=(), indexed=(), readback=False, whole=False):
+    def __init__(self, bank, data_width=32, omit=(), indexed=(), single=(), readback=False, whole=False):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
@@ -130,7 +131,8 @@ class RegisterBank(LiteXModule):
                     storage = Signal(32, name=f"storage_{suffix}")
                     clear   = Signal(32, name=f"clear_{suffix}")
                     self.comb += [If(taken, clear[bits].eq(dat[bits])) for taken, bits in parts]
-                    self.sync += storage.eq((storage & ~clear) | status)
+                    kept    = 1 if r.name in single else 32
+                    self.sync += storage[:kept].eq((storage[:kept] & ~clear[:kept]) | status[:kept])
                     self.status.setdefault(r.name, []).append(status)
                     self.storage.setdefault(r.name, []).append(storage)
                     values[word] = storage

@@ -217,8 +217,17 @@ class Processor(LiteXModule):
         slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)
         areas     = lambda adr: Cat(sram(adr), registers(adr), slots(adr))
         self.data    = data = wishbone.Interface(data_width=32, adr_width=30)
-        self.arbiter = wishbone.Arbiter([cpu.dbus, debug.bus], data)
-        # Where an address lies is a register beside it. The debugger's is there for two cycles before it is used.
+        # What the debugger asks for is there for two cycles before it asks.
+        asking = wishbone.Interface(data_width=32, adr_width=30)
+        self.comb += [
+            asking.cyc.eq(debug.bus.cyc),
+            asking.stb.eq(debug.bus.stb),
+            debug.bus.ack.eq(asking.ack),
+            debug.bus.dat_r.eq(asking.dat_r),
+        ]
+        self.sync += [getattr(asking, name).eq(getattr(debug.bus, name)) for name in ("adr", "dat_w", "sel", "we")]
+        self.arbiter = wishbone.Arbiter([cpu.dbus, asking], data)
+        # Where an address lies is a register beside it.
         its, others, chosen = Signal(3), Signal(3), Signal(3)
         others_whole        = Signal()
         self.sync += [

@@ -153,7 +153,8 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "PRODUCER", "HEAD", SHOWN))
+        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "PRODUCER", "HEAD", SHOWN),
+            single=("LINK_CHANGED", "SRAM_WRITTEN"))
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
