@@ -65,7 +65,8 @@ class RegisterBank(LiteXModule):
 
     Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0
     where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
-    `strobe` comes one cycle after the write, when `storage` already holds the new value.
+    `strobe` comes one cycle after the write, when `storage` already holds the new value. "w1c" is set and cleared a cycle
+    later, and a read behind the write sees it so.
     """
     def __init__(self, bank, data_width=32, omit=(), indexed=(), single=(), readback=False, whole=False):
         self.port    = port = line_port(data_width)
@@ -126,13 +127,22 @@ class RegisterBank(LiteXModule):
                     values[word] = status
                     continue
                 if r.access == "w1c":
-                    # A bit that is set in the cycle in which it is cleared stays set.
+                    # A bit that is set in the cycle in which it is cleared stays set. Both are done in the cycle after: what
+                    # is written comes late, and whoever reads it then has what is new.
+                    kept    = 1 if r.name in single else 32
                     status  = Signal(32, name=f"set_{suffix}")
                     storage = Signal(32, name=f"storage_{suffix}")
+                    came    = Signal(kept, name=f"came_{suffix}")
                     clear   = Signal(32, name=f"clear_{suffix}")
-                    self.comb += [If(taken, clear[bits].eq(dat[bits])) for taken, bits in parts]
-                    kept    = 1 if r.name in single else 32
-                    self.sync += storage[:kept].eq((storage[:kept] & ~clear[:kept]) | status[:kept])
+                    done    = last[32*lane:32*lane + 32]
+                    for taken, bits in parts:
+                        was = Signal()
+                        self.sync += was.eq(taken)
+                        self.comb += If(was, clear[bits].eq(done[bits]))
+                    self.sync += [
+                        came.eq(status),
+                        storage[:kept].eq((storage[:kept] & ~clear[:kept]) | came),
+                    ]
                     self.status.setdefault(r.name, []).append(status)
                     self.storage.setdefault(r.name, []).append(storage)
                     values[word] = storage

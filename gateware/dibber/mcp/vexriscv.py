@@ -6,8 +6,8 @@
 The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 KiB runs there from the memory behind: code that
 was not just used takes 20 cycles for each 8 instructions. The size is in nothing but the widths of the module InstructionCache.
 
-The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it. `with_early_stall` has
-what can halt it in registers of its own, written a cycle before; what the processor does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
+The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it, and where a load has to
+be done again, which is a jump. `with_early_stall` has what can halt it, or make it jump so, in registers of its own, written a cycle before; what the processor does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
 
 What is at an address takes some LUTs to find out, and all that the processor does with the card waits for it. `with_early_address` shows what the
 register of the address on the data bus takes, so that what is there can be a register, too.
@@ -97,11 +97,45 @@ HALT = """\
     end
 """
 
+# Where it finds out whether a load has to be done again: a line that it needs begins to come, or what it read was being written.
+REDO = """\
+    io_cpu_redo = 1'b0;
+    if(io_cpu_writeBack_isValid) begin
+      if(!stageB_isExternalAmo) begin
+        if(!when_DataCache_l976) begin
+          if(when_DataCache_l989) begin
+            if(when_DataCache_l1005) begin
+              io_cpu_redo = 1'b1;
+            end
+          end
+        end
+      end
+    end
+    if(when_DataCache_l1060) begin
+      io_cpu_redo = 1'b1;
+    end
+    if(when_DataCache_l1107) begin
+      io_cpu_redo = 1'b1;
+    end
+"""
+
 # What is there, and in its place. Each stands once. No bus of this processor has errors, so no line of a cache is marked as one.
 EARLY = [
     (HALT, """\
     io_cpu_writeBack_haltIt = (stageB_missing || (stageB_storing && (! io_mem_cmd_ready))) || (stageB_asking && (! io_mem_rsp_valid));
     io_cpu_front_haltIt = ((! stageB_hitting) || ((! stageB_unstoring) && (! io_mem_cmd_ready))) || ((! stageB_unasking) && (! io_mem_rsp_valid));
+"""),
+    (REDO, """\
+    io_cpu_redo = (stageB_colliding || when_DataCache_l1107);
+"""),
+    ("""\
+    if(when_DBusCachedPlugin_l438) begin
+      if(dataCache_1_io_cpu_redo) begin
+        DBusCachedPlugin_redoBranch_valid = 1'b1;
+      end
+    end
+""", """\
+    DBusCachedPlugin_redoBranch_valid = dataCache_1_io_cpu_redo;
 """),
     ("""\
   reg                 stageB_request_totalyConsistent;
@@ -113,6 +147,8 @@ EARLY = [
   reg                 stageB_unstoring;
   reg                 stageB_unasking;
   reg                 stageB_hitting;
+  reg                 stageB_colliding;
+  wire                stageA_colliding;
   wire                stageA_storing;
   wire                stageA_asking;
   wire                stageA_missing;
@@ -128,6 +164,7 @@ EARLY = [
   assign stageA_storing = (stageA_moving && stageA_request_wr);
   assign stageA_asking = ((stageA_moving && (! stageA_request_wr)) && io_cpu_memory_mmuRsp_isIoAccess);
   assign stageA_missing = (((stageA_moving && (! stageA_request_wr)) && (! io_cpu_memory_mmuRsp_isIoAccess)) && (! stageA_wayHits[0]));
+  assign stageA_colliding = (((((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) && (! stageA_request_wr)) && (! io_cpu_memory_mmuRsp_isIoAccess)) && (stageA_dataColisions[0] && stageA_wayHits[0]));
   always @(posedge clk) begin
     if(reset) begin
       stageB_storing <= 1'b0;
@@ -136,6 +173,7 @@ EARLY = [
       stageB_unstoring <= 1'b1;
       stageB_unasking <= 1'b1;
       stageB_hitting <= 1'b1;
+      stageB_colliding <= 1'b0;
     end else begin
       if(((! io_cpu_writeBack_isStuck) || io_cpu_writeBack_isRemoved)) begin
         stageB_storing <= stageA_storing;
@@ -144,6 +182,7 @@ EARLY = [
         stageB_unstoring <= (! stageA_storing);
         stageB_unasking <= (! stageA_asking);
         stageB_hitting <= (! stageA_missing);
+        stageB_colliding <= stageA_colliding;
       end
     end
   end

@@ -10,7 +10,7 @@ import pytest
 
 from litex import get_data_mod
 
-from dibber.mcp.vexriscv import EARLY, HALT, SHOWN, WAS, UnknownVerilog, with_early_address, with_early_stall, with_instruction_cache, write
+from dibber.mcp.vexriscv import EARLY, HALT, REDO, SHOWN, WAS, UnknownVerilog, with_early_address, with_early_stall, with_instruction_cache, write
 
 VARIANT = "VexRiscv_FullDebug"
 
@@ -51,6 +51,10 @@ CACHE = """
   always @(*) begin
 """ + HALT.replace("io_cpu_writeBack_haltIt", "halt_was") + """
   end
+  reg redo_was;
+  always @(*) begin
+""" + REDO.replace("io_cpu_redo", "redo_was") + """
+  end
   wire live = io_cpu_writeBack_isValid && !stageB_unaligned;
   // Registers of what is constant, which start with anything.
   always @* assume(!stageA_wayInvalidate && !stageB_wayInvalidate && stageB_mmuRsp_allowRead && stageB_mmuRsp_allowWrite
@@ -61,6 +65,8 @@ CACHE = """
     assert(stageB_storing == (live && stageB_request_wr));
     assert(stageB_asking == (live && !stageB_request_wr && stageB_mmuRsp_isIoAccess));
     assert(stageB_missing == (live && !stageB_request_wr && !stageB_mmuRsp_isIoAccess && !stageB_waysHit));
+    assert(redo_was == io_cpu_redo && (io_cpu_writeBack_isValid || !io_cpu_redo));
+    assert(stageB_colliding == (io_cpu_writeBack_isValid && !stageB_request_wr && !stageB_mmuRsp_isIoAccess && stageB_waysHit && stageB_dataColisions[0]));
     assert(stageB_unstoring != stageB_storing && stageB_unasking != stageB_asking && stageB_hitting != stageB_missing);
     assert(!(loader_valid && !loader_valid_regNext) || stageB_missing);
     assert(!(loader_valid && loader_valid_regNext) || !(io_cpu_memory_isValid || io_cpu_writeBack_isValid));
@@ -69,6 +75,7 @@ CACHE = """
 PIPELINE = """
   always @(posedge clk) if(!reset) begin
     assert(memory_dividing == (when_MulDivIterativePlugin_l128 && when_MulDivIterativePlugin_l129));
+    assert(DBusCachedPlugin_redoBranch_valid == (when_DBusCachedPlugin_l438 && dataCache_1_io_cpu_redo));
     assert(memory_undividing != memory_dividing);
     assert(decode_arbitration_isStuckByOthers == (decode_arbitration_haltByOther
       || execute_arbitration_isStuck || memory_arbitration_isStuck || writeBack_arbitration_isStuck));
@@ -110,7 +117,10 @@ def test_what_is_early_is_what_is_late(verilog, tmp_path):
 
 @pytest.mark.parametrize("right, wrong", [
     ("stageA_asking = ((stageA_moving && (! stageA_request_wr)) &&", "stageA_asking = (stageA_moving &&"),
-    ("&& (! io_cpu_memory_isRemoved)", ""),
+    ("moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) &&",
+     "moving = ((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) &&"),
+    ("(stageA_dataColisions[0] && stageA_wayHits[0])", "stageA_dataColisions[0]"),
+    ("(stageB_colliding || when_DataCache_l1107)", "stageB_colliding"),
     ("if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))", "if(when_MulDivIterativePlugin_l126)"),
     ("ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready", "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_valid"),
 ])
