@@ -201,6 +201,32 @@ EARLY = [
 """),
     ("when_DBusCachedPlugin_l458 = (dataCache_1_io_cpu_writeBack_isValid && dataCache_1_io_cpu_writeBack_haltIt)",
      "when_DBusCachedPlugin_l458 = dataCache_1_io_cpu_writeBack_haltIt"),
+    # A trap's interrupt needs no look at the exception beside it. Who jumps latest in the pipeline goes first, and is chosen last.
+    ("when_CsrPlugin_l1019 = (CsrPlugin_hadException || CsrPlugin_interruptJump)",
+     "when_CsrPlugin_l1019 = (CsrPlugin_hadException || ((CsrPlugin_interrupt_valid && CsrPlugin_allowInterrupts) && (CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))))"),
+    ("""\
+    IBusCachedPlugin_fetchPc_pc = (IBusCachedPlugin_fetchPc_pcReg + _zz_IBusCachedPlugin_fetchPc_pc);
+    if(IBusCachedPlugin_fetchPc_redo_valid) begin
+      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_fetchPc_redo_payload;
+    end
+    if(IBusCachedPlugin_jump_pcLoad_valid) begin
+      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_jump_pcLoad_payload;
+    end
+""", """\
+    IBusCachedPlugin_fetchPc_pc = (IBusCachedPlugin_fetchPc_pcReg + _zz_IBusCachedPlugin_fetchPc_pc);
+    if(IBusCachedPlugin_fetchPc_redo_valid) begin
+      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_fetchPc_redo_payload;
+    end
+    if(IBusCachedPlugin_predictionJumpInterface_valid) begin
+      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_predictionJumpInterface_payload;
+    end
+    if(BranchPlugin_jumpInterface_valid) begin
+      IBusCachedPlugin_fetchPc_pc = BranchPlugin_jumpInterface_payload;
+    end
+    if(((when_CsrPlugin_l1019 || when_CsrPlugin_l1064) || DBusCachedPlugin_redoBranch_valid)) begin
+      IBusCachedPlugin_fetchPc_pc = (DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : CsrPlugin_jumpInterface_payload);
+    end
+"""),
     ("""\
     memory_arbitration_haltItself = 1'b0;
     if(when_MulDivIterativePlugin_l128) begin

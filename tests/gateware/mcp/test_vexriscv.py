@@ -73,8 +73,16 @@ CACHE = """
   end
 """
 PIPELINE = """
+  reg [31:0] pc_was;
+  always @(*) begin
+    pc_was = IBusCachedPlugin_fetchPc_pcReg + _zz_IBusCachedPlugin_fetchPc_pc;
+    if(IBusCachedPlugin_fetchPc_redo_valid) pc_was = IBusCachedPlugin_fetchPc_redo_payload;
+    if(IBusCachedPlugin_jump_pcLoad_valid) pc_was = IBusCachedPlugin_jump_pcLoad_payload;
+  end
   always @(posedge clk) if(!reset) begin
     assert(memory_dividing == (when_MulDivIterativePlugin_l128 && when_MulDivIterativePlugin_l129));
+    assert(IBusCachedPlugin_fetchPc_pc[31:2] == pc_was[31:2] && IBusCachedPlugin_fetchPc_pc[1:0] == 0);
+    assert(when_CsrPlugin_l1019 == (CsrPlugin_hadException || CsrPlugin_interruptJump));
     assert(DBusCachedPlugin_redoBranch_valid == (when_DBusCachedPlugin_l438 && dataCache_1_io_cpu_redo));
     assert(memory_undividing != memory_dividing);
     assert(decode_arbitration_isStuckByOthers == (decode_arbitration_haltByOther
@@ -121,6 +129,9 @@ def test_what_is_early_is_what_is_late(verilog, tmp_path):
      "moving = ((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) &&"),
     ("(stageA_dataColisions[0] && stageA_wayHits[0])", "stageA_dataColisions[0]"),
     ("(stageB_colliding || when_DataCache_l1107)", "stageB_colliding"),
+    ("DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : CsrPlugin_jumpInterface_payload",
+     "when_CsrPlugin_l1064 ? CsrPlugin_jumpInterface_payload : DBusCachedPlugin_redoBranch_payload"),
+    ("(CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))", "CsrPlugin_pipelineLiberator_pcValids_2"),
     ("if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))", "if(when_MulDivIterativePlugin_l126)"),
     ("ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready", "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_valid"),
 ])
