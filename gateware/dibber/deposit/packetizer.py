@@ -73,11 +73,16 @@ class Packetizer(LiteXModule):
         self.ended = ended = Row([("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
-        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next line's place.
+        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next line's place. That a line was the
+        # packet's last is heard a cycle later by those of many bits, which show the next packet's meanwhile.
         line    = Signal(max=lines)
         rest    = Signal(32)
         skip    = Signal(32)
         psn     = Signal(16)
+        moves   = Signal()
+        to_come = Signal(32)
+        place   = Signal(32)
+        number  = Signal(16)
         busy    = Signal()
         free    = Signal()
         fresh   = Signal()  # it is the transfer's first
@@ -98,7 +103,10 @@ class Packetizer(LiteXModule):
             taken.eq(sink.valid & sink.ready),
 
             # A line that has nothing to make void goes no further.
-            final.eq(rest <= C.PACKET_PAYLOAD),
+            number.eq(psn + moves),
+            place.eq(skip + Mux(moves, C.PACKET_PAYLOAD, 0)),
+            to_come.eq(rest - Mux(moves, C.PACKET_PAYLOAD, 0)),
+            final.eq(Mux(moves, rest <= 2*C.PACKET_PAYLOAD, rest <= C.PACKET_PAYLOAD)),
             tell.eq(busy & ~known & (~fresh | (begins.valid & begins.good)) & ~(sink.valid & failed)),
             room.eq(busy & (~sink.last | ended.sink.ready) & (known | (tell & queue.sink.ready) | failed)),
             payload.valid.eq(room & sink.valid & (~failed | known)),
@@ -121,9 +129,9 @@ class Packetizer(LiteXModule):
             transfers.connect(queue.sink,
                 keep={"node", "incarnation", "epoch", "levels", "endpoint", "slot", "indirect", "target", "message"}),
             If(busy,
-                queue.sink.psn.eq(psn),
-                queue.sink.skip.eq(skip),
-                queue.sink.length.eq(Mux(final, rest, C.PACKET_PAYLOAD)),
+                queue.sink.psn.eq(number),
+                queue.sink.skip.eq(place),
+                queue.sink.length.eq(Mux(final, to_come, C.PACKET_PAYLOAD)),
             ).Else(
                 queue.sink.psn.eq(transfers.psn),
                 queue.sink.skip.eq(0),
@@ -147,6 +155,10 @@ class Packetizer(LiteXModule):
             *[getattr(watch, name).eq(getattr(transfers, name)) for name in ("node", "incarnation", "epoch")],
         ]
         self.sync += [
+            moves.eq(taken & close),
+            rest.eq(to_come),
+            skip.eq(place),
+            psn.eq(number),
             If(~busy,
                 busy.eq(transfers.valid & (transfers.status == STATUS.OK) & (transfers.length != 0)),
                 rest.eq(transfers.length),
@@ -158,12 +170,7 @@ class Packetizer(LiteXModule):
             ).Elif(taken,
                 line.eq(line + 1),
                 known.eq(~close),
-                If(close,
-                    fresh.eq(0),
-                    psn.eq(psn + 1),
-                    skip.eq(skip + C.PACKET_PAYLOAD),
-                    rest.eq(rest - C.PACKET_PAYLOAD),
-                ),
+                If(close, fresh.eq(0)),
                 If(sink.last, busy.eq(0))
             ).Elif(tell & queue.sink.ready,
                 known.eq(1)
