@@ -26,7 +26,8 @@ FULL = bitstream.Recipe(
     promoted = 10,
     rams     = True,
     spread   = 2_200,
-    aims     = {"sys_clk": 85})
+    aims     = {"sys_clk": 85},
+    speeds   = [{"sys_clk": 80}])
 
 # CRG ----------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ CELLS = {"lut4": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "mult18
 
 # Recipe -------------------------------------------------------------------------------------------
 
-Recipe = namedtuple("Recipe", "luts nextpnr settings promoted rams spread aims", defaults=("-maxlut 5", (), {}, 0, False, 0, {}))
+Recipe = namedtuple("Recipe", "luts nextpnr settings promoted rams spread aims speeds", defaults=("-maxlut 5", (), {}, 0, False, 0, {}, ()))
 Recipe.__doc__ = """
 luts     : what abc9 is asked for, see `flow.synth_ecp5`
 nextpnr  : its options
@@ -50,6 +50,7 @@ promoted : how many nets may be put on the clocks' network
 rams     : whether block RAMs are given sites, see rams.py; nextpnr places once more for that
 spread   : how many LUTs are given room where the router finds too few wires, see spread.py; nextpnr places once more for that. With router 2 only
 aims     : {clock: MHz} that the placer is told where it is more than what is needed; with `spread` only. Of a path that is fast enough it knows no more than that, and where all are, all count the same
+speeds   : list of {clock: MHz}, rising, for each of which what is too slow is routed again, until one is not reached; with `spread` only
 """
 
 # Without a thought of time: the delays of a placement that is not the last one mean nothing.
@@ -57,6 +58,7 @@ TIMELESS = "--no-tmdriv"
 
 TRIAL, LIMIT = 30, 600  # passes of router 2: when it is tried, and after which it is given up
 HOT          = 10       # the last passes of a trial, whose heat counts
+RACE         = 500      # passes after which a speed is given up; nextpnr itself gives up at the 1000th
 
 # Verilog ------------------------------------------------------------------------------------------
 
@@ -121,7 +123,7 @@ def place(folder, top, platform, wanted, seed, recipe):
         settle(folder, netlist, top, seed, command)
     if recipe.spread:
         make_room(folder, netlist, top, command, recipe.spread)
-        route(folder, netlist, top, command, wanted, results)
+        route(folder, netlist, top, command, wanted, results, recipe.speeds)
     else:
         print("bitstream: nextpnr, many minutes", file=sys.stderr, flush=True)
         (folder/"promoted.json").write_text(json.dumps(netlist))
@@ -149,28 +151,31 @@ def lay(folder, netlist, source, result, command):
 
 
 class Passes:
-    """A watcher of nextpnr's output that shows where it is, and ends router 2 after its pass `last` when wires are still wanted twice.
+    """A watcher of nextpnr's output that shows where it is, and ends router 2 after its pass `last` when wires are still wanted twice,
+    or when a path is still too long that it was told to shorten.
 
     Attributes
     ----------
     done, overused : passes, and wires that are wanted twice after the last of them
+    late           : nets' ends on paths that are too long
     given_up       : whether it was ended
     """
     def __init__(self, last):
         self.last     = last
         self.done     = 0
         self.overused = 0
+        self.late     = 0
         self.show     = flow.progress(["after routing"])
 
     def __call__(self, line):
         self.show(line)
-        if found := re.search(r"iter=(\d+) wires=\d+ overused=(\d+)", line):
-            self.done, self.overused = map(int, found.groups())
+        if found := re.search(r"iter=(\d+) wires=\d+ overused=(\d+)(?:.* tmgfail=(\d+))?", line):
+            self.done, self.overused, self.late = (int(number or 0) for number in found.groups())
         return self.given_up
 
     @property
     def given_up(self):
-        return self.done >= self.last and self.overused > 0
+        return self.done >= self.last and (self.overused > 0 or self.late > 0)
 
 
 def settle(folder, netlist, top, seed, command):
@@ -189,7 +194,8 @@ def make_room(folder, netlist, top, command, most):
     placed = lay(folder, netlist, "promoted", "tried", command)["modules"]["top"]
     heat   = flow.fresh(folder/"heat")
     passes = Passes(TRIAL)
-    flow.run([*command, TIMELESS, "--lpf", "aims.lpf", "--json", "tried.json", "--no-pack", "--no-place", "--router2-heatmap", "heat/trial"], folder, "nextpnr-trial.log", passes)
+    again(folder, "tried", "trial", False)
+    flow.run([*command, TIMELESS, "--lpf", "aims.lpf", "--json", "trial.json", "--no-pack", "--router2-heatmap", "heat/trial"], folder, "nextpnr-trial.log", passes)
     found  = spread.heat(heat, "trial", range(max(1, passes.done - HOT + 1), passes.done + 1))
     flow.fresh(heat)
     module = netlist["modules"][top]
@@ -199,10 +205,11 @@ def make_room(folder, netlist, top, command, most):
     spread.accompany(module, hot)
 
 
-def route(folder, netlist, top, command, wanted, results):
-    """Place `netlist`, then route it without its companions, by nextpnr's `command` with the options `results`.
+def route(folder, netlist, top, command, wanted, results, speeds):
+    """Place `netlist`, then route it without its companions, by nextpnr's `command`, and write what its options `results` say.
 
-    The router is told nothing of time: what counts is where the placer has put things, and a net for which it makes way costs others theirs.
+    At first the router is told nothing of time: what counts is where the placer has put things, and a net for which it makes way costs
+    others theirs. When all nets have their wires, few paths are long, by a detour of few nets: these are routed again.
     """
     print("bitstream: nextpnr, many minutes, to place", file=sys.stderr, flush=True)
     placed = lay(folder, netlist, "promoted", "placed", command)
@@ -211,14 +218,80 @@ def route(folder, netlist, top, command, wanted, results):
     (folder/"placed.json").write_text(json.dumps(placed))
     # What nextpnr knows of clocks is not in the JSON file that it writes.
     nets  = aliases(netlist, top)
-    needs = {nets[name]: hertz/1e6 for name, hertz in wanted.items()}
-    constrain(folder/"needs.lpf", folder/f"{top}.lpf",
-        {net: needs[bit] for net in module["netnames"] if (bit := nets.get(net.removeprefix("$glbnet$"))) in needs})
-    passes = Passes(LIMIT)
+    def tell(file, clocks):
+        needs = {nets[name]: mhz for name, mhz in clocks.items()}
+        constrain(folder/file, folder/f"{top}.lpf",
+            {net: needs[bit] for net in module["netnames"] if (bit := nets.get(net.removeprefix("$glbnet$"))) in needs})
+    needs = {name: hertz/1e6 for name, hertz in wanted.items()}
+    tell("needs.lpf", needs)
+    command = [*command, "--no-pack"]
+    passes  = Passes(LIMIT)
     print("bitstream: nextpnr, many minutes, to route", file=sys.stderr, flush=True)
-    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "placed.json", "--no-pack", "--no-place", *results], folder, "nextpnr.log", passes)
+    again(folder, "placed", "bare", False)
+    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "bare.json", "--write", "routed.json"], folder, "nextpnr-routed.log", passes)
     if passes.given_up:
-        sys.exit(f"bitstream: not routed: after {passes.done} passes {passes.overused} wires are wanted twice, see {folder/'nextpnr.log'}")
+        sys.exit(f"bitstream: not routed: after {passes.done} passes {passes.overused} wires are wanted twice, see {folder/'nextpnr-routed.log'}")
+    for number, speed in enumerate(speeds, start=1):
+        told = ", ".join(f"{name} {mhz:g} MHz" for name, mhz in speed.items())
+        print(f"bitstream: nextpnr, some minutes, to route again what is slower than {told}", file=sys.stderr, flush=True)
+        tell("speed.lpf", needs | speed)
+        again(folder, "routed", "slow", True)
+        passes = Passes(RACE)
+        flow.run([*command, "--lpf", "speed.lpf", "--json", "slow.json", "--write", "faster.json"], folder, f"nextpnr-faster-{number}.log", passes)
+        if passes.given_up:
+            print(f"bitstream: {told}: not reached", file=sys.stderr, flush=True)
+            break
+        (folder/"faster.json").replace(folder/"routed.json")
+    # Nothing is left to be routed. It is looked at with the speeds that are needed.
+    again(folder, "routed", "last", False)
+    if wrong := permuted(json.loads((folder/"routed.json").read_text())["modules"]["top"]):
+        sys.exit(f"bitstream: not routed: inputs of {len(wrong)} LUTs are permuted that may not be, {wrong[0]} for one")
+    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "last.json", *results], folder, "nextpnr.log", flow.progress(["after routing"]))
+
+
+def again(folder, source, result, timed):
+    """Of the placed or routed source.json, result.json that nextpnr routes on: by time, and what is too long again, or not at all.
+
+    nextpnr reads where a LUT is before it knows what the LUT is, and so the router permutes inputs of carries and of memories as it likes: LUTs
+    are bound by a constraint, and that the placer does, which has nothing else to do. But it looks for the clocks, enables and resets of
+    multipliers, which nobody writes down that are not connected. It refuses a clocks' network that is routed. Its settings are in the file,
+    and those count more than options.
+    """
+    netlist = json.loads((folder/f"{source}.json").read_text())
+    module  = netlist["modules"]["top"]
+    module["settings"] |= {"placer": "sa", **{name: format(timed, "032b") for name in ("timing_driven", "router/tmg_ripup")}}
+    for cell in module["cells"].values():
+        if cell["type"] == "TRELLIS_COMB":
+            cell["attributes"].pop("BEL_STRENGTH", None)
+            cell["attributes"]["BEL"] = cell["attributes"].pop("NEXTPNR_BEL")
+        if cell["type"] == "MULT18X18D":
+            for pin in (f"{kind}{n}" for kind in ("CLK", "CE", "RST") for n in range(4)):
+                cell["port_directions"][pin] = "input"
+                cell["connections"][pin] = cell["connections"].get(pin) or ["x"]
+    for name, net in module["netnames"].items():
+        if name.startswith("$glbnet$"):
+            net["attributes"].pop("ROUTING", None)
+    (folder/f"{result}.json").write_text(json.dumps(netlist))
+
+
+# A way into a LUT, from the wire of one of its inputs to another input.
+INTO_LUT = re.compile(r"(X\d+/Y\d+)/\S*?([A-D])\d->\S*?([A-D])(\d)_SLICE$")
+
+
+def permuted(module):
+    """Ways of a routed module by which inputs of a LUT are permuted that may not be: of a memory none, of a carry those of its
+    two halves, A and B, C and D, each among themselves. Lattice TN1264, PFU."""
+    modes = {cell["attributes"]["NEXTPNR_BEL"]: cell["parameters"].get("MODE", "LOGIC")
+        for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
+    wrong = []
+    for net in module["netnames"].values():
+        for way in net["attributes"].get("ROUTING", "").split(";")[1::3]:
+            if found := INTO_LUT.search(way):
+                tile, wire, pin, lut = found.groups()
+                mode = modes.get(f"{tile}/SLICE{'ABCD'[int(lut)//2]}.K{int(lut) % 2}", "LOGIC")
+                if wire != pin and (mode in ("DPRAM", "RAMW_BLOCK") or (mode == "CCU2" and {wire, pin} not in ({"A", "B"}, {"C", "D"}))):
+                    wrong.append(way)
+    return wrong
 
 
 def pack(folder, top, seed):
@@ -262,8 +335,8 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, design, promote.promote, rams, spread, constrain, lay, settle, make_room, route, place, pack)))
-        + repr((card.recipe, TRIAL, HOT)))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, design, promote.promote, rams, spread, constrain, lay, settle, make_room, route, again, permuted, place, pack)))
+        + repr((card.recipe, TRIAL, HOT, RACE)))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources, card.recipe.luts))
     placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.recipe))

