@@ -59,7 +59,7 @@ TIMELESS = "--no-tmdriv"
 
 TRIAL, LIMIT = 30, 600  # passes of router 2: when it is tried, and after which it is given up
 HOT          = 10       # the last passes of a trial, whose heat counts
-RACE         = 500      # passes after which a speed is given up; nextpnr itself gives up at the 1000th
+RACE         = 800      # passes after which a speed is given up; nextpnr itself gives up at the 1000th
 
 # Verilog ------------------------------------------------------------------------------------------
 

@@ -102,11 +102,13 @@ class Packetizer(LiteXModule):
             free.eq(queue.sink.ready & ended.sink.ready),
             taken.eq(sink.valid & sink.ready),
 
-            # A line that has nothing to make void goes no further.
+            # `final`'s two comparisons are made side by side: none waits for which it is.
             number.eq(psn + moves),
             place.eq(skip + Mux(moves, C.PACKET_PAYLOAD, 0)),
             to_come.eq(rest - Mux(moves, C.PACKET_PAYLOAD, 0)),
             final.eq(Mux(moves, rest <= 2*C.PACKET_PAYLOAD, rest <= C.PACKET_PAYLOAD)),
+
+            # A line that has nothing to make void goes no further.
             tell.eq(busy & ~known & (~fresh | (begins.valid & begins.good)) & ~(sink.valid & failed)),
             room.eq(busy & (~sink.last | ended.sink.ready) & (known | (tell & queue.sink.ready) | failed)),
             payload.valid.eq(room & sink.valid & (~failed | known)),

@@ -13,8 +13,7 @@ from litex.soc.interconnect import wishbone
 
 from dibber.interface.registers import line_port
 
-# Words of a line of the processor's caches, which no burst of theirs leaves.
-LINE = 8
+from dibber.mcp.vexriscv import LINE
 
 # SRAM ---------------------------------------------------------------------------------------------
 
@@ -37,7 +36,7 @@ class SharedSRAM(LiteXModule):
     port : line_port(data_width)    the host's port; `dat_r` is 0 where no read was 2 cycles before
 
     Cycles: a store 1, a load 2; in an incrementing burst 1 a word after the first. Addresses wrap at
-    `size`, those of a burst within LINE words; who uses the buses decodes them.
+    `size`, those of a burst within a line of the processor's caches; who uses the buses decodes them.
     """
     def __init__(self, size, data_width):
         self.ibus = ibus = wishbone.Interface(data_width=32, adr_width=30)
@@ -60,7 +59,7 @@ class SharedSRAM(LiteXModule):
         for bus in [dbus, ibus]:
             read   = Signal()
             follow = Signal(len(adr))
-            within = log2_int(LINE)
+            within = log2_int(LINE//4)
             acked  = Signal()
             grant  = Signal()
             self.comb += [

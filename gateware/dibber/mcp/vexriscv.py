@@ -19,7 +19,7 @@ import re
 from litex import get_data_mod
 
 WAS  = 4096  # bytes, of the package's Verilog
-LINE = 32
+LINE = 32    # bytes of a line of either cache, which no burst leaves
 
 class UnknownVerilog(Exception):
     """The package's Verilog is not what is known here."""
@@ -205,18 +205,10 @@ EARLY = [
     ("when_CsrPlugin_l1019 = (CsrPlugin_hadException || CsrPlugin_interruptJump)",
      "when_CsrPlugin_l1019 = (CsrPlugin_hadException || ((CsrPlugin_interrupt_valid && CsrPlugin_allowInterrupts) && (CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))))"),
     ("""\
-    IBusCachedPlugin_fetchPc_pc = (IBusCachedPlugin_fetchPc_pcReg + _zz_IBusCachedPlugin_fetchPc_pc);
-    if(IBusCachedPlugin_fetchPc_redo_valid) begin
-      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_fetchPc_redo_payload;
-    end
     if(IBusCachedPlugin_jump_pcLoad_valid) begin
       IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_jump_pcLoad_payload;
     end
 """, """\
-    IBusCachedPlugin_fetchPc_pc = (IBusCachedPlugin_fetchPc_pcReg + _zz_IBusCachedPlugin_fetchPc_pc);
-    if(IBusCachedPlugin_fetchPc_redo_valid) begin
-      IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_fetchPc_redo_payload;
-    end
     if(IBusCachedPlugin_predictionJumpInterface_valid) begin
       IBusCachedPlugin_fetchPc_pc = IBusCachedPlugin_predictionJumpInterface_payload;
     end
