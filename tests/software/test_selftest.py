@@ -91,7 +91,8 @@ def test_the_sram_patterns_turn_every_bit_and_tell_all_addresses_apart():
 
 
 @pytest.mark.parametrize("name, value, item, words", [
-    ("DATA_WIDTH",  32,             "identity", "32 bits"),
+    ("DATA_WIDTH",  256,            "identity", "256 bits"),
+    ("DATA_WIDTH",  32,             "identity", "a link tester"),
     ("CLOCK_HZ",    5,              "identity", "5 Hz"),
     ("GEOMETRY",    GEOMETRY ^ 8 ^ 6, "identity", "6 endpoints: there are 2, 4, 8"),
     ("GEOMETRY",    GEOMETRY ^ 1 << 26, "identity", "geometry is"),

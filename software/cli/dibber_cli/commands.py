@@ -13,6 +13,7 @@ from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import CommandError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
+from dibber_cli.link.tester import programmed
 
 
 FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")    # of FEATURES
@@ -59,7 +60,7 @@ def info(arguments):
 
 
 def fw_load(arguments):
-    with libdibber.Card(arguments.uri, observe=True) as card:
+    with programmed(arguments.uri) as card:
         card.load_firmware(arguments.file)
         identity = card.info()["mcp_identity"]
     images.remember(arguments.uri, arguments.file)

@@ -22,7 +22,7 @@ class SimulatorError(CommandError):
 
 # What to do after a DibberError, by its name.
 ADVICE = {
-    "NOT_FOUND"      : "is the simulator running ('dibber sim status' shows its sockets, 'dibber sim start' starts it), or the board connected?",
+    "NOT_FOUND"      : "is the simulator running ('dibber sim status' shows its sockets, 'dibber sim start' starts it), or the board connected (docs/bringup.md)?",
     "IDENTITY"       : "give the socket of a Dibber card ('dibber sim status' shows them), or the port that its UART is at",
     "VERSION"        : "gateware, control program and library must be built from one tree: run 'make build'",
     "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",

@@ -8,12 +8,11 @@ import sys
 
 from pathlib import Path
 
-import libdibber
-
 from dibber.interface.description import C
 from dibber_cli import output, paths
 from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
+from dibber_cli.link.tester import programmed
 from dibber_cli.monitor import pause
 
 # Trace --------------------------------------------------------------------------------------------
@@ -21,7 +20,7 @@ from dibber_cli.monitor import pause
 
 def fw_trace(arguments):
     """Ends with 1 when the program has stopped."""
-    with libdibber.Card(arguments.uri, observe=True) as card:
+    with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
         before, since = None, 0
         while True:
@@ -58,7 +57,7 @@ def _show(arguments, rates):
 
 def fw_top(arguments):
     """Ends with 1 when the program has stopped; Ctrl-C is the way to end it, and no error."""
-    with libdibber.Card(arguments.uri, observe=True) as card:
+    with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
         before = top.sample(card, shared)
         try:
@@ -76,7 +75,7 @@ def fw_top(arguments):
 
 
 def fw_coredump(arguments):
-    with libdibber.Card(arguments.uri, observe=True) as card:
+    with programmed(arguments.uri) as card:
         state = trap.diagnose(card)
         sram  = card.read_firmware(0, C.SRAM_SIZE)
     Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
@@ -93,7 +92,7 @@ def fw_coredump(arguments):
 
 def reset(arguments):
     image = Path(arguments.image) if arguments.image else images.last(arguments.uri)
-    with libdibber.Card(arguments.uri, observe=True) as card:
+    with programmed(arguments.uri) as card:
         before = trap.diagnose(card)
         card.load_firmware(str(image))
         identity = card.info()["mcp_identity"]

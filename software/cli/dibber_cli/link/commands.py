@@ -87,7 +87,8 @@ def add_to(sub, command, add_profile):
     p.add_argument("uri", metavar="URI", help=output.URI)
     for name, function, text in (
             ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
-            ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program.")):
+            ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
+             "Of a link tester, which has none: all but rate and loss.")):
         p = command(group, name, function, text)
         add_profile(p)
         p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair"

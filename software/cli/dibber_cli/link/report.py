@@ -29,7 +29,8 @@ class Tester:
             self.transceivers()
             self.length()
             self.bit_errors(prbs_ms)
-            self.rate(megabytes)
+            if not self.ends.testers:
+                self.rate(megabytes)
             self.judge()
         return self.result
 
@@ -141,6 +142,23 @@ class Tester:
                 faults.append(f"card {n} did not find the bit sequence")
             elif e["errors"]:
                 faults.append(f"card {n}: {e['errors']} bit errors in {e['bits']:.2g} bits ({e['rate']:.1e})")
+        if not self.ends.testers:
+            faults += self.packet_faults()
+        r["pass"] = not faults
+        if faults:
+            r["verdict"] = "Not good: " + "; ".join(faults) + "."
+        else:
+            bits, below = sum(e["bits"] for e in r["bit_errors"]), max(e["rate_below"] for e in r["bit_errors"])
+            r["verdict"] = f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % confidence)"
+            if self.ends.testers:
+                r["verdict"] += ". A link tester carries no packets: their rate and loss are the whole card's to tell."
+            else:
+                r["verdict"] += (f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
+                                 f"0 of {r['packets_sent']} packets lost.")
+
+    def packet_faults(self):
+        """What the transfers of rate() say, each in words."""
+        r, faults = self.result, []
         for name in ("rate", "rate_stop"):
             if r[name]["failed"]:
                 faults.append(f"transfers failed: {', '.join(sorted(set(r[name]['failed'])))}")
@@ -150,14 +168,7 @@ class Tester:
         damaged = sum(counts[name] for name in ("header_crc_error", "payload_crc_error", "packet_truncated"))
         if damaged or counts["packet_gap"]:
             faults.append(f"{damaged} packets were damaged, {counts['packet_gap']} behind them dropped, and all sent again")
-        r["pass"] = not faults
-        if faults:
-            r["verdict"] = "Not good: " + "; ".join(faults) + "."
-        else:
-            bits, below = sum(e["bits"] for e in r["bit_errors"]), max(e["rate_below"] for e in r["bit_errors"])
-            r["verdict"] = (f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % "
-                            f"confidence), {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
-                            f"0 of {r['packets_sent']} packets lost.")
+        return faults
 
 
 def rows(result):
@@ -176,6 +187,7 @@ def rows(result):
         for n, e in enumerate(result["bit_errors"]):
             found.append((f"PRBS31 at card {n}", f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
                           if e["locked"] else "not found"))
+    if "rate" in result:
         found.append(("rate", f"{result['rate']['mb_per_s']:g} MB/s"))
         found.append(("under STOP/GO", f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet waited "
                       f"{result['stopped_ns']/1000:.0f} µs in all"))

@@ -4,28 +4,32 @@
 """The two ends of a cable, each driven by a thread of its own, as the simulator's clock asks for."""
 
 import concurrent.futures
+import contextlib
 import functools
 import queue
 import threading
+import time
 
 import libdibber
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
 from dibber_cli.link import measure
+from dibber_cli.link.tester import is_tester
 
 START_SECONDS = 120
 
 
 class Side(threading.Thread):
-    """One card with its control program and an endpoint; runs what call() gives it.
+    """One card with its control program and an endpoint, or a link tester, which has neither; runs what call() gives it.
 
     Attributes
     ----------
-    card, endpoint : libdibber's; for use inside a task alone
+    card, endpoint : libdibber's; for use inside a task alone. endpoint is None of a link tester
     node           : number of this card: 0 or 1
+    tester         : whether it is a link tester: registers and a link that carries no packets
     clock_hz       : of the card
-    chunk          : bytes of a put between both, for measure
+    chunk          : bytes of a put between both, for measure; None of a link tester
     """
 
     def __init__(self, uri, node):
@@ -49,11 +53,14 @@ class Side(threading.Thread):
             return
         try:
             self.card.set_node(self.node)
-            self.card.load_firmware(str(paths.FIRMWARE))
             info          = self.card.info()
             self.clock_hz = info["clock_hz"]
-            self.chunk    = measure.SMALL if info["copies"] else measure.CHUNK
-            self.endpoint = self.card.endpoint(1)
+            self.tester   = is_tester(info)
+            self.endpoint = self.chunk = None
+            if not self.tester:
+                self.card.load_firmware(str(paths.FIRMWARE))
+                self.chunk    = measure.SMALL if info["copies"] else measure.CHUNK
+                self.endpoint = self.card.endpoint(1)
         except BaseException as error:
             # Who stays in the clock and does nothing would stop it for the other side.
             self.card.close()
@@ -63,7 +70,7 @@ class Side(threading.Thread):
         while True:
             # The answer is given outside: who gets the next task before this side has left would find it
             # in the clock, do its task and leave again, and then this one would wait for its return.
-            with self.endpoint.outside_clock():
+            with contextlib.nullcontext() if self.tester else self.endpoint.outside_clock():
                 answer()
                 task, future = self.tasks.get()
             if task is None:
@@ -72,7 +79,8 @@ class Side(threading.Thread):
                 answer = functools.partial(future.set_result, task(self))
             except BaseException as error:
                 answer = functools.partial(future.set_exception, error)
-        self.endpoint.close()
+        if not self.tester:
+            self.endpoint.close()
         self.card.close()
         future.set_result(None)
 
@@ -80,6 +88,9 @@ class Side(threading.Thread):
 
     def sleep(self, nanoseconds):
         """Let time go by, simulated where the simulator keeps it, whatever completions come."""
+        if self.tester:
+            time.sleep(nanoseconds/1e9)
+            return
         end = self.now() + nanoseconds
         while self.now() < end:
             self.endpoint.wait(max(1, end - self.now()))
@@ -88,11 +99,17 @@ class Side(threading.Thread):
 
     def now(self):
         """Nanoseconds."""
-        return self.endpoint.clock().now_ps//1000
+        return time.monotonic_ns() if self.tester else self.endpoint.clock().now_ps//1000
 
 
 class Ends:
-    """Both ends of the cable for the length of a `with` statement."""
+    """Both ends of the cable for the length of a `with` statement.
+
+    Attributes
+    ----------
+    sides   : list of Side
+    testers : whether a link tester is among them: there are no packets then
+    """
 
     def __init__(self, uris):
         self.sides = [Side(uri, node) for node, uri in enumerate(uris)]
@@ -103,8 +120,10 @@ class Ends:
                 ready.result()
         except concurrent.futures.TimeoutError:
             raise CommandError(f"a card's control program was not ready after {START_SECONDS} s")
-        for side in self.sides:
-            side.chunk = min(other.chunk for other in self.sides)
+        self.testers = any(side.tester for side in self.sides)
+        if not self.testers:
+            for side in self.sides:
+                side.chunk = min(other.chunk for other in self.sides)
         return self
 
     def both(self, *tasks):

@@ -15,6 +15,7 @@ import libdibber
 from libdibber import DibberError
 
 from dibber.interface.description import C, FIRMWARE_HEADER, INTERFACE, MCP
+from dibber_cli.link import tester
 from dibber_cli.link.status import fields
 from dibber_cli.selftest.examinee import Wrong
 
@@ -30,6 +31,10 @@ def identity(self):
     info      = self.card.info()
     self.clock_hz = info["clock_hz"]
     self.copies   = bool(info["copies"])
+    if tester.is_tester(info):
+        self.card.close()
+        self.card = None
+        raise Wrong(f"a link tester: {tester.ADVICE}")
     geometry  = fields("GEOMETRY", self.card.read_register("GEOMETRY"))
     wanted    = {"slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
     endpoints = geometry.pop("endpoints")

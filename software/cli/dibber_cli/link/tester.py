@@ -1,0 +1,27 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Link testers: host registers and a link with its test equipment, and neither processor nor packets (boards/linktest.py)."""
+
+import contextlib
+
+import libdibber
+
+from dibber_cli.errors import CommandError
+
+BITS   = 32    # of its data path: what has no packets has no lines either
+ADVICE = "'dibber link test' and 'dibber link prbs' test all that it has"
+
+
+def is_tester(info):
+    """Whether a card with what libdibber's info() says is one."""
+    return info["data_width"] == BITS
+
+
+@contextlib.contextmanager
+def programmed(uri):
+    """A card with a control program, to be observed beside the program that has it. Raises CommandError of a link tester."""
+    with libdibber.Card(uri, observe=True) as card:
+        if is_tester(card.info()):
+            raise CommandError(f"{uri} is a link tester, and has no control program", ADVICE)
+        yield card
