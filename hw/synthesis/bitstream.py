@@ -289,8 +289,11 @@ def build(board, platform, card, seed, gate=False):
 
     `card` has `clocks`, {name: Hz}, and `recipe`, a Recipe.
 
-    With `gate` it also ends when the design has fallen behind the figures of KEPT.
+    With `gate` it also ends when the design has fallen behind its figures of KEPT, or there are none.
     """
+    kept = json.loads(KEPT.read_text())
+    if gate and board not in kept:
+        sys.exit(f"bitstream: {KEPT.name} keeps no figures of {board}; it has those of {', '.join(kept)}")
     top           = f"dibber_{board}"
     generated     = flow.BUILD/"generated"/board
     sources, data = generate(generated, top, platform, card)
@@ -303,7 +306,7 @@ def build(board, platform, card, seed, gate=False):
     show(board, platform.device, seed, placed)
     out = flow.fresh(OUT/board)
     refuse(placed["clocks"])
-    if gate and (worse := behind(placed, json.loads(KEPT.read_text())[board])):
+    if gate and (worse := behind(placed, kept[board])):
         sys.exit("bitstream: behind the figures in " + KEPT.name + ": " + "; ".join(worse))
     packed = flow.kept(folder, f"packed-{seed}", lambda: pack(folder, top, seed))
     publish(out, folder, top, {

@@ -133,3 +133,12 @@ def test_a_bitstream_behind_the_kept_figures_is_not_published(tools, tmp_path, m
     kept.write_text(json.dumps({"board": {"mhz": {"sys_clk": 90, "tx_clk": 160}, "used": {"ff": 4}}}))
     bitstream.build("board", Board, Board, seed=1, gate=True)
     assert (tmp_path/"out"/"board"/"dibber_board.bit").exists()
+
+
+def test_a_board_without_kept_figures_is_not_gated_and_nothing_is_built(tools, tmp_path, monkeypatch):
+    kept = tmp_path/"kept.json"
+    kept.write_text(json.dumps({"other": {}}))
+    monkeypatch.setattr(bitstream, "KEPT", kept)
+    with pytest.raises(SystemExit, match="kept.json keeps no figures of board; it has those of other"):
+        bitstream.build("board", Board, Board, seed=1, gate=True)
+    assert tools.runs == []
