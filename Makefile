@@ -9,6 +9,7 @@ SEED    ?= 1
 BENCH   ?= stride
 BOARD   ?= ecpix5
 DESIGN  ?=
+VARIANT ?=
 
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
@@ -42,7 +43,8 @@ help:
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
 	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link;'
-	@echo '                  BOARD=acorn, kc705 or stlv7325: the Vivado project, and the bitstream where Vivado is'
+	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
+	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; an hour, goes on where it was'
@@ -127,13 +129,26 @@ docs: install
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
 
-# Vivado has no seed.
+# What a board's command takes: only nextpnr has a seed, few boards have variants.
 bitstream: install
-	@$(PYTHON) boards/$(BOARD).py --build $(if $(DESIGN),--design $(DESIGN)) $(if $(filter ecpix5 versa_ecp5,$(BOARD)),--seed $(SEED))
+	@grep -qs '^BOARD = Description(' boards/$(BOARD).py || { \
+		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -m boards has them all"; exit 1; }; \
+	takes=$$($(PYTHON) boards/$(BOARD).py --help) || exit 1; \
+	set -- --build $(if $(DESIGN),--design '$(DESIGN)'); \
+	case "$$takes" in \
+		*--seed*) set -- "$$@" --seed '$(SEED)';; \
+		*) $(if $(filter file,$(origin SEED)),,echo 'bitstream: $(BOARD) takes no SEED'; exit 1);; \
+	esac; \
+	case "$$takes" in \
+		*--variant*) $(if $(VARIANT),set -- "$$@" --variant '$(VARIANT)');; \
+		*) $(if $(VARIANT),echo 'bitstream: $(BOARD) has no variants'; exit 1);; \
+	esac; \
+	$(PYTHON) boards/$(BOARD).py "$$@"
 
-# The link of a board is what fits into a test. The whole card takes far longer.
+# The link of a board is what fits into a test. The whole card takes far longer. Then OpenOCD loads it into a model of the part.
 test-bitstream: install
 	@$(PYTHON) boards/ecpix5.py --build --gate --design link
+	@BITSTREAM=out/bitstream/ecpix5_link $(PYTEST) --junitxml build/junit-bitstream.xml tests/boards/replay_bitstream.py
 
 # Most of it is Yosys, once for each state of the gateware.
 test-netlist: firmware library

@@ -2,9 +2,9 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""SQRL Acorn CLE-101 and CLE-215+, which are the LiteFury and the NiteFury: PCIe, and a link on a base board.
+"""SQRL Acorn CLE-101, CLE-215 and CLE-215+, of which LiteFury and NiteFury are the first two: PCIe, and a link on a base board.
 
-    python boards/acorn.py --build [--variant cle-101] [--design link] [--load | --flash]
+    python boards/acorn.py --build [--variant cle-215+ | cle-215 | cle-101] [--design link | open] [--load | --flash]
 
 The M.2 connector has all four transceivers. `card` gives them to PCIe x4: that build has no link, and `dibber info` says so.
 `link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's Acorn base board mini. `open` is one on PCIe Gen1 x1 without a
@@ -128,4 +128,4 @@ def platform(variant="cle-215+"):
 
 if __name__ == "__main__":
     main(BOARD, platform, {"card": Card, "link": Link, "open": Open}, sys_clk_freq=100e6,
-        variants=["cle-215+", "cle-215", "cle-101"], builders={"open": openxc7.build})
+        variants=["cle-215+", "cle-215", "cle-101"], builders={"open": openxc7})

@@ -10,8 +10,6 @@ another: check it out, and let PCIE_7X_DIR name the folder. It is not part of th
 import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 
 from migen import *
@@ -19,11 +17,17 @@ from migen import *
 import bitstream
 import flow
 
+from boards.vivado import describe, run, write_run
+
 from dibber.interface.description import C
 from dibber.phy.pcie import QWORD, S7PCIePHY
 
+NAME = "openXC7"
 OUT  = flow.ROOT/"out"/"openxc7"
 PART = "xc7a100tfgg484-2"
+
+SYS_CLK_FREQ = 50e6
+PCIE_MHZ     = 125  # the fastest of PCIe's clocks at Gen1
 
 # Files of pcie_7x that an endpoint with clocks of its own is made of.
 SOURCES = ("pcie_7x", "pcie_axi_rx", "pcie_axi_tx", "pcie_block", "pcie_brams", "pcie_tx_thrtl_ctl", "pipe_wrapper", "xilinx_pcie_mmcm")
@@ -33,15 +37,20 @@ READABLE = r"set_property (LOC|IOSTANDARD|PULLUP|SLEW|DRIVE)\b.*get_ports|create
 
 TOOLS = ("yosys", "nextpnr-xilinx", "fasm2frames", "xc7frames2bit")
 RUN   = """#!/bin/sh
-# From this project to a bitstream, with the tools of openXC7 on the PATH.
+# From this project to a bitstream and its manifest, with the tools of openXC7 and Python 3 on the PATH. When a clock missed its time it ends with 1
+# and makes neither.
 set -eu
 cd "$(dirname "$0")"
 : "${{CHIPDB:?is the folder of nextpnr-xilinx' databases, with {part}.bin}}"
 : "${{PRJXRAY_DB_DIR:?is the folder of prjxray-db}}"
+for tool in {tools} python3; do command -v $tool >/dev/null || {{ echo "run.sh: $tool is not on the PATH" >&2; exit 1; }}; done
+rm -f manifest.json *.bit
+start=$(date +%s)
 yosys -q -l yosys.log -p '{synthesis}'
-nextpnr-xilinx --chipdb "$CHIPDB/{part}.bin" --xdc {top}.xdc --json {top}.json --fasm {top}.fasm
+nextpnr-xilinx --chipdb "$CHIPDB/{part}.bin" --xdc {top}.xdc --freq {mhz} --json {top}.json --fasm {top}.fasm --log nextpnr.log
 fasm2frames --part {part} --db-root "$PRJXRAY_DB_DIR/artix7" {top}.fasm >{top}.frames
 xc7frames2bit --part_file "$PRJXRAY_DB_DIR/artix7/{part}/part.yaml" --part_name {part} --frm_file {top}.frames --output_file {top}.bit
+python3 manifest.py $(($(date +%s) - start))
 """
 
 # Wrapper ------------------------------------------------------------------------------------------
@@ -84,6 +93,11 @@ class OpenPCIePHY(S7PCIePHY):
 
 # Project ------------------------------------------------------------------------------------------
 
+def takes(device):
+    """Whether `device`, in LiteX's words, is the part."""
+    return device.replace("-", "", 1) == PART
+
+
 def generate(folder, top, platform, design):
     """Verilog, pins and `run.sh` of `design` in `folder`."""
     files      = wrapper()
@@ -92,22 +106,21 @@ def generate(folder, top, platform, design):
         (folder/file.name).write_bytes(file.read_bytes())
     for name in (f"{top}.tcl", f"build_{top}.sh"):
         (folder/name).unlink()
-    pins = folder/f"{top}.xdc"
-    pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line)))
+    pins  = folder/f"{top}.xdc"
+    clock = design.crg
+    needs = {platform.toolchain._vns.get_name(signal): hertz/1e6 for signal, hertz in
+             ((clock.cd_sys.clk, design.sys_clk_freq), (clock.pll.clkin, clock.pll.clkin_freq))}
+    # nextpnr-xilinx knows a port's period behind no buffer or PLL. A clock that it is told nothing of has to reach --freq.
+    pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line))
+        + "".join(f"create_clock -name {name} -period {1000/mhz:.3f} [get_nets {name}]\n" for name, mhz in needs.items()))
     # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and what takes it.
     synthesis = (f"{flow.read([*sources, *(file.name for file in files)])} {flow.attributes(top)}"
                  f" synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
-    run = folder/"run.sh"
-    run.write_text(RUN.format(top=top, part=PART, synthesis=synthesis))
-    run.chmod(0o755)
+    write_run(folder, RUN.format(top=top, part=PART, synthesis=synthesis, mhz=PCIE_MHZ, tools=" ".join(TOOLS)))
+    describe(folder, platform.device, flow="openxc7", top=top, needs=needs)
 
 
 def build(name, platform, design):
     """The project in out/openxc7/name, and the bitstream where openXC7 is installed; else the program ends."""
-    folder = OUT/name
-    generate(folder, f"dibber_{name}", platform, design)
-    shown   = folder.relative_to(flow.ROOT)
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if missing:
-        sys.exit(f"{name}: the project is in {shown}; not on the PATH: {', '.join(missing)}. Where they are: {shown}/run.sh")
-    subprocess.run([folder/"run.sh"], check=True)
+    generate(OUT/name, f"dibber_{name}", platform, design)
+    run(name, OUT/name, TOOLS)

@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import bitstream
 import flow
 
 from dibber.interface.description import INTERFACE
+from dibber.interface.generate import c_header, reference, write_if_changed
 from dibber_cli.flash import board as boards
 
 from boards.target import add_delivery, deliver
@@ -22,16 +24,67 @@ from boards.target import add_delivery, deliver
 OUT = flow.ROOT/"out"/"vivado"
 
 RUN = """#!/bin/sh
-# From this project to a bitstream, with Vivado on the PATH; ends with 1 when a path missed its time.
+# From this project to a bitstream and its manifest, with Vivado and Python 3 on the PATH. When a path missed its time it ends with 1 and makes neither.
 set -eu
 cd "$(dirname "$0")"
+for tool in vivado python3; do command -v $tool >/dev/null || {{ echo "run.sh: $tool is not on the PATH" >&2; exit 1; }}; done
+rm -f manifest.json figures.txt *.bit
+start=$(date +%s)
 vivado -mode batch -notrace -source {top}.tcl
+python3 manifest.py $(($(date +%s) - start))
+"""
+
+# For manifest.py. A path's share is the part of its time that it takes: by the largest of them its clock could be faster.
+FIGURES = r"""# A line in figures.txt for each figure of the routed design.
+set figures [open figures.txt w]
+puts $figures "tool\tVivado [version -short]"
+foreach clock [get_clocks] {
+    set share 0
+    foreach type {max min} {
+        set worst($type) none
+        foreach path [get_timing_paths -quiet -delay_type $type -to $clock -max_paths 100] {
+            set slack [get_property SLACK $path]
+            # Nothing is asked of some paths.
+            if {![string is double -strict $slack] || $slack > 1e6} { continue }
+            if {$worst($type) eq "none" || $slack < $worst($type)} { set worst($type) $slack }
+            set time [get_property REQUIREMENT $path]
+            if {$type eq "max" && $time > 0} {
+                set taken [expr {($time - $slack)/double($time)}]
+                if {$taken > $share} { set share $taken }
+            }
+        }
+    }
+    set name   [get_property NAME $clock]
+    set period [get_property PERIOD $clock]
+    puts "$name: $period ns, slack $worst(max) ns (setup), $worst(min) ns (hold)"
+    puts $figures [join [list clock $name $period $share $worst(max) $worst(min)] "\t"]
+}
+
+# Sizes: no reason to lose what took an hour. Two LUTs may share a place: A5LUT and A6LUT.
+if {[catch {
+    foreach cell [get_cells -quiet -hierarchical -filter {BEL =~ *LUT}] {
+        set place([get_property LOC $cell][string index [lindex [split [get_property BEL $cell] .] end] 0]) 1
+    }
+    proc number {filter} { return [llength [get_cells -quiet -hierarchical -filter $filter]] }
+    set part [get_parts [get_property PART [current_project]]]
+    foreach {name used available} [list \
+        lut6   [array size place]                                                                LUT_ELEMENTS \
+        ff     [number {BEL =~ *FF}]                                                             FLIPFLOPS    \
+        ramb36 [expr {[number {REF_NAME =~ RAMB36*}] + [number {REF_NAME =~ RAMB18*}]/2.0}]      BLOCK_RAMS   \
+        dsp48  [number {REF_NAME =~ DSP48*}]                                                     DSP          ] {
+        puts $figures [join [list resource $name $used [get_property $available $part]] "\t"]
+    }
+} why]} { puts "no sizes: $why" }
+close $figures
 """
 
 # After routing: `write_bitstream` would write one that is too slow as well.
 GATE = [
+    "source figures.tcl",
     "if {{[get_property SLACK [get_timing_paths -delay_type max]] < 0}} {{error \"setup: a path misses its time\"}}",
     "if {{[get_property SLACK [get_timing_paths -delay_type min]] < 0}} {{error \"hold: a path misses its time\"}}",
+    "if {{[string match {{*Timing constraints are not met*}} [report_timing_summary -no_detailed_paths -return_string]]}} "
+    "{{error \"pulse widths, or what else Vivado looks at: it says that constraints are not met\"}}",
 ]
 
 # The first configuration that takes longer than this watchdog's time, or is damaged, is given up (UG470, chapter 7).
@@ -55,6 +108,27 @@ def ordered(constraints):
     return "".join(lines)
 
 
+def describe(folder, part, **more):
+    """Into the project in `folder`: what manifest.py wants to know of it, with `more`; that program; the interface's files.
+
+    The folder has the board's name.
+    """
+    content = [(file.name, file.read_bytes()) for file in sorted(folder.iterdir()) if file.is_file()]
+    (folder/"project.json").write_text(json.dumps({
+        "board": folder.name, "part": part, "design": hashlib.sha256(repr(content).encode()).hexdigest()[:16],
+        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}", "interface_hash": f"{INTERFACE.hash:08x}", **more,
+    }, indent=2) + "\n")
+    shutil.copy(pathlib.Path(__file__).with_name("manifest.py"), folder)
+    write_if_changed(folder/"dibber_interface.h", c_header())
+    write_if_changed(folder/"interface.md", reference())
+
+
+def write_run(folder, text):
+    run = folder/"run.sh"
+    run.write_text(text)
+    run.chmod(0o755)
+
+
 def generate(folder, top, platform, design, user=None):
     """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of memory contents.
 
@@ -75,59 +149,64 @@ def generate(folder, top, platform, design, user=None):
     for path, *_ in platform.sources:
         text = text.replace(f"{{{path}}}", f"{{{pathlib.Path(path).name}}}")
     tcl.write_text(text)
+    (folder/"figures.tcl").write_text(FIGURES)
     (folder/f"build_{top}.sh").unlink()
-    run = folder/"run.sh"
-    run.write_text(RUN.format(top=top))
-    run.chmod(0o755)
+    write_run(folder, RUN.format(top=top))
+    describe(folder, platform.device, flow="vivado", needs={name: 1000/float(period) for name, period in
+        re.findall(r"^create_clock -name (\S+) -period ([\d.]+)", constraints.read_text(), re.M)})
     return sources, data
 
 
-def publish(folder, platform):
-    """The manifest of what `run.sh` made: it has made nothing when a path missed its time."""
-    (folder/"manifest.json").write_text(json.dumps({
-        "board": folder.name, "part": platform.device, "clocks": [], "timing": "gated by the project's Tcl",
-        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}", "interface_hash": f"{INTERFACE.hash:08x}",
-        "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.bit"))},
-    }, indent=2) + "\n")
+def run(name, folder, tools):
+    """Run the project in `folder`, or end the program when one of `tools` is not there, or when it failed."""
+    shown   = folder.relative_to(flow.ROOT)
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        sys.exit(f"{name}: the project is in {shown}; not on the PATH: {', '.join(missing)}. Take it to where they are, run {shown}/run.sh there, "
+                 f"and bring it back: bitstream and manifest.json are then in it")
+    if code := subprocess.run([folder/"run.sh"]).returncode:
+        sys.exit(f"{name}: {shown}/run.sh ended with {code}: what it said is above")
 
 
 def build(name, platform, design, user=None):
     """The project in out/vivado/name, and the bitstream where Vivado is installed; else the program ends. user : see generate"""
-    folder = OUT/name
-    generate(folder, f"dibber_{name}", platform, design, user)
-    shown = folder.relative_to(flow.ROOT)
-    if shutil.which("vivado") is None:
-        sys.exit(f"{name}: the Vivado project is in {shown}; Vivado is not on the PATH. Where it is: {shown}/run.sh")
-    subprocess.run([folder/"run.sh"], check=True)
-    publish(folder, platform)
+    generate(OUT/name, f"dibber_{name}", platform, design, user)
+    run(name, OUT/name, ["vivado"])
 
 # Command Line -------------------------------------------------------------------------------------
 
 def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
     """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)` what goes on it.
 
-    `builders` has the designs that Vivado does not build, and what does: see `build`.
+    `builders` has the designs that Vivado does not build, and the module that does, like openxc7: its PART is the only one, OUT, SYS_CLK_FREQ and
+    `build` are in place of those here.
     """
-    parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado.")
+    parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado" + "".join(f"; {name}: by {builder.NAME}" for name, builder in builders.items()) + ".")
     parser.add_argument("--design", choices=designs, default="card",
         help="; ".join(f"{name}: {what}" for name, what in board.designs.items()))
-    if variants:
-        parser.add_argument("--variant", choices=variants, default=variants[0], help="of the board (default %(default)s)")
-    parser.add_argument("--sys-clk-freq", type=float, default=sys_clk_freq, help="Hz (default %(default)g)")
-    parser.add_argument("--build", action="store_true", help="make the project in out/vivado/, and run it")
+    parser.add_argument("--variant", choices=variants or None, help=f"of the board (default {variants[0]}, or what the design is for)" if variants else argparse.SUPPRESS)
+    parser.add_argument("--sys-clk-freq", type=float,
+        help=f"Hz (default {sys_clk_freq:g}" + "".join(f", {name}: {builder.SYS_CLK_FREQ:g}" for name, builder in builders.items()) + ")")
+    parser.add_argument("--build", action="store_true", help="make the project in out/, and run it")
     add_delivery(parser)
     args = parser.parse_args()
     if not (args.build or args.load or args.flash):
         parser.error("nothing to do: --build, --load or --flash")
-    variant = getattr(args, "variant", None)
+    if args.variant and not variants:
+        parser.error(f"{board.name} has no variants")
+    builder = builders.get(args.design)
+    fitting = [variant for variant in variants if builder is None or builder.takes(platform(variant).device)]
+    variant = args.variant or (fitting[0] if variants else None)
+    if variants and variant not in fitting:
+        parser.error(f"--design {args.design} is for an {builder.PART}, {variant} has an {platform(variant).device}: --variant {fitting[0]}, or another design")
     name    = "_".join(filter(None, [board.name, variant and variant.replace("+", "p").replace("-", ""),
                                      None if args.design == "card" else args.design]))
     if args.build:
-        made = platform(variant) if variants else platform()
-        design = designs[args.design](made, args.sys_clk_freq)
-        if args.design in builders:
-            builders[args.design](name, made, design)
+        made   = platform(variant) if variants else platform()
+        design = designs[args.design](made, args.sys_clk_freq or (builder.SYS_CLK_FREQ if builder else sys_clk_freq))
+        if builder:
+            builder.build(name, made, design)
         else:
             build(name, made, design, boards.of(board.name, variant).user)
-    file = OUT/name/f"dibber_{name}.bit"
+    file = (builder.OUT if builder else OUT)/name/f"dibber_{name}.bit"
     deliver(boards.of(board.name, variant), file, args, golden=file.with_name(f"{file.stem}_golden.bit"))

@@ -6,10 +6,12 @@
 import importlib
 import pathlib
 import re
+import subprocess
 
 import pytest
 
 import boards
+import bitstream
 
 from dibber.interface.description import VERSION
 
@@ -19,7 +21,7 @@ FOUND = {board.name: board for board in table.boards()}
 
 def test_the_readme_has_the_table():
     text = table.README.read_text()
-    assert table.replaced(text, table.table(FOUND.values())) == text, "python -m boards --write"
+    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -m boards --write"
 
 
 def test_every_board_with_a_command_line_is_in_it():
@@ -36,6 +38,25 @@ def test_each_design_says_what_was_verified(name):
 def test_the_card_of_the_bring_up_has_this_interface():
     shown = re.findall(r"\binterface +(\d+)\.(\d+), ", (table.README.parent/"docs"/"bringup.md").read_text(), re.M)
     assert shown == [tuple(map(str, VERSION))]*2
+
+
+def test_the_help_of_make_names_every_board_and_variant():
+    said = subprocess.run(["make", "--no-print-directory", "help"], cwd=table.ROOT, capture_output=True, text=True, timeout=600).stdout
+    said = re.search(r"^make bitstream .*?(?=^make )", said, re.M | re.S)[0]
+    assert not [name for name in (*FOUND, "cle-215+", "cle-215", "cle-101") if name not in said]
+
+
+def test_commands_on_adding_a_board_are_for_the_python_that_has_what_they_need():
+    text = (table.ROOT/"docs"/"boards.md").read_text()
+    assert text.count("build/venv/bin/python ") == len(re.findall(r"\bpython3? ", text)) > 5
+    assert not any(line.strip().startswith("python ") for line in table.__doc__.splitlines())
+
+
+def test_the_folders_of_each_variant_and_the_rows_that_gate_wants_are_told():
+    text = (table.ROOT/"docs"/"boards.md").read_text()
+    for folder in ("out/vivado/acorn_cle215p", "out/vivado/acorn_cle215", "out/vivado/acorn_cle101", "out/openxc7/acorn_cle101_open", "out/bitstream/NAME"):
+        assert f"`{folder}`" in text or f"# {folder}" in text
+    assert f"`hw/synthesis/{bitstream.KEPT.name}`" in text and "VARIANT=cle-101" in text
 
 
 def test_another_table_takes_the_place_of_the_old_one():

@@ -3,12 +3,16 @@
 
 """Each board's command line, with a building program and programmers that do nothing."""
 
+import subprocess
+import sys
+
 import pytest
 from migen import *
 
 from litex.gen import *
 
 import bitstream
+import flow
 
 from boards import ecpix5, target, versa_ecp5
 
@@ -92,3 +96,33 @@ def test_what_a_debugger_scans_is_behind_the_jtag_port_of_the_fpga(board, tmp_pa
     platform = BOARDS[board].platform()
     bitstream.generate(tmp_path/"generated", "top", platform, BOARDS[board].Board(platform, Debugged, 65e6, 2.5e9))
     assert "JTAGG JTAGG(" in (tmp_path/"generated"/"top.v").read_text()
+
+# make bitstream -----------------------------------------------------------------------------------
+
+# In place of Python: the board's help is its own, what would be run is printed.
+PYTHON = """#!/bin/sh
+case "$*" in *--help) exec "$PYTHON_OF_TESTS" "$@";; esac
+echo "ran $*"
+"""
+
+@pytest.mark.parametrize("words, said", [
+    ("BOARD=ecpix5",                      "ran boards/ecpix5.py --build --seed 1"),
+    ("BOARD=versa_ecp5 SEED=3 DESIGN=link", "ran boards/versa_ecp5.py --build --design link --seed 3"),
+    ("BOARD=acorn VARIANT=cle-101",       "ran boards/acorn.py --build --variant cle-101"),
+    ("BOARD=vc707",                       "ran boards/vc707.py --build"),
+    ("BOARD=acorn SEED=2",                "bitstream: acorn takes no SEED"),
+    ("BOARD=kc705 VARIANT=cle-101",       "bitstream: kc705 has no variants"),
+    ("BOARD=ecpix5 VARIANT=cle-101",      "bitstream: ecpix5 has no variants"),
+    ("BOARD=xilinx",                      "bitstream: there is no board 'xilinx'"),
+    ("BOARD=toaster",                     "bitstream: there is no board 'toaster'")])
+def test_make_gives_a_board_what_its_command_takes_or_says_that_it_does_not(words, said, tmp_path, monkeypatch):
+    for name in ("SEED", "VARIANT", "DESIGN", "MAKEFLAGS", "MAKELEVEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHON_OF_TESTS", sys.executable)
+    python = tmp_path/"python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    done = subprocess.run(["make", "--no-print-directory", "--old-file", "install", "bitstream", f"PYTHON={python}", *words.split()],
+        cwd=flow.ROOT, capture_output=True, text=True, timeout=600)
+    assert said in done.stdout.splitlines() or done.returncode and said in done.stdout
+    assert ("ran " in done.stdout) == said.startswith("ran ")

@@ -3,9 +3,10 @@
 
 """The PCIe boards' projects and command lines. The core is left out: whole designs are for `make test-boards`."""
 
+import hashlib
+import json
 import re
 import subprocess
-import types
 
 import pytest
 
@@ -92,10 +93,13 @@ def test_the_project_has_all_that_it_needs_in_its_folder(name, projects):
 STAND_INS = """
 foreach command {COMMANDS} { proc $command {args} { return something } }
 proc get_property {name object} { global answers; return $answers($name) }
+proc report_timing_summary {args} { global answers; return $answers(SUMMARY) }
 array set answers {SLACK 0.1 MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200 MSIX_CAP_PBA_OFFSET 29'h00000300}
+array set answers {NAME clk PERIOD 10 REQUIREMENT 10 SUMMARY {All user specified timing constraints are met.}}
 array set answers {CHANGE}
 proc quit {} { puts "the project ran to its end"; shutdown }
-source PROJECT
+cd FOLDER
+source top.tcl
 """
 
 @pytest.mark.parametrize("change, said", [
@@ -103,12 +107,13 @@ source PROJECT
     ("MSIX_CAP_TABLE_OFFSET 29'h00001000", "MSIX_CAP_TABLE_OFFSET of the PCIe block is 29'h00001000, not 200"),
     ("MSIX_CAP_TABLE_SIZE 11'h008", "MSIX_CAP_TABLE_SIZE of the PCIe block is 11'h008, not 7"),
     ("SLACK -0.1", "a path misses its time"),
+    ("SUMMARY {Timing constraints are not met.}", "pulse widths, or what else Vivado looks at"),
 ])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_tcl_runs_and_stops_at_a_wrong_block_and_at_a_missed_time(name, change, said, projects, tmp_path):
-    tcl      = text(projects[name], "tcl")
-    commands = {word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)} - {"get_property"}
-    script   = STAND_INS.replace("COMMANDS", " ".join(commands)).replace("CHANGE", change).replace("PROJECT", str(projects[name]/"top.tcl"))
+    tcl      = text(projects[name], "tcl") + vivado.FIGURES
+    commands = {word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)} - {"get_property", "report_timing_summary"}
+    script   = STAND_INS.replace("COMMANDS", " ".join(commands | {"version"})).replace("CHANGE", change).replace("FOLDER", str(projects[name]))
     (tmp_path/"run.tcl").write_text(script)
     result   = subprocess.run(["openocd", "-f", tmp_path/"run.tcl", "-c", "exit"], capture_output=True, text=True, timeout=600)
     assert said in result.stdout + result.stderr
@@ -149,65 +154,104 @@ def test_a_link_that_is_faster_than_sys_is_refused():
     with pytest.raises(ValueError, match="too slow for 5 Gb/s"):
         kc705.Card(kc705.platform(), 100e6, NoCore, linerate=5e9)
 
-PUBLISH = vivado.publish
-
 # Command Line -------------------------------------------------------------------------------------
 
 @pytest.fixture
 def calls(monkeypatch, tmp_path):
-    """Commands that were run; `generate` makes an empty folder."""
+    """Commands that were run; `generate` makes a project whose run.sh ends with what RUN_SH says."""
     found = []
-    monkeypatch.setattr(vivado, "OUT", tmp_path)
+    def generate(folder, top, platform, design, user=None):
+        found.append(f"{folder.name} {platform} {design} {user}")
+        folder.mkdir(parents=True)
+        vivado.write_run(folder, f"#!/bin/sh\n: >{folder}/ran\nexit ${{RUN_SH:-0}}\n")
+    monkeypatch.setattr(vivado, "OUT", tmp_path/"vivado")
+    monkeypatch.setattr(openxc7, "OUT", tmp_path/"openxc7")
     monkeypatch.setattr(vivado.flow, "ROOT", tmp_path)
-    monkeypatch.setattr(vivado, "generate", lambda folder, top, platform, design, user: found.append(f"{folder.name} {platform} {design} {user}"))
-    monkeypatch.setattr(vivado, "publish", lambda folder, platform: found.append(f"manifest of {folder.name}"))
-    monkeypatch.setattr(subprocess, "run", lambda command, check: found.append([str(word) for word in command]))
-    monkeypatch.setattr(target.tools, "load", lambda board, file: found.append(("load", board.name, file.name)))
-    monkeypatch.setattr(target.tools, "flash", lambda board, file, golden: found.append(("flash", board.name, file.name, golden)))
+    monkeypatch.setattr(vivado, "generate", generate)
+    monkeypatch.setattr(openxc7, "generate", generate)
+    monkeypatch.setattr(target.tools, "load", lambda board, file: found.append(("load", board.name, file)))
+    monkeypatch.setattr(target.tools, "flash", lambda board, file, golden: found.append(("flash", board.name, file, golden)))
     return found
 
 
-def run(board, monkeypatch, *arguments, variants=()):
+class Platform(str):
+    """A platform that says what it is made of."""
+    device = property(lambda self: acorn.platform(self).device)
+
+
+def run(board, monkeypatch, *arguments):
     monkeypatch.setattr("sys.argv", ["board", *arguments])
     designs = {name: lambda platform, freq, name=name: f"{name} {freq:g}" for name in board.BOARD.designs}
-    vivado.main(board.BOARD, lambda *variant: "-".join(["platform", *variant]), designs, 100e6, variants)
+    more    = {"variants": ["cle-215+", "cle-215", "cle-101"], "builders": {"open": openxc7}} if board is acorn else {}
+    vivado.main(board.BOARD, lambda *variant: Platform(*variant or ["platform"]), designs, 100e6, **more)
 
 
-def test_without_vivado_the_project_is_made_and_that_is_said(calls, monkeypatch):
+def test_without_vivado_the_project_is_made_and_it_is_said_what_to_do_with_it(calls, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SystemExit, match="kc705: the Vivado project is in kc705; Vivado is not on the PATH"):
+    with pytest.raises(SystemExit, match="kc705: the project is in vivado/kc705; not on the PATH: vivado. Take it to where they are, run vivado/kc705/run.sh there"):
         run(kc705, monkeypatch, "--build")
     assert calls == ["kc705 platform card 1e+08 None"]
 
 
-def test_with_vivado_the_project_is_run(calls, monkeypatch):
+def test_with_vivado_the_project_is_run(calls, monkeypatch, tmp_path):
     monkeypatch.setattr(vivado.shutil, "which", lambda name: f"/opt/{name}")
-    run(acorn, monkeypatch, "--build", "--design", "link", "--variant", "cle-101", variants=["cle-215+", "cle-101"])
-    assert calls[0] == "acorn_cle101_link platform-cle-101 link 1e+08 8388608" and calls[1][0].endswith("acorn_cle101_link/run.sh")
-    assert calls[2] == "manifest of acorn_cle101_link"
+    run(acorn, monkeypatch, "--build", "--design", "link", "--variant", "cle-101")
+    assert calls == ["acorn_cle101_link cle-101 link 1e+08 8388608"] and (tmp_path/"vivado"/"acorn_cle101_link"/"ran").exists()
+    monkeypatch.setenv("RUN_SH", "1")
+    with pytest.raises(SystemExit, match="kc705: vivado/kc705/run.sh ended with 1"):
+        run(kc705, monkeypatch, "--build", "--flash")
+    assert len(calls) == 2
 
 
-def made(folder, name, part):
-    """What a project has made, with its manifest."""
-    (folder/name).mkdir()
-    for suffix in (".bit", "_golden.bit"):
-        (folder/name/f"dibber_{name}{suffix}").write_bytes(suffix.encode())
-    PUBLISH(folder/name, types.SimpleNamespace(device=part))
+def test_openxc7_takes_the_variant_that_it_has_a_database_of_and_a_clock_of_its_own(calls, monkeypatch, tmp_path):
+    monkeypatch.setattr(vivado.shutil, "which", lambda name: f"/opt/{name}")
+    run(acorn, monkeypatch, "--build", "--design", "open")
+    assert calls == ["acorn_cle101_open cle-101 open 5e+07 None"] and (tmp_path/"openxc7"/"acorn_cle101_open"/"ran").exists()
+
+
+@pytest.mark.parametrize("action", ["--build", "--load"])
+def test_a_part_that_openxc7_has_no_database_of_is_refused(action, calls, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(acorn, monkeypatch, action, "--design", "open", "--variant", "cle-215+")
+    assert "--design open is for an xc7a100tfgg484-2, cle-215+ has an xc7a200t-fbg484-3: --variant cle-101" in capsys.readouterr().err
+    assert calls == []
+
+
+def test_a_board_without_variants_says_that(calls, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(kc705, monkeypatch, "--build", "--variant", "cle-101")
+    assert "kc705 has no variants" in capsys.readouterr().err and calls == []
+
+
+def made(folder, part):
+    """What a project has made, with its manifest; its bitstreams."""
+    folder.mkdir(parents=True)
+    bits = [folder/f"dibber_{folder.name}{suffix}.bit" for suffix in ("", "_golden")]
+    for file in bits:
+        file.write_bytes(file.name.encode())
+    (folder/"manifest.json").write_text(json.dumps({"board": folder.name, "part": part, "clocks": [],
+        "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in bits}}))
+    return bits
 
 
 def test_load_and_flash_reach_the_part_of_the_variant(calls, monkeypatch, tmp_path):
-    made(tmp_path, "acorn_cle215p", "xc7a200t-fbg484-3")
-    run(acorn, monkeypatch, "--load", "--flash", variants=["cle-215+", "cle-101"])
-    run(acorn, monkeypatch, "--load", "--flash", "--golden", variants=["cle-215+", "cle-101"])
-    bit = "dibber_acorn_cle215p.bit"
+    bit, golden = made(tmp_path/"vivado"/"acorn_cle215p", "xc7a200t-fbg484-3")
+    run(acorn, monkeypatch, "--load", "--flash")
+    run(acorn, monkeypatch, "--load", "--flash", "--golden")
     assert calls == [("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", bit, False),
-                     ("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", "dibber_acorn_cle215p_golden.bit", True)]
+                     ("load", "acorn_cle-215", bit), ("flash", "acorn_cle-215", golden, True)]
+
+
+def test_load_and_flash_look_where_openxc7_puts_it(calls, monkeypatch, tmp_path):
+    bit, _ = made(tmp_path/"openxc7"/"acorn_cle101_open", "xc7a100t-fgg484-2")
+    run(acorn, monkeypatch, "--design", "open", "--load", "--flash")
+    assert calls == [("load", "acorn_cle-101", bit), ("flash", "acorn_cle-101", bit, False)]
 
 
 def test_what_was_not_built_is_not_loaded_nor_what_is_for_another_part(calls, monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match="manifest.json is not there"):
         run(kc705, monkeypatch, "--load")
-    made(tmp_path, "kc705", "xc7a100t-fgg484-2")
+    made(tmp_path/"vivado"/"kc705", "xc7a100t-fgg484-2")
     with pytest.raises(SystemExit, match="is for an xc7a100t-fgg484-2, kc705 has an xc7k325t"):
         run(kc705, monkeypatch, "--flash")
     assert calls == []
@@ -275,7 +319,13 @@ def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_pa
     assert [line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS] == list(openxc7.TOOLS)
     pins = text(folder, "xdc")
     assert "set_property LOC B10 [get_ports {pcie_lane0_rx_p}]" in pins and "create_clock" in pins
-    assert "set_clock_groups" not in pins and "get_nets" not in pins
+    assert "set_clock_groups" not in pins
+    # What nextpnr-xilinx has to be told: `sys` and the oscillator behind its buffer, and all others by the speed of PCIe's fastest.
+    needs = json.loads((folder/"project.json").read_text())["needs"]
+    assert sorted(needs.values()) == [50, 200] and needs["sys_clk"] == 50 and " --freq 125 " in command
+    for clock, mhz in needs.items():
+        assert f"create_clock -name {clock} -period {1000/mhz:.3f} [get_nets {clock}]\n" in pins
+        assert re.search(rf"^wire +{clock}\b", verilog, re.M)
     assert subprocess.run(["sh", folder/"run.sh"], env={"PATH": "/bin:/usr/bin"}, capture_output=True, text=True).stderr.count("CHIPDB") == 1
 
 
