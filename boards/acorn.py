@@ -33,7 +33,7 @@ from dibber.phy.gtp import GTPSerialPHY, SharedQuad
 
 BOARD = Description(
     name     = "acorn",
-    title    = "SQRL Acorn CLE-101, CLE-215+ (LiteFury, NiteFury)",
+    title    = "SQRL Acorn CLE-101 (LiteFury), CLE-215 (NiteFury), CLE-215+",
     part     = "XC7A100T-2, XC7A200T-3",
     designs  = {
         "card" : "PCIe Gen2 x4, 128 bits; no link",
