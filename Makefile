@@ -136,7 +136,7 @@ bitstream: install
 	takes=$$($(PYTHON) boards/$(BOARD).py --help) || exit 1; \
 	set -- --build $(if $(DESIGN),--design '$(DESIGN)'); \
 	case "$$takes" in \
-		*--seed*) set -- "$$@" --seed '$(SEED)';; \
+		*--seed*) set -- "$$@" --seed $(SEED);; \
 		*) $(if $(filter file,$(origin SEED)),,echo 'bitstream: $(BOARD) takes no SEED'; exit 1);; \
 	esac; \
 	case "$$takes" in \

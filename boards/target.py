@@ -4,6 +4,7 @@
 """The command line of a board: build, load, flash, in LiteX's words."""
 
 import argparse
+import json
 import sys
 
 import bitstream
@@ -55,9 +56,10 @@ def main(board, platform, make, rates):
         ", ".join(f"{sys_clk:g} of {design}" for design, (sys_clk, _) in rates.items()) + ")")
     parser.add_argument("--linerate", type=float, help="bits a second; both ends of a cable have the same (default " +
         ", ".join(f"{linerate:g} of {design}" for design, (_, linerate) in rates.items()) + ")")
-    parser.add_argument("--seed",  type=int, default=1, help="nextpnr's placement seed (default 1)")
+    parser.add_argument("--seed",  type=int, nargs="+", default=[1], help="nextpnr's placement seed (default 1); of several the best is packed")
     parser.add_argument("--build", action="store_true", help="make it in out/bitstream/")
     parser.add_argument("--gate",  action="store_true", help="and compare it with the figures that are kept")
+    parser.add_argument("--json",  action="store_true", help="print what was made for programs")
     add_delivery(parser)
     args = parser.parse_args()
     if not (args.build or args.load or args.flash):
@@ -70,5 +72,7 @@ def main(board, platform, make, rates):
                 asked or default for asked, default in zip((args.sys_clk_freq, args.linerate), rates[args.design])])
         except ValueError as error:  # of rates that the transceiver or its clocks cannot have
             sys.exit(f"bitstream: {error}")
-        bitstream.build(name, design, made, args.seed, args.gate)
+        found = bitstream.build(name, design, made, args.seed, args.gate, (lambda line: None) if args.json else print)
+        if args.json:
+            print(json.dumps(found, indent=2))
     deliver(boards.find(board), bitstream.OUT/name/f"dibber_{name}.bit", args)

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Rows of `make figures` that take from ten minutes to hours: the campaigns of `make soak` and `make synthesis`, and the whole suite.
+"""Rows of `make figures` that take from ten minutes to hours: the campaigns of `make soak` and `make synthesis`, a bitstream by four seeds, and the whole suite.
 
     python tests/figures.py --long [--only soak-transfers,…]
 
@@ -71,6 +71,16 @@ def synthesis(program, *words):
     return group
 
 
+def bitstreams(board, seeds, targets):
+    """A board's bitstream by each of `seeds`: the worst of each clock, against {clock: MHz}. What was placed once is kept."""
+    def group(run, profile, seed):
+        command = [sys.executable, f"boards/{board}.py", "--build", "--json", "--seed", *map(str, seeds)]
+        found   = result_of(run, command)["worst"]
+        return [row(f"bitstream-{board}-{clock.replace('_', '-')}", found[clock], f"MHz, the worst of {len(seeds)} seeds", ">=", mhz, command, "", 0)
+                for clock, mhz in targets.items()]
+    return group
+
+
 # Name: (minutes on two idle cores, function of run, profile and seed; None: the name is a file of tests that record their figures).
 CAMPAIGNS = {
     "soak-transfers":      (30, soak("transfers", of_transfers, "--json", "--count", "20000")),
@@ -82,4 +92,6 @@ CAMPAIGNS = {
     "synthesis-engines":   (60, synthesis("engines")),
     "synthesis-boards":    (60, synthesis("xilinx")),
     "synthesis-core":      (60, synthesis("ecp5")),
+    # The link's clocks have 125 MHz at 2.5 Gb/s, and 10 % more.
+    "bitstream-ecpix5":    (160, bitstreams("ecpix5", [1, 2, 3, 4], {"sys_clk": 80, "tx_clk": 137.5, "rx_clk": 137.5})),
 }

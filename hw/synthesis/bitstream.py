@@ -284,12 +284,15 @@ def clocks(report, nets, wanted):
 
 # Bitstream ----------------------------------------------------------------------------------------
 
-def build(board, platform, card, seed, gate=False):
+def build(board, platform, card, seeds, gate=False, say=print):
     """Make OUT/board: bitstream, manifest, interface files. Ends the program, without them, when a clock was missed.
 
-    `card` has `clocks`, {name: Hz}, and `recipe`, a Recipe.
+    `card` has `clocks`, {name: Hz}, and `recipe`, a Recipe. Of several `seeds` the one is packed whose scarcest clock has the most to spare.
+    `say` is given lines for people.
 
     With `gate` it also ends when the design has fallen behind its figures of KEPT, or there are none.
+
+    Returns {board, part, seeds: {seed: what `place` found}, worst: {clock: MHz, by the worst seed}, packed: seed}.
     """
     kept = json.loads(KEPT.read_text())
     if gate and board not in kept:
@@ -302,9 +305,17 @@ def build(board, platform, card, seed, gate=False):
         + repr((card.recipe, TRIAL, HOT, RACE)))
     folder      = flow.workspace(f"board-{board}", generated, [*sources, *data, f"{top}.lpf", "recipe"])
     synthesized = flow.kept(folder, "synthesized", lambda: synthesize(folder, top, sources, card.recipe.luts))
-    placed      = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.recipe))
-    show(board, platform.device, seed, placed)
-    out = flow.fresh(OUT/board)
+    every       = {}
+    for seed in seeds:
+        every[seed] = flow.kept(folder, f"placed-{seed}", lambda: place(folder, top, platform, card.clocks, seed, card.recipe))
+        for line in show(board, platform.device, seed, every[seed]):
+            say(line)
+    if len(seeds) > 1:
+        for line in compare(every):
+            say(line)
+    seed   = max(seeds, key=lambda one: spare(every[one]["clocks"]))
+    placed = every[seed]
+    out    = flow.fresh(OUT/board)
     refuse(placed["clocks"])
     if gate and (worse := behind(placed, kept[board])):
         sys.exit("bitstream: behind the figures in " + KEPT.name + ": " + "; ".join(worse))
@@ -314,6 +325,21 @@ def build(board, platform, card, seed, gate=False):
         "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}",
         "interface_hash": f"{INTERFACE.hash:08x}", **placed, "synthesized": synthesized["cells"],
         "took": {"yosys": synthesized["took"], "nextpnr": placed["took"], "ecppack": packed["took"]}})
+    return {"board": board, "part": platform.device, "seeds": every, "worst": worst(every), "packed": seed}
+
+
+def spare(rows):
+    """The speed of the scarcest clock by what it needs; 0 when one was missed."""
+    return min(row["mhz"]/row["needed_mhz"] if row["met"] else 0 for row in rows)
+
+
+def worst(every):
+    """{clock: MHz} by the worst of `every`, {seed: what `place` found}."""
+    found = {}
+    for placed in every.values():
+        for row in placed["clocks"]:
+            found[row["clock"]] = min(row["mhz"], found.get(row["clock"], row["mhz"]))
+    return found
 
 
 def refuse(rows):
@@ -349,10 +375,22 @@ def publish(out, folder, top, manifest):
 
 
 def show(board, part, seed, placed):
-    print(f"{board}, {part}, seed {seed}: {placed['took']['minutes']} min of nextpnr, {placed['took']['peak_mb']} MB")
+    """Lines for people."""
+    yield f"{board}, {part}, seed {seed}: {placed['took']['minutes']} min of nextpnr, {placed['took']['peak_mb']} MB"
     for row in placed["clocks"]:
-        print(f"  {row['clock']:10}{row['mhz']:7.1f} MHz of {row['needed_mhz']:6.1f}  {'' if row['met'] else 'MISSED'}")
+        yield f"  {row['clock']:10}{row['mhz']:7.1f} MHz of {row['needed_mhz']:6.1f}  {'' if row['met'] else 'MISSED'}"
     for name, cell in placed["resources"].items():
-        print(f"  {name:10}{cell['used']:7} of {cell['available']:6}  {100*cell['used']/cell['available']:5.1f} %")
+        yield f"  {name:10}{cell['used']:7} of {cell['available']:6}  {100*cell['used']/cell['available']:5.1f} %"
     path = placed["critical_path"]
-    print(f"  longest path {path['ns']} ns, {path['stages']} cells: {path['from']} to {path['to']}")
+    yield f"  longest path {path['ns']} ns, {path['stages']} cells: {path['from']} to {path['to']}"
+
+
+def compare(every):
+    """Lines for people: the clocks of {seed: what `place` found}, MHz, and the worst of each."""
+    slowest = worst(every)
+    def line(name, clocks):
+        return f"{name:>6}" + "".join(f"{clocks.get(clock, 0):10.1f}" for clock in slowest)
+    yield f"{'seed':>6}" + "".join(f"{clock:>10}" for clock in slowest)
+    for seed, placed in every.items():
+        yield line(seed, {row["clock"]: row["mhz"] for row in placed["clocks"]})
+    yield line("worst", slowest)

@@ -3,6 +3,7 @@
 
 """Each board's command line, with a building program and programmers that do nothing."""
 
+import shlex
 import subprocess
 import sys
 
@@ -24,13 +25,13 @@ RATES  = {"card": (65e6, 2.5e9), "link": (35e6, 1.25e9)}
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What was built, as (name, seed, gate, rates), and which commands were run; what is not there counts as what its
+    """What was built, as (name, seeds, gate, rates), and which commands were run; what is not there counts as what its
     manifest says."""
     found = []
     monkeypatch.setattr(target.manifest, "check", lambda file, board: found.append(file.name))
     monkeypatch.setattr(target.tools, "load", lambda board, file: found.append(("load", board.name, file.name)))
     monkeypatch.setattr(target.tools, "flash", lambda board, file, golden: found.append(("flash", board.name, file.name, golden)))
-    monkeypatch.setattr(bitstream, "build", lambda name, platform, made, seed, gate: found.append((name, seed, gate, made)))
+    monkeypatch.setattr(bitstream, "build", lambda name, platform, made, seeds, gate, say: found.append((name, seeds, gate, made)))
     return found
 
 
@@ -43,20 +44,20 @@ def run(board, monkeypatch, *arguments):
 def test_build_load_flash_in_that_order(board, calls, monkeypatch):
     run(board, monkeypatch, "--build", "--load", "--flash", "--seed", "3")
     svf, bit = f"dibber_{board}.svf", f"dibber_{board}.bit"
-    assert calls == [(board, 3, False, (65e6, 2.5e9)), svf, ("load", board, svf), bit, ("flash", board, bit, False)]
+    assert calls == [(board, [3], False, (65e6, 2.5e9)), svf, ("load", board, svf), bit, ("flash", board, bit, False)]
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_link_tester_is_a_bitstream_of_its_own(board, calls, monkeypatch):
     run(board, monkeypatch, "--build", "--gate", "--design", "link")
-    assert calls == [(f"{board}_link", 1, True, (35e6, 1.25e9))]
+    assert calls == [(f"{board}_link", [1], True, (35e6, 1.25e9))]
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_rates_may_be_others(board, calls, monkeypatch):
     run(board, monkeypatch, "--build", "--linerate", "1.25e9")
     run(board, monkeypatch, "--build", "--design", "link", "--sys-clk-freq", "40e6")
-    assert calls == [(board, 1, False, (65e6, 1.25e9)), (f"{board}_link", 1, False, (40e6, 1.25e9))]
+    assert calls == [(board, [1], False, (65e6, 1.25e9)), (f"{board}_link", [1], False, (40e6, 1.25e9))]
 
 
 @pytest.mark.parametrize("rates, why", [((64e6, 3e9), "No config found"), ((62.5e6, 2.5e9), "too slow for 2.5 Gb/s")])
@@ -107,6 +108,7 @@ echo "ran $*"
 
 @pytest.mark.parametrize("words, said", [
     ("BOARD=ecpix5",                      "ran boards/ecpix5.py --build --seed 1"),
+    ("BOARD=ecpix5 SEED='1 2 3 4'",       "ran boards/ecpix5.py --build --seed 1 2 3 4"),
     ("BOARD=versa_ecp5 SEED=3 DESIGN=link", "ran boards/versa_ecp5.py --build --design link --seed 3"),
     ("BOARD=acorn VARIANT=cle-101",       "ran boards/acorn.py --build --variant cle-101"),
     ("BOARD=vc707",                       "ran boards/vc707.py --build"),
@@ -122,7 +124,7 @@ def test_make_gives_a_board_what_its_command_takes_or_says_that_it_does_not(word
     python = tmp_path/"python"
     python.write_text(PYTHON)
     python.chmod(0o755)
-    done = subprocess.run(["make", "--no-print-directory", "--old-file", "install", "bitstream", f"PYTHON={python}", *words.split()],
+    done = subprocess.run(["make", "--no-print-directory", "--old-file", "install", "bitstream", f"PYTHON={python}", *shlex.split(words)],
         cwd=flow.ROOT, capture_output=True, text=True, timeout=600)
     assert said in done.stdout.splitlines() or done.returncode and said in done.stdout
     assert ("ran " in done.stdout) == said.startswith("ran ")

@@ -92,7 +92,7 @@ def tools(tmp_path, monkeypatch):
 
 def test_a_bitstream_has_its_manifest_and_interface_files_and_is_not_made_again(tools, tmp_path):
     for _ in range(2):
-        bitstream.build("board", Board, Board, seed=3)
+        bitstream.build("board", Board, Board, seeds=[3])
     assert tools.runs == ["yosys", "nextpnr", "ecppack"]
     out      = tmp_path/"out"/"board"
     manifest = json.loads((out/"manifest.json").read_text())
@@ -103,12 +103,28 @@ def test_a_bitstream_has_its_manifest_and_interface_files_and_is_not_made_again(
 
 
 def test_a_design_that_missed_a_clock_is_not_packed_and_an_older_bitstream_does_not_stay(tools, tmp_path):
-    bitstream.build("board", Board, Board, seed=1)
+    bitstream.build("board", Board, Board, seeds=[1])
     tools.report = fmax(sys_clk=(79, 80), tx_clk=(160, 125))
     with pytest.raises(SystemExit, match="sys_clk"):
-        bitstream.build("board", Board, Board, seed=2)
+        bitstream.build("board", Board, Board, seeds=[2])
     assert tools.runs.count("ecppack") == 1
     assert list((tmp_path/"out"/"board").iterdir()) == []
+
+
+def test_of_several_seeds_the_best_is_packed_and_the_worst_of_each_clock_is_told(tools, tmp_path, monkeypatch):
+    reports = {1: fmax(sys_clk=(90, 80), tx_clk=(126, 125)), 2: fmax(sys_clk=(79, 80), tx_clk=(300, 125)), 3: fmax(sys_clk=(88, 80), tx_clk=(150, 125))}
+    place   = bitstream.place
+    def placed(folder, top, platform, wanted, seed, recipe):
+        tools.report = reports[seed]
+        return place(folder, top, platform, wanted, seed, recipe)
+    monkeypatch.setattr(bitstream, "place", placed)
+    said  = []
+    found = bitstream.build("board", Board, Board, seeds=[1, 2, 3], say=said.append)
+    assert found["worst"] == {"sys_clk": 79, "tx_clk": 126} and found["packed"] == 3 and list(found["seeds"]) == [1, 2, 3]
+    assert [line.split() for line in said[-5:]] == [["seed", "sys_clk", "tx_clk"], ["1", "90.0", "126.0"], ["2", "79.0", "300.0"],
+        ["3", "88.0", "150.0"], ["worst", "79.0", "126.0"]]
+    assert tools.runs.count("ecppack") == 1 and json.loads((tmp_path/"out"/"board"/"manifest.json").read_text())["seed"] == 3
+
 
 # Gate ---------------------------------------------------------------------------------------------
 
@@ -128,10 +144,10 @@ def test_a_bitstream_behind_the_kept_figures_is_not_published(tools, tmp_path, m
     kept.write_text(json.dumps({"board": {"mhz": {"sys_clk": 110, "tx_clk": 160}, "used": {"ff": 4}}}))
     monkeypatch.setattr(bitstream, "KEPT", kept)
     with pytest.raises(SystemExit, match="sys_clk 85 MHz, was 110"):
-        bitstream.build("board", Board, Board, seed=1, gate=True)
+        bitstream.build("board", Board, Board, seeds=[1], gate=True)
     assert list((tmp_path/"out"/"board").iterdir()) == []
     kept.write_text(json.dumps({"board": {"mhz": {"sys_clk": 90, "tx_clk": 160}, "used": {"ff": 4}}}))
-    bitstream.build("board", Board, Board, seed=1, gate=True)
+    bitstream.build("board", Board, Board, seeds=[1], gate=True)
     assert (tmp_path/"out"/"board"/"dibber_board.bit").exists()
 
 
@@ -140,5 +156,5 @@ def test_a_board_without_kept_figures_is_not_gated_and_nothing_is_built(tools, t
     kept.write_text(json.dumps({"other": {}}))
     monkeypatch.setattr(bitstream, "KEPT", kept)
     with pytest.raises(SystemExit, match="kept.json keeps no figures of board; it has those of other"):
-        bitstream.build("board", Board, Board, seed=1, gate=True)
+        bitstream.build("board", Board, Board, seeds=[1], gate=True)
     assert tools.runs == []
