@@ -129,21 +129,12 @@ docs: install
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
 
-# What a board's command takes: only nextpnr has a seed, few boards have variants.
+# SEED and VARIANT are for those who ask for them: only nextpnr has a seed, few boards have variants, and a board's command says so.
 bitstream: install
 	@grep -qs '^BOARD = Description(' boards/$(BOARD).py || { \
-		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -m boards has them all"; exit 1; }; \
-	takes=$$($(PYTHON) boards/$(BOARD).py --help) || exit 1; \
-	set -- --build $(if $(DESIGN),--design '$(DESIGN)'); \
-	case "$$takes" in \
-		*--seed*) set -- "$$@" --seed $(SEED);; \
-		*) $(if $(filter file,$(origin SEED)),,echo 'bitstream: $(BOARD) takes no SEED'; exit 1);; \
-	esac; \
-	case "$$takes" in \
-		*--variant*) $(if $(VARIANT),set -- "$$@" --variant '$(VARIANT)');; \
-		*) $(if $(VARIANT),echo 'bitstream: $(BOARD) has no variants'; exit 1);; \
-	esac; \
-	$(PYTHON) boards/$(BOARD).py "$$@"
+		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -m boards has them all"; exit 1; }
+	@$(PYTHON) boards/$(BOARD).py --build $(if $(DESIGN),--design $(DESIGN)) \
+		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(VARIANT),--variant $(VARIANT))
 
 # The link of a board is what fits into a test. The whole card takes far longer. Then OpenOCD loads it into a model of the part.
 test-bitstream: install
