@@ -44,6 +44,12 @@ def add_delivery(parser):
 
 # Command Line -------------------------------------------------------------------------------------
 
+def show(found, as_json):
+    """Print what `bitstream.build` returned, for programs."""
+    if as_json:
+        print(json.dumps(found, indent=2))
+
+
 def main(board, platform, make, rates):
     """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq, linerate)` what goes on it.
 
@@ -72,7 +78,6 @@ def main(board, platform, make, rates):
                 asked or default for asked, default in zip((args.sys_clk_freq, args.linerate), rates[args.design])])
         except ValueError as error:  # of rates that the transceiver or its clocks cannot have
             sys.exit(f"bitstream: {error}")
-        found = bitstream.build(name, design, made, args.seed, args.gate, (lambda line: None) if args.json else print)
-        if args.json:
-            print(json.dumps(found, indent=2))
+        # No name is given to what it returns: Migen would call signals by it.
+        show(bitstream.build(name, design, made, args.seed, args.gate, (lambda line: None) if args.json else print), args.json)
     deliver(boards.find(board), bitstream.OUT/name/f"dibber_{name}.bit", args)
