@@ -42,7 +42,8 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
 	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
-	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link;'
+	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
+	@echo "                  SEED='1 2 3 4': the best of some;"
 	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
 	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
