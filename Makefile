@@ -48,7 +48,7 @@ help:
 	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
-	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; an hour, goes on where it was'
+	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
