@@ -101,11 +101,11 @@ GOLDEN = [
 
 def ordered(constraints):
     """An XDC with its lines of asynchronous clocks in order: LiteX takes them from a set of objects, as these lie in memory."""
-    lines  = constraints.splitlines(keepends=True)
+    lines  = constraints.splitlines()
     places = [n for n, line in enumerate(lines) if line.startswith("set_clock_groups ")]
     for n, line in zip(places, sorted(lines[n] for n in places)):
         lines[n] = line
-    return "".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def describe(folder, part, **more):

@@ -64,6 +64,7 @@ def test_lines_of_asynchronous_clocks_are_in_order(name, projects):
 def test_lines_of_asynchronous_clocks_are_put_in_order_and_no_other_is_moved():
     text = "a\n\nset_clock_groups 2\n\nz\nset_clock_groups 1\nb\n"
     assert vivado.ordered(text) == "a\n\nset_clock_groups 1\n\nz\nset_clock_groups 2\nb\n"
+    assert vivado.ordered("set_clock_groups 2\n\nset_clock_groups 1") == "set_clock_groups 1\n\nset_clock_groups 2\n"  # LiteX ends its last line so
 
 
 @pytest.mark.parametrize("name", DESIGNS)
