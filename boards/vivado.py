@@ -15,8 +15,6 @@ import sys
 import bitstream
 import flow
 
-from dibber.interface.description import INTERFACE
-from dibber.interface.generate import c_header, reference, write_if_changed
 from dibber_cli.flash import board as boards
 
 from boards.target import add_delivery, deliver
@@ -116,11 +114,10 @@ def describe(folder, part, **more):
     content = [(file.name, file.read_bytes()) for file in sorted(folder.iterdir()) if file.is_file()]
     (folder/"project.json").write_text(json.dumps({
         "board": folder.name, "part": part, "design": hashlib.sha256(repr(content).encode()).hexdigest()[:16],
-        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}", "interface_hash": f"{INTERFACE.hash:08x}", **more,
+        **bitstream.interface(), **more,
     }, indent=2) + "\n")
     shutil.copy(pathlib.Path(__file__).with_name("manifest.py"), folder)
-    write_if_changed(folder/"dibber_interface.h", c_header())
-    write_if_changed(folder/"interface.md", reference())
+    bitstream.write_interface(folder)
 
 
 def write_run(folder, text):

@@ -294,8 +294,7 @@ def build(board, platform, card, seeds, gate=False, say=print):
 
     Returns {board, part, seeds: {seed: what `place` found}, worst: {clock: MHz, by the worst seed}, packed: seed}.
     """
-    kept = json.loads(KEPT.read_text())
-    if gate and board not in kept:
+    if gate and board not in (kept := json.loads(KEPT.read_text())):
         sys.exit(f"bitstream: {KEPT.name} keeps no figures of {board}; it has those of {', '.join(kept)}")
     top           = f"dibber_{board}"
     generated     = flow.BUILD/"generated"/board
@@ -322,8 +321,7 @@ def build(board, platform, card, seeds, gate=False, say=print):
     packed = flow.kept(folder, f"packed-{seed}", lambda: pack(folder, top, seed))
     publish(out, folder, top, {
         "board": board, "part": platform.device, "seed": seed, "tools": flow.versions(), "design": folder.name,
-        "interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}",
-        "interface_hash": f"{INTERFACE.hash:08x}", **placed, "synthesized": synthesized["cells"],
+        **interface(), **placed, "synthesized": synthesized["cells"],
         "took": {"yosys": synthesized["took"], "nextpnr": placed["took"], "ecppack": packed["took"]}})
     return {"board": board, "part": platform.device, "seeds": every, "worst": worst(every), "packed": seed}
 
@@ -362,6 +360,17 @@ def behind(placed, kept):
                     if placed["resources"][name]["used"] > (1 + LARGER)*number]
 
 
+def interface():
+    """What a manifest says of the interface."""
+    return {"interface": f"{INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xffff}", "interface_hash": f"{INTERFACE.hash:08x}"}
+
+
+def write_interface(folder):
+    """The files that lie beside a bitstream, for programs and for people."""
+    write_if_changed(folder/"dibber_interface.h", c_header())
+    write_if_changed(folder/"interface.md", reference())
+
+
 def publish(out, folder, top, manifest):
     """Bitstream, manifest and interface files into `out`."""
     manifest["files"] = {}
@@ -369,8 +378,7 @@ def publish(out, folder, top, manifest):
         content = (folder/f"{top}-{manifest['seed']}.{suffix}").read_bytes()
         (out/f"{top}.{suffix}").write_bytes(content)
         manifest["files"][f"{top}.{suffix}"] = hashlib.sha256(content).hexdigest()
-    write_if_changed(out/"dibber_interface.h", c_header())
-    write_if_changed(out/"interface.md", reference())
+    write_interface(out)
     (out/"manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 
