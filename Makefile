@@ -20,6 +20,8 @@ BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
+# Settings for the user's own Python would lead the project's Python elsewhere.
+unexport PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE PYTHONPLATLIBDIR
 
 # Say what is done, keep its output in build/log/NAME.log, and show the end of that if it fails.
 # $(call step,NAME,what it does,command)
