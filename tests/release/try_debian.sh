@@ -8,7 +8,7 @@
 #     tests/release/try_debian.sh trixie test-quick         other targets
 #     KEEP=1 tests/release/try_debian.sh trixie test-quick  in the root of the last run, with what is built there
 #
-# The root is build/debian/SUITE, some 4 GB. Mounts are made in a namespace of their own, so none is left behind.
+# A root without make runs install.sh first. The root is build/debian/SUITE, some 4 GB. Mounts are made in a namespace of their own, so none is left behind.
 
 set -eu
 cd "$(dirname "$0")/../.."
@@ -50,5 +50,5 @@ unshare --mount --fork --pid --kill-child sh -eu -c '
 	mount -t tmpfs tmpfs "$root/tmp"
 	mount --rbind /dev "$root/dev"
 	exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/etc/trusted.crt ${CI:+CI=$CI} \
-		chroot "$root" sh -eu -c "cd /dibber; for target; do echo \"== make \$target\"; make \$target; done" - "$@"
+		chroot "$root" sh -eu -c "cd /dibber; command -v make >/dev/null || ./install.sh; for target; do echo \"== make \$target\"; make \$target; done" - "$@"
 ' - "$root" "$@"
