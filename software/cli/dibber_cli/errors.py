@@ -12,6 +12,10 @@ class CommandError(Exception):
         self.advice = advice
 
 
+class UsageError(CommandError):
+    """Words of the command line that make no sense together: ends the command with exit code 2."""
+
+
 class ProfileError(CommandError):
     """A profile that is not there or cannot be used."""
 

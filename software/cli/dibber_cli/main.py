@@ -13,7 +13,7 @@ from libdibber import DibberError
 
 from dibber_cli import commands, completion, map as network, monitor, output, pipe, profile
 from dibber_cli.bench.commands import add_to as add_bench
-from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.errors import ADVICE, CommandError, UsageError
 from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.intermixed import Parser
@@ -92,12 +92,14 @@ def parser():
 
 def main(argv=None):
     arguments = parser().parse_args(argv)
+    code = 1
     try:
         return arguments.function(arguments)
     except DibberError as error:
         message, advice = f"{error.name}: {error}", ADVICE.get(error.name, "")
     except CommandError as error:
         message, advice = str(error), error.advice
+        code = 2 if isinstance(error, UsageError) else 1
     except OSError as error:
         if isinstance(error, BrokenPipeError) and pipe.unread():
             raise
@@ -105,4 +107,4 @@ def main(argv=None):
     except KeyboardInterrupt:
         message, advice = "interrupted", ""
     print(f"dibber: {message}" + (f"\n        {advice}" if advice else ""), file=sys.stderr)
-    return 1
+    return code

@@ -10,9 +10,7 @@ import time
 import libdibber
 
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
-from dibber_cli import output
-
-MODULO = 1 << 32    # of a counter
+from dibber_cli import counts, output
 
 # Counters of which any change is an error.
 ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
@@ -29,11 +27,15 @@ def sample(card):
 
 
 def between(before, after, clock_hz):
-    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes."""
-    seconds = max(after["cycles"] - before["cycles"], 1)/clock_hz
-    change  = {name: (value - before["counters"][name]) % MODULO for name, value in after["counters"].items()}
-    cycles  = seconds*clock_hz
-    return {"seconds": seconds, "link": after["link"], "control_program": after["control_program"],
+    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes.
+
+    If the card was `reset` between them, all values are of the time since then.
+    """
+    reset   = counts.was_reset(before["counters"], after["counters"], before["cycles"], after["cycles"])
+    cycles  = max(after["cycles"] - (0 if reset else before["cycles"]), 1)
+    seconds = cycles/clock_hz
+    change  = counts.changes(before["counters"], after["counters"], reset)
+    return {"seconds": seconds, "reset": reset, "link": after["link"], "control_program": after["control_program"],
             "sent_mb_per_s":      change["bytes_sent"]*4/seconds/1e6,
             "received_mb_per_s":  change["bytes_received"]*4/seconds/1e6,
             "packets_sent_per_s": change["packets_sent"]/seconds,
@@ -89,7 +91,10 @@ def _screen(uri, rates):
 def _show(arguments, rates, number):
     if arguments.json:
         print(json.dumps(rates), flush=True)
-    elif arguments.all:
+        return
+    if rates["reset"]:
+        print("the card was reset: counters begin at 0, rates are of the time since then", flush=True)
+    if arguments.all:
         _screen(arguments.uri, rates)
     else:
         if number % 20 == 0:
