@@ -72,6 +72,7 @@ struct dib_card {
 	uint32_t admin_sorted_count;	/* modulo 2³² */
 
 	uint32_t flash_bytes;			/* 0: it was not asked */
+	uint32_t flash_jedec;			/* its identity, once flash_bytes is known */
 	uint64_t flash_first, flash_last;	/* what may be changed of it: [first, last) */
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];

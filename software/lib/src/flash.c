@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "card.h"
+#include "flash_parts.h"
 
 enum command {
 	PROGRAM  = 0x02, READ  = 0x03, STATUS = 0x05, ENABLE = 0x06, IDENTITY = 0x9f, ERASE  = 0xd8,
@@ -16,7 +17,6 @@ enum command {
 };
 
 #define BUSY      1u		/* bits of its status */
-#define PROTECTED 0x1cu		/* BP2 to BP0 */
 
 #define NARROW    (1u << 24)	/* bytes that addresses of 3 bytes reach */
 #define LOOKS     100000u	/* at a transfer of at most 513 bytes */
@@ -121,6 +121,7 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 	if (*jedec == 0 || *jedec == 0xffffff || code < 0x11 || code > 0x1f)
 		return dib_fail(DIB_ERR_FLASH, "the flash answers with identity %06x", *jedec);
 	card->flash_bytes = 1u << code;
+	card->flash_jedec = *jedec;
 	return 0;
 }
 
@@ -233,11 +234,13 @@ static int change(struct dib_card *card, unsigned int command, uint32_t address,
 
 static int unlock(struct dib_card *card)
 {
+	const struct dib_flash_part *part = dib_flash_part(card->flash_jedec);
 	uint32_t status;
 	int rc = read_status(card, &status);
 
-	if (!rc && status & PROTECTED)
-		rc = dib_fail(DIB_ERR_FLASH, "the flash is protected: its status is 0x%02x", status);
+	if (!rc && status & part->protect)
+		rc = dib_fail(DIB_ERR_FLASH, "the flash (%s, %06x) is protected: its status is 0x%02x, and bits 0x%02x of it protect",
+			      part->name, card->flash_jedec, status, part->protect);
 	return rc ? rc : dib_write_register(card, DIBBER_HOST_FLASH_UNLOCK, DIBBER_FLASH_KEY);
 }
 
