@@ -81,7 +81,7 @@ def test_it_ends_with_1_when_an_error_was_counted(moving):
 # info ---------------------------------------------------------------------------------------------
 
 def shared(card, name, *words):
-    at = C.SHARED_OFFSET + SHARED[name].offset
+    at = len(card.sram) - C.SHARED_FROM_END + SHARED[name].offset
     card.sram[at:at + 4*len(words)] = struct.pack(f"<{len(words)}I", *words)
 
 
