@@ -66,7 +66,7 @@ static inline uint32_t next_turn(uint32_t mask, uint32_t turn)
 
 /* main.c --------------------------------------------------------------------------------------- */
 
-/* At SHARED_OFFSET of the SRAM, where the host reads it. */
+/* SHARED_FROM_END bytes before the end of the SRAM, where the host reads it. */
 extern struct dibber_mcp_shared mcp_shared;
 
 extern uint32_t mcp_tick;	/* cycles, by the clock of the board */
