@@ -6,6 +6,7 @@
 The users of a case are endpoints of card 0. Each of them starts its transfers at the same time as the others.
 """
 
+import dataclasses
 import random
 
 from dataclasses import dataclass, field
@@ -21,18 +22,47 @@ from libdibber import Walk
 from pair import SECOND, Pair
 
 ALL      = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
-PROFILES = ("gen1x1", "gen2x1", "gen2x4")
 SIZES    = (1, 2, 3, 4, 8, 64)       # bytes of an element
 STRIDES  = (7, 66, 1000, -9, -66)    # bytes from one element to the next; those below the element's size are multiplied by it
-SLOW     = ("--set", "pcie.max_payload=128", "--set", "pcie.max_read_request=128", "--set", "pcie.extended_tags=false")
 FAR      = 0x1000_0000               # a bus address, for the bound
+STARTS   = 12e-6                     # seconds from the call to the first payload and from the last to the completion, at most
+
+# Machines: a profile, what is changed of it, and the same for the bound. The bound knows nothing of the number of tags.
+REQUESTS = {"pcie.max_payload": 128, "pcie.max_read_request": 128, "pcie.extended_tags": "false"}
+MACHINES = {
+    "gen2x4":      ("gen2x4", {}),
+    "gen2x1":      ("gen2x1", {}),
+    "gen1x1":      ("gen1x1", {}),
+    "gen2x1 slow": ("gen2x1", {"pcie.rate_gbps": 2.5}),    # as gen1x1, with the card of gen2x1
+    "gen2x4 short": ("gen2x4", REQUESTS),
+    "gen2x1 short": ("gen2x1", REQUESTS),
+    "gen1x1 short": ("gen1x1", REQUESTS),
+}
+
+
+def options(machine):
+    """Of dibber-sim."""
+    return [word for key, value in MACHINES[machine][1].items() for word in ("--set", f"{key}={value}")]
+
+
+def profile_of(machine):
+    """The Profile of a machine."""
+    name, changes = MACHINES[machine]
+    known  = {"pcie.max_payload": "max_payload", "pcie.max_read_request": "max_read_request", "pcie.rate_gbps": "pcie_rate"}
+    values = {known[key]: value*(1e9 if key == "pcie.rate_gbps" else 1) for key, value in changes.items() if key in known}
+    return dataclasses.replace(profile.load(name), **values)
+
+
+def open_pair(machine, seed):
+    """A Pair of this machine."""
+    return Pair(MACHINES[machine][0], seed, options(machine))
 
 
 @dataclass(frozen=True)
 class Case:
     """Elements of `size` bytes, `count` for each user. A stride of 0: the side is contiguous.
 
-    way      : "put", "get" or "send"
+    way      : "put" or "get"
     source, target : stride in bytes
     checksum : the put has CHECKSUM
     """
@@ -100,19 +130,21 @@ class Outcome:
     statuses : list = field(repr=False)
     wrong    : int
 
-    @property
-    def rate(self):
-        return self.case.users*self.case.length/self.seconds
+    def share(self, machine):
+        """Of the bound, without the time in which nothing moves yet or any more."""
+        return self.case.users*self.case.length/max(self.seconds - STARTS, 1e-9)/self.case.bound(profile_of(machine))
 
     def trouble(self):
         """What is wrong with it, as sentences."""
         case, said = self.case, []
         if any(self.statuses):
-            said.append("ended with " + ", ".join(sorted({STATUS(s).name for s in self.statuses if s})))
+            said.append("ended with " + ", ".join(sorted({str(STATUS(s)) for s in self.statuses if s})))
         if self.wrong:
             said.append(f"{self.wrong} bytes wrong")
         if self.sent != case.words:
             said.append(f"{self.sent} words sent for {case.words}")
+        if not self.is_fast():
+            said.append(f"{self.fast} ended without the control program")
         return said
 
     def is_fast(self):
@@ -186,23 +218,26 @@ def run(pair, case):
 # Cases --------------------------------------------------------------------------------------------
 
 def stride_of(size, stride):
-    """A stride that no two elements share a byte at."""
+    """A stride at which no two elements share a byte."""
     return stride if abs(stride) >= size else stride*size
 
 
-def grid(count_bytes=12288, most=8192):
-    """All cases for a pair: each element size by each stride, at the source, at the target, and both; alone and with eight users."""
-    for users in (1, C.ENDPOINTS):
+def grid(length=12_288, most=8192, users=(1, C.ENDPOINTS), ways=("put", "get")):
+    """Each element size by each stride, at the source, at the target, and at both.
+
+    length, most : bytes and elements that all users move together, at most
+    """
+    for number in users:
         for size in SIZES:
-            count = max(64, min(most, count_bytes//size))
+            count = max(8, min(most, length//size)//number)
             for stride in STRIDES:
                 there = stride_of(size, stride)
-                for way in ("put", "get"):
+                for way in ways:
                     for source, target in ((there, 0), (0, there), (there, stride_of(size, 66))):
-                        yield Case(size, count//users + 1 if users > 1 else count, source, target, users, way)
+                        yield Case(size, count, source, target, number, way)
 
 
 def sample(seed, number, **how):
-    """So many cases of the grid, with each element size."""
+    """So many cases of the grid: of each element size in turn."""
     cases, chosen = list(grid(**how)), random.Random(seed)
     return [chosen.choice([case for case in cases if case.size == SIZES[n % len(SIZES)]]) for n in range(number)]

@@ -131,7 +131,7 @@ class Storing(LiteXModule):
     entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload is to be executed
     line    : Signal(), in        the engine takes a line of payload, in the order of the packets
     last    : Signal(), in        and it is its packet's last one
-    moves   : Signal(NODES), out  nodes with packets here, in the cycle after a line was taken
+    moves   : Signal(NODES), out  nodes with packets here, 2 cycles after a line was taken
     alive   : Signal(NODES), out  the same, each BEAT cycles: they are to be told
     """
     def __init__(self):
@@ -145,13 +145,19 @@ class Storing(LiteXModule):
         # # #
 
         self.order = order = stream.SyncFIFO([("node", bits)], ARRIVING)
+        line   = Signal()    # what is told, in registers, because it is known late in its cycle
+        last   = Signal()
         leaves = Signal()
         enters = Signal()
         here   = Signal(C.NODES)
-        self.comb += [
+        self.sync += [
             order.sink.valid.eq(entered.strobe),
             order.sink.node.eq(entered.node),
-            order.source.ready.eq(self.line & self.last),
+            line.eq(self.line),
+            last.eq(self.line & self.last),
+        ]
+        self.comb += [
+            order.source.ready.eq(last),
             enters.eq(order.sink.valid & order.sink.ready),
             leaves.eq(order.source.valid & order.source.ready),
         ]
@@ -170,14 +176,14 @@ class Storing(LiteXModule):
         moved = Signal()  # a line was taken since the last beat
         same  = Signal()  # and no packet's last one
         self.sync += [
-            self.moves.eq(Mux(self.line, here, 0)),
+            self.moves.eq(Mux(line, here, 0)),
             self.alive.eq(0),
             age.eq(age + 1),
-            If(self.line, moved.eq(1)),
+            If(line, moved.eq(1)),
             If(leaves, same.eq(0)),
             If(age == BEAT - 1,
                 If(moved & same, self.alive.eq(here)),
-                moved.eq(self.line),
+                moved.eq(line),
                 same.eq(~leaves),
             ),
         ]
