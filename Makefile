@@ -42,8 +42,8 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
-	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
-	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
+	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
+	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
 	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
@@ -116,8 +116,10 @@ test-system: firmware library models litepcie-rate qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 
-soak: build
+soak: build models
+	@$(MAKE) --no-print-directory simulator PROFILE=gen1x1
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
+	@$(PYTHON) tests/soak/elements.py --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)

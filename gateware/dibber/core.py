@@ -264,6 +264,9 @@ class DibberCore(LiteXModule):
             registers.given.eq(contexts.given),
         ]
 
+        moves = send.payload, send.done
+        self.sync += registers.send_moved.eq(Reduce("OR", [stage.valid & stage.ready for stage in moves]))
+
         # Flows ------------------------------------------------------------------------------------
 
         lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
@@ -281,6 +284,10 @@ class DibberCore(LiteXModule):
             packet.scouts_came.connect(registers.scouts_came),
             registers.changed.eq(contexts.changed_out),
             registers.naked.eq(packet.naked),
+            registers.works.eq(packet.works),
+            registers.storing.eq(packet.storing),
+            packet.left.flow.eq(registers.left.flow),
+            *[getattr(registers.left, name).eq(getattr(packet.left, name)) for name in ("psn", "valid", "vain")],
             *[[look.flow.eq(user.flow), user.psn.eq(look.psn)]
                 for look, user in zip(packet.acked, [registers.acked, contexts.acked], strict=True)],
             packet.refusals.connect(registers.refusals),

@@ -707,6 +707,8 @@ MCP = bank("mcp", "the control program's registers",
     Register("FAST_GENERATION", "wo", "the value is the generation, 6 bits, in contexts of gets and atomics that hardware sends from now on"),
     Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has anything under way: puts, gets and atomics until they are answered"),
     Register("FAST_MOVED",   "w1c","a bit for each armed flow: lane BULK, its ACKED moved; EXPRESS, something ended, while gets and atomics wait for answers one of those; write ones to clear"),
+    Register("PEER_WORKS",   "w1c","a bit for each flow. Lane BULK: its target says that it is still storing a packet of it; EXPRESS: payload of lane BULK of this node is being stored here; write ones to clear"),
+    Register("SEND_MOVED",   "w1c","1: the send engine gave payload to the link's side, or ended a job, since this was cleared"),
     Register("GIVEN",        "w1c","a bit for each flow that is not armed any more because a job failed; write ones to clear"),
     Register("ARM_PLACE", "wk", "next flow to be armed", (
         Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
@@ -777,6 +779,10 @@ MCP = bank("mcp", "the control program's registers",
     Register("ACKED", "ro", "for each flow", (
         Field("psn",    16, "the last PSN acknowledged"),
         Field("refusal", 1, "REFUSAL is valid, or will be at once; a refusal that `psn` covers is there")), count=32),
+    Register("LEFT", "ro", "for each flow: the last packet that has wholly left the card since the flow was reset or rewound", (
+        Field("psn",    16, "its PSN"),
+        Field("valid",   1, "there is one"),
+        Field("vain",    1, "packets were dropped, because the target did not answer what it holds")), count=32),
     Register("FLOW_RESET", "wo", "start a new flow: its ACKED becomes 0xffff, its epoch 0; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
         Field("flow",        8, "flow number"),
         Field("incarnation", 8, "of the new flow"))),
