@@ -196,9 +196,10 @@ void Cable::decode(unsigned place, uint16_t symbol, Arrival& out)
 
 /* Receiver ----------------------------------------------------------------------------------------- */
 
-void Cable::meet()
+void Cable::meet(bool received)
 {
-    arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
+    if (received)
+        arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
     sent_.clear();
 }
 
