@@ -131,9 +131,9 @@ static int enter(struct dib_card *card, uint32_t *jedec)
 	uint32_t ignored;
 	int rc;
 
-	if (!card)
-		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
-	rc = dib_card_enter(card, DIB_CARD);
+	rc = dib_check_card(card);
+	if (!rc)
+		rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	if (jedec || !card->flash_bytes)
@@ -147,6 +147,9 @@ int dib_flash_info(struct dib_card *card, struct dib_flash_info *info)
 {
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!info)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the answer given");
 	rc = enter(card, &info->jedec);
@@ -168,7 +171,8 @@ static int enter_range(struct dib_card *card, uint32_t address, size_t length, u
 
 	if (rc)
 		return rc;
-	if (end > card->flash_bytes)
+	/* First of the length alone: the sum may have passed 2^64. */
+	if (length > card->flash_bytes || end > card->flash_bytes)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "the flash has %u bytes: there are no %zu at 0x%x", card->flash_bytes, length, address);
 	else if (address % unit || (allowed && unit == DIB_FLASH_SECTOR && length % unit))
 		rc = dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are no whole units of %u", length, address, unit);
@@ -197,6 +201,9 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 	uint8_t *to = data;
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the data given");
 	rc = enter_range(card, address, length, 1, false);
@@ -277,6 +284,9 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
 	const uint8_t *from = data;
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no data given");
 	rc = enter_range(card, address, length, DIB_FLASH_PAGE, true);

@@ -16,7 +16,7 @@ from dibber.interface.description import C, COUNTERS
 
 ERRORS = ("ARGUMENT", "NOT_FOUND", "IDENTITY", "VERSION", "PROTOCOL", "LOST", "AGAIN", "TIMEOUT", "NO_MEMORY",
           "FIRMWARE_FILE", "FIRMWARE_CRC", "FIRMWARE_START", "NO_FIRMWARE", "LIMIT", "IN_USE", "COMMAND",
-          "CLOSED", "CLOCK", "SYSTEM", "HALTED", "FLASH")
+          "CLOSED", "CLOCK", "SYSTEM", "HALTED", "FLASH", "FORKED")
 
 
 class DibberError(Exception):
@@ -153,7 +153,7 @@ _SIGNATURES = {
     "dib_strerror"       : (c_char_p, [c_int]),
     "dib_last_reason"    : (c_char_p, []),
     "dib_open"           : (c_int, [c_char_p, POINTER(CardOptions), POINTER(c_void_p)]),
-    "dib_close"          : (None,  [c_void_p]),
+    "dib_close"          : (c_int, [c_void_p]),
     "dib_card_info"      : (c_int, [c_void_p, POINTER(CardInfo)]),
     "dib_register_read"  : (c_int, [c_void_p, c_uint32, POINTER(c_uint32)]),
     "dib_register_write" : (c_int, [c_void_p, c_uint32, c_uint32]),
@@ -164,7 +164,7 @@ _SIGNATURES = {
     "dib_firmware_write" : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
     "dib_doorbell_read"  : (c_int, [c_void_p, c_uint, c_uint32, POINTER(c_uint32)]),
     "dib_endpoint_open"  : (c_int, [c_void_p, c_uint, POINTER(EndpointOptions), POINTER(c_void_p)]),
-    "dib_endpoint_close" : (None,  [c_void_p]),
+    "dib_endpoint_close" : (c_int, [c_void_p]),
     "dib_event_fd"       : (c_int, [c_void_p]),
     "dib_alloc"          : (c_int, [c_size_t, POINTER(c_void_p)]),
     "dib_free"           : (None,  [c_void_p]),
@@ -204,7 +204,7 @@ _SIGNATURES = {
     "dib_clock_enter"    : (c_int, [c_void_p]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),
     "dib_mailbox_open"   : (c_int, [c_void_p, POINTER(MailboxOptions), POINTER(c_void_p)]),
-    "dib_mailbox_close"  : (None,  [c_void_p]),
+    "dib_mailbox_close"  : (c_int, [c_void_p]),
     "dib_mailbox_address": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
     "dib_mailbox_connect": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
     "dib_mailbox_send"   : (c_int, [c_void_p, c_uint32, c_void_p, c_uint32]),
