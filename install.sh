@@ -8,6 +8,8 @@
 
 set -eu
 cd "$(dirname "$0")"
+# Modules come from Python's own folders and the environment alone.
+unset PYTHONPATH PYTHONHOME
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
@@ -59,7 +61,7 @@ fi
 
 # Python environment -------------------------------------------------------------------------------
 
-version=$(python3 -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
+version=$(python3 -I -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
 case $version in
 3.11 | 3.12 | 3.13) ;;
 [012].* | 3.0* | 3.10) die "python3 is $version; 3.11 is the oldest that the pinned packages run on" ;;
@@ -73,15 +75,17 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$made_from" ]; then
 	say "Python environment in $VENV: $(grep -c == constraints.txt) packages, about a minute"
 	: >"$LOG/pip.log"
 	rm -rf "$VENV"
-	logged pip python3 -m venv "$VENV"
+	logged pip python3 -I -m venv "$VENV"
 	logged pip "$VENV/bin/pip" install --disable-pip-version-check -r requirements.txt -c constraints.txt
 	# The project's own packages are used where they stand.
-	for folder in gateware software/python software/cli; do
+	for folder in gateware software/python software/cli .; do
 		echo "$PWD/$folder"
-	done >"$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
+	done >"$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
 	cat >"$VENV/bin/dibber" <<-END
 		#!/bin/sh
-		exec "$PWD/$VENV/bin/python" -m dibber_cli "\$@"
+		# Neither the current folder nor the caller's variables say which modules run.
+		unset PYTHONPATH PYTHONHOME
+		exec "$PWD/$VENV/bin/python" -P -s -m dibber_cli "\$@"
 	END
 	chmod +x "$VENV/bin/dibber"
 	echo "$made_from" >"$stamp"

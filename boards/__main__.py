@@ -3,8 +3,8 @@
 
 """The table of boards, as the README has it, from what each board file says.
 
-    build/venv/bin/python -m boards             print it
-    build/venv/bin/python -m boards --write     and put it into README.md
+    build/venv/bin/python -P -m boards             print it
+    build/venv/bin/python -P -m boards --write     and put it into README.md
 """
 
 import argparse

@@ -21,7 +21,7 @@ FOUND = {board.name: board for board in table.boards()}
 
 def test_the_readme_has_the_table():
     text = table.README.read_text()
-    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -m boards --write"
+    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -P -m boards --write"
 
 
 def test_every_board_with_a_command_line_is_in_it():
