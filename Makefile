@@ -14,13 +14,14 @@ VARIANT ?=
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
 DIBBER := $(ROOT)/build/venv/bin/dibber
-PYTEST := $(PYTHON) -m pytest --seed $(SEED)
+PYTEST := $(PYTHON) -P -m pytest --seed $(SEED)
 # Two files of tests at once, in the order of tests/conftest.py.
 BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
-# Settings for the user's own Python would lead the project's Python elsewhere.
+# Modules come from Python's own folders, the environment and this tree. Programs that are modules are started with -P: the
+# current folder has no part in it. Nor have settings for the user's own Python.
 unexport PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE PYTHONPLATLIBDIR
 
 # Say what is done, keep its output in build/log/NAME.log, and show the end of that if it fails.
@@ -85,7 +86,7 @@ build: firmware simulator library
 # The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card. Half of a card's
 # build can use one core only: two are built beside each other.
 models: install
-	$(call step,header,constants and registers for the simulator,$(PYTHON) -m dibber.interface.generate build/sim/generated)
+	$(call step,header,constants and registers for the simulator,$(PYTHON) -P -m dibber.interface.generate build/sim/generated)
 	$(call step,cards,the simulated card at 64 and at 128 bits,{ \
 		$(PYTHON) hw/sim/build.py --profile gen2x4 & wide=$$!; \
 		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })
@@ -130,7 +131,7 @@ soak: build models
 	@$(PYTEST) tests/soak/link_figures.py
 
 docs: install
-	$(call step,docs,build/docs/interface.md,$(PYTHON) -m dibber.interface.generate build/docs)
+	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
@@ -138,7 +139,7 @@ figures: build models reference
 # SEED and VARIANT are for those who ask for them: only nextpnr has a seed, few boards have variants, and a board's command says so.
 bitstream: install
 	@grep -qs '^BOARD = Description(' boards/$(BOARD).py || { \
-		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -m boards has them all"; exit 1; }
+		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -P -m boards has them all"; exit 1; }
 	@$(PYTHON) boards/$(BOARD).py --build $(if $(DESIGN),--design $(DESIGN)) \
 		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(VARIANT),--variant $(VARIANT))
 

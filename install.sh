@@ -8,6 +8,8 @@
 
 set -eu
 cd "$(dirname "$0")"
+# Modules come from Python's own folders and the environment alone.
+unset PYTHONPATH PYTHONHOME
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
@@ -74,10 +76,10 @@ fi
 # system's own is taken.
 usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
 python=python3
-if ! python3 -c "$usable" 2>/dev/null && /usr/bin/python3 -c "$usable" 2>/dev/null; then
+if ! python3 -I -c "$usable" 2>/dev/null && /usr/bin/python3 -I -c "$usable" 2>/dev/null; then
 	python=/usr/bin/python3
 fi
-version=$("$python" -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
+version=$("$python" -I -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
 case $version in
 3.11 | 3.12 | 3.13) ;;
 [012].* | 3.0* | 3.10) die "$python is $version; 3.11 is the oldest that the pinned packages run on" ;;
@@ -91,7 +93,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$made_from" ]; then
 	say "Python environment in $VENV: $(grep -c == constraints.txt) packages, about a minute"
 	: >"$LOG/pip.log"
 	rm -rf "$VENV"
-	logged pip "$python" -m venv "$VENV"
+	logged pip "$python" -I -m venv "$VENV"
 	logged pip "$VENV/bin/python" -I - <<-'END'
 		"""Run pip with only those of the user's settings that say where packages come from.
 
@@ -132,12 +134,14 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$made_from" ]; then
 		        importlib.import_module(MODULES.get(name, name.replace("-", "_")))
 	END
 	# The project's own packages are used where they stand.
-	for folder in gateware software/python software/cli; do
+	for folder in gateware software/python software/cli .; do
 		echo "$PWD/$folder"
-	done >"$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
+	done >"$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
 	cat >"$VENV/bin/dibber" <<-END
 		#!/bin/sh
-		exec "$PWD/$VENV/bin/python" -m dibber_cli "\$@"
+		# Neither the current folder nor the caller's variables say which modules run.
+		unset PYTHONPATH PYTHONHOME
+		exec "$PWD/$VENV/bin/python" -P -s -m dibber_cli "\$@"
 	END
 	chmod +x "$VENV/bin/dibber"
 	echo "$made_from" >"$stamp"

@@ -256,7 +256,7 @@ def test_whenever_the_program_ends_the_golden_image_stays_no_half_image_begins_a
     mock.flash.data[:] = random.Random(2).randbytes(1 << 24)
     kept  = bytes(mock.flash.data[2*SECTOR:])
     where = made(f"{folder}/made", content)
-    words = [sys.executable, "-m", "dibber_cli", "flash", mock.uri, where]
+    words = [sys.executable, "-P", "-m", "dibber_cli", "flash", mock.uri, where]
     ended = threading.Event()
     mock.flash.limit = limit
     program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ,

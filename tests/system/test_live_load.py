@@ -260,7 +260,7 @@ def test_from_source_to_a_program_that_runs_takes_seconds(tmp_path, figure):
             begin = os.times().children_user + os.times().children_system + cpu_of(simulator.process)
             subprocess.run(["make", "-s", "-C", paths.ROOT/"firmware", f"OUT={tmp_path}", f"PYTHON={sys.executable}"], check=True,
                            stdout=subprocess.DEVNULL, env={**os.environ, "MAKEFLAGS": ""})
-            subprocess.run([sys.executable, "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
+            subprocess.run([sys.executable, "-P", "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
                            stdout=subprocess.DEVNULL)
             took = os.times().children_user + os.times().children_system + cpu_of(simulator.process) - begin
             with pytest.raises(libdibber.DibberError, match="halted"):

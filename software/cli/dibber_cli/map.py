@@ -9,7 +9,7 @@ import json
 import libdibber
 
 from dibber.interface.description import C, MCP_STATE
-from dibber_cli import output, profile
+from dibber_cli import numbers, output, profile
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
@@ -137,7 +137,7 @@ def add_to(sub, command, add_profile):
                 "Ends with 1 when there is no other host. A card that a program drives is left alone: use --look.",
                 ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"])
     add_profile(p)
-    p.add_argument("uris", nargs="*", metavar="URI", help="cards with a control program; without, a simulated pair")
+    p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="cards with a control program; without, a simulated pair")
     p.add_argument("--look", action="store_true", help="change nothing: of a card, show the routes that its control program knows, beside "
                    "the program that drives it; without URI, map a simulated pair and enter nothing")
-    p.add_argument("--attempts", type=int, default=2, metavar="N", help="scouts where nobody answers (default 2)")
+    p.add_argument("--attempts", type=numbers.whole(1, 16), default=2, metavar="N", help="scouts where nobody answers (default 2)")

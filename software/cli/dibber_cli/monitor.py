@@ -10,7 +10,7 @@ import time
 import libdibber
 
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
-from dibber_cli import counts, output
+from dibber_cli import counts, numbers, output
 
 # Counters of which any change is an error.
 ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
@@ -127,8 +127,8 @@ def add_to(sub, command):
     p = command(sub, "monitor", monitor, "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
                 ["dibber monitor URI", "dibber monitor --all --interval 0.2 URI",
                  "dibber monitor --once --json URI | jq .sent_mb_per_s"])
-    p.add_argument("uri", metavar="URI", help=output.URI)
-    p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
-    p.add_argument("--count", type=int, default=0, metavar="N", help="lines (default: until Ctrl-C)")
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
+    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
+    p.add_argument("--count", type=numbers.whole(0, 1 << 31), default=0, metavar="N", help="lines (default: until Ctrl-C)")
     p.add_argument("--once", action="store_true", help="one line")
     p.add_argument("--all", action="store_true", help="all counters that ever moved, in place of a line")

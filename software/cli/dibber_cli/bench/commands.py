@@ -14,9 +14,9 @@ import time
 
 from pathlib import Path
 
-from dibber_cli import output, profile
+from dibber_cli import numbers, output, profile
 from dibber_cli.bench import TESTS, compare, results
-from dibber_cli.errors import CommandError
+from dibber_cli.errors import CommandError, UsageError
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -28,8 +28,8 @@ def _points(test, series, quick):
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
     if unknown := [name for name in names if name not in choice]:
-        raise CommandError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
-                           f"there are: {', '.join(choice)}" if choice else "it always measures all")
+        raise UsageError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
+                         f"there are: {', '.join(choice)}" if choice else "it always measures all")
     return test.points(**{**few, "series": tuple(names)})
 
 
@@ -215,7 +215,7 @@ def add_to(sub, group, command, add_profile):
                 ["dibber bench compare before out", "dibber bench compare a/rate-gen2x4.json b/rate-gen2x4.json --tolerance 0.5"])
     p.add_argument("before", metavar="A", help="folder of results, or one file")
     p.add_argument("after", metavar="B", help="the same, newer")
-    p.add_argument("--tolerance", type=float, default=compare.TOLERANCE, metavar="PERCENT",
+    p.add_argument("--tolerance", type=numbers.real(0, 1000), default=compare.TOLERANCE, metavar="PERCENT",
                    help=f"what differs by no more is alike (default {compare.TOLERANCE:g})")
 
     p = command(bench, "calibrate", calibrate, "Measure this machine's strided copies, beside a profile's constants.",

@@ -9,7 +9,7 @@ import sys
 
 import libdibber
 
-from dibber_cli import output, profile
+from dibber_cli import numbers, output, profile
 from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.link import measure, report, status
 from dibber_cli.link.side import Ends
@@ -93,18 +93,18 @@ def add_to(sub, command, add_profile):
     """Add the group `link` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
     group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(metavar="COMMAND", required=True)
     p = command(group, "status", link_status, "Show a card's link: state, why it is not up, counters.")
-    p.add_argument("uri", metavar="URI", help=output.URI)
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     for name, function, text in (
             ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
             ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
              "Of a link tester, which has none: all but rate and loss.")):
         p = command(group, name, function, text)
         add_profile(p)
-        p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair"
+        p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="both cards; without them, a simulated pair"
                        + ("; one is enough for a loopback near or phy" if name == "prbs" else ""))
-        p.add_argument("--milliseconds", type=float, default=2, metavar="N", help="of bit sequence (default 2)")
-        p.add_argument("--length", type=float, metavar="M", help="of the simulated cable, metres")
-        p.add_argument("--ber", type=float, metavar="X", help="bit error rate of the simulated cable")
+        p.add_argument("--milliseconds", type=numbers.real(0.001, 3_600_000), default=2, metavar="N", help="of bit sequence (default 2)")
+        p.add_argument("--length", type=numbers.real(*profile.RANGES["link.length_m"]), metavar="M", help="of the simulated cable, metres")
+        p.add_argument("--ber", type=numbers.real(*profile.RANGES["link.bit_error_rate"]), metavar="X", help="bit error rate of the simulated cable")
         p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
                        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; from T0 to T1, in µs of "
                        "simulated time since the run began (loading the control program takes some 1000 of them); direction 0: from the "
@@ -115,4 +115,4 @@ def add_to(sub, command, add_profile):
                            help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
                                 "cable; far: the first through the cable and the second, which sends back what it hears")
         else:
-            p.add_argument("--megabytes", type=int, default=2, metavar="N", help="to send for the rate (default 2)")
+            p.add_argument("--megabytes", type=numbers.whole(1, 1_000_000), default=2, metavar="N", help="to send for the rate (default 2)")

@@ -396,7 +396,9 @@ void dib_free(void *memory);
  * dib_register() - let an endpoint's commands, or other nodes, reach memory.
  * @memory: any readable (and, by its rights, writable) memory of this process; it must stay until dib_unregister()
  * @length: bytes, > 0, any alignment
- * @rights: enum dibber_right, or'ed
+ * @rights: what may be done with it, or'ed: DIBBER_RIGHT_LOCAL_READ (1, source of a put or send), DIBBER_RIGHT_LOCAL_WRITE
+ *          (2, destination of a get or receive), DIBBER_RIGHT_REMOTE_READ (4, others may fetch from it; with REMOTE_WRITE
+ *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
  * Any thread.
@@ -421,7 +423,9 @@ struct dib_pages {
 /**
  * dib_register_pages() - let an endpoint's commands, or other nodes, reach memory that lies in pages here and there.
  * @pages:  what the region is made of; the lists may go after the call, the pages must stay until dib_unregister()
- * @rights: enum dibber_right, or'ed
+ * @rights: what may be done with it, or'ed: DIBBER_RIGHT_LOCAL_READ (1, source of a put or send), DIBBER_RIGHT_LOCAL_WRITE
+ *          (2, destination of a get or receive), DIBBER_RIGHT_REMOTE_READ (4, others may fetch from it; with REMOTE_WRITE
+ *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
  * To commands it is one region as of dib_register(). The card looks up where pages are, ahead of their use, in reads of
