@@ -28,16 +28,17 @@
  *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
  * Failures
- *	A completion with another status than OK tells that the transfer ended there. Its bytes are written in the order of its
- *	walks. So the target holds the right bytes up to some place of the transfer, and behind it what it had before. No byte
- *	outside of the target's walk, or of its region, is ever written.
- *	The source is never changed. Where walks of a target overlap, the last byte that was written stands.
+ *	A completion with another status than OK tells that the transfer ended there. Bytes go in the order of the walks. When the
+ *	source fails, the target holds the right bytes up to some place of the transfer, and behind it what it had before. When
+ *	the target fails, each packet is judged by itself: packets behind the one that was refused, which were on their way
+ *	already, may have been written, as far as they stay in the walk and the region. No byte outside of the target's walk,
+ *	or of its region, is ever written, and no byte gets a wrong value. The source is never changed.
  *	BAD_OPCODE, BAD_FLAGS, BAD_LEVELS, BAD_COUNT, BAD_LENGTH, BAD_NODE, REMOTE_BAD_HEADER, TRUNCATED, and FLUSHED of a
  *	command that had not started: nothing was written.
  *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing was written, unless the region was
  *	withdrawn while the transfer ran; then what came before that was.
  *	BOUNDS, REMOTE_BOUNDS: what lies before the first block that leaves its region may have been written, and of that
- *	block a first part inside the region, up to the edge of a packet.
+ *	block a first part inside the region, up to the edge of a packet. About the target: also packets behind it, see above.
  *	READ_ERROR, READ_TIMEOUT, REMOTE_READ_ERROR: whole packets before the place that could not be read.
  *	BAD_LIST, REMOTE_BAD_LIST: nothing when the list's key or rights are wrong; else what lies before its end.
  *	TIMEOUT, HALTED, FLUSHED of a command that had started: any part, also all of it. With these alone its notice may have
