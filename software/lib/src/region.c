@@ -62,6 +62,7 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	}
 	region->card = card;
 	region->participant = endpoint->participant;
+	region->owner = endpoint->number;
 	region->halts = endpoint->halts;
 	card->regions[region->key & 0xff] = region;
 	return 0;
@@ -127,6 +128,20 @@ int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pa
 uint32_t dib_key(const struct dib_region *region)
 {
 	return dib_handle_check(region, DIB_KIND_REGION) ? 0 : region->key;
+}
+
+bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key)
+{
+	struct dib_card *card = endpoint->card;
+	const struct dib_region *region;
+	bool foreign;
+
+	if (dib_card_enter(card, endpoint->participant))
+		return false;
+	region = (key & 0xff) < DIBBER_REGIONS ? card->regions[key & 0xff] : NULL;
+	foreign = region && region->key == key && region->owner != endpoint->number;
+	dib_card_leave(card);
+	return foreign;
 }
 
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region)

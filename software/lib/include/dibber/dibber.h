@@ -27,6 +27,26 @@
  *	all earlier ones of its endpoint have completed. A completion or event becomes visible after every byte
  *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
+ * Failures
+ *	A completion with another status than OK tells that the transfer ended there. Bytes go in the order of the walks. When the
+ *	source fails, the target holds the right bytes up to some place of the transfer, and behind it what it had before. When
+ *	the target fails, each packet is judged by itself: packets behind the one that was refused, which were on their way
+ *	already, may have been written, as far as they stay in the walk and the region. No byte outside of the target's walk,
+ *	or of its region, is ever written, and no byte gets a wrong value. The source is never changed.
+ *	BAD_OPCODE, BAD_FLAGS, BAD_LEVELS, BAD_COUNT, BAD_LENGTH, BAD_NODE, REMOTE_BAD_HEADER, TRUNCATED, and FLUSHED of a
+ *	command that had not started: nothing was written.
+ *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing was written, unless the region was
+ *	withdrawn while the transfer ran; then what came before that was.
+ *	BOUNDS, REMOTE_BOUNDS: what lies before the first block that leaves its region may have been written, and of that
+ *	block a first part inside the region, up to the edge of a packet. About the target: also packets behind it, see above.
+ *	READ_ERROR, READ_TIMEOUT, REMOTE_READ_ERROR: whole packets before the place that could not be read.
+ *	BAD_LIST, REMOTE_BAD_LIST: nothing when the list's key or rights are wrong; else what lies before its end.
+ *	TIMEOUT, HALTED, FLUSHED of a command that had started: any part, also all of it. With these alone its notice may have
+ *	been delivered; with all others it was not.
+ *	A status without REMOTE is about this node's side, one with REMOTE about the other's: for a put BOUNDS is about the
+ *	source and REMOTE_BOUNDS about the target; for a get, and a receive, it is the other way round.
+ *	A key of another endpoint's region is NOT_OWNER for the source of a put or send, and for the target of a get or receive.
+ *
  * Handles
  *	Cards, endpoints, regions and mailboxes are handles. Each is closed once, by the thread that opened it or one that
  *	takes its place, in any order. Any call on a handle that was closed returns CLOSED, a second close too. NULL is
@@ -401,7 +421,14 @@ void dib_free(void *memory);
  *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
- * Any thread.
+ * Memory that is not mapped, or cannot be read, or cannot be written though LOCAL_WRITE or REMOTE_WRITE is given, is refused
+ * with ARGUMENT. The kernel is asked: no byte is touched. That costs three system calls; none for memory of dib_alloc().
+ * Without /proc nothing is checked.
+ *
+ * A page may go away later, by munmap(2), mprotect(2) or because its file became shorter. A card in a slot keeps the pages that
+ * it was given. On a simulated card a transfer that reads such a page ends with READ_ERROR or REMOTE_READ_ERROR; what is written
+ * there is lost, as a write to an address that nobody has on PCIe, and the simulator says so. The process goes on.
+ * A card behind a UART copies the memory in this process: there a page that goes away ends the process. Any thread.
  *
  * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
  * PROTOCOL, SYSTEM, FORKED.
@@ -432,7 +459,8 @@ struct dib_pages {
  * eight entries of the page table; a strided source shares PCIe with these reads, a strided target does not.
  *
  * With `memory` each page is mapped for the card on its own, those that follow each other together. With `bus` nothing
- * is: somebody has made memory reachable at these addresses, that of another device, say.
+ * is: somebody has made memory reachable at these addresses, that of another device, say. Pages by `memory` are checked
+ * as dib_register() checks.
  *
  * A transfer that comes to a place without a page, or whose page table cannot be read, ends with READ_ERROR on the
  * side of the command, REMOTE_READ_ERROR on the other. Any thread.
@@ -491,11 +519,12 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be under way: a slot is
  * free again when its completion was polled.
  *
- * What is wrong with keys, rights or bounds is found by the card and told in the completion. OK means that the other card
+ * What is wrong with keys, rights or bounds is found by the card and told in the completion. A transfer that fails may have
+ * written a part, see "Failures" in dibber(7). OK means that the other card
  * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
  * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
- * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
+ * Errors: ARGUMENT (length 0, an unknown flag, or an endpoint that no card has), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
@@ -530,7 +559,7 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
  * @source_key: a region there with the right REMOTE_READ
  * @target_key: a region of this endpoint with the right LOCAL_WRITE
  *
- * The completion tells that the bytes are here.
+ * The completion tells that the bytes are here. A get that fails may have written a part, see "Failures" in dibber(7).
  *
  * Errors: those of dib_put().
  */
@@ -672,7 +701,7 @@ struct dib_atomic {
 	uint32_t size;			/* 4 or 8 bytes, naturally aligned in that memory */
 	uint32_t key;			/* region with the rights REMOTE_READ and REMOTE_WRITE */
 	uint64_t offset;
-	uint64_t operand;
+	uint64_t operand;		/* of 4 bytes: below 2³², or a negative number of 32 bits with its sign, as the next two */
 	uint64_t compare;		/* COMPARE_SWAP: stored only if the value is this */
 	uint64_t mask;			/* MASKED_SWAP: bits that are stored */
 };
@@ -685,7 +714,7 @@ struct dib_atomic {
  *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
  *
- * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
+ * Errors: ARGUMENT (no such operation or size, an operand that does not fit, or an unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic);
