@@ -260,7 +260,7 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 
 uint32_t dib_firmware_size(struct dib_card *card)
 {
-	return card ? card->fixed.sram_bytes : 0;
+	return dib_check_card(card) ? 0 : card->fixed.sram_bytes;
 }
 
 /* Both ways between memory and SRAM. */

@@ -324,7 +324,8 @@ int dib_firmware_load(struct dib_card *card, const char *path);
 /**
  * dib_firmware_size() - how many bytes the control program's memory has.
  *
- * Known since dib_open(): it asks nothing of the card, and takes no simulated time. Of NULL it is 0. The last 8192 of them are
+ * Known since dib_open(): it asks nothing of the card, and takes no simulated time. It is 0 of what
+ * is no open card of this process. The last 8192 of them are
  * struct dibber_mcp_shared. Any thread.
  *
  * Errors: none.
