@@ -43,7 +43,8 @@ class S7PCIePHY(S7PCIEPHY):
 
         # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs between `sys` and
         # the hard block when the bit is cleared still leaves.
-        power, powered = Signal(2), Signal(2)
+        power   = Signal(2, name="power_state")    # 0: D0
+        powered = Signal(2, name="power_state_sys")
         self.pcie_phy_params["o_cfg_pmcsr_powerstate"] = power
         self.specials += MultiReg(power, powered)
         self.sync += self.bus_master.eq(self._bus_master_enable.status & (powered == 0) & self._link_status.fields.status)
