@@ -22,7 +22,7 @@ from dibber.deposit.send import SendEngine
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL
+from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
@@ -54,6 +54,10 @@ from dibber.places import BlockFIFO
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
 ATOMIC   = Reader(base=1, tags=1)
 
+# A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up after 40 ms and
+# some ticks of 50 µs. So no peer can hear that a packet landed whose writes are dropped.
+BUS_MASTER_SECONDS = 41e-3
+
 # Helpers ------------------------------------------------------------------------------------------
 
 def attach(master, *slaves):
@@ -61,6 +65,22 @@ def attach(master, *slaves):
     return [
         *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
         master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
+    ]
+
+def connect_done(engine, layer, host):
+    """Connect the ends of an engine's packets to the packet layer.
+
+    While requests to host memory are held none is told of, so that nothing is acknowledged whose writes may yet be
+    dropped. While they are dropped each is refused.
+    """
+    return [
+        engine.connect(layer, omit={"valid", "ready"}),
+        layer.valid.eq(engine.valid & (host.enable | host.discard)),
+        engine.ready.eq(layer.ready & (host.enable | host.discard)),
+        If(host.discard & ~engine.refused,
+            layer.refused.eq(1),
+            layer.reason.eq(STATUS.REMOTE_BAD_KEY)
+        ),
     ]
 
 def look_up(user, table):
@@ -101,7 +121,8 @@ class DibberCore(LiteXModule):
         # Layers -----------------------------------------------------------------------------------
 
         bits = reach.address
-        self.host      = host      = HostInterface(phy, data_width, sram_bytes, bits)
+        self.host      = host      = HostInterface(
+            phy, data_width, sram_bytes, bits, patience=int(clock_hz*BUS_MASTER_SECONDS))
         self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
             reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
@@ -173,7 +194,8 @@ class DibberCore(LiteXModule):
             watchdog.cycles.eq(registers.watchdog.cycles),
             watchdog.hold.eq(processor.halted),
             processor.timer_interrupt.eq(watchdog.interrupt),
-            identity.bite.eq(watchdog.bite),
+            identity.bite.eq(watchdog.bite | host.lost),
+            identity.lost.eq(host.lost),
         ]
 
         # Commands and Queues ----------------------------------------------------------------------
@@ -355,12 +377,12 @@ class DibberCore(LiteXModule):
 
             packet.deposits.connect(scatter.deposits),
             packet.payload_out.connect(scatter.payload),
-            scatter.done.connect(packet.deposit_done),
+            *connect_done(scatter.done, packet.deposit_done, host),
             packet.deposit_open.eq(scatter.open),
             scatter.max_payload.eq(host.max_payload),
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),
-            lander.done.connect(packet.express_done),
+            *connect_done(lander.done, packet.express_done, host),
             packet.express_open.eq(lander.open),
             packet.inbox_freed.eq(lander.inbox_freed),
             writes.source.connect(host.writes),
@@ -419,6 +441,8 @@ class DibberCore(LiteXModule):
             *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
             pages.program.halts.eq(halt.halts),
             host.halted.eq(halt.halted),
+            host.running.eq(~halt.reset),
+            pages.program.bus_master.eq(host.enable),
             *[HaltInserter()(module).halt.eq(halt.reset)
                 for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],

@@ -219,6 +219,7 @@ MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host regist
     ("TRAP",      "stopped by an exception: see mcp_shared.trap"),
     ("SCOUT",     "handling a scout or its answer"),
     ("WATCHDOG",  "stopped by the watchdog, for it did not even come to its trap handler"),
+    ("BUS_MASTER", "stopped, because the host has not let the card reach its memory for 41 ms: PCI Command, bit 2"),
 )
 
 TRACE = enum("trace", 24, "event numbers of the trace ring; arguments in parentheses. What goes well leaves none on the EXPRESS lane, and on the fast path",
@@ -512,6 +513,7 @@ STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENT
 COUNTERS = (
     ("TLP_UNSUPPORTED",        "requests of the host that the card does not serve"),
     ("TLP_MALFORMED",          "TLPs that contradict themselves"),
+    ("REQUESTS_DROPPED",       "requests to host memory, dropped because bus mastering was off and no control program ran"),
     ("COMPLETION_UNEXPECTED",  "completions without a read in flight"),
     ("COMPLETION_ERROR",       "reads that the host answered with an error"),
     ("COMPLETION_TIMEOUT",     "reads that the host did not answer"),
@@ -646,7 +648,8 @@ DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, 
     Register("COMMAND_HEAD",     "ro", "commands that the control program has taken, modulo 2³²"),
     Register("PROGRAM", "ro", "the control program, the same on each page", (
         Field("halts", 8, "how often it was halted since power-up, by a host, the watchdog or a debugger, modulo 256. What was opened before belongs to no program any more"),
-        Field("ready", 1, "one runs, and MCP_IDENTITY is not 0"))),
+        Field("ready", 1, "one runs, and MCP_IDENTITY is not 0"),
+        Field("bus_master", 1, "the host lets the card reach its memory: PCI Command, bit 2"))),
 )
 
 MCP = bank("mcp", "the control program's registers",

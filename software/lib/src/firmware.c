@@ -197,7 +197,7 @@ static int start(struct dib_card *card, uint32_t expected)
 		if (identity == expected)
 			return 0;
 	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP && state != DIBBER_MCP_STATE_WATCHDOG &&
-		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
+		 state != DIBBER_MCP_STATE_BUS_MASTER && now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
 	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
 			now - begin, identity, expected,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
