@@ -355,6 +355,7 @@ class DibberCore(LiteXModule):
             packet.payload_out.connect(scatter.payload),
             scatter.done.connect(packet.deposit_done),
             packet.deposit_open.eq(scatter.open),
+            packet.stored.eq(scatter.stored),
             scatter.max_payload.eq(host.max_payload),
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),
