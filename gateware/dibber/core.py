@@ -379,6 +379,7 @@ class DibberCore(LiteXModule):
             packet.payload_out.connect(scatter.payload),
             *connect_done(scatter.done, packet.deposit_done, host),
             packet.deposit_open.eq(scatter.open),
+            packet.stored.eq(scatter.stored),
             scatter.max_payload.eq(host.max_payload),
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),

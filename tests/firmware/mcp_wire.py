@@ -139,7 +139,7 @@ class WiredCard(Card):
             self.library.fake_vain(packet.flow)
             return
         self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
-        self.library.fake_left(packet.flow, packet.psn)
+        self.left(packet.flow, packet.psn)
 
     def deliver(self):
         """Let the oldest packet on the link arrive, and the answer to it, unless they are lost."""

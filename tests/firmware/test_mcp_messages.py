@@ -206,6 +206,9 @@ def test_a_request_is_sent_again_from_its_slot(card):
     card.ring(1, get(cookie=7))
     card.step()
     card.wait(300*MICROSECOND)
+    assert len(card.express) == 1
+    card.left(1, 0)
+    card.wait(300*MICROSECOND)
     first, again = card.express[:2]
     assert again._replace(epoch=first.epoch) == first
 
@@ -376,6 +379,7 @@ def test_a_reply_that_was_lost_is_sent_again_and_an_unreachable_asker_s_slot_com
     card.message(3, word(MESSAGE.ATOMIC), 5, atomic())
     card.atomic_done(STATUS.OK, 1)
     card.step()
+    card.left(3, 0)
     card.wait(300*MICROSECOND)
     words = [(message.word, message.psn, message.slot) for message in card.express]
     assert len(words) > 1 and len(set(words)) == 1 and not card.freed

@@ -31,6 +31,7 @@ class PacketLayer(LiteXModule):
     deposits         : Endpoint(deposit_layout), out   lane BULK
     payload_out      : Endpoint(payload_layout), out   payload received
     deposit_done     : Endpoint(deposit_done_layout), in
+    stored           : Record, in                      of lane BULK, see ScatterEngine
     deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
     express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
@@ -106,11 +107,11 @@ class PacketLayer(LiteXModule):
 
         self.store   = store = Storing()
         self.storing = store.moves
-        payload      = receiver.payload
+        self.stored  = Record([("line", 1), ("last", 1)])
         self.comb += [
             store.entered.eq(receiver.bulk.entered),
-            store.line.eq(payload.valid & payload.ready),
-            store.last.eq(payload.last),
+            store.line.eq(self.stored.line),
+            store.last.eq(self.stored.last),
             acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
