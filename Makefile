@@ -118,6 +118,7 @@ soak: build
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
+	@$(PYTHON) tests/soak/completions.py --count 100000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
