@@ -123,6 +123,7 @@ soak: build models
 	@$(PYTHON) tests/soak/elements.py --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
+	@$(PYTHON) tests/soak/completions.py --count 100000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
 	@$(PYTHON) tests/soak/resident.py --seconds 60 --hour
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)

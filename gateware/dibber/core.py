@@ -15,11 +15,12 @@ from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
 from dibber.deposit.reach import FAR
-from dibber.deposit.reads import ReadArbiter, Reader
+from dibber.deposit.reads import ReadArbiter
 from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
 from dibber.deposit.writes import WriteArbiter
+from dibber.host.completions import REASONS, CompletionChecker
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
@@ -52,7 +53,6 @@ from dibber.places import BlockFIFO
 # Geometry -----------------------------------------------------------------------------------------
 
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
-ATOMIC   = Reader(base=1, tags=1)
 
 # A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up after 40 ms and
 # some ticks of 50 µs. So no peer can hear that a packet landed whose writes are dropped.
@@ -123,8 +123,9 @@ class DibberCore(LiteXModule):
         bits = reach.address
         self.host      = host      = HostInterface(
             phy, data_width, sram_bytes, bits, patience=int(clock_hz*BUS_MASTER_SECONDS))
-        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
+        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, reach.atomic,
             reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
+        self.checker   = checker   = CompletionChecker(data_width, reads.tags)
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4, address_bits=bits)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
@@ -132,7 +133,7 @@ class DibberCore(LiteXModule):
         self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, tags=reach.gather.tags)
         self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits)
         self.lander    = lander    = ExpressLander(data_width, bits)
-        self.atomic    = atomic    = AtomicUnit(data_width, address_bits=bits)
+        self.atomic    = atomic    = AtomicUnit(data_width, reach.atomic.tags, reach.atomic.base, address_bits=bits)
         self.packet    = packet    = PacketLayer(data_width, bits)
         self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = equipment = LinkEquipment()
@@ -368,8 +369,11 @@ class DibberCore(LiteXModule):
             *[pages_.directory.strobe.eq(entry.we) for pages_ in tables],
             *[getattr(pages_.directory, name).eq(getattr(entry, field)) for pages_ in tables
                 for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
-            reads.source.connect(host.reads),
-            host.completions.connect(reads.sink),
+            reads.source.connect(checker.reads),
+            checker.requests.connect(host.reads),
+            checker.id.eq(phy.id),
+            host.completions.connect(checker.sink),
+            checker.source.connect(reads.sink),
             send.max_request.eq(host.max_request),
             send.packets.connect(packet.packets),
             send.payload.connect(packet.payload_in),
@@ -409,7 +413,8 @@ class DibberCore(LiteXModule):
                 engine.marked.eq(writes.landed[n]),
             ]
         if hasattr(phy, "extended_tags"):
-            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in [send, scatter.pages, scatter.lists]]
+            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in
+                [send, scatter.pages, scatter.lists, finder, atomic]]
 
         # Link -------------------------------------------------------------------------------------
 
@@ -457,8 +462,10 @@ class DibberCore(LiteXModule):
         counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
         lists    = [self.send.lists, self.scatter.lists]
         readers  = [self.send, self.atomic, *lists, self.send.pages, self.scatter.pages, self.finder]
+        counters.update({name: self.checker.pulses[name] for name in REASONS})
         for name in self.send.pulses:
-            joined = Pulses(*[reader.pulses[name] for reader in readers], bits=5)
+            sources = readers + [self.checker] if name in self.checker.pulses else readers
+            joined  = Pulses(*[source.pulses[name] for source in sources], bits=5)
             self.add_module(f"count_{name.lower()}", joined)
             counters[name] = joined.pulse
         return counters

@@ -15,7 +15,6 @@ from dibber.host.msix import MSIX
 from dibber.host.receiver import TLPReceiver
 from dibber.host.transmitter import TLPTransmitter
 from dibber.interface import C
-from dibber.layouts import completion_layout
 
 # Host Interface -----------------------------------------------------------------------------------
 
@@ -38,7 +37,7 @@ class HostInterface(LiteXModule):
     writes      : Endpoint(write_layout), in         writes to host memory
     marked      : Signal, out                        the PHY took the last beat of a write with `mark`
     reads       : Endpoint(read_layout), in          reads of host memory
-    completions : Endpoint(completion_layout), out   their answers; valid only, `ready` is ignored
+    completions : Endpoint(raw_completion_layout), out   their answers; valid only, `ready` is ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
     open        : Record(vector_open_layout), in     a queue was opened with this vector
     halted      : Signal, in                         one cycle: the control program was halted, which raises those
