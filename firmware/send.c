@@ -9,6 +9,8 @@
 
 #include "mcp.h"
 
+#define PROBE_TICKS	16u	/* of 50 us, between two probes of nodes that owe a message */
+
 static struct line sends;
 static struct line readies;
 uint32_t send_waiting;
@@ -183,7 +185,7 @@ void send_ended(uint32_t tag)
 	struct transfer *transfer = &transfers[tag];
 
 	/* The last packet tells the receiver, if all went well. */
-	if (transfer->status == DIBBER_STATUS_OK)
+	if (transfer->status == DIBBER_STATUS_OK || transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		message_free(transfer->peer);
 	else
 		message_failed(transfer->peer, 0, transfer->status);
@@ -258,7 +260,11 @@ RARE void send_tick(bool link)
 {
 	static uint32_t down;
 
+	static uint32_t ticks;
+
 	down = link ? 0 : down + 1;
+	if (link && !(++ticks % PROBE_TICKS))
+		receive_probe();
 	if (down > MCP_GIVE_UP) {
 		send_lost = (1u << DIBBER_NODES) - 1;
 		down = 0;

@@ -182,7 +182,6 @@ MESSAGE = enum("message", 8, "message word, bits 7:0; bits 15:8 are an endpoint,
     ("ATOMIC_REPLY", 4, "a reply: the value before"),
     ("READY",        5, "a RECEIVE command's slot: it waits for the SEND of the endpoint that it names"),
     ("READY_CANCEL", 6, "that receive waits no longer"),
-    ("PROBE",        7, "nothing: its acknowledgement says that the target still holds the flow"),
 )
 
 LANE = enum("lane", 2, "what a flow carries",
