@@ -141,6 +141,20 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
+/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had before. */
+static RARE void drop_former(struct transfer *transfer)
+{
+	uint32_t context = MCP_CONTEXT_TAG(transfer->cookie);
+
+	mcp_alive();
+	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
+		if (transfers[tag].node == transfer->node && MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
+			leave(&readies, tag);
+			message_free(tag);
+			return;
+		}
+}
+
 void send_ready(uint32_t ready_tag)
 {
 	struct transfer *transfer = &transfers[ready_tag];
@@ -156,6 +170,7 @@ void send_ready(uint32_t ready_tag)
 		message_failed(ready_tag, 0, status);
 		return;
 	}
+	drop_former(transfer);
 	transfer->length = length;
 	transfer->key = pair(transfer->node, first_word >> 24, transfer->cookie >> 8 & 0xff);
 	tag = take_oldest(&sends, transfer->key);

@@ -11,7 +11,7 @@ from dibber.interface.description import C, MESSAGE, STATUS
 from cut import packets_of, whole
 from mcp_native import BULK, atomic, get, inline, put, receive, send
 from mcp_wire import WiredCard
-from test_mcp_messages import context, word
+from test_mcp_messages import word
 from test_mcp_replay import executed, run_at_random
 
 MICROSECOND = 125
@@ -170,6 +170,16 @@ def test_a_send_that_has_met_nobody_waits_on_while_its_node_begins_anew(wired):
     wired.ring(1, inline(cookie=1), put(length=8, cookie=2))
     wired.settle(1000*MICROSECOND)
     assert 0 not in wired.statuses and wired.statuses[1] == wired.statuses[2] == STATUS.OK
+
+def test_a_receive_of_a_node_s_former_life_is_dropped_when_its_slot_asks_again(wired):
+    """So those that a peer leaves here, life after life, do not fill the inbox."""
+    for life in range(3):
+        wired.message(1, word(MESSAGE.READY, 2*C.SLOTS, generation=life + 1), 5 + life, receive(node=0, endpoint=1))
+        wired.step()
+    assert wired.freed == [5, 6]
+    wired.ring(1, send(cookie=0, endpoint=2))
+    wired.settle()
+    assert wired.statuses[0] == STATUS.OK and wired.freed == [5, 6, 7]
 
 # At any moment ------------------------------------------------------------------------------------
 
