@@ -447,8 +447,8 @@ RARE void bulk_expire(uint32_t number)
 /* Whether a transfer has PSNs of this incarnation, all of which are acknowledged, and its job is about to end. */
 static bool is_ending(struct flow *flow, struct transfer *transfer)
 {
-	return transfer->state != TRANSFER_OVER && transfer->state != TRANSFER_CUT &&
-	       !psn_before(transfer->first, flow->start) && !psn_before(flow->acked, transfer->end);
+	return transfer->state < TRANSFER_CUT && !psn_before(transfer->first, flow->start) &&
+	       !psn_before(flow->acked, transfer->end);
 }
 
 RARE bool bulk_settled(uint32_t number)
