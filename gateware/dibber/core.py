@@ -437,6 +437,7 @@ class DibberCore(LiteXModule):
 
         # Halt -------------------------------------------------------------------------------------
 
+        was_halted = Signal()
         self.comb += [
             halt.run.eq(identity.run & ~processor.ndmreset),
             processor.reset.eq(halt.reset),
@@ -445,6 +446,8 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
+            # A new program does not go on with the flows that peers had begun with the last one. Their sources are told.
+            packet.forget.eq(was_halted & ~halt.reset),
             pages.program.halts.eq(halt.halts),
             host.halted.eq(halt.halted),
             host.running.eq(~halt.reset),
@@ -453,6 +456,7 @@ class DibberCore(LiteXModule):
                 for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],
         ]
+        self.sync += was_halted.eq(halt.reset)
         self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))
 
     # Counters -------------------------------------------------------------------------------------

@@ -370,9 +370,12 @@ class Card(Fake):
                                  eq_base=self.eq(endpoint), cq_entries=cq_entries, eq_entries=eq_entries,
                                  vector=endpoint if vector is None else vector)
 
-    def wait(self, cycles, step=6000):
-        """Let time pass, with turns of the loop in it."""
+    def wait(self, cycles, step=6000, present=()):
+        """Let time pass, with turns of the loop in it. The nodes `present` acknowledge what comes on their EXPRESS flow."""
         end = self.library.fake_now() + cycles
         while self.library.fake_now() < end:
             self.library.fake_advance(step)
             self.step(2)
+            for node in present:
+                for packet in [p for p in self.express if p.node == node][-1:]:
+                    self.ack(node, packet.psn)

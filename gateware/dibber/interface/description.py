@@ -145,6 +145,7 @@ STATUS = enum("status", 8, "why a command ended; also the reason in a refusal",
     ("REMOTE_BAD_LIST",      "destination: the same"),
     ("REWOUND",              "never in a completion: a send job gave way to the replay of its flow"),
     ("HALTED",               "the control program was halted, or loaded anew, before this command ended; libdibber says so"),
+    ("PEER_RESTARTED",       "the peer began anew while this was under way: it was reset or got another control program; executed or not is unknown"),
 )
 
 RIGHT = enum("right", 4, "bits of region.rights",
@@ -167,7 +168,7 @@ PACKET_FLAG = enum("packet_flag", 8, "bits of packet_header.flags",
     ("FIRST",     1, "first packet of an incarnation: PSN 0. ACK: answers a QUESTION, `psn` is its token"),
     ("LAST",      2, "last packet of a transfer"),
     ("NOTICE",    4, "three words of notice follow in the extension"),
-    ("REFUSED",   8, "ACK: `psn` was refused for the reason in `key`; later packets are not affected"),
+    ("REFUSED",   8, "ACK: `psn` was refused for the reason in `key`; later packets are not affected. PEER_RESTARTED: it holds no such flow, `ack` covers nothing"),
     ("NAK",      16, "ACK: a packet after `ack` was lost; everything later was dropped"),
     ("INTERRUPT",32, "the notice raises an interrupt"),
     ("EXPRESS",  64, "of the EXPRESS lane's flow, or about it (ACK)"),
@@ -242,6 +243,7 @@ TRACE = enum("trace", 24, "event numbers of the trace ring; arguments in parenth
     ("ARM",         18, "a flow was given to the fast path (flow, extended PSN)"),
     ("CLAIM",       19, "a flow was taken back from the fast path (flow, puts under way)"),
     ("ROUTE",       20, "packets to a node go another way (node, place of the route)"),
+    ("RESTARTED",   21, "a target does not hold a flow any more (flow, extended PSN that it refused)"),
 )
 
 LINK_STATE = enum("link_state", 4, "host register LINK_STATUS",

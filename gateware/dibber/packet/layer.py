@@ -35,6 +35,7 @@ class PacketLayer(LiteXModule):
     deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
     express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
+    forget           : Signal(), in                    one cycle: hold no flow of others any more (see Sequencer)
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
@@ -74,6 +75,7 @@ class PacketLayer(LiteXModule):
         self.express_done     = acknowledger.lanes[LANE.EXPRESS].done
         self.express_open     = acknowledger.open[LANE.EXPRESS]
         self.inbox_freed      = receiver.inbox_freed
+        self.forget           = receiver.forget
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
         self.scouts           = transmitter.scouts
@@ -115,4 +117,4 @@ class PacketLayer(LiteXModule):
             acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
-            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]
+            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked", "absent")]

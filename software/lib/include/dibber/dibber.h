@@ -313,7 +313,7 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  *
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
  * program or, when the card was opened to observe, of another: see "Halts" above. What other nodes have under way to this
- * one ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
+ * one ends with PEER_RESTARTED or REMOTE_BAD_KEY there. What they send after that goes to the new program.
  *
  * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE (damaged, or no image is for this card), VERSION (image of
  * another interface), FIRMWARE_CRC,
@@ -590,8 +590,8 @@ int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
  *
  * Neither side waits for ever for a node that cannot be reached: when what is under way to it is given up, or
  * the link is down for 40 ms, sends and receives that wait for it end as TIMEOUT. Closing an endpoint ends
- * what waits as FLUSHED. A receive does not learn that the other card was reset while nothing was under way: close
- * the endpoint then.
+ * what waits as FLUSHED. A receive whose sender's card was reset, or got another control program, ends with
+ * PEER_RESTARTED within a few milliseconds.
  *
  * Errors: those of dib_put().
  */
