@@ -10,7 +10,7 @@ docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say, w
 import json
 import pathlib
 
-from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE, image_bytes
+from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE, cache_bytes
 from dibber.mcp.vexriscv import LINE
 
 from boards.xilinx import sram_of
@@ -33,7 +33,7 @@ def blocks(words, bits, shapes):
 def program_memory(sram_bytes, data_width, shapes):
     """Block RAMs of the SRAM and of the instruction cache, its tags included, of a card with lines of `data_width` bits."""
     banks = data_width//32
-    cache = image_bytes(sram_bytes)
+    cache = cache_bytes(sram_bytes)
     lines = cache//LINE
     tag   = 32 - (cache - 1).bit_length() + 2    # of an address, and two flags
     return banks*blocks(sram_bytes//4//banks, 32, shapes) + blocks(cache//4, 32, shapes) + blocks(lines, tag, shapes)

@@ -51,6 +51,8 @@ CONSTANTS = (
     ("LIST_LEVELS",               2, "stride levels under an index list"),
     ("LIST_ENTRY_BYTES",          8, "bytes of an entry of an index list: an offset, signed, from the walk's `offset`"),
     ("SRAM_MAX",            0x40000, "bytes of the control program's SRAM at most: host register SRAM says how many a card has"),
+    ("SRAM_SCARCE",         0x10000, "bytes of that SRAM on cards with little block RAM"),
+    ("IMAGE_SCARCE",         0x8c00, "bytes of the largest image for an SRAM of SRAM_SCARCE; a larger SRAM has an image of half its size at most"),
     ("SHARED_FROM_END",      0x2000, "struct mcp_shared begins so many bytes before the end of that SRAM"),
     ("MAX_LENGTH",       0xffffffff, "bytes of the longest transfer"),
     ("MAX_OFFSET",   0xffffffffffff, "highest offset in a region (48 bits travel on the wire)"),
