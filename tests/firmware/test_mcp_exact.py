@@ -77,13 +77,14 @@ def test_a_completion_has_node_cookie_and_length_of_its_own_command(card, kind, 
         card.ack(node, 0)
         card.step()
         if kind == "atomic":
-            card.message(node, asked[node] & ~0xff | MESSAGE.ATOMIC_REPLY, 5, reply(STATUS.OK, 0xabc0 + node))
+            card.message(node, asked[node] & ~0xff | MESSAGE.ATOMIC_REPLY, 5, reply(STATUS.OK, 0xabc0 + node + (node << 32)))
         else:
             card.respond(node, asked[node], 100*node)
         card.step()
         [entry] = card.entries()
         told = {"receive": 100*node, "get": length, "atomic": 0xabc0 + node}[kind]
         assert (entry.cookie, entry.node, entry.status, entry.length) == (cookie, node, STATUS.OK, told)
+        assert entry.key == (node if kind == "atomic" else 0)
         assert entry.address & ~0xffff == card.cq(endpoint) & ~0xffff
 
 # The last tick ------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def until_given_up(card):
     while not (ended := card.entries()):
         tick(card)
         assert card.library.fake_now() - begin < 2*GIVE_UP
-    assert {entry.status for entry in ended} == {STATUS.TIMEOUT}
+    assert {(entry.status, entry.key) for entry in ended} == {(STATUS.TIMEOUT, 0)}
     return card.library.fake_now() - begin
 
 
@@ -178,3 +179,46 @@ def test_an_acknowledgement_gives_a_flow_all_of_its_time_again(card):
     card.step()
     assert [entry.cookie for entry in card.entries()] == [1]
     assert GIVE_UP <= until_given_up(card) <= GIVE_UP + 4*TICK
+
+# The first number that does not exist ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [put, inline, get, atomic, receive, send])
+@pytest.mark.parametrize("node", [C.NODES, C.NODES + 1, 0xffff])
+def test_the_first_node_that_does_not_exist_is_refused(card, make, node):
+    card.ring(1, make(node=node, cookie=5), make(node=C.NODES - 1, cookie=6))
+    card.step()
+    assert [(entry.cookie, entry.status) for entry in card.entries()] == [(5, STATUS.BAD_NODE)]
+    assert {packet.node for packet in [*card.express, *card.jobs]} <= {C.NODES - 1}
+
+# What comes after a long time -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make, flow", [(put, BULK + 1), (inline, 1)])
+def test_what_is_under_way_belongs_to_an_incarnation_that_lasted_for_a_billion_packets(card, make, flow):
+    """A tick moves the start of the flow then. PSNs that are not acknowledged are behind it all the same, and end well."""
+    card.ring(1, make(cookie=1), make(cookie=2))
+    card.step()
+    card.library.fake_age(flow, (1 << 30) - 1)    # the two that are under way are the last of 2^30 + 1
+    tick(card)
+    card.ack(flow, 0)
+    card.step()
+    tick(card)
+    card.ack(flow, 1)
+    card.step()
+    assert [(entry.cookie, entry.status) for entry in card.entries()] == [(1, STATUS.OK), (2, STATUS.OK)]
+    card.ring(1, make(cookie=3))
+    card.step()
+    for job in card.jobs:
+        card.job_done(job.tag, job.psn + 1)
+    card.ack(flow, 2)
+    card.step()
+    assert [(entry.cookie, entry.status) for entry in card.entries()] == [(3, STATUS.OK)]
+
+
+def test_what_the_host_wrote_is_looked_at_once(card):
+    """Code is fetched again once after a write of the host, not at each tick."""
+    card["SRAM_WRITTEN"] = 1
+    tick(card)
+    tick(card)
+    assert not card["SRAM_WRITTEN"]
