@@ -2,19 +2,25 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Small changes of the control program's sources, each of which a test of the native program has to notice.
+"""Small changes of the control program's sources. A test has to notice each of them.
 
-    python tests/firmware/mutants.py choose [--seed 1] [--count 30]   choose mutants by seed, and write the list
-    python tests/firmware/mutants.py find                             find the test that kills each one that has none yet
-    python tests/firmware/mutants.py run [--sample N] [--seed 1]      build each (or N) and run its test: it has to fail
+    python tests/firmware/mutants.py choose [--seed 1] [--count 30]   choose by seed, write the list
+    python tests/firmware/mutants.py find                    find the test that kills each new one
+    python tests/firmware/mutants.py run [--sample N] [--seed 1]   all (or N) have to fail their tests
 
-The list is mutants.toml. A mutant is known by its file, the text of its line and which of such lines it is, not by a line
-number, so that it survives changes elsewhere. Kinds: `relation` (< and <=, > and >=, == and != change places), `constant` (a
-number is one more), `statement` (a line is left out). One that no test can notice has `same`, the reason why the program is
-the same, instead of `test`.
+The list is mutants.toml. A mutant is known by its file, the text of its line and which of such lines
+it is. It has no line number, so it survives changes elsewhere in the file. Kinds:
 
-`run` ends with 1 when a mutant lives, when a text of the list is no longer in its file, or when a `same` is without reason. A text
-that is gone needs another mutant: take its entry out of the list, and `choose` fills the list up.
+    relation    < and <=, > and >=, == and != change places
+    constant    a number is one more
+    statement   a line is left out
+    named       written by hand
+
+One that no test can notice has `same`, the reason why the program is the same, instead of `test`.
+
+`run` ends with 1 when a mutant lives, when a text of the list is no longer in its file, or when a
+`same` is without reason. A text that is gone needs another mutant: take its entry out of the list,
+then `choose` fills the list up and `find` looks for the test.
 """
 
 import argparse
@@ -39,7 +45,8 @@ BOUNDS = "tests/firmware/test_mcp_bounds.py"
 FIRMWARE = ROOT/"firmware"
 FLAGS    = ["-std=gnu11", "-O1", "-w", "-DMCP_NATIVE", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-fPIC"]
 
-# Of the image, and what compiles the program itself: they do not see the library of a mutant. Of these `bounds` is tried last.
+# Of the image, and what compiles the program itself: they do not see the library of a mutant. Of
+# these `bounds` is tried last.
 OTHERS  = ("binary", "bounds", "image", "trap", "duties", "fuzz", "mutants")
 SECONDS = 600    # of wall time for a run of tests; a program that takes longer hangs, and is noticed so
 
@@ -69,7 +76,8 @@ def code_lines(text):
 
 
 def whole_statement(lines, index):
-    """Whether the line is a statement by itself, and not the end of one, nor all that an `if` has."""
+    """Whether the line is a statement by itself, and not the end of one, nor all that an `if` has.
+    """
     before = next((line.rstrip() for line in reversed(lines[:index]) if line.strip()), "")
     return bool(STATEMENT.match(lines[index].strip())) and before.endswith((";", "{", "}", ":"))
 
@@ -151,7 +159,8 @@ def mutated(mutant):
 
 
 class Builder:
-    """Objects of the program and of the register fake, made once, and a library for each mutant."""
+    """Objects of the program and of the register fake, made once, and a library for each mutant.
+    """
 
     def __init__(self, folder):
         sys.path.insert(0, str(HERE))
@@ -208,7 +217,8 @@ def first_failure(tests, **environment):
 
 
 def killed_by(builder, mutant, text, tests):
-    """The test of these that notices a mutant, or None. Those of test_mcp_bounds.py look at the image."""
+    """The test of these that notices a mutant, or None. Those of test_mcp_bounds.py look at the
+    image."""
     if str(tests[0]).startswith(BOUNDS):
         return first_failure(tests, MCP_IMAGES=str(builder.images(mutant, text)))
     return first_failure(tests, MCP_LIBRARY=str(builder.library(mutant, text)))
@@ -226,7 +236,8 @@ def shown(mutant):
 
 
 def find(builder, entries):
-    """Each mutant without a verdict gets the test that kills it, if there is one. Whether all have one now."""
+    """Each mutant without a verdict gets the test that kills it, if there is one. Whether all have
+    one now."""
     alive = 0
     for n, (mutant, verdict) in enumerate(entries):
         text = mutated(mutant)

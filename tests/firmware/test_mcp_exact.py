@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Small changes of the program that other tests did not notice: generations, whose completion it is, the last tick."""
+"""What small changes of the program spoil: generations, owners of completions, the last tick."""
 
 import pytest
 
@@ -29,7 +29,8 @@ def reopened(card):
 
 @pytest.mark.fault
 def test_what_was_flushed_has_another_generation_than_what_takes_its_slot(card):
-    """The answer to it may still come. It ends nothing of the new owner, neither here nor in the gateware's table."""
+    """The answer to it may still come. It ends nothing of the new owner, neither here nor in the
+    gateware's table."""
     card.ring(1, receive(64, cookie=7))
     card.step()
     card.ack(1, 0)
@@ -59,7 +60,8 @@ def test_what_was_flushed_has_another_generation_than_what_takes_its_slot(card):
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
 @pytest.mark.parametrize("kind", ["receive", "get", "atomic"])
 def test_a_completion_has_node_cookie_and_length_of_its_own_command(card, kind, order):
-    """Its neighbours wait in the slots beside it, for other nodes; one of them is of another endpoint's last slot."""
+    """Its neighbours wait in the slots beside it, for other nodes; one of them is of another
+    endpoint's last slot."""
     make, message = {"receive": (receive, MESSAGE.READY), "get": (get, MESSAGE.GET), "atomic": (atomic, MESSAGE.ATOMIC)}[kind]
     assert card.open(2) == STATUS.OK
     for n in range(C.SLOTS - 2):
@@ -180,7 +182,7 @@ def test_an_acknowledgement_gives_a_flow_all_of_its_time_again(card):
     assert [entry.cookie for entry in card.entries()] == [1]
     assert GIVE_UP <= until_given_up(card) <= GIVE_UP + 4*TICK
 
-# The first number that does not exist ----------------------------------------------------------------
+# The first number that does not exist -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [put, inline, get, atomic, receive, send])
@@ -191,12 +193,13 @@ def test_the_first_node_that_does_not_exist_is_refused(card, make, node):
     assert [(entry.cookie, entry.status) for entry in card.entries()] == [(5, STATUS.BAD_NODE)]
     assert {packet.node for packet in [*card.express, *card.jobs]} <= {C.NODES - 1}
 
-# What comes after a long time -------------------------------------------------------------------------
+# What comes after a long time ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make, flow", [(put, BULK + 1), (inline, 1)])
 def test_what_is_under_way_belongs_to_an_incarnation_that_lasted_for_a_billion_packets(card, make, flow):
-    """A tick moves the start of the flow then. PSNs that are not acknowledged are behind it all the same, and end well."""
+    """A tick moves the start of the flow then. PSNs that are not acknowledged are behind it all
+    the same, and end well."""
     card.ring(1, make(cookie=1), make(cookie=2))
     card.step()
     card.library.fake_age(flow, (1 << 30) - 1)    # the two that are under way are the last of 2^30 + 1

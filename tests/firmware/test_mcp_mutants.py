@@ -1,7 +1,8 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Mutants of the control program are noticed by a test: a sample of the list, by seed. `make mutants` runs all."""
+"""Mutants of the control program are noticed by a test: a sample of the list, by seed. `make
+mutants` runs all."""
 
 import pytest
 
