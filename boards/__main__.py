@@ -3,9 +3,9 @@
 
 """The table of boards, as the README has it, from what each board file says.
 
-    build/venv/bin/python -m boards             print it
-    build/venv/bin/python -m boards --write     and put it into README.md
-    build/venv/bin/python -m boards --memory    the block RAM of each board, by the size of the control program's SRAM
+    build/venv/bin/python -P -m boards             print it
+    build/venv/bin/python -P -m boards --write     and put it into README.md
+    build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the control program's SRAM
 """
 
 import argparse

@@ -121,7 +121,7 @@ def recorded(file):
     """What the tests of a file measure. A figure that its test finds missed is a row like the others; so is each other
     failure of the file."""
     def group(profile, seed):
-        command = [sys.executable, "-m", "pytest", "--seed", str(seed), file]
+        command = [sys.executable, "-P", "-m", "pytest", "--seed", str(seed), file]
         begin, why = time.time(), None
         try:
             run(command)

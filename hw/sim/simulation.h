@@ -62,6 +62,7 @@ public:
 
     /* vfio::Simulation and HostListener */
     void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) override;
+    void forget(unsigned card) override;
     void reset_card(unsigned card) override;
     Time now() const override { return now_; }
     void written(unsigned card, uint64_t address, uint64_t bytes) override;

@@ -23,7 +23,7 @@ FOUND = {board.name: board for board in table.boards()}
 
 def test_the_readme_has_the_table():
     text = table.README.read_text()
-    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -m boards --write"
+    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -P -m boards --write"
 
 
 def test_the_page_on_synthesis_has_the_table_of_block_ram():

@@ -265,6 +265,10 @@ class Fake:
     def ack(self, flow, psn):
         self.library.fake_ack(flow, psn & 0xffff)
 
+    def left(self, flow, psn):
+        """The flow's packets up to `psn` have left the card to their ends."""
+        self.library.fake_left(flow, psn & 0xffff)
+
     def nak(self, flow, psn):
         """Everything up to `psn` is acknowledged, and something after it was missed."""
         self.library.fake_ack(flow, psn & 0xffff)

@@ -206,6 +206,9 @@ def test_a_request_is_sent_again_from_its_slot(card):
     card.ring(1, get(cookie=7))
     card.step()
     card.wait(300*MICROSECOND)
+    assert len(card.express) == 1
+    card.left(1, 0)
+    card.wait(300*MICROSECOND)
     first, again = card.express[:2]
     assert again._replace(epoch=first.epoch) == first
 
@@ -376,6 +379,7 @@ def test_a_reply_that_was_lost_is_sent_again_and_an_unreachable_asker_s_slot_com
     card.message(3, word(MESSAGE.ATOMIC), 5, atomic())
     card.atomic_done(STATUS.OK, 1)
     card.step()
+    card.left(3, 0)
     card.wait(300*MICROSECOND)
     words = [(message.word, message.psn, message.slot) for message in card.express]
     assert len(words) > 1 and len(set(words)) == 1 and not card.freed
@@ -475,3 +479,28 @@ def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
         card.freed.clear()
         card.entries()
     assert card.shared("strays") > 100 and card["STATE"] != 8
+
+
+@pytest.mark.fault
+def test_a_get_has_time_while_payload_of_its_node_comes_and_40_ms_behind_that(card):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    for _ in range(100_000//40):
+        card["PEER_WORKS"] = 1 << 1
+        card.wait(40*MICROSECOND, step=20*MICROSECOND)
+    card.wait(TIMEOUT - 300*MICROSECOND)
+    assert card.entries() == []
+    card.wait(600*MICROSECOND)
+    assert endings(card) == [(7, "TIMEOUT")]
+
+
+@pytest.mark.fault
+def test_payload_of_another_node_gives_a_get_no_time(card):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    for _ in range(40_400//40):
+        card["PEER_WORKS"] = 1 << 2 | 1 << BULK + 1
+        card.wait(40*MICROSECOND, step=20*MICROSECOND)
+    assert endings(card) == [(7, "TIMEOUT")]

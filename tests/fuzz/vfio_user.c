@@ -318,10 +318,25 @@ static void *serve(void *argument)
 	return NULL;
 }
 
+static char folder[] = "/tmp/dibber-fuzz-XXXXXX";
+
+static void remove_folder(void)
+{
+	rmdir(folder);
+}
+
+/* In a folder of its own, because nobody may have made it before. */
 static void listen_at(struct server *s, struct sockaddr_un *address)
 {
-	snprintf(address->sun_path, sizeof(address->sun_path), "/tmp/dibber-fuzz-%d", (int)getpid());
-	unlink(address->sun_path);
+	static bool made;
+
+	if (!made) {
+		if (!mkdtemp(folder))
+			abort();
+		atexit(remove_folder);
+		made = true;
+	}
+	snprintf(address->sun_path, sizeof(address->sun_path), "%s/card", folder);
 	s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(s->listener, (struct sockaddr *)address, sizeof(*address)) || listen(s->listener, 1))
 		abort();

@@ -338,7 +338,8 @@ def test_reset_takes_an_image(card, run, image):
     file = image(words=300)
     code, out, _ = run("reset", "--image", file, card.uri)
     assert code == 0 and "runs again" in out
-    assert images.last(card.uri).read_bytes() == pathlib.Path(file).read_bytes()
+    with images.last(card.uri) as (path, _):
+        assert path.read_bytes() == pathlib.Path(file).read_bytes()
 
 
 def test_reset_without_anything_to_load(card, run, monkeypatch, tmp_path):

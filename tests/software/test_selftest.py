@@ -149,7 +149,7 @@ def test_the_item_that_failed_is_named_and_those_that_need_it_are_not_tested(ser
 
 
 def test_more_than_two_cards_make_no_sense(capsys):
-    assert main(["selftest", "sim:a", "sim:b", "sim:c"]) == 1
+    assert main(["selftest", "sim:a", "sim:b", "sim:c"]) == 2
     assert "one card or two" in capsys.readouterr().err
 
 

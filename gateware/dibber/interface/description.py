@@ -219,6 +219,7 @@ MCP_STATE = enum("mcp_state", 8, "what the control program is doing; host regist
     ("TRAP",      "stopped by an exception: see mcp_shared.trap"),
     ("SCOUT",     "handling a scout or its answer"),
     ("WATCHDOG",  "stopped by the watchdog, for it did not even come to its trap handler"),
+    ("BUS_MASTER", "stopped, because the host has not let the card reach its memory for 41 ms: PCI Command, bit 2"),
 )
 
 TRACE = enum("trace", 24, "event numbers of the trace ring; arguments in parentheses. What goes well leaves none on the EXPRESS lane, and on the fast path",
@@ -512,9 +513,16 @@ STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENT
 COUNTERS = (
     ("TLP_UNSUPPORTED",        "requests of the host that the card does not serve"),
     ("TLP_MALFORMED",          "TLPs that contradict themselves"),
+    ("REQUESTS_DROPPED",       "requests to host memory, dropped because bus mastering was off and no control program ran"),
     ("COMPLETION_UNEXPECTED",  "completions without a read in flight"),
     ("COMPLETION_ERROR",       "reads that the host answered with an error"),
     ("COMPLETION_TIMEOUT",     "reads that the host did not answer"),
+    ("COMPLETION_BAD_REQUESTER", "reads that failed: a completion with another requester ID"),
+    ("COMPLETION_BAD_COUNT",   "reads that failed: a completion whose byte count is not what was outstanding"),
+    ("COMPLETION_BAD_ADDRESS", "reads that failed: a completion whose lower address is not that of the next byte"),
+    ("COMPLETION_BAD_LENGTH",  "reads that failed: a completion whose length contradicts its byte count, its payload, or where it must end"),
+    ("COMPLETION_BAD_STATUS",  "reads that failed: a completion of success without data, or of data without success"),
+    ("COMPLETION_POISONED",    "reads that failed: a completion with poisoned data"),
     ("DOORBELLS",              "writes of COMMAND_PRODUCER"),
     ("FAST_COMMANDS",          "commands that the fast path took"),
     ("FAST_COMPLETIONS",       "of these, completed without the control program"),
@@ -646,7 +654,8 @@ DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, 
     Register("COMMAND_HEAD",     "ro", "commands that the control program has taken, modulo 2³²"),
     Register("PROGRAM", "ro", "the control program, the same on each page", (
         Field("halts", 8, "how often it was halted since power-up, by a host, the watchdog or a debugger, modulo 256. What was opened before belongs to no program any more"),
-        Field("ready", 1, "one runs, and MCP_IDENTITY is not 0"))),
+        Field("ready", 1, "one runs, and MCP_IDENTITY is not 0"),
+        Field("bus_master", 1, "the host lets the card reach its memory: PCI Command, bit 2"))),
 )
 
 MCP = bank("mcp", "the control program's registers",
@@ -707,6 +716,8 @@ MCP = bank("mcp", "the control program's registers",
     Register("FAST_GENERATION", "wo", "the value is the generation, 6 bits, in contexts of gets and atomics that hardware sends from now on"),
     Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has anything under way: puts, gets and atomics until they are answered"),
     Register("FAST_MOVED",   "w1c","a bit for each armed flow: lane BULK, its ACKED moved; EXPRESS, something ended, while gets and atomics wait for answers one of those; write ones to clear"),
+    Register("PEER_WORKS",   "w1c","a bit for each flow. Lane BULK: its target says that it is still storing a packet of it; EXPRESS: payload of lane BULK of this node is being stored here; write ones to clear"),
+    Register("SEND_MOVED",   "w1c","1: the send engine gave payload to the link's side, or ended a job, since this was cleared"),
     Register("GIVEN",        "w1c","a bit for each flow that is not armed any more because a job failed; write ones to clear"),
     Register("ARM_PLACE", "wk", "next flow to be armed", (
         Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
@@ -777,6 +788,10 @@ MCP = bank("mcp", "the control program's registers",
     Register("ACKED", "ro", "for each flow", (
         Field("psn",    16, "the last PSN acknowledged"),
         Field("refusal", 1, "REFUSAL is valid, or will be at once; a refusal that `psn` covers is there")), count=32),
+    Register("LEFT", "ro", "for each flow: the last packet that has wholly left the card since the flow was reset or rewound", (
+        Field("psn",    16, "its PSN"),
+        Field("valid",   1, "there is one"),
+        Field("vain",    1, "packets were dropped, because the target did not answer what it holds")), count=32),
     Register("FLOW_RESET", "wo", "start a new flow: its ACKED becomes 0xffff, its epoch 0; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
         Field("flow",        8, "flow number"),
         Field("incarnation", 8, "of the new flow"))),

@@ -68,7 +68,8 @@ class HostRegisters(LiteXModule):
     port         : line_port(data_width), from HOST_BASE
     cycles       : Signal(64), out   the card's clock, from power-up
     run          : Signal(), out     MCP_CONTROL.run, and not bitten since that was written
-    bite         : Signal(), in      the watchdog stops the control program
+    bite         : Signal(), in      the watchdog stops the control program, or `lost` does
+    lost         : Signal(), in      requests to host memory have not been allowed for too long
     fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
     shown        : Record(shown_layout()), `index` in   the host registers that the control program sees
@@ -86,6 +87,7 @@ class HostRegisters(LiteXModule):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
+        self.lost         = Signal()
         self.fast_path    = Record([(f.name, f.bits) for f in HOST["FAST_PATH"].fields])
         self.node_id      = Signal(16)
         self.shown        = Record(shown_layout())
@@ -143,7 +145,10 @@ class HostRegisters(LiteXModule):
         self.sync += [
             If(~asked, bitten.eq(0)).Elif(self.bite, bitten.eq(1)),
             # A program that came to its trap handler has said so, and had the watchdog bite at once.
-            If(~bitten, why.eq(Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG))),
+            If(~bitten,
+                why.eq(Mux(self.lost, MCP_STATE.BUS_MASTER,
+                    Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)))
+            ),
         ]
         self.comb += [
             self.run.eq(asked & ~bitten),

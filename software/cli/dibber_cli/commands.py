@@ -113,7 +113,7 @@ def sim_status(arguments):
     pid = simulator.running()
     status = {"running": pid is not None}
     if pid is not None:
-        status.update(process=pid, profile=(paths.run_directory()/"profile").read_text().strip(), uris=_sockets(),
+        status.update(process=pid, profile=simulator.running_profile(), uris=_sockets(),
                       log=str(paths.run_directory()/"log"))
     if arguments.json:
         print_json(status)

@@ -197,7 +197,7 @@ static int start(struct dib_card *card, uint32_t expected)
 		if (identity == expected)
 			return 0;
 	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP && state != DIBBER_MCP_STATE_WATCHDOG &&
-		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
+		 state != DIBBER_MCP_STATE_BUS_MASTER && now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
 	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
 			now - begin, identity, expected,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
@@ -238,8 +238,11 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 	size_t length;
 	int rc;
 
-	if (!card || !path)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "file" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!path)
+		return dib_fail(DIB_ERR_ARGUMENT, "no file given");
 	rc = read_file(path, FILE_BYTES, &file, &length);
 	if (rc)
 		return rc;
@@ -257,14 +260,18 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 
 uint32_t dib_firmware_size(struct dib_card *card)
 {
-	return card ? card->fixed.sram_bytes : 0;
+	return dib_check_card(card) ? 0 : card->fixed.sram_bytes;
 }
 
 /* Both ways between memory and SRAM. */
 static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, size_t length)
 {
-	if (!card || !data)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the data" : "card");
+	int rc = dib_check_card(card);
+
+	if (rc)
+		return rc;
+	if (!data)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the data given");
 	if (offset % 4 || length % 4 || offset > card->fixed.sram_bytes || length > card->fixed.sram_bytes - offset)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM, which has %u bytes", length,
 				offset, card->fixed.sram_bytes);

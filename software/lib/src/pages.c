@@ -82,13 +82,13 @@ static int map_pages(struct dib_card *card, const struct dib_pages *pages, bool 
 int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bool writable,
 			struct dib_page_table **out)
 {
-	uint32_t entries = (pages->count + PER_LINE - 1) / PER_LINE * PER_LINE;
+	size_t entries = ((size_t)pages->count + PER_LINE - 1) / PER_LINE * PER_LINE;
 	struct dib_page_table *table = calloc(1, sizeof(*table));
 	int rc;
 
 	if (!table)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a page table");
-	rc = dib_alloc(entries * sizeof(uint64_t), &table->memory);
+	rc = dib_alloc_own(entries * sizeof(uint64_t), &table->memory);
 	table->entries = table->memory;
 	if (!rc)
 		rc = dib_map(card, table->memory, entries * sizeof(uint64_t), false, &table->map);
@@ -100,7 +100,7 @@ int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bo
 	}
 	for (uint32_t n = 0; pages->bus && n < pages->count; n++)
 		table->entries[n] = pages->bus[n];
-	for (uint32_t n = pages->count; n < entries; n++)
+	for (size_t n = pages->count; n < entries; n++)
 		table->entries[n] = ABSENT;
 	*out = table;
 	return 0;

@@ -60,16 +60,20 @@ static __attribute__((cold, noinline)) int poll_alarmed(struct dib_endpoint *end
 	return !rc && endpoint->halted ? poll_halted(endpoint, entries, max) : rc;
 }
 
+static __attribute__((cold, noinline)) int poll_refused(const struct dib_endpoint *endpoint)
+{
+	int rc = dib_endpoint_refuse(endpoint, "completions and events");
+
+	return rc == DIB_ERR_HALTED ? HALTED : rc;
+}
+
 static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
 {
-	if (!endpoint || !entries || max < 1)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (!endpoint->barred)
-		return 0;
-	return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's") : HALTED;
+	if (!endpoint || !endpoint->ready)
+		return poll_refused(endpoint);
+	if (!entries || max < 1)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", entries ? "room" : "place for the entries");
+	return 0;
 }
 
 /* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
@@ -79,6 +83,16 @@ static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue,
 		return 0;
 	queue->told = queue->taken;
 	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset), queue->taken);
+}
+
+/* The card refuses the target of a get or receive for its rights and its owner with one status. Its source it refuses by two,
+ * as here the target: the owner goes first. */
+static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_endpoint *endpoint, uint32_t slot)
+{
+	uint8_t opcode = endpoint->opcode[slot];
+	bool local = opcode == DIBBER_OPCODE_GET || opcode == DIBBER_OPCODE_RECEIVE;
+
+	return local && dib_is_foreign(endpoint, endpoint->target[slot]) ? DIBBER_STATUS_NOT_OWNER : DIBBER_STATUS_NOT_PERMITTED;
 }
 
 /* Give the slot of a completed command back. */
@@ -96,6 +110,8 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 		.tag = endpoint->tag[slot], .cycles = entry->cycles, .value = entry->key, .length = entry->length,
 		.node = entry->node, .status = entry->status,
 	};
+	if (__builtin_expect(entry->status == DIBBER_STATUS_NOT_PERMITTED, 0))
+		completion->status = refused_target(endpoint, slot);
 	if (dib_is_atomic(endpoint->opcode[slot])) {
 		completion->value = (uint64_t)entry->key << 32 | entry->length;
 		completion->length = 0;
@@ -246,11 +262,10 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 	uint64_t begin, waited;
 	int rc;
 
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
+	rc = dib_endpoint_check(endpoint);
+	if (rc)
+		return rc;
 	card = endpoint->card;
-	if (card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
 	if (card->fixed.simulated_clock)
 		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
 	begin = monotonic_ns();

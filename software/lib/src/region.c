@@ -4,8 +4,6 @@
 
 /* Regions: keys, and what the control program is told of the memory behind them. */
 
-#include <stdlib.h>
-
 #include "card.h"
 
 #define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
@@ -64,9 +62,9 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	}
 	region->card = card;
 	region->participant = endpoint->participant;
+	region->owner = endpoint->number;
 	region->halts = endpoint->halts;
 	card->regions[region->key & 0xff] = region;
-	card->references++;
 	return 0;
 }
 
@@ -82,16 +80,18 @@ static int new_region(struct dib_endpoint *endpoint, void *memory, const struct 
 
 	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
 		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
-	region = calloc(1, sizeof(*region));
+	region = dib_handle_new(DIB_KIND_REGION, sizeof(*region));
 	if (!region)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
+		return DIB_ERR_NO_MEMORY;
 	rc = dib_card_enter(endpoint->card, endpoint->participant);
 	if (!rc) {
 		rc = enter_region(endpoint, memory, pages, &command, region);
+		if (!rc)
+			region->handle.life = DIB_LIFE_OPEN;
 		dib_card_leave(endpoint->card);
 	}
 	if (rc) {
-		free(region);
+		dib_handle_end(region);
 		return rc;
 	}
 	*out = region;
@@ -101,9 +101,12 @@ static int new_region(struct dib_endpoint *endpoint, void *memory, const struct 
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region)
 {
-	if (!endpoint || !memory || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : memory ? "place for the region" : "memory");
+	int rc = dib_endpoint_check(endpoint);
+
+	if (rc)
+		return rc;
+	if (!memory || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", memory ? "place for the region" : "memory");
 	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
 	return new_region(endpoint, memory, NULL, length, rights, region);
@@ -112,18 +115,33 @@ int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, uns
 int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
 		       struct dib_region **region)
 {
-	int rc;
+	int rc = dib_endpoint_check(endpoint);
 
-	if (!endpoint || !pages || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : pages ? "place for the region" : "pages");
+	if (rc)
+		return rc;
+	if (!pages || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", pages ? "place for the region" : "pages");
 	rc = dib_pages_check(pages);
 	return rc ? rc : new_region(endpoint, NULL, pages, pages->length, rights, region);
 }
 
 uint32_t dib_key(const struct dib_region *region)
 {
-	return region->key;
+	return dib_handle_check(region, DIB_KIND_REGION) ? 0 : region->key;
+}
+
+bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key)
+{
+	struct dib_card *card = endpoint->card;
+	const struct dib_region *region;
+	bool foreign;
+
+	if (dib_card_enter(card, endpoint->participant))
+		return false;
+	region = (key & 0xff) < DIBBER_REGIONS ? card->regions[key & 0xff] : NULL;
+	foreign = region && region->key == key && region->owner != endpoint->number;
+	dib_card_leave(card);
+	return foreign;
 }
 
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
@@ -135,6 +153,7 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 	int rc_unmap = unmap_region(card, region);
 
 	card->regions[region->key & 0xff] = NULL;
+	dib_handle_orphan(region, DIB_KIND_CARD);
 	/* A halt takes every region out of the table. */
 	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
 }
@@ -142,15 +161,18 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 int dib_unregister(struct dib_region *region)
 {
 	struct dib_card *card;
-	int rc = 0;
+	bool open;
+	int rc;
 
-	if (!region)
-		return 0;
+	rc = dib_handle_check_close(region, DIB_KIND_REGION, &open);
+	if (!open)
+		return rc;
 	card = region->card;
-	dib_card_lock(card, region->participant);
-	if (!card->closed)
-		rc = dib_region_withdraw(card, region);
-	free(region);
-	dib_card_release(card);
+	rc = dib_card_enter(card, region->participant);
+	if (rc)
+		return rc;
+	rc = dib_region_withdraw(card, region);
+	dib_handle_end(region);
+	dib_card_leave(card);
 	return rc;
 }

@@ -70,7 +70,7 @@ static int set_up(const struct uart_line *line)
 		return dib_fail(DIB_ERR_SYSTEM, "%s does not do %u baud: %s", line->port, line->baud, strerror(errno));
 	/* USB adapters may keep what came for 16 ms; those that can are asked not to. */
 	if (ioctl(line->fd, TIOCGSERIAL, &serial) == 0) {
-		serial.flags |= ASYNC_LOW_LATENCY;
+		serial.flags |= (int)ASYNC_LOW_LATENCY;
 		ioctl(line->fd, TIOCSSERIAL, &serial);
 	}
 	ioctl(line->fd, TCFLSH, TCIOFLUSH);
@@ -82,7 +82,7 @@ int dib_uart_open(struct uart_line *line, const char *port)
 	int rc;
 
 	line->port = port;
-	line->fd = open(port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	line->fd = dib_fd(open(port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
 	if (line->fd < 0 && errno == EACCES)
 		return dib_fail(DIB_ERR_SYSTEM, "%s may not be opened: is the user in its group ('ls -l %s')?", port, port);
 	if (line->fd < 0)
@@ -97,7 +97,7 @@ void dib_uart_close(struct uart_line *line)
 {
 	if (line->fd >= 0) {
 		ioctl(line->fd, TIOCNXCL);
-		close(line->fd);
+		dib_fd_close(line->fd);
 	}
 	line->fd = -1;
 }

@@ -39,6 +39,8 @@ class Card(Module):
             *[source.connect(sink) for source, sink in zip(link.sources, packet.sinks)],
             packet.node_id.eq(node),
             link.signal.eq(1),
+            packet.stored.line.eq(packet.payload_out.valid & packet.payload_out.ready),
+            packet.stored.last.eq(packet.payload_out.last),
         ]
         self.counters = {**packet.counters, **link.counters}
         self.engines  = {

@@ -81,7 +81,7 @@ class Mistakes:
         key, status = {
             "key"    : (self.keys[writer]["gone"],     "BAD_KEY"),
             "right"  : (self.keys[writer][f"blind{endpoint}" if get else name], "NOT_PERMITTED"),
-            "owner"  : (self.keys[writer][f"target{other}"],  "NOT_PERMITTED"),
+            "owner"  : (self.keys[writer][f"target{other}"],  "NOT_OWNER"),
             "far"    : (self.keys[writer][region.name], "BOUNDS"),
             "list"   : (self.keys[writer][region.name], "BAD_LIST"),
             "bounds" : (self.keys[writer][region.name], "BOUNDS"),
@@ -123,7 +123,8 @@ class Mistakes:
         offset  = 0 if key == "gone" else place - self.regions[key].start
         offset  = max(offset, 0)
         command = Command(endpoint, "atomic", (), (self.keys[1 - side][key], size, offset, (), None),
-                          atomic=(opcode, size, self.choice.getrandbits(64), 0, self.choice.getrandbits(64)),
+                          atomic=(opcode, size, self.choice.getrandbits(64) >> 64 - 8*size, 0,
+                                  self.choice.getrandbits(64) >> 64 - 8*size),
                           status=getattr(STATUS, status), value=None, written=(1 - side, Shape(size, place)),
                           mistake=f"atomic {mistake}")
         self._enter(side, command, last=False)
