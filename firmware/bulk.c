@@ -129,11 +129,11 @@ static void lose(struct transfer *transfer, enum dibber_status status)
 }
 
 /* The same of this transfer and those behind it. */
-static RARE void give_up(uint32_t tag)
+static RARE void give_up(uint32_t tag, enum dibber_status reason)
 {
 	for (; tag != MCP_NO_TAG; tag = transfers[tag].next) {
 		mcp_shared.timeouts += transfers[tag].status == DIBBER_STATUS_OK;
-		lose(&transfers[tag], DIBBER_STATUS_TIMEOUT);
+		lose(&transfers[tag], reason);
 	}
 }
 
@@ -168,7 +168,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 		flow->next = transfer->end;
 	/* After a whole pass the gap is not one to the peer, who may have executed what is behind it. */
 	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
-		give_up(transfer->next);
+		give_up(transfer->next, DIBBER_STATUS_TIMEOUT);
 	if (flow->state != FLOW_REWIND) {
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
@@ -434,7 +434,7 @@ RARE void bulk_expire(uint32_t number)
 		flow->abandon = 1;
 		return;
 	}
-	give_up(flow->head);
+	give_up(flow->head, restart_reason(number));
 	send_lost |= 1u << (number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);

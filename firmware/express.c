@@ -80,7 +80,7 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 
 	if (express_is_put(word)) {
 		start = start_of(put_tag(word), FIELD_GET(EVENTS, LENGTH, word));
-	} else if (transfers[word].kind == TRANSFER_INLINE || transfers[word].kind == TRANSFER_PROBE) {
+	} else if (transfers[word].kind == TRANSFER_INLINE || (MCP_RESTART && transfers[word].kind == TRANSFER_PROBE)) {
 		start = start_of(word, transfers[word].length);
 	} else {
 		start = start_of(word, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1);
@@ -320,7 +320,7 @@ static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status r
 
 RARE void express_expire(uint32_t number)
 {
-	mcp_shared.timeouts += give_up(number, flows[number].next, DIBBER_STATUS_TIMEOUT);
+	mcp_shared.timeouts += give_up(number, flows[number].next, restart_reason(number));
 	send_lost |= 1u << number;
 }
 
@@ -354,7 +354,7 @@ static RARE void step_on(uint32_t number)
 	if (flow->state == FLOW_REQUEUE) {
 		requeue(number);
 	} else if (flow->state == FLOW_OVER && flow->ended == flow->acked) {
-		if (flow->ended != flow->next) {
+		if (MCP_RESTART && flow->ended != flow->next) {
 			begin_anew(number);
 			return;
 		}

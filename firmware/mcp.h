@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "dibber_interface.h"
+#include "identity.h"
 #include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
@@ -66,7 +67,7 @@ static inline uint32_t next_turn(uint32_t mask, uint32_t turn)
 
 /* main.c --------------------------------------------------------------------------------------- */
 
-/* At SHARED_OFFSET of the SRAM, where the host reads it. */
+/* SHARED_FROM_END bytes before the end of the SRAM, where the host reads it. */
 extern struct dibber_mcp_shared mcp_shared;
 
 extern uint32_t mcp_tick;	/* cycles, by the clock of the board */
@@ -724,7 +725,30 @@ uint32_t atomic_handler(void);
 
 /* restart.c ------------------------------------------------------------------------------------ */
 
+/*
+ * Whether what a peer that began anew did not execute goes again. The image of 64 KiB of SRAM has no room to find that
+ * out: all of the flow ends with PEER_RESTARTED at the next tick, and no node is probed.
+ */
+#ifdef MCP_NATIVE
+#define MCP_RESTART	1
+#else
+#define MCP_RESTART	(MCP_SRAM_BYTES > 65536)
+#endif
+
 extern uint32_t restart_work;	/* a bit for each flow that its target does not hold any more */
+
+static inline uint32_t restart_due(void)
+{
+	return MCP_RESTART ? restart_work : 0;
+}
+
+/* Why a flow is given up by the timer. */
+static inline enum dibber_status restart_reason(uint32_t number)
+{
+	if (MCP_RESTART || !(restart_work & 1u << number))
+		return DIBBER_STATUS_TIMEOUT;
+	return DIBBER_STATUS_PEER_RESTARTED;
+}
 
 /* The target has refused a packet for that reason; and a new incarnation began for another one. */
 void restart_heard(uint32_t number, uint32_t psn);

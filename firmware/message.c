@@ -193,7 +193,7 @@ RARE uint32_t message_tick(void)
 				patience += transfer->length / ANSWER_BYTES;
 			if (++transfer->age <= patience) {
 				/* The node that was asked may have begun anew since, and says so only when it is told something. */
-				if (transfer->age % PROBE_TICKS == PROBE_FIRST)
+				if (MCP_RESTART && transfer->age % PROBE_TICKS == PROBE_FIRST)
 					message_probe(node);
 				continue;
 			}
@@ -373,7 +373,7 @@ void message_sent(uint32_t tag)
 	transfer_free(&transfers[tag]);
 	outbox &= ~(1u << (tag - MCP_OUTBOX));
 	/* Its flow may have been the fast path's. */
-	if (probe)
+	if (MCP_RESTART && probe)
 		express_rest(transfers[tag].node);
 }
 

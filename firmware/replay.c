@@ -97,7 +97,7 @@ static void tick(uint32_t number, bool link, bool moved)
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
 	/* It has 16 bits: one that is behind must not come round. */
-	if ((uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
+	if (MCP_RESTART && (uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
 		flow->doubt = flow->acked;
 	if (empty || flow->seen != flow->acked) {
 		flow->seen = flow->acked;

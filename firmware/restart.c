@@ -24,6 +24,11 @@ static uint32_t begun;			/* flows of restart_work whose requests are being ended
 
 RARE void restart_heard(uint32_t number, uint32_t psn)
 {
+	if (!MCP_RESTART) {
+		flows[number].idle = MCP_GIVE_UP;
+		restart_work |= 1u << number;
+		return;
+	}
 	refused[number] = psn;
 	restart_work |= 1u << number;
 	begun &= ~(1u << number);
@@ -31,7 +36,7 @@ RARE void restart_heard(uint32_t number, uint32_t psn)
 
 RARE void restart_forget(uint32_t number)
 {
-	restart_work &= ~(1u << number) | begun;
+	restart_work &= ~(1u << number) | (MCP_RESTART ? begun : 0);
 }
 
 /* The first PSN of a flow that was certainly not executed. */

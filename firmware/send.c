@@ -170,7 +170,8 @@ void send_ready(uint32_t ready_tag)
 		message_failed(ready_tag, 0, status);
 		return;
 	}
-	drop_former(transfer);
+	if (MCP_RESTART)
+		drop_former(transfer);
 	transfer->length = length;
 	transfer->key = pair(transfer->node, first_word >> 24, transfer->cookie >> 8 & 0xff);
 	tag = take_oldest(&sends, transfer->key);
@@ -278,7 +279,7 @@ RARE void send_tick(bool link)
 	static uint32_t ticks;
 
 	down = link ? 0 : down + 1;
-	if (link && !(++ticks % PROBE_TICKS))
+	if (MCP_RESTART && link && !(++ticks % PROBE_TICKS))
 		receive_probe();
 	if (down > MCP_GIVE_UP) {
 		send_lost = (1u << DIBBER_NODES) - 1;

@@ -168,7 +168,7 @@ def tests_with_figures():
 
 def state(profile, seed):
     """What rows depend on: profile, seed, simulator and control program as they are built."""
-    files = [*(ROOT/"build"/"sim").glob("dibber-sim-*"), ROOT/"build"/"firmware"/"mcp.bin"]
+    files = [*(ROOT/"build"/"sim").glob("dibber-sim-*"), ROOT/"build"/"firmware"/"mcp.dibfw"]
     return {"profile": profile, "seed": seed, **{file.name: zlib.crc32(file.read_bytes()) for file in files if file.is_file()}}
 
 

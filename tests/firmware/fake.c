@@ -255,7 +255,7 @@ void fake_write(uint32_t address, uint32_t value)
 		abort();
 	switch (offset) {
 	case DIBBER_MCP_TIMER:
-		timer = value;
+		REG(TIMER) = timer = value;
 		break;
 	case DIBBER_MCP_JOB_START:
 		if (!REG(JOB_SPACE))

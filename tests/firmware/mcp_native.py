@@ -130,7 +130,9 @@ def route(opcode, **values):
 
 @functools.cache
 def build():
-    """Compile sources and fake into a shared library; undefined behaviour ends the process."""
+    """Compile sources and fake into a shared library; undefined behaviour ends the process. MCP_LIBRARY names another one."""
+    if "MCP_LIBRARY" in os.environ:
+        return pathlib.Path(os.environ["MCP_LIBRARY"])
     write_if_changed(OUT/"dibber_interface.h", c_header())
     write_if_changed(OUT/"identity.h", f"#define MCP_IDENTITY 0x{IDENTITY:08x}u\n")
     library = OUT/"mcp.so"

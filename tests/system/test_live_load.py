@@ -18,7 +18,7 @@ import pytest
 
 import libdibber
 
-from dibber.interface.description import C, MCP_STATE, RIGHT, STATUS
+from dibber.interface.description import MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
@@ -132,7 +132,7 @@ def test_a_program_is_swapped_under_traffic_and_both_sides_go_on(pair, capsys):
     theirs = pair.together((prepare,), (prepare,))
     # Gets to the card that is loaded: tests/system/test_peer_restart.py.
     begin(pair, (traffic, 1, theirs[1], has_halted), (traffic, 0, theirs[0], has_failed, ("put", "put_inline")))
-    bad = paths.FIRMWARE.with_name("mcp.elf")
+    bad = paths.elf()
     assert main(["fw", "load", str(bad), uri]) == 1 and "image" in capsys.readouterr().err
     assert main(["fw", "load", str(paths.FIRMWARE), uri]) == 0
     loaded, peer = end(pair)
@@ -172,7 +172,7 @@ def let_time_go_on(side, woken):
 
 def trap(card):
     """Nothing is an instruction any more, in the trap handler neither: the watchdog bites."""
-    card.write_firmware(0, bytes(C.SRAM_SIZE))
+    card.write_firmware(0, bytes(card.sram_bytes))
 
 
 HALTS = {"another program loads": lambda card: card.load_firmware(paths.FIRMWARE), "the watchdog bites": trap}
@@ -209,7 +209,7 @@ def one_of_each(side, node, key):
 
 def spoil_and_load(side, seed):
     """Other words in all of the program's memory, of which the image is loaded anew then."""
-    side.card.write_firmware(0, random.Random(seed).randbytes(C.SRAM_SIZE))
+    side.card.write_firmware(0, random.Random(seed).randbytes(side.card.sram_bytes))
     side.card.load_firmware(paths.FIRMWARE)
 
 

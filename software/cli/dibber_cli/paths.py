@@ -14,6 +14,15 @@ PROFILES = ROOT/"hw"/"sim"/"profiles"
 FIRMWARE = BUILD/"firmware"/"mcp.dibfw"
 
 
+# Of the simulated cards' control program, bytes: boards/sim.py.
+SIMULATED_SRAM = 128*1024
+
+
+def elf(sram_bytes=SIMULATED_SRAM):
+    """The control program for cards with so much SRAM, with its symbols."""
+    return FIRMWARE.parent/f"{sram_bytes >> 10}k"/"mcp.elf"
+
+
 def simulator(profile):
     """The simulator for a profile: hw/sim/build.py makes one for each data width and clock."""
     clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz/1e6:g}"

@@ -93,7 +93,7 @@ static int set_bus_master(struct dib_card *card, bool on)
 static int identify(struct dib_card *card)
 {
 	struct dib_card_info *info = &card->fixed;
-	uint32_t magic, geometry;
+	uint32_t magic, geometry, sram;
 	int rc;
 
 	rc = dib_read_register(card, DIBBER_HOST_MAGIC, &magic);
@@ -118,6 +118,7 @@ static int identify(struct dib_card *card)
 	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_GEOMETRY, &geometry)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_SRAM, &sram)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &info->node)))
 		return rc;
 	info->endpoints = FIELD(geometry, GEOMETRY_ENDPOINTS);
@@ -129,6 +130,12 @@ static int identify(struct dib_card *card)
 	    info->slots & (info->slots - 1))
 		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u endpoints of %u slots and %u regions",
 				info->endpoints, info->slots, info->regions);
+	info->sram_bytes = FIELD(sram, SRAM_SIZE) << 10;
+	info->image_limit = FIELD(sram, SRAM_IMAGE) << 10;
+	if (info->sram_bytes > DIBBER_SRAM_MAX || info->sram_bytes <= DIBBER_SHARED_FROM_END || info->image_limit == 0 ||
+	    info->image_limit > info->sram_bytes - DIBBER_SHARED_FROM_END)
+		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u KiB of SRAM for images of %u KiB",
+				info->sram_bytes >> 10, info->image_limit >> 10);
 	return 0;
 }
 

@@ -126,6 +126,12 @@ void dib_card_release(struct dib_card *card);
 int dib_read_register(struct dib_card *card, uint32_t offset, uint32_t *value);
 int dib_write_register(struct dib_card *card, uint32_t offset, uint32_t value);
 
+/* Where struct dibber_mcp_shared lies in the control program's SRAM. */
+static inline uint32_t dib_shared(const struct dib_card *card)
+{
+	return card->fixed.sram_bytes - DIBBER_SHARED_FROM_END;
+}
+
 /* Offset in BAR 0 of a register of an endpoint's doorbell page. */
 static inline uint32_t dib_doorbell(unsigned int endpoint, uint32_t offset)
 {

@@ -126,7 +126,7 @@ int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *
 		return dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
 	if (!card->firmware && !card->transport->observes)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "routes: load a control program first");
-	rc = dib_firmware_read(card, DIBBER_SHARED_OFFSET + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
+	rc = dib_firmware_read(card, dib_shared(card) + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
 			       node * (uint32_t)sizeof(known), &known, sizeof(known));
 	if (rc)
 		return rc;

@@ -48,7 +48,7 @@ class Counter(ctypes.Structure):
 class CardInfo(ctypes.Structure):
     _fields_ = [*((name, c_uint32) for name in (
                     "interface_version", "interface_hash", "features", "build", "clock_hz", "endpoints", "slots",
-                    "regions", "nodes", "data_width", "node", "mcp_state", "mcp_identity", "link_state",
+                    "regions", "nodes", "data_width", "sram_bytes", "image_limit", "node", "mcp_state", "mcp_identity", "link_state",
                     "link_stopped", "max_payload", "max_request")),
                 ("cycles", c_uint64), ("simulated_clock", c_uint32), ("copies", c_uint32),
                 ("shared_bytes", c_uint32), ("counters", Counter*len(COUNTERS))]
@@ -160,6 +160,7 @@ _SIGNATURES = {
     "dib_node_set"       : (c_int, [c_void_p, c_uint]),
     "dib_firmware_load"  : (c_int, [c_void_p, c_char_p]),
     "dib_firmware_read"  : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
+    "dib_firmware_size"  : (c_uint32, [c_void_p]),
     "dib_firmware_write" : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
     "dib_doorbell_read"  : (c_int, [c_void_p, c_uint, c_uint32, POINTER(c_uint32)]),
     "dib_endpoint_open"  : (c_int, [c_void_p, c_uint, POINTER(EndpointOptions), POINTER(c_void_p)]),

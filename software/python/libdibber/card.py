@@ -66,6 +66,11 @@ class Card(Handle):
     def load_firmware(self, path):
         check(library().dib_firmware_load(self._handle, os.fsencode(path)))
 
+    @property
+    def sram_bytes(self):
+        """Bytes of the control program's SRAM. It asks nothing of the card."""
+        return library().dib_firmware_size(self._handle)
+
     def read_firmware(self, offset, length):
         """Bytes of the control program's SRAM."""
         data = ctypes.create_string_buffer(length)

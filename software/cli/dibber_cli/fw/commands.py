@@ -8,7 +8,6 @@ import sys
 
 from pathlib import Path
 
-from dibber.interface.description import C
 from dibber_cli import output, paths
 from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
@@ -77,14 +76,15 @@ def fw_top(arguments):
 def fw_coredump(arguments):
     with programmed(arguments.uri) as card:
         state = trap.diagnose(card)
-        sram  = card.read_firmware(0, C.SRAM_SIZE)
+        size  = card.sram_bytes
+        sram  = card.read_firmware(0, size)
     Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
     if arguments.json:
         print(json.dumps({"file": arguments.file, **state}, indent=2))
         return 0
     print(state["sentence"])
     registers = "memory and registers" if state["trap"] else "memory, and no registers, for it did not leave them"
-    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.FIRMWARE.with_suffix('.elf')} {arguments.file}")
+    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} {arguments.file}")
     return 0
 
 # Reset --------------------------------------------------------------------------------------------

@@ -149,6 +149,8 @@ struct dib_card_info {
 	uint32_t regions;
 	uint32_t nodes;
 	uint32_t data_width;		/* bits */
+	uint32_t sram_bytes;		/* of the control program's memory; struct dibber_mcp_shared is its end */
+	uint32_t image_limit;		/* bytes of the largest image that the card takes */
 	uint32_t node;			/* this card's number */
 	uint32_t mcp_state;		/* enum dibber_mcp_state */
 	uint32_t mcp_identity;		/* 0: no control program is running */
@@ -263,20 +265,32 @@ int dib_node_set(struct dib_card *card, unsigned int node);
 
 /**
  * dib_firmware_load() - load and start a control program.
- * @path: image file
+ * @path: file of one or several images, as firmware/image.py makes it
  *
- * Magic, interface version and hash, size and CRC are checked before the card is touched. The image is then written
- * with the processor in reset, read back, compared by CRC, and started; the call returns when the program has
- * published its identity.
+ * Magic, interface version and hash, size, entry and CRC of each image are checked before the card is touched. The card gets
+ * the first image that was linked for as much SRAM as it has (info.sram_bytes), and that needs no features which it
+ * lacks (info.features). That image is then written with the processor in reset, read back, compared, and started; the
+ * call returns when the program has published its identity.
  *
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
  * program or, when the card was opened to observe, of another: see "Halts" above. What other nodes have under way to this
  * one ends with PEER_RESTARTED or REMOTE_BAD_KEY there. What they send after that goes to the new program.
  *
- * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), FIRMWARE_CRC,
+ * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE (damaged, or no image is for this card), VERSION (image of
+ * another interface), FIRMWARE_CRC,
  * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
  */
 int dib_firmware_load(struct dib_card *card, const char *path);
+
+/**
+ * dib_firmware_size() - how many bytes the control program's memory has.
+ *
+ * Known since dib_open(): it asks nothing of the card, and takes no simulated time. Of NULL it is 0. The last 8192 of them are
+ * struct dibber_mcp_shared. Any thread.
+ *
+ * Errors: none.
+ */
+uint32_t dib_firmware_size(struct dib_card *card);
 
 /**
  * dib_firmware_read() - read the control program's memory while it runs.
