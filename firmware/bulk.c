@@ -463,6 +463,7 @@ RARE void bulk_restart(uint32_t number, uint32_t end)
 {
 	struct flow *flow = &flows[number];
 
+	mcp_alive();
 	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have executed. */
 	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (!psn_before(transfers[tag].first, flow->start) && psn_before(transfers[tag].first, end))
