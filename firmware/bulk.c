@@ -127,11 +127,11 @@ static void lose(struct transfer *transfer, enum dibber_status status)
 }
 
 /* The same of this transfer and those behind it. */
-static RARE void give_up(uint32_t tag)
+static RARE void give_up(uint32_t tag, enum dibber_status reason)
 {
 	for (; tag != MCP_NO_TAG; tag = transfers[tag].next) {
 		mcp_shared.timeouts += transfers[tag].status == DIBBER_STATUS_OK;
-		lose(&transfers[tag], DIBBER_STATUS_TIMEOUT);
+		lose(&transfers[tag], reason);
 	}
 }
 
@@ -166,7 +166,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 		flow->next = transfer->end;
 	/* After a whole pass the gap is not one to the peer, who may have executed what is behind it. */
 	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
-		give_up(transfer->next);
+		give_up(transfer->next, DIBBER_STATUS_TIMEOUT);
 	if (flow->state != FLOW_REWIND) {
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
@@ -430,7 +430,7 @@ RARE void bulk_expire(uint32_t number)
 		flow->abandon = 1;
 		return;
 	}
-	give_up(flow->head);
+	give_up(flow->head, DIBBER_STATUS_TIMEOUT);
 	send_lost |= 1u << (number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);
@@ -459,6 +459,7 @@ RARE void bulk_restart(uint32_t number, uint32_t end)
 {
 	struct flow *flow = &flows[number];
 
+	mcp_alive();
 	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have executed. */
 	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (!psn_before(transfers[tag].first, flow->start) && psn_before(transfers[tag].first, end))

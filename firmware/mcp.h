@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "dibber_interface.h"
+#include "identity.h"
 #include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */

@@ -75,27 +75,27 @@ static bool begin(uint32_t number)
 		bulk_restart(number, end);
 	} else {
 		message_lose(number);
+		mcp_alive();
 		express_restart(number, end);
 	}
 	return true;
 }
 
+/* One flow at a time. Those that must wait for the end of a job let the others have their turn. */
 RARE uint32_t restart_step(void)
 {
+	static uint32_t turn;
+	uint32_t number = next_turn(restart_work, turn % MCP_FLOWS);
 	uint32_t done = 0;
 
-	for (uint32_t mask = restart_work; mask && done < MCP_BATCH; mask &= mask - 1) {
-		uint32_t number = lowest_bit(mask);
-
-		mcp_alive();
-		if (!(begun & 1u << number) && !begin(number))
-			continue;
-		if (number < MCP_BULK)
-			done += message_restarted(number, MCP_BATCH - done);
-		if (done < MCP_BATCH) {
-			restart_work &= ~(1u << number);
-			begun &= ~(1u << number);
-		}
+	turn = number + 1;
+	if (!(begun & 1u << number) && !begin(number))
+		return 0;
+	if (number < MCP_BULK)
+		done = message_restarted(number, MCP_BATCH);
+	if (done < MCP_BATCH) {
+		restart_work &= ~(1u << number);
+		begun &= ~(1u << number);
 	}
-	return done;
+	return done + 1;
 }

@@ -48,9 +48,9 @@ def test_the_stack_fits_whatever_is_called(report, figure, of_image):
 def test_each_handler_has_a_bound(report):
     rows, _ = report
     costs = {name: cost for name, _, cost, _ in rows}
-    assert set(bounds.HANDLERS) < set(costs) and min(costs.values()) > 10
+    assert set(bounds.HANDLERS) - bounds.OPTIONAL < set(costs) and min(costs.values()) > 10
     # A turn runs handlers that were inlined, too.
-    assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS)
+    assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS if name in costs)
 
 
 # The watchdog's, in cycles.

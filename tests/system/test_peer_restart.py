@@ -38,10 +38,16 @@ def now(side):
 
 
 def stay(side, over):
-    """Time goes on for one that comes only while somebody is there."""
+    """Time goes on for one that comes only while somebody is there, and waits for what has not come yet."""
     while not over.exists():
         side.endpoint.wait(STEP)
+        take(side)
     over.unlink()
+
+
+def take(side):
+    """What has ended since the transfers were left under way."""
+    side.ended = getattr(side, "ended", {}) | {done.tag: STATUS.name_of(done.status) for done in side.endpoint.poll()}
 
 
 def start(side, kind, key, node, tag=0):
@@ -72,11 +78,11 @@ def leave_under_way(side, kinds, key, node):
 
 def collect(side, count):
     """The statuses of so many transfers, by tag, and how long they took."""
-    begin, found = now(side), {}
-    while len(found) < count and now(side) < begin + 10*SOON:
+    begin = now(side)
+    while len(side.ended) < count and now(side) < begin + 10*SOON:
         side.endpoint.wait(STEP)
-        found |= {done.tag: STATUS.name_of(done.status) for done in side.endpoint.poll()}
-    return [found.get(tag) for tag in range(count)], now(side) - begin
+        take(side)
+    return [side.ended.get(tag) for tag in range(count)], now(side) - begin
 
 
 def open_again(side, over):

@@ -89,7 +89,7 @@ class Deposits(Harness):
         # The flow of one node of the solver's choice, as the announced and the finished packets make it.
         node     = self.constant("node", 4)
         known    = Signal()
-        opened   = Signal()          # it has asked
+        self.opened = opened = Signal()  # it has asked
         flow     = Signal(8)
         expected = Signal(16)
         current  = Signal()          # its packet was announced and is on its way in
@@ -224,11 +224,23 @@ class Deposits(Harness):
         self.lemma("busy",    implies(fsm.ongoing("PAYLOAD") & (fields["source"] == node), current))
 
 
+class Opened(Deposits):
+    """For mutants: every node has asked, which takes a packet's cycles otherwise."""
+    def __init__(self):
+        super().__init__()
+        self.opened.reset = Constant(1)
+        inner(self.block.sequencer, "opened").reset = Constant(2**C.NODES - 1)
+
+
 class ExpressDeposits(Deposits):
     lane = LANE.EXPRESS
 
 
-class ExpressFull(ExpressDeposits):
+class ExpressOpened(Opened):
+    lane = LANE.EXPRESS
+
+
+class ExpressFull(ExpressOpened):
     """For a mutant: the inbox is full from the start, which takes messages and cycles otherwise."""
     def __init__(self):
         super().__init__()
@@ -240,11 +252,11 @@ PROPERTIES = [
     Property("deposit-header", "packet/receive", "a header with a wrong CRC, node or number is not announced",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
             Mutant("CRC not looked at", "dibber.packet.check", "self.good.eq(judge & word.match &",
-                "self.good.eq(judge &", depth=12),
+                "self.good.eq(judge &", depth=12, harness="Opened"),
             Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] == self.node_id)",
-                "1", depth=12),
+                "1", depth=12, harness="Opened"),
             Mutant("a flow begins anywhere", "dibber.packet.sequence", "start.eq(self.first & (self.psn == 0) & newer)",
-                "start.eq(self.first & newer)", depth=12),
+                "start.eq(self.first & newer)", depth=12, harness="Opened"),
             Mutant("a flow begins without a question", "dibber.packet.sequence", "(age != 0) & ~age[7], is_open)", "(age != 0) & ~age[7], 1)",
                 depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
@@ -253,11 +265,11 @@ PROPERTIES = [
     Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
             Mutant("too long an inline put is taken", "dibber.packet.receive",
-                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12),
+                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12, harness="ExpressOpened"),
             Mutant("a message may be a response", "dibber.packet.receive",
-                "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12),
+                "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12, harness="ExpressOpened"),
             Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
-                "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12),
+                "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12, harness="ExpressOpened"),
             Mutant("a message without room is taken", "dibber.packet.receive", "full.eq(room == 0)", "full.eq(0)", depth=12,
                 harness="ExpressFull"),
     ]),
