@@ -74,8 +74,9 @@ class Card:
         for name, value in (("MAGIC", C.MAGIC), ("INTERFACE_VERSION", INTERFACE.version_word),
                             ("INTERFACE_HASH", INTERFACE.hash), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", 128),
                             ("GEOMETRY", C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26),
-                            ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2)):
+                            ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2), ("KEYS_LEFT", 2**32 - 1)):
             self.registers[HOST[name].offset] = value
+        self.drawn = False
         self.config, self.sram = bytearray(256), bytearray(C.SRAM_SIZE)
         self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
         self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
@@ -147,6 +148,10 @@ class Card:
         self.registers[offset] = value = struct.unpack("<I", data)[0]
         if offset == HOST["MCP_CONTROL"].offset:
             self._run(value & 1)
+        if offset == HOST["KEY_DRAW"].offset and not self.drawn:
+            self.drawn = True
+            self.registers[HOST["KEY_NEXT"].offset]  = value
+            self.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 1
         if offset == HOST["FLASH_UNLOCK"].offset:
             self.registers[HOST["FLASH_STATUS"].offset] = 2*(value == C.FLASH_KEY)
         if offset == HOST["FLASH_TRANSFER"].offset and self.flash:
@@ -247,6 +252,11 @@ class Card:
         elif command["opcode"] == OPCODE.ENDPOINT_CLOSE:
             del self.queues[command["endpoint"]]
         elif command["opcode"] == OPCODE.REGION_ADD:
+            distance = (command["key"] - self.get("KEY_NEXT")) % 2**32
+            if distance >= self.get("KEYS_LEFT"):
+                return STATUS.IN_USE
+            self.registers[HOST["KEY_NEXT"].offset]  = (command["key"] + 1) % 2**32
+            self.registers[HOST["KEYS_LEFT"].offset] = self.get("KEYS_LEFT") - distance - 1
             self.regions[command["key"]] = command
         elif command["opcode"] == OPCODE.REGION_REMOVE:
             del self.regions[command["key"]]
