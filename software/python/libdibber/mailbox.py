@@ -58,11 +58,11 @@ class Mailbox:
         return address
 
     def address(self, peer=0):
-        """What the other program must know to be `peer` of this mailbox, as bytes."""
+        """What the other program must know to be `peer` of this mailbox, as bytes. A new one when the peer was given up."""
         return bytes(self._address(peer))
 
     def connect(self, address, peer=0):
-        """Connect `peer` with what address() is at the other end."""
+        """Connect `peer` with what address() is at the other end; or connect one anew whose error was raised."""
         check(library().dib_mailbox_connect(self._handle, peer, MailboxAddress.from_buffer_copy(address)))
 
     def send(self, data, peer=0):
@@ -97,5 +97,7 @@ class Mailbox:
         return taken and (bytes(self._room[:taken[0]]), taken[1])
 
     def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
-        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over."""
+        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over.
+
+        For ever, it raises the error of a peer when all were given up."""
         return check(library().dib_mailbox_wait(self._handle, news, timeout_ns)) == 1
