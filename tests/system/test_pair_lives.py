@@ -14,7 +14,7 @@ from dibber.interface.description import C, RIGHT, STATUS
 from dibber_cli import paths
 from libdibber import DibberError, List, Walk
 import pair as pairs
-from pair import Pair
+from pair import SECOND, Pair
 
 ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 8192
@@ -193,3 +193,57 @@ def test_a_receive_of_a_killed_process_takes_nothing_for_the_next(tmp_path):
         pair.first(fill_up)
         first = pair.second(send, 7)
         assert first == "REMOTE_BAD_KEY" and pair.first(is_unchanged)
+
+# Mailboxes ----------------------------------------------------------------------------------------
+
+SIZES    = dict(slots=4, slot_bytes=128, max_length=4096)
+GIVES_UP = 41*10**9    # ps: a transfer to a card that cannot be reached ends after 40 ms
+
+
+def open_box(side):
+    side.box = side.endpoint.mailbox(**SIZES)
+    return side.box.address()
+
+
+def connect_box(side, address):
+    side.box.connect(address)
+    return side.box.address()
+
+
+def say(side, data):
+    return side.box.send(data)
+
+
+def hear(side):
+    assert side.box.wait(timeout_ns=SECOND)
+    return side.box.receive()
+
+
+def send_until_told(side):
+    """Only send: the error's name, and the picoseconds until it came."""
+    begin = side.endpoint.clock().now_ps
+    try:
+        while side.endpoint.clock().now_ps - begin < 3*GIVES_UP:
+            side.box.send(b"is anybody there?")
+    except DibberError as error:
+        return error.name, side.endpoint.clock().now_ps - begin
+
+
+@pytest.mark.fault
+def test_a_mailbox_s_killed_peer_is_told_and_its_successor_is_connected(tmp_path):
+    with Pair() as pair:
+        former = pair.first(open_box)
+        pair.first(connect_box, pair.second(open_box))
+        pair.second(connect_box, former)
+        pair.first(say, b"the first life")
+        assert pair.second(hear) == (b"the first life", 0)
+        kill(pair, 0)
+        pair.pipes[1].send((send_until_told,))
+        name, time = pair._answer(1)[1]
+        assert name == "CLOSED" and time < GIVES_UP
+        come(pair, 0, tmp_path/"over")
+        address = pair.first(open_box)
+        assert address != former
+        pair.first(connect_box, pair.second(connect_box, address))
+        pair.first(say, b"the second life")
+        assert pair.second(hear) == (b"the second life", 0)
