@@ -95,6 +95,12 @@ class Card:
         for n, word in enumerate(struct.unpack("<4I", board.encode().ljust(16, b"\0"))):
             self.registers[HOST["BOARD"].offset + 4*n] = word
 
+    def lose_power(self):
+        """What only power clears; the client is gone before."""
+        self.drawn = False
+        self.registers[HOST["KEY_NEXT"].offset]  = 0
+        self.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 1
+
     def reset(self):
         """The client is gone, and with it all who took part in the clock."""
         self.joined = set()
