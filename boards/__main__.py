@@ -3,8 +3,9 @@
 
 """The table of boards, as the README has it, from what each board file says.
 
-    build/venv/bin/python -m boards             print it
-    build/venv/bin/python -m boards --write     and put it into README.md
+    build/venv/bin/python -P -m boards             print it
+    build/venv/bin/python -P -m boards --write     and put it into README.md
+    build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the control program's SRAM
 """
 
 import argparse
@@ -45,7 +46,12 @@ def replaced(text, new):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put it into README.md")
+    parser.add_argument("--memory", action="store_true", help="block RAM by the size of the control program's SRAM")
     args = parser.parse_args()
+    if args.memory:
+        from boards import memory
+        print(memory.table(), end="")
+        return
     text = table(boards())
     print(text, end="")
     if args.write:

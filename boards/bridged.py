@@ -14,6 +14,7 @@ from dibber.bridge.root import RootComplex
 from dibber.core import DibberCore
 from dibber.deposit.reach import NEAR
 from dibber.debug.transport import DebugTransport
+from dibber.mcp.processor import SRAM_SCARCE
 
 # Geometry -----------------------------------------------------------------------------------------
 
@@ -44,7 +45,8 @@ class BridgedCard(LiteXModule):
     """
     def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
-        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR, ENDPOINTS)
+        self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR, ENDPOINTS,
+            SRAM_SCARCE)
         self.frames  = frames = FrameBridge(int(SILENCE*sys_clk_freq))
         self.debug   = DebugTransport()
         self.link_up = core.link.up

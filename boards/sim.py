@@ -50,6 +50,7 @@ from dibber.host.flash import flash_pads
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
 from dibber.layouts import serial_rx_layout, serial_tx_layout
+from dibber.mcp.processor import SRAM_BYTES
 
 # Platform -----------------------------------------------------------------------------------------
 
@@ -100,12 +101,13 @@ class SimSerialPHY(LiteXModule):
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz):
+    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
         self.flash  = flash_pads(clock_hz/4)
-        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz, "sim", self.flash)
+        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz, "sim", self.flash,
+            sram_bytes=sram_bytes)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -139,11 +141,11 @@ class SimCard(LiteXModule):
 
 # Build --------------------------------------------------------------------------------------------
 
-def generate(output, data_width, clock_hz):
+def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes)
     # A block for each combinatorial signal: Verilator takes Migen's assignments for blocking ones, and
     # then a block of several signals that depend on one another would be wrong.
     verilog  = convert(card, card.ios, name="dibber_card", regular_comb=False)
@@ -163,9 +165,11 @@ def main():
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated card.")
     parser.add_argument("--data-width", type=int, choices=[64, 128], default=128, help="bits of the data path")
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")
+    parser.add_argument("--sram",       type=int, choices=[64, 128], default=SRAM_BYTES >> 10,
+        help="KiB of the control program's SRAM")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
-    generate(args.output, args.data_width, args.clock)
+    generate(args.output, args.data_width, args.clock, args.sram << 10)
 
 if __name__ == "__main__":
     main()

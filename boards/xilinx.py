@@ -13,6 +13,7 @@ from litex.soc.cores.clock import S7PLL
 
 from dibber.core import DibberCore
 from dibber.debug.transport import DebugTransport
+from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE
 from dibber.phy.flash import S7FlashPHY
 from dibber.phy.jtag import XilinxJTAG
 from dibber.phy.pcie import S7PCIePHY
@@ -43,6 +44,12 @@ class CRG(LiteXModule):
 
 # TCK clocks nothing here: what BSCANE2 gives is sampled by `sys`, and TDO stands still before TCK falls.
 JTAG_PATHS = "set_false_path -through [get_pins -of_objects [get_cells -hierarchical -filter {{REF_NAME == BSCANE2}}]]"
+
+# Memory -------------------------------------------------------------------------------------------
+
+def sram_of(device):
+    """Bytes of the control program's SRAM on a part: an XC7A100T has block RAM for the smaller one only."""
+    return SRAM_SCARCE if device.startswith("xc7a100t") else SRAM_BYTES
 
 # PCIe Board ---------------------------------------------------------------------------------------
 
@@ -89,7 +96,8 @@ class PCIeBoard(LiteXModule):
             self.asynchronous(rx, to=tx)
         pads       = self.platform.request("spiflash", loose=True)
         self.flash = pads and S7FlashPHY(pads)
-        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads)
+        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads,
+            sram_bytes=sram_of(self.platform.device))
         self.debug = DebugTransport()
         self.jtag  = XilinxJTAG()
         self.comb += [

@@ -6,13 +6,16 @@
 #include <stddef.h>
 
 #include "dibber_interface.h"
+#include "identity.h"
 
 #define DEFINE(name, value)	__asm__ volatile ("->" #name " %0" : : "i"(value))
 
 void asm_offsets(void)
 {
 	DEFINE(SHARED_BYTES, sizeof(struct dibber_mcp_shared));
-	DEFINE(SHARED_ADDRESS, DIBBER_SHARED_OFFSET);
+	DEFINE(SHARED_ADDRESS, MCP_SRAM_BYTES - DIBBER_SHARED_FROM_END);
+	DEFINE(IMAGE_LIMIT, MCP_SRAM_BYTES / 2);
+	DEFINE(SHARED_IMAGE, offsetof(struct dibber_mcp_shared, image_bytes));
 	DEFINE(TRAP_OFFSET, offsetof(struct dibber_mcp_shared, trap));
 	DEFINE(TRAP_CAUSE, offsetof(struct dibber_mcp_trap, cause));
 	DEFINE(TRAP_PC, offsetof(struct dibber_mcp_trap, pc));

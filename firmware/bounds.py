@@ -4,7 +4,7 @@
 """Bounds of the control program's image: the stack, the instructions of each handler, and the cycles in which the watchdog
 hears nothing, of every path that there is.
 
-    python firmware/bounds.py [build/firmware/mcp.elf]
+    python firmware/bounds.py [build/firmware/64k/mcp.elf]
 
 Read from the machine code, so that whatever the compiler did is in them. The stack of a function is the deepest that its
 instructions take it, or that and a callee's; instructions are those of its longest path, where each loop is run as often
@@ -27,7 +27,7 @@ from pathlib import Path
 from dibber.interface.description import C
 
 ROOT  = Path(__file__).resolve().parents[1]
-IMAGE = ROOT/"build"/"firmware"/"mcp.elf"
+IMAGE = ROOT/"build"/"firmware"/"128k"/"mcp.elf"
 TOOLS = "riscv64-unknown-elf-"
 
 BRANCHES = {"beq", "bne", "blt", "bge", "bltu", "bgeu", "beqz", "bnez", "blez", "bgez", "bltz", "bgtz",
@@ -100,7 +100,8 @@ LOOPS = {
 }
 
 # Functions without a loop in which a caller's loop may end.
-STRAIGHT = {("fast.c", "adopt"), ("fast.c", "packets_of_entry"), ("queue.c", "post")}
+STRAIGHT = {("fast.c", "adopt"), ("fast.c", "packets_of_entry"), ("queue.c", "post"), ("registers.h", "bus_read"),
+            ("registers.h", "bus_write")}
 
 # How often all that a handler calls does this in one call of it, however it comes to it: each flow can be claimed once, for
 # it is armed again only when a put of this program has ended on it; of refusals the gateware's queues hold 32.

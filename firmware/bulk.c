@@ -8,8 +8,6 @@
 
 #include "mcp.h"
 
-uint32_t bulk_moves;
-
 uint32_t bulk_space;
 
 RARE bool bulk_look(void)
@@ -190,8 +188,6 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 		return;
 	}
 	flow->jobs--;
-	/* Sending the same again is no progress. */
-	bulk_moves += flow->patience == MCP_PATIENCE;
 
 	/* Ahead of what is acknowledged, or behind it when acknowledgements were read first. */
 	end = flow->acked + (int16_t)(FIELD_GET(JOB_DONE, PSN, done) - flow->acked);

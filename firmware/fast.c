@@ -161,19 +161,29 @@ RARE void fast_claim_active(void)
 
 /*
  * A flow is given two ticks, the first of which may be a short one. The tick that claims it is the second of those that
- * its packets wait (replay.c).
+ * its packets wait (replay.c). No time counts while nothing that has left is unacknowledged and the work goes on: the send
+ * engine's, or for an answer that of the node that was asked.
  */
-RARE void fast_tick(void)
+RARE void fast_tick(uint32_t works, bool sends)
 {
 	static uint32_t stalled;
 	uint32_t moved = REG_READ(FAST_MOVED);
-	uint32_t still = REG_READ(FAST_ACTIVE) & ~moved;
+	uint32_t still = REG_READ(FAST_ACTIVE) & ~moved & ~(works >> MCP_BULK << MCP_BULK);
 
 	REG_WRITE(FAST_MOVED, moved);
-	bulk_moves += moved >> MCP_BULK;
-	for (uint32_t mask = still & stalled; mask; mask &= mask - 1) {
-		fast_claim(lowest_bit(mask));
-		flows[lowest_bit(mask)].waited = 1;
+	if (sends)
+		works |= ~0u << MCP_BULK;
+	for (uint32_t mask = still; mask; mask &= mask - 1) {
+		uint32_t number = lowest_bit(mask), bit = mask & -mask;
+		bool waits = flow_waits(number);
+
+		mcp_alive();
+		if (!waits && (works & bit)) {
+			still &= ~bit;
+		} else if (stalled & bit) {
+			fast_claim(number);
+			flows[number].waited = waits;
+		}
 	}
 	stalled = still & ~stalled;
 }

@@ -24,6 +24,8 @@ uint32_t flow_active;
 
 static uint32_t served;		/* flow that had its turn last */
 
+_Static_assert(!DIBBER_MCP_LEFT_PSN_SHIFT && !DIBBER_MCP_ACKED_PSN_SHIFT, "both are compared as the low half");
+
 _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_EXPRESS_FLOW_PSN_SHIFT &&
 	       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_EXPRESS_FLOW_NODE_SHIFT &&
 	       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT == DIBBER_MCP_EXPRESS_FLOW_INCARNATION_SHIFT,
@@ -157,6 +159,21 @@ static inline void advance(uint32_t number, uint32_t acked)
 		flow->acked += moved;
 }
 
+/*
+ * A packet's header leaves while its payload is still read from host memory. So a flow waits for an acknowledgement when a
+ * packet has left to its end, and none before. A packet that was dropped at its gate, because the target did not answer
+ * what it holds, counts as one that the link has lost.
+ */
+bool flow_waits(uint32_t number)
+{
+	uint32_t left = REG_READ_AT(LEFT, number);
+	uint32_t acked = flows[number].acked - 1;
+
+	if (flows[number].state == FLOW_ARMED)
+		acked = REG_READ_AT(ACKED, number);
+	return FIELD_GET(LEFT, VAIN, left) || (FIELD_GET(LEFT, VALID, left) && (int16_t)(left - acked) > 0);
+}
+
 void flow_advance(uint32_t number)
 {
 	advance(number, FIELD_GET(ACKED, PSN, REG_READ_AT(ACKED, number)));
@@ -212,8 +229,6 @@ uint32_t flow_ack_handler(void)
 	uint32_t number = served, done = changed != 0;
 
 	REG_WRITE(ACKED_CHANGED, changed);
-	if (changed >> MCP_BULK)
-		bulk_moves++;
 	/* Usually the flow that was served last is the only one. */
 	if ((changed | flow_work) != 1u << number) {
 		number = take_turns(changed, &done);

@@ -3,11 +3,15 @@
 
 """Control program images: 64 bytes of header (struct firmware_header), then what goes into SRAM.
 
-    python firmware/image.py identity OUT.h SOURCE...        what the program will publish, as a C header
-    python firmware/image.py pack IMAGE.bin OUT.dibfw IDENTITY.h
+    python firmware/image.py identity OUT.h KIB FEATURES SOURCE...   what the program will publish, as a C header
+    python firmware/image.py pack OUT.dibfw IMAGE.bin...             with identity.h beside each
     python firmware/image.py verify FILE.dibfw
 
-`verify` ends with 0 and a line about the image, or with 1 and the reason why it may not be loaded.
+KIB is the size of the SRAM that the program is linked for. FEATURES has the bits of host register FEATURES that it needs. A
+file has an image for each kind of card, one behind the other. A card gets the first one that fits it, so the one that needs
+more features stands first.
+
+`verify` ends with 0 and a line about each image, or with 1 and the reason why the file may not be loaded.
 """
 
 import pathlib
@@ -22,7 +26,11 @@ from dibber.interface.description import C, FIRMWARE_HEADER, INTERFACE
 from dibber.interface.generate import write_if_changed
 from dibber.interface.schema import SCALARS
 
-MAX_BYTES = C.SHARED_OFFSET  # struct mcp_shared begins here
+CHECKED = FIRMWARE_HEADER["entry"].offset   # from here on the CRC covers the header
+
+def image_limit(sram_bytes):
+    """Bytes of the largest image for a card with so much SRAM: half of that, see mcp.ld."""
+    return sram_bytes//2
 
 
 class ImageError(Exception):
@@ -53,6 +61,9 @@ class TooLarge(ImageError):
 class BadHeader(ImageError):
     name = "bad header"
 
+class NotForThisCard(ImageError):
+    name = "no image fits"
+
 # Header -------------------------------------------------------------------------------------------
 
 def header_format(members=FIRMWARE_HEADER.members):
@@ -62,79 +73,133 @@ def header_format(members=FIRMWARE_HEADER.members):
                          for m in members)
 
 
-def pack(image, identity, build):
-    """The file for an image of bytes; `identity` is not 0, `build` is text."""
+def _packed(values):
+    return struct.pack(header_format(), *(values[m.name] for m in FIRMWARE_HEADER.members))
+
+
+def _checked_sram(sram_bytes):
+    """`sram_bytes` if an SRAM can have that size."""
+    if sram_bytes & (sram_bytes - 1) or not 2*C.SHARED_FROM_END <= sram_bytes <= C.SRAM_MAX:
+        raise BadHeader(f"no card has {sram_bytes} bytes of SRAM")
+    return sram_bytes
+
+
+def pack(image, identity, build, sram_bytes, features=0):
+    """An image with its header, as bytes; several of them make a file.
+
+    image      : bytes, from address 0 on
+    identity   : 32 bits, not 0
+    build      : text, at most 28 bytes
+    sram_bytes : of the card that it was linked for
+    features   : bits of host register FEATURES that it needs
+    """
     image += bytes(-len(image) % 4)
-    if len(image) > MAX_BYTES:
-        raise TooLarge(f"{len(image)} bytes, at most {MAX_BYTES}")
+    limit  = image_limit(_checked_sram(sram_bytes))
+    if len(image) > limit:
+        raise TooLarge(f"{len(image)} bytes, at most {limit} on a card with {sram_bytes >> 10} KiB of SRAM")
     values = {
         "magic"    : C.FIRMWARE_MAGIC,
         "version"  : INTERFACE.version_word,
         "hash"     : INTERFACE.hash,
         "bytes"    : len(image),
-        "crc"      : zlib.crc32(image),
+        "crc"      : 0,
         "entry"    : 0,
         "identity" : identity,
-        "reserved" : 0,
+        "sram"     : sram_bytes,
+        "features" : features,
         "build"    : build.encode(),
     }
-    return struct.pack(header_format(), *(values[m.name] for m in FIRMWARE_HEADER.members)) + image
+    values["crc"] = zlib.crc32(_packed(values)[CHECKED:] + image)
+    return _packed(values) + image
 
 
-def verify(file):
-    """The header's members as a dict and the image, from a file's bytes; ImageError says what is wrong."""
+def _first(file):
+    """(header's members as a dict, image) of the first image in `file`; ImageError says what is wrong."""
     if len(file) >= 4 and int.from_bytes(file[:4], "little") != C.FIRMWARE_MAGIC:
         raise BadMagic(f"begins with 0x{int.from_bytes(file[:4], 'little'):08x}, not 0x{C.FIRMWARE_MAGIC:08x}")
     if len(file) < FIRMWARE_HEADER.size:
         raise Truncated(f"{len(file)} bytes, the header alone has {FIRMWARE_HEADER.size}")
     header = dict(zip((m.name for m in FIRMWARE_HEADER.members), struct.unpack_from(header_format(), file)))
-    image  = file[FIRMWARE_HEADER.size:]
+    image  = file[FIRMWARE_HEADER.size:FIRMWARE_HEADER.size + header["bytes"]]
     if header["version"] != INTERFACE.version_word:
         raise BadVersion(f"built for interface version 0x{header['version']:08x}, this is 0x{INTERFACE.version_word:08x}")
     if header["hash"] != INTERFACE.hash:
         raise BadHash(f"built for interface hash 0x{header['hash']:08x}, this is 0x{INTERFACE.hash:08x}")
-    if header["bytes"] > MAX_BYTES:
-        raise TooLarge(f"{header['bytes']} bytes, at most {MAX_BYTES}")
+    limit = image_limit(_checked_sram(header["sram"]))
+    if header["bytes"] > limit:
+        raise TooLarge(f"{header['bytes']} bytes, at most {limit} on a card with {header['sram'] >> 10} KiB of SRAM")
     if len(image) < header["bytes"]:
         raise Truncated(f"{len(image)} bytes of image, the header says {header['bytes']}")
-    if len(image) > header["bytes"] or header["bytes"] % 4 or header["entry"] or not header["identity"]:
-        raise BadHeader(f"{len(image)} bytes of image with bytes {header['bytes']}, entry 0x{header['entry']:x}, "
-                        f"identity 0x{header['identity']:08x}")
-    if zlib.crc32(image) != header["crc"]:
-        raise BadCrc(f"0x{zlib.crc32(image):08x}, the header says 0x{header['crc']:08x}")
+    if not image or header["bytes"] % 4 or header["entry"] or not header["identity"]:
+        raise BadHeader(f"bytes {header['bytes']}, entry 0x{header['entry']:x}, identity 0x{header['identity']:08x}")
+    crc = zlib.crc32(file[CHECKED:FIRMWARE_HEADER.size] + image)
+    if crc != header["crc"]:
+        raise BadCrc(f"0x{crc:08x}, the header says 0x{header['crc']:08x}")
     return header, image
+
+
+def images(file):
+    """[(header's members as a dict, image)] of a file's bytes, one at least; ImageError says what is wrong with any of them."""
+    found = []
+    while file or not found:
+        found.append(_first(file))
+        file = file[FIRMWARE_HEADER.size + found[-1][0]["bytes"]:]
+    return found
+
+
+def choose(file, sram_bytes, features=0):
+    """(header, image) of the first image of a file that runs on a card with so much SRAM and these bits of FEATURES."""
+    found = images(file)
+    for header, image in found:
+        if header["sram"] == sram_bytes and not header["features"] & ~features:
+            return header, image
+    sizes = " and ".join(f"{header['sram'] >> 10} KiB" for header, _ in found)
+    raise NotForThisCard(f"images for {sizes} of SRAM, the card has {sram_bytes >> 10} KiB and features 0x{features:x}")
 
 # Identity -----------------------------------------------------------------------------------------
 
-def identity(sources):
-    """CRC-32 of the sources' bytes, mixed with the interface hash; never 0."""
-    crc = 0
+def identity(sources, sram_bytes):
+    """CRC-32 of the sources' bytes and of the SRAM's size, mixed with the interface hash; never 0."""
+    crc = zlib.crc32(sram_bytes.to_bytes(4, "little"))
     for path in sorted(sources, key=lambda p: pathlib.Path(p).name):
         crc = zlib.crc32(pathlib.Path(path).read_bytes(), crc)
     return (crc ^ INTERFACE.hash) or 1
 
 
-def identity_header(sources):
-    """The C header that tells the program its identity."""
+def identity_header(sources, sram_bytes, features):
+    """The C header that tells the program its identity, and for which kind of card it is."""
     return ("/* Generated by firmware/image.py. */\n"
-            f"#define MCP_IDENTITY 0x{identity(sources):08x}u\n")
+            f"#define MCP_IDENTITY 0x{identity(sources, sram_bytes):08x}u\n"
+            f"#define MCP_SRAM_BYTES {sram_bytes}u\n"
+            f"#define MCP_FEATURES 0x{features:x}u\n")
+
+
+def _packed_file(path):
+    """The image of a binary file, packed by what the identity.h beside it says."""
+    path  = pathlib.Path(path)
+    text  = path.with_name("identity.h").read_text()
+    words = {name: int(value, 0) for name, value in re.findall(r"#define MCP_(\w+) (\w+)u", text)}
+    build = f"mcp {words['IDENTITY'] ^ INTERFACE.hash:08x}"
+    return pack(path.read_bytes(), words["IDENTITY"], build, words["SRAM_BYTES"], words["FEATURES"])
 
 
 def main(argv):
     command, arguments = (argv[1], argv[2:]) if len(argv) > 1 else (None, [])
     try:
-        if command == "identity" and len(arguments) > 1:
-            write_if_changed(pathlib.Path(arguments[0]), identity_header(arguments[1:]))
-        elif command == "pack" and len(arguments) == 3:
-            value = int(re.search(r"MCP_IDENTITY 0x([0-9a-f]+)", pathlib.Path(arguments[2]).read_text())[1], 16)
-            file  = pack(pathlib.Path(arguments[0]).read_bytes(), value, f"mcp {value ^ INTERFACE.hash:08x}")
-            verify(file)
-            pathlib.Path(arguments[1]).write_bytes(file)
+        if command == "identity" and len(arguments) > 3:
+            write_if_changed(pathlib.Path(arguments[0]),
+                             identity_header(arguments[3:], int(arguments[1]) << 10, int(arguments[2], 0)))
+        elif command == "pack" and len(arguments) > 1:
+            file = b"".join(_packed_file(path) for path in arguments[1:])
+            images(file)
+            pathlib.Path(arguments[0]).write_bytes(file)
         elif command == "verify" and len(arguments) == 1:
-            header, image = verify(pathlib.Path(arguments[0]).read_bytes())
-            build = header["build"].rstrip(b"\0").decode(errors="replace")
-            print(f"{arguments[0]}: {build}, {len(image)} bytes, interface 0x{header['version']:08x} "
-                  f"0x{header['hash']:08x}, identity 0x{header['identity']:08x}")
+            for header, image in images(pathlib.Path(arguments[0]).read_bytes()):
+                build = header["build"].rstrip(b"\0").decode(errors="replace")
+                limit = image_limit(header["sram"])
+                print(f"{arguments[0]}: {build}, for {header['sram'] >> 10} KiB of SRAM, {len(image)} bytes of {limit} "
+                      f"({limit - len(image)} left), interface 0x{header['version']:08x} 0x{header['hash']:08x}, "
+                      f"identity 0x{header['identity']:08x}")
         else:
             print(__doc__, file=sys.stderr)
             return 2

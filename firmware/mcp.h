@@ -66,7 +66,7 @@ static inline uint32_t next_turn(uint32_t mask, uint32_t turn)
 
 /* main.c --------------------------------------------------------------------------------------- */
 
-/* At SHARED_OFFSET of the SRAM, where the host reads it. */
+/* SHARED_FROM_END bytes before the end of the SRAM, where the host reads it. */
 extern struct dibber_mcp_shared mcp_shared;
 
 extern uint32_t mcp_tick;	/* cycles, by the clock of the board */
@@ -431,6 +431,9 @@ void flow_acknowledge(uint32_t number);
 /* The former alone. Whoever ends transfers because of it has looked for refusals before. */
 void flow_advance(uint32_t number);
 
+/* Whether a packet has left the card to its end, since the flow was reset or rewound, that is not acknowledged. */
+bool flow_waits(uint32_t number);
+
 uint32_t flow_ack_handler(void);
 
 /* fast.c --------------------------------------------------------------------------------------- */
@@ -482,10 +485,13 @@ static inline void fast_claim(uint32_t number)
 		fast_take(number);
 }
 
-/* Claim what the fast path gave away, what has anything under way, what has stalled. */
+/*
+ * Claim what the fast path gave away, what has anything under way, what has stalled. `works` and `sends` are what
+ * PEER_WORKS and SEND_MOVED said in the tick.
+ */
 uint32_t fast_given(void);
 void fast_claim_active(void);
-void fast_tick(void);
+void fast_tick(uint32_t works, bool sends);
 
 /* bulk.c --------------------------------------------------------------------------------------- */
 
@@ -538,9 +544,6 @@ void bulk_rewind(uint32_t number);
 bool bulk_is_lost(uint32_t number);	/* whether a NAK can be about packets that are wanted */
 void bulk_expire(uint32_t number);
 uint32_t bulk_job_handler(void);
-
-/* Acknowledgements and job ends of all flows, for who waits in the engine behind others. */
-extern uint32_t bulk_moves;
 
 /* express.c ------------------------------------------------------------------------------------ */
 
@@ -639,7 +642,7 @@ void message_free(uint32_t tag);
 void message_arrived(uint32_t arrival, uint32_t word);
 void message_stray(uint32_t arrival, uint32_t word);
 uint32_t message_handler(void);
-uint32_t message_tick(void);
+uint32_t message_tick(uint32_t works);	/* what PEER_WORKS said in this tick */
 
 /* get.c ---------------------------------------------------------------------------------------- */
 

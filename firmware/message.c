@@ -163,7 +163,7 @@ void message_answered(uint32_t tag, enum dibber_status status)
 		finish(tag);
 }
 
-RARE uint32_t message_tick(void)
+RARE uint32_t message_tick(uint32_t works)
 {
 	uint32_t done = 0;
 
@@ -182,8 +182,12 @@ RARE uint32_t message_tick(void)
 			if (tag == MCP_NO_TAG || (transfers[tag].busy & BUSY_REQUEST))
 				continue;
 			transfer = &transfers[tag];
-			if (transfer->kind == TRANSFER_GET)
+			if (transfer->kind == TRANSFER_GET) {
 				patience += transfer->length / ANSWER_BYTES;
+				/* What comes from there may be its answer, or what the engine there does before it. */
+				if (works >> node & 1)
+					transfer->age = 0;
+			}
 			if (++transfer->age <= patience)
 				continue;
 			transfer->status = DIBBER_STATUS_TIMEOUT;

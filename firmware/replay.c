@@ -85,10 +85,15 @@ static bool is_empty(uint32_t number)
 				 : flows[number].head == MCP_NO_TAG;
 }
 
-static void tick(uint32_t number, bool link, bool moved)
+/*
+ * `works`: the target says that it is storing. `sends`: the send engine made progress. Both are of the time since the last
+ * tick.
+ */
+static void tick(uint32_t number, bool link, bool works, bool sends)
 {
 	struct flow *flow = &flows[number];
 	bool empty = is_empty(number);
+	bool waits;
 
 	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
 	if (number < MCP_BULK && fast_pauses(number))
@@ -96,7 +101,7 @@ static void tick(uint32_t number, bool link, bool moved)
 	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
-	if (empty || flow->seen != flow->acked) {
+	if (empty || works || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;
 		flow->waited = 0;
@@ -106,15 +111,16 @@ static void tick(uint32_t number, bool link, bool moved)
 			flow_active &= ~(1u << number);
 		return;
 	}
+	waits = flow_waits(number);
 	/*
-	 * A job that has not ended may wait in the engine behind those of other nodes. One that stops
-	 * the engine, its window being full, stops them too: then nothing moves.
+	 * Nothing that has left is missing. The engine may need long for the next packet, or do jobs of other nodes
+	 * before. A job that stops the engine, its window being full, stops them too: then nothing moves.
 	 */
-	if (moved && number >= MCP_BULK && transfers[flow->head].busy) {
-		if (flow->patience == MCP_PATIENCE) {
+	if (!waits && sends && number >= MCP_BULK) {
+		flow->waited = 0;
+		/* To read the same again is no progress, but takes its time. */
+		if (flow->patience == MCP_PATIENCE)
 			flow->idle = 0;
-			flow->waited = 0;
-		}
 		return;
 	}
 	if (++flow->idle > MCP_GIVE_UP) {
@@ -125,8 +131,8 @@ static void tick(uint32_t number, bool link, bool moved)
 			bulk_expire(number);
 		return;
 	}
-	if (!is_lost(number)) {
-		/* It is being queued again. */
+	if (!waits || !is_lost(number)) {
+		/* It has not left yet, or is being queued again. */
 		flow->waited = 0;
 	} else if (++flow->waited > flow->patience && link) {
 		/* The second time that a replay was of no avail, and each time after that. */
@@ -142,9 +148,10 @@ static void tick(uint32_t number, bool link, bool moved)
 
 RARE uint32_t replay_timer_handler(void)
 {
-	static uint32_t moves, next;
+	static uint32_t next;
 	uint32_t now = REG_READ(CYCLES_LOW);
-	bool moved = moves != bulk_moves;
+	uint32_t works = REG_READ(PEER_WORKS);
+	bool sends = REG_READ(SEND_MOVED);
 	uint32_t done, active;
 	bool link;
 
@@ -154,24 +161,25 @@ RARE uint32_t replay_timer_handler(void)
 	if ((int32_t)(now - next) >= 0)
 		next = now + mcp_tick;
 	REG_WRITE(TIMER, next);
+	REG_WRITE(PEER_WORKS, works);
+	REG_WRITE(SEND_MOVED, sends);
 	if (REG_READ(SRAM_WRITTEN)) {
 		REG_WRITE(SRAM_WRITTEN, 1);
 		forget_code();
 		mcp_alive();
 	}
-	done = message_tick();
+	done = message_tick(works);
 	if (receive_waiting | send_waiting)
 		send_tick(REG_READ(LINK));
-	fast_tick();
+	fast_tick(works, sends);
 	routes_tick(now);
 	active = flow_active;
 	if (!active)
 		return done;
-	moves = bulk_moves;
 	link = REG_READ(LINK);
 	for (uint32_t mask = active; mask; mask &= mask - 1) {
 		mcp_alive();
-		tick(lowest_bit(mask), link, moved);
+		tick(lowest_bit(mask), link, works & mask & -mask & ~0u << MCP_BULK, sends);
 	}
 	return 1;
 }

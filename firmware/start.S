@@ -32,6 +32,9 @@ _start:
 2:	sw	zero, 0(t0)
 	addi	t0, t0, 4
 	bltu	t0, t1, 2b
+	la	t0, mcp_shared + SHARED_IMAGE
+	la	t1, image_end		/* the image begins at 0 */
+	sw	t1, 0(t0)
 	csrsi	mstatus, MSTATUS_MIE
 	call	main
 

@@ -65,7 +65,7 @@ def figure(request, seed):
         (FIGURES / f"{name}.json").write_text(json.dumps({
             "id": name, "value": value, "unit": unit,
             "target": " and ".join(f"{sign} {limit:.9g}" for sign, limit in limits), "pass": passed,
-            "command": f"build/venv/bin/python -m pytest --seed {seed} '{request.node.nodeid}'",
+            "command": f"build/venv/bin/python -P -m pytest --seed {seed} '{request.node.nodeid}'",
             "profile": profile, "seed": seed}, indent=2) + "\n")
         return passed
     return record

@@ -121,7 +121,7 @@ def recorded(file):
     """What the tests of a file measure. A figure that its test finds missed is a row like the others; so is each other
     failure of the file."""
     def group(profile, seed):
-        command = [sys.executable, "-m", "pytest", "--seed", str(seed), file]
+        command = [sys.executable, "-P", "-m", "pytest", "--seed", str(seed), file]
         begin, why = time.time(), None
         try:
             run(command)
@@ -168,7 +168,7 @@ def tests_with_figures():
 
 def state(profile, seed):
     """What rows depend on: profile, seed, simulator and control program as they are built."""
-    files = [*(ROOT/"build"/"sim").glob("dibber-sim-*"), ROOT/"build"/"firmware"/"mcp.bin"]
+    files = [*(ROOT/"build"/"sim").glob("dibber-sim-*"), ROOT/"build"/"firmware"/"mcp.dibfw"]
     return {"profile": profile, "seed": seed, **{file.name: zlib.crc32(file.read_bytes()) for file in files if file.is_file()}}
 
 

@@ -36,7 +36,7 @@ from dibber.mcp.halt import Cutter, Halt, HaltInserter
 from dibber.mcp.identity import HostRegisters, collect_counters
 from dibber.mcp.keys import KeyCount
 from dibber.mcp.orders import OrderQueue
-from dibber.mcp.processor import Processor
+from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.mcp.queues import EventWriter, QueueWriter
 from dibber.mcp.registers import ControlRegisters
 from dibber.mcp.replies import Replies
@@ -90,17 +90,19 @@ class DibberCore(LiteXModule):
     flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
     reach      : FAR or NEAR: where the memory is that the PHY reads. Of an address with more bits than it has nothing is read or written
     endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay as they are for all of these
+    sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce (mcp/processor.py)
 
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
     dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
     """
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
+                 sram_bytes=SRAM_BYTES):
         # Layers -----------------------------------------------------------------------------------
 
         bits = reach.address
-        self.host      = host      = HostInterface(phy, data_width, bits)
+        self.host      = host      = HostInterface(phy, data_width, sram_bytes, bits)
         self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
             reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
@@ -119,7 +121,7 @@ class DibberCore(LiteXModule):
 
         self.pages     = pages     = EndpointPages(data_width, endpoints)
         self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, late=(0, 7), present=endpoints)  # commands; the processor
-        self.processor = processor = Processor(platform, data_width)
+        self.processor = processor = Processor(platform, data_width, sram_bytes)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
         self.turns     = turns     = CommandTurns(endpoints)
@@ -137,7 +139,7 @@ class DibberCore(LiteXModule):
         self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
             link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
-        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints)
+        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
         self.registers = registers = ControlRegisters(identity.shown, identity.cycles, endpoints)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
         self.keys      = keys      = KeyCount()
@@ -264,6 +266,9 @@ class DibberCore(LiteXModule):
             registers.given.eq(contexts.given),
         ]
 
+        moves = send.payload, send.done
+        self.sync += registers.send_moved.eq(Reduce("OR", [stage.valid & stage.ready for stage in moves]))
+
         # Flows ------------------------------------------------------------------------------------
 
         lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
@@ -281,6 +286,10 @@ class DibberCore(LiteXModule):
             packet.scouts_came.connect(registers.scouts_came),
             registers.changed.eq(contexts.changed_out),
             registers.naked.eq(packet.naked),
+            registers.works.eq(packet.works),
+            registers.storing.eq(packet.storing),
+            packet.left.flow.eq(registers.left.flow),
+            *[getattr(registers.left, name).eq(getattr(packet.left, name)) for name in ("psn", "valid", "vain")],
             *[[look.flow.eq(user.flow), user.psn.eq(look.psn)]
                 for look, user in zip(packet.acked, [registers.acked, contexts.acked], strict=True)],
             packet.refusals.connect(registers.refusals),

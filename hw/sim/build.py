@@ -82,7 +82,7 @@ class Stamp:
 # Steps --------------------------------------------------------------------------------------------
 
 def interface_header():
-    run([sys.executable, "-m", "dibber.interface.generate", BUILD/"generated"])
+    run([sys.executable, "-P", "-m", "dibber.interface.generate", BUILD/"generated"])
     return BUILD/"generated"
 
 def gateware(directory, data_width, clock_mhz):

@@ -34,7 +34,7 @@ struct Inputs {
     bool     pcie_tx_ready = false;
     uint16_t pcie_id = 0;                /* bus, device, function */
     uint16_t pcie_max_payload = 0, pcie_max_request = 0;
-    bool     pcie_extended_tags = false, pcie_msix_enable = false;
+    bool     pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
     bool     serial_tx_ready = false;
     bool     serial_rx_valid = false, serial_rx_signal = false;
     Symbols  serial_rx;

@@ -12,11 +12,25 @@ namespace {
 
 std::atomic<bool> stop = false;
 
+/* What --set makes of a good profile is a mistake of the command line. */
+dibber::Profile read_profile(const dibber::Options& options)
+{
+    try {
+        return dibber::read_profile(options.profile, options.overrides);
+    } catch (const dibber::ProfileError& error) {
+        if (!options.overrides.empty()) {
+            dibber::read_profile(options.profile);
+            throw dibber::UsageError(error.what());
+        }
+        throw;
+    }
+}
+
 int run(const dibber::Options& options)
 {
     if (options.socket_directory.empty())
         throw dibber::UsageError("--socket-dir is missing");
-    dibber::Profile profile = dibber::read_profile(options.profile, options.overrides);
+    dibber::Profile profile = read_profile(options);
     dibber::survive_truncated_files();
     signal(SIGTERM, [](int) { stop = true; });
     signal(SIGINT, [](int) { stop = true; });

@@ -45,7 +45,7 @@ T number(const char* option, const char* text, T low, T high)
 {
     T value{};
     auto [end, error] = std::from_chars(text, text + strlen(text), value);
-    if (error != std::errc() || *end || value < low || value > high)
+    if (error != std::errc() || *end || !(value >= low && value <= high))    /* NaN too */
         throw UsageError(std::string("--") + option + ": '" + text + "' is not a number in its range");
     return value;
 }

@@ -67,17 +67,27 @@ public:
         return *node.value<std::string>();
     }
 
-    /* What nobody asked for is a mistake of the writer. Table [benchmark] may hold more, which is the benchmarks' alone. */
+    /* A word of letters, digits and . _ + -, because it becomes part of the names of results. */
+    std::string name(const std::string& key)
+    {
+        std::string value = word(key);
+        if (value.empty() || value.size() > 64 || value[0] == '.' ||
+            value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") != std::string::npos)
+            fail("'" + key + "' must be a word of letters, digits and . _ + -");
+        return value;
+    }
+
+    /* What nobody asked for is a mistake of the writer. */
     void refuse_unknown() const
     {
         for (auto&& [table, node] : root_) {
-            if (table.str() == "benchmark")
+            std::string name(table.str());
+            auto first = known_.lower_bound(name + ".");
+            if (node.is_table() ? first == known_.end() || first->compare(0, name.size() + 1, name + ".") != 0
+                                : !known_.count(name))
+                fail("unknown key '" + name + "'");
+            if (!node.is_table())
                 continue;
-            if (!node.is_table()) {
-                if (!known_.count(std::string(table.str())))
-                    fail("unknown key '" + std::string(table.str()) + "'");
-                continue;
-            }
             for (auto&& [key, value] : *node.as_table()) {
                 (void)value;
                 std::string path = std::string(table.str()) + "." + std::string(key.str());
@@ -121,6 +131,8 @@ void apply_override(const Reader& reader, toml::table& root, const std::string& 
     } catch (const toml::parse_error& error) {
         reader.fail("override '" + text + "': " + std::string(error.description()));
     }
+    if (line.size() != 1)
+        reader.fail("override '" + text + "' is more than one key");
     if (!root[table].is_table())
         reader.fail("unknown key '" + table + "." + key + "'");
     root[table].as_table()->insert_or_assign(key, *line.get("value"));
@@ -173,7 +185,7 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
         apply_override(reader, root, text);
 
     Profile p;
-    p.name = reader.word("name");
+    p.name = reader.name("name");
 
     p.card.clock_mhz  = reader.number("card.clock_mhz", 1, 1000);
     p.card.data_width = reader.power_of_two("card.data_width", 64, 128);

@@ -78,6 +78,13 @@ void Simulation::schedule(Time at, unsigned card, unsigned endpoint, std::functi
     actions_.emplace(ActionKey{at, card, endpoint, action_order_++}, std::move(action));
 }
 
+void Simulation::forget(unsigned card)
+{
+    std::erase_if(actions_, [card](auto& action) {
+        return std::get<1>(action.first) == card && std::get<2>(action.first) <= DIBBER_ENDPOINTS;
+    });
+}
+
 /* A debugger and an observer are no participants of the clock, and would hang on one that stands: they have to look at a
  * card whose program waits for somebody. So what they ask for makes time go on whoever else holds it, and whoever does
  * finds when it looks again that it was late. */
@@ -157,13 +164,15 @@ void Simulation::run_cards()
         node->in.pcie_max_request   = uint16_t(config.max_read_request());
         node->in.pcie_extended_tags = config.extended_tags();
         node->in.pcie_msix_enable   = node->host->msix_enable();
+        node->in.pcie_bus_master    = config.bus_master();
     }
     workers_->run();
     cycle_ += quantum_;
     for (unsigned n = 0; n < nodes_.size(); n++) {
         Node& node = *nodes_[n];
         node.host->take(node.phy.departed());
-        cables_[n]->meet();
+        /* A card alone has a cable that leads nowhere. */
+        cables_[n]->meet(looped_ || nodes_.size() > 1);
         if (trace_)
             trace_->write(n, node.phy.trace());
     }

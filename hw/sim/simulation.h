@@ -62,6 +62,7 @@ public:
 
     /* vfio::Simulation and HostListener */
     void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) override;
+    void forget(unsigned card) override;
     void reset_card(unsigned card) override;
     uint32_t drawn_for(unsigned card) const override;
     Time now() const override { return now_; }

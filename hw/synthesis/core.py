@@ -18,6 +18,7 @@ from boards.sim import SimPCIePHY, SimSerialPHY, SourceList
 from dibber.core import DibberCore
 from dibber.debug.transport import dmi_port
 from dibber.host.flash import flash_pads
+from dibber.mcp.processor import SRAM_SCARCE
 
 TOP = "dibber_core"
 
@@ -42,7 +43,7 @@ def boundary(phy, serial, dmi, link_up, flash):
 
 class CoreBox(LiteXModule):
     """In place of DibberCore on a board: an instance of the module. It does not know which board, and whether link and flash are absent."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None):
         self.dmi     = dmi_port()
         self.link    = LiteXModule()
         self.link.up = Signal()
@@ -56,13 +57,14 @@ class CoreBox(LiteXModule):
 # Module -------------------------------------------------------------------------------------------
 
 class Core(LiteXModule):
-    """DibberCore between PHYs that are pins. `pins` is its boundary."""
+    """DibberCore between PHYs that are pins, with the smaller SRAM, so that it fits each part. `pins` is its boundary."""
     def __init__(self, platform, data_width, clock_hz):
         self.cd_sys = ClockDomain()
         self.phy    = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
         self.flash  = flash_pads()
-        self.core   = DibberCore(platform, self.phy, self.serial, data_width, clock_hz, flash=self.flash)
+        self.core   = DibberCore(platform, self.phy, self.serial, data_width, clock_hz, flash=self.flash,
+            sram_bytes=SRAM_SCARCE)
         self.pins   = boundary(self.phy, self.serial, self.core.dmi, self.core.link.up, self.flash)
         for _, name, signal in self.pins:
             signal.name_override = name

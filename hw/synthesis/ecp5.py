@@ -35,7 +35,8 @@ TOP        = "dibber_card"
 def generate(data_width):
     """The core's Verilog and its harness in a folder; the names of sources, and of memory contents."""
     gateware = flow.BUILD/"generated"/f"core-{data_width}"
-    subprocess.run([sys.executable, flow.ROOT/"boards"/"sim.py", "--data-width", str(data_width), "--output", gateware],
+    subprocess.run([sys.executable, flow.ROOT/"boards"/"sim.py", "--data-width", str(data_width),
+        "--sram", str(SRAM_SCARCE >> 10), "--output", gateware],
         check=True, stdout=subprocess.DEVNULL)
     sources = [pathlib.Path(p) for p in (gateware/f"{TOP}.f").read_text().split()]
     data    = [file.name for file in gateware.glob("*.init")]

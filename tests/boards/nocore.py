@@ -12,7 +12,7 @@ from dibber.debug.transport import dmi_port
 
 class NoCore(LiteXModule):
     """In place of the core: what comes from the host goes back, what comes from the link or the debugger too."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None):
+    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None):
         self.link    = LiteXModule()
         self.link.up = Signal()
         self.dmi     = dmi_port()

@@ -13,7 +13,9 @@ import pytest
 import boards
 import bitstream
 
+from boards import memory
 from dibber.interface.description import VERSION
+from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE
 
 table = importlib.import_module("boards.__main__")
 FOUND = {board.name: board for board in table.boards()}
@@ -21,7 +23,24 @@ FOUND = {board.name: board for board in table.boards()}
 
 def test_the_readme_has_the_table():
     text = table.README.read_text()
-    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -m boards --write"
+    assert table.replaced(text, table.table(FOUND.values())) == text, "build/venv/bin/python -P -m boards --write"
+
+
+def test_the_page_on_synthesis_has_the_table_of_block_ram():
+    assert memory.table() in (table.README.parent/"docs"/"synthesis.md").read_text(), "build/venv/bin/python -m boards --memory"
+
+
+def test_the_shapes_of_memories_make_what_yosys_counts():
+    """docs/synthesis.md: 16 RAMB36 and 32 DP16KD are the SRAM of 64 KiB, and 18 DP16KD the instruction cache of 32 KiB."""
+    assert memory.blocks(4096, 32, memory.RAMB36) == 4 and memory.blocks(8192, 32, memory.DP16KD) == 16
+    assert memory.program_memory(0x10000, 64, memory.DP16KD) == 32 + 18
+    assert memory.program_memory(0x10000, 128, memory.RAMB36) == 16 + 8 + 1
+
+
+def test_no_board_has_more_memory_than_its_part():
+    for name, part, less, much, there, sram in memory.rows():
+        assert (less if sram == SRAM_SCARCE else much) <= there, (name, part)
+    assert {sram for *_, sram in memory.rows()} == {SRAM_SCARCE, SRAM_BYTES}
 
 
 def test_every_board_with_a_command_line_is_in_it():

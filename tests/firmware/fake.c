@@ -95,6 +95,18 @@ void fake_nak(uint32_t flow)
 	REG(NAKED) |= 1u << flow;
 }
 
+/* A packet has left to its end. */
+void fake_left(uint32_t flow, uint32_t psn)
+{
+	(&REG(LEFT))[flow] = psn | 1u << DIBBER_MCP_LEFT_VALID_SHIFT;
+}
+
+/* Packets of the flow were dropped, because its target did not answer what it holds. */
+void fake_vain(uint32_t flow)
+{
+	(&REG(LEFT))[flow] |= 1u << DIBBER_MCP_LEFT_VAIN_SHIFT;
+}
+
 void fake_link(uint32_t up)
 {
 	REG(LINK) = up;
@@ -287,9 +299,13 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_FLOW_RESET:
 		(&REG(ACKED))[value & DIBBER_MCP_FLOW_RESET_FLOW_MASK] = 0xffff;
+		(&REG(LEFT))[value & DIBBER_MCP_FLOW_RESET_FLOW_MASK] = 0;
 		fake_log_write(offset, value, fake_registers, 0);
 		break;
 	case DIBBER_MCP_FLOW_REWIND:
+		(&REG(LEFT))[value & DIBBER_MCP_FLOW_REWIND_FLOW_MASK] = 0;
+		fake_log_write(offset, value, fake_registers, 0);
+		break;
 	case DIBBER_MCP_INBOX_FREE:
 		fake_log_write(offset, value, fake_registers, 0);
 		break;
@@ -325,6 +341,12 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_FAST_MOVED:
 		REG(FAST_MOVED) &= ~value;
+		break;
+	case DIBBER_MCP_PEER_WORKS:
+		REG(PEER_WORKS) &= ~value;
+		break;
+	case DIBBER_MCP_SEND_MOVED:
+		REG(SEND_MOVED) &= ~value;
 		break;
 	case DIBBER_MCP_SRAM_WRITTEN:
 		REG(SRAM_WRITTEN) &= ~value;

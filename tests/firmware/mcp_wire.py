@@ -115,6 +115,7 @@ class WiredCard(Card):
                 self.buffer.append(Packet(flow, job.incarnation, job.epoch, psn(index), cookie, index,
                                           index == packets - 1))
                 index += 1
+                self["SEND_MOVED"] = 1
                 continue
             self.job_done(job.tag, psn(index), status, checksum=0x1000 + index - first)
             self.running = None
@@ -132,8 +133,13 @@ class WiredCard(Card):
     def transmit(self):
         """Put the oldest packet on the link, if its flow still wants it."""
         packet = self.buffer.popleft()
-        if (packet.incarnation, packet.epoch) == (self.incarnation[packet.flow], self.epoch[packet.flow]) and packet.flow not in self.unsure:
-            self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
+        if (packet.incarnation, packet.epoch) != (self.incarnation[packet.flow], self.epoch[packet.flow]):
+            return
+        if packet.flow in self.unsure:
+            self.library.fake_vain(packet.flow)
+            return
+        self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
+        self.library.fake_left(packet.flow, packet.psn)
 
     def deliver(self):
         """Let the oldest packet on the link arrive, and the answer to it, unless they are lost."""
@@ -175,6 +181,10 @@ class WiredCard(Card):
             self.engine()
         while self.express:
             self.express_engine()
+        self.work_link()
+
+    def work_link(self):
+        """Whatever the transmitter, the link and the peers can do now."""
         while self.buffer:
             self.transmit()
         while self.wire:

@@ -3,6 +3,7 @@
 
 """The very image that is loaded onto the card, run instruction by instruction against the register fake."""
 
+import collections
 import ctypes
 import struct
 import subprocess
@@ -11,32 +12,46 @@ import sys
 import pytest
 
 from dibber.interface.description import (
-    C, FIRMWARE_HEADER, HANDLER, MCP, MCP_STATE, MESSAGE, SHARED, STATUS)
+    C, HANDLER, MCP, MCP_STATE, MESSAGE, OPCODE, SHARED, STATUS)
 from cut import packets_of
-from mcp_native import BULK, FIRMWARE, ROOT, Card, get, inline, put, walk
+from mcp_native import BULK, FIRMWARE, ROOT, Card, atomic, get, inline, put, receive, send, walk
 from rv32 import MISALIGNED_LOAD, Processor
+from test_mcp_image import LARGE, SMALL, tool as packer
 
 
 # Without the fast path, as here: so many puts on a flow, and seven more of them do not claim or arm it again.
 WARM = 7
 
 
+Image = collections.namedtuple("Image", "header body")
+
+
+def image_for(sram):
+    """The image of build/firmware/mcp.dibfw for so many bytes of SRAM, built if need be."""
+    subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
+    return Image(*packer.choose((ROOT/"build"/"firmware"/"mcp.dibfw").read_bytes(), sram))
+
+
 @pytest.fixture(scope="module")
 def image():
-    """Bytes of build/firmware/mcp.dibfw, built if need be."""
-    subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
-    return (ROOT/"build"/"firmware"/"mcp.dibfw").read_bytes()
+    """That of the simulated cards, whose instructions are counted."""
+    return image_for(LARGE)
+
+
+@pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["64k", "128k"])
+def each_image(request):
+    return image_for(request.param)
 
 
 class BinaryCard(Card):
     """A card whose control program is the image, executed by the RV32 model."""
     def __init__(self, image):
         super().__init__(boot=False)
-        self.memory = bytearray(C.SRAM_SIZE)
-        self.memory[:len(image) - FIRMWARE_HEADER.size] = image[FIRMWARE_HEADER.size:]
+        sram = image.header["sram"]
         # Whatever the SRAM held before: nothing may depend on it.
-        for n in range(len(image) - FIRMWARE_HEADER.size, C.SRAM_SIZE):
-            self.memory[n] = 0xa5
+        self.memory = bytearray(b"\xa5"*sram)
+        self.memory[:len(image.body)] = image.body
+        self.place  = sram - C.SHARED_FROM_END    # of struct mcp_shared
         self.library.fake_read.restype = ctypes.c_uint32
         self.library.fake_read.argtypes = [ctypes.c_uint32]
         self.library.fake_write.argtypes = [ctypes.c_uint32]*2
@@ -66,10 +81,10 @@ class BinaryCard(Card):
         self.collect()
 
     def shared_word(self, offset):
-        return int.from_bytes(self.memory[C.SHARED_OFFSET + offset:][:4], "little")
+        return int.from_bytes(self.memory[self.place + offset:][:4], "little")
 
     def handler(self, state):
-        offset = C.SHARED_OFFSET + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, state)
+        offset = self.place + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, state)
         return dict(zip((m.name for m in HANDLER.members), struct.unpack_from("<4I", self.memory, offset)))
 
 
@@ -80,13 +95,14 @@ def binary(image):
     return card
 
 
-def test_the_image_boots_from_address_0_whatever_the_sram_held(image):
-    card   = BinaryCard(image)
-    header = dict(zip((m.name for m in FIRMWARE_HEADER.members), struct.unpack_from("<8I", image)))
+def test_the_image_boots_from_address_0_whatever_the_sram_held(each_image):
+    card   = BinaryCard(each_image)
+    header = each_image.header
     assert card["IDENTITY"] == header["identity"]
     assert card.shared_word(SHARED["version"].offset) == header["version"]
     assert card.shared_word(SHARED["hash"].offset) == header["hash"]
     assert card["STATE"] == MCP_STATE.IDLE
+    assert card.shared_word(SHARED["image_bytes"].offset) == len(each_image.body)
 
 
 def test_what_the_host_wrote_into_the_sram_is_known_after_a_tick(binary):
@@ -225,13 +241,54 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         assert figure(f"mcp_instructions_get_{name}", total//count, "instructions", at_most=limit)
 
 
-def test_a_misaligned_load_traps(binary):
-    stop = C.SRAM_SIZE - 4*1024
+def test_a_misaligned_load_traps(each_image):
+    binary = BinaryCard(each_image)
+    stop   = len(binary.memory) - 4*1024
     binary.memory[stop:stop + 4] = (0x00102083).to_bytes(4, "little")  # lw ra, 1(zero)
     binary.cpu.pc = stop
     binary.run(100, until=lambda: binary["STATE"] == MCP_STATE.TRAP)
     assert binary.shared_word(SHARED["trap"].offset) == MISALIGNED_LOAD
 
 
-def test_text_and_data_are_at_most_32_kib(image):
-    assert len(image) - FIRMWARE_HEADER.size <= 32*1024
+def test_text_and_constants_are_at_most_half_of_the_sram(each_image):
+    assert len(each_image.body) <= each_image.header["sram"]//2
+
+
+def test_the_smaller_image_has_room_for_what_is_to_come(figure):
+    """Small mends need some hundred bytes: when they are not there, something has to leave this image first."""
+    left = SMALL//2 - len(image_for(SMALL).body)
+    assert figure("mcp_image_room_bytes", left, "bytes that the image for 64 KiB of SRAM leaves of 32,768") >= 0
+
+
+def told(image):
+    """All that a program of this image says to the card over one transfer of each kind: packets, jobs, queue entries, slots."""
+    card = BinaryCard(image)
+    said = [card.open(1), card.open(2)]
+    def note():
+        card.step()
+        said.append(([*card.jobs], [*card.express], [*card.freed], [entry._replace(cycles=0) for entry in card.entries()]))
+        card.jobs.clear(), card.express.clear(), card.freed.clear()
+    card.ring(1, put(), inline(b"12345678", cookie=2), get(cookie=3), atomic(OPCODE.FETCH_ADD, cookie=4),
+              receive(cookie=5, node=2), put(length=0x200000, cookie=6), send(cookie=7, node=3))
+    note()
+    asked = {packet.word & 0xff: packet.word for _, express, _, _ in said[2:] for packet in express if packet.message}
+    card.ack(1, 2)
+    note()
+    for job in [job for jobs, *_ in said[2:] for job in jobs]:
+        card.job_done(job.tag, job.psn + packets_of(job.length))
+        note()
+        card.ack(BULK + 1, job.psn + packets_of(job.length) - 1)
+        note()
+    card.respond(1, asked[MESSAGE.GET])
+    note()
+    card.message(1, MESSAGE.GET, 3, get())
+    note()
+    card.wait(20_000)
+    note()
+    return said
+
+
+def test_the_smaller_image_says_to_the_card_what_the_larger_one_says():
+    small, large = told(image_for(SMALL)), told(image_for(LARGE))
+    assert len(small) > 8 and any(entries for *_, entries in small[2:])
+    assert small == large

@@ -17,16 +17,28 @@ sys.path.insert(0, str(FIRMWARE))
 import bounds
 
 
-@pytest.fixture(scope="module")
-def report():
+@pytest.fixture(scope="module", params=["128k", "64k"])
+def image(request):
+    """The ELF of each size of SRAM."""
     subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
-    return bounds.report()
+    return FIRMWARE.parent/"build"/"firmware"/request.param/"mcp.elf"
 
 
-def test_the_stack_fits_whatever_is_called(report, figure):
+@pytest.fixture(scope="module")
+def report(image):
+    return bounds.report(image)
+
+
+@pytest.fixture
+def of_image(image):
+    """The name of a figure of this image; the simulated cards' has none of its own."""
+    return lambda name: name if image.parent.name == "128k" else f"{name}_{image.parent.name}"
+
+
+def test_the_stack_fits_whatever_is_called(report, figure, of_image):
     rows, (used, there) = report
     assert used >= max(stack for _, stack, *_ in rows)
-    assert figure("mcp_stack_bytes", used, "bytes", at_most=there//4)
+    assert figure(of_image("mcp_stack_bytes"), used, "bytes", at_most=there//4)
 
 
 def test_each_handler_has_a_bound(report):
@@ -41,16 +53,16 @@ def test_each_handler_has_a_bound(report):
 PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE/"mcp.h").read_text())[1])
 
 
-def test_the_watchdog_hears_of_a_program_that_works_before_it_bites(report, figure):
+def test_the_watchdog_hears_of_a_program_that_works_before_it_bites(report, figure, of_image):
     rows, _ = report
     silence = {name: cycles for name, *_, cycles in rows}
     assert PERIOD == 125_000 and max(silence.values()) < PERIOD
-    assert figure("mcp_silence_cycles", silence["loop, one turn"], "cycles between two writes of WATCHDOG at most", at_most=PERIOD)
+    assert figure(of_image("mcp_silence_cycles"), silence["loop, one turn"], "cycles between two writes of WATCHDOG at most", at_most=PERIOD)
 
 
-def test_without_the_writes_in_long_turns_there_is_no_such_bound(report, monkeypatch):
+def test_without_the_writes_in_long_turns_there_is_no_such_bound(image, monkeypatch):
     monkeypatch.setattr(bounds, "ALIVE", {"mcp_boot", "loop"})
-    found = bounds.Bounds(bounds.Image())
+    found = bounds.Bounds(bounds.Image(image))
     found.stack(found.image.symbols["main"])
     assert len(found.kicks) >= 2 and found.silent_turn() > 100*PERIOD
 

@@ -679,3 +679,41 @@ def test_a_flow_that_was_given_up_is_not_armed_while_an_answer_is_awaited(asking
     answer(asking, asking.sent[-1])
     asking.settle()
     assert [asking.statuses[n] for n in (0, 2, 3)] == [0, 0, 0]
+
+# What is gathered slowly --------------------------------------------------------------------------
+
+@pytest.mark.fault
+def test_an_ask_whose_answer_comes_slowly_is_not_claimed(asking):
+    """Payload of lane BULK of its node is being stored here, for 50 ms. Then none for 150 us."""
+    [message] = asked(asking, get(cookie=0))
+    asking.settle()
+    for _ in range(50_000//40):
+        asking["PEER_WORKS"] = 1 << 1
+        asking.settle(40*MICROSECOND)
+    assert asking.shared("claims") == 0 and asking.statuses == {}
+    asking.settle(150*MICROSECOND)
+    assert asking.shared("claims") == 1
+    answer(asking, message)
+    asking.settle()
+    assert asking.statuses == {0: 0}
+
+
+@pytest.mark.fault
+def test_what_is_stored_here_does_not_help_a_packet_that_is_lost(asking):
+    asking.lose = once((0, 0))
+    take(asking, inline(cookie=0))
+    asking.work()
+    for _ in range(200//20):
+        asking["PEER_WORKS"] = 1 << 1
+        asking.settle(20*MICROSECOND)
+    assert asking.epoch[1] == 2 and asking.statuses == {0: 0}
+
+
+@pytest.mark.fault
+def test_puts_that_wait_in_the_engine_behind_others_are_not_claimed_while_it_works(wired):
+    take(wired, put(node=2, cookie=0), *[put(cookie=n) for n in range(1, 5)])
+    for _ in range(60_000//40):
+        wired["SEND_MOVED"] = 1
+        wired.wait(40*MICROSECOND, step=20*MICROSECOND)
+    wired.settle()
+    assert wired.statuses == dict.fromkeys(range(5), 0) and wired.shared("claims") == 0

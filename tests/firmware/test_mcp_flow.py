@@ -304,6 +304,7 @@ def test_a_job_that_waits_in_the_engine_behind_another_nodes_does_not_time_out(w
     wired.link(0)
     for psn in range(3):
         wired.wait(TIMEOUT - 8*TICK)
+        wired["SEND_MOVED"] = 1
         wired.ack(BULK + 1, psn)
         wired.step()
     assert wired.entries() == []

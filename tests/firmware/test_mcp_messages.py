@@ -475,3 +475,28 @@ def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
         card.freed.clear()
         card.entries()
     assert card.shared("strays") > 100 and card["STATE"] != 8
+
+
+@pytest.mark.fault
+def test_a_get_has_time_while_payload_of_its_node_comes_and_40_ms_behind_that(card):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    for _ in range(100_000//40):
+        card["PEER_WORKS"] = 1 << 1
+        card.wait(40*MICROSECOND, step=20*MICROSECOND)
+    card.wait(TIMEOUT - 300*MICROSECOND)
+    assert card.entries() == []
+    card.wait(600*MICROSECOND)
+    assert endings(card) == [(7, "TIMEOUT")]
+
+
+@pytest.mark.fault
+def test_payload_of_another_node_gives_a_get_no_time(card):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    for _ in range(40_400//40):
+        card["PEER_WORKS"] = 1 << 2 | 1 << BULK + 1
+        card.wait(40*MICROSECOND, step=20*MICROSECOND)
+    assert endings(card) == [(7, "TIMEOUT")]

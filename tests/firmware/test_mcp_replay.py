@@ -13,6 +13,7 @@ from mcp_native import BULK, inline, put
 from mcp_wire import WiredCard
 
 MICROSECOND = 125
+TIMEOUT     = 40_000*MICROSECOND
 FLOW        = BULK + 1
 
 
@@ -449,3 +450,128 @@ def test_with_cables_pulled_for_long_no_packet_is_executed_twice_and_ok_means_al
         if card.statuses[n] == STATUS.OK:
             assert done == list(range(packets_of(20000) if n % 3 else 1))
     assert STATUS.OK in card.statuses.values() and set(card.statuses.values()) <= {STATUS.TIMEOUT, STATUS.OK}
+
+# Time counts from what has left -------------------------------------------------------------------
+
+def slowly(card, cycles, every=20*MICROSECOND):
+    """Let so much time pass, in which the send engine gathers payload but no packet leaves."""
+    for _ in range(cycles//every):
+        card["SEND_MOVED"] = 1
+        card.wait(every, step=every//2)
+    card.observe()
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+def test_an_engine_that_gathers_slowly_is_no_lost_packet(wired, fast):
+    """Each packet takes four times as long as the first replay waits, and the last one 60 ms."""
+    wired.allow(fast)
+    wired.ring(1, put(length=whole(5), cookie=0))
+    wired.step()
+    for index in range(5):
+        slowly(wired, 400*MICROSECOND if index < 4 else 60_000*MICROSECOND)
+        assert wired.statuses == {}
+        wired.engine(limit=1)
+        wired.work_link()
+    while wired.jobs or wired.running:
+        wired.engine()
+    wired.settle()
+    assert wired.statuses == {0: 0} and wired.epoch[FLOW] == 1 and wired.shared("claims") == (not fast)
+    assert wired.word("fast_completions") == bool(fast)
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+@pytest.mark.parametrize("kind,flow", [(put, FLOW), (inline, 1)], ids=["bulk", "express"])
+def test_a_loss_is_found_100_us_after_the_packet_has_left_however_long_it_waited_before(wired, fast, kind, flow):
+    wired.allow(fast)
+    wired.lose = once((0, 0))
+    wired.ring(1, kind(cookie=0))
+    wired.step()
+    slowly(wired, 1000*MICROSECOND)
+    assert wired.epoch[flow] == 1
+    wired.work()
+    wired.settle(80*MICROSECOND)
+    assert wired.epoch[flow] == 1 and wired.statuses == {}
+    wired.settle(100*MICROSECOND)
+    assert wired.epoch[flow] == 2 and wired.statuses == {0: 0}
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+def test_an_engine_that_stands_still_for_40_ms_is_a_timeout(wired, fast):
+    """Nothing has left. A host that answers no reads is found sooner, by READ_TIMEOUT; STOP from the link is not."""
+    wired.allow(fast)
+    wired.ring(1, put(cookie=0))
+    wired.step()
+    slowly(wired, 50_000*MICROSECOND)
+    wired.wait(TIMEOUT - 300*MICROSECOND)
+    wired.observe()
+    assert wired.statuses == {} and wired.incarnation[FLOW] == 1 and wired.epoch[FLOW] == 1
+    wired.wait(600*MICROSECOND)
+    wired.observe()
+    assert wired.incarnation[FLOW] == 2
+    wired.settle()
+    assert wired.statuses == {0: STATUS.TIMEOUT}
+
+
+@pytest.mark.fault
+def test_payload_that_is_read_for_others_does_not_help_a_flow_whose_packets_are_not_acknowledged(wired):
+    """Node 1 is gone; the engine works without a pause."""
+    wired.cut = {1}
+    wired.ring(1, put(cookie=0))
+    begin = wired.library.fake_now()
+    def work_until(microseconds):
+        while wired.library.fake_now() < begin + microseconds*MICROSECOND:
+            wired["SEND_MOVED"] = 1
+            wired.settle(20*MICROSECOND)
+    work_until(39_500)
+    assert wired.statuses == {}
+    work_until(41_000)
+    assert wired.statuses == {0: STATUS.TIMEOUT}
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+def test_while_the_target_says_that_it_is_storing_nothing_is_sent_again(wired, fast):
+    """For 60 ms, every 40 us. When it says no more, the loss is found after 100 us."""
+    wired.allow(fast)
+    wired.lose = once((0, 0))
+    wired.ring(1, put(cookie=0))
+    wired.step()
+    wired.work()
+    for _ in range(60_000//40):
+        wired["PEER_WORKS"] = 1 << FLOW
+        wired.settle(40*MICROSECOND)
+    assert wired.epoch[FLOW] == 1 and wired.statuses == {} and wired.shared("claims") == (not fast)
+    wired.settle(80*MICROSECOND)
+    assert wired.epoch[FLOW] == 1
+    wired.settle(100*MICROSECOND)
+    assert wired.epoch[FLOW] == 2 and wired.statuses == {0: 0}
+
+
+@pytest.mark.fault
+def test_a_packet_that_leaves_after_its_flow_was_rewound_starts_no_time(wired):
+    """Its job waits behind that of another node for 50 ms, and then for its own payload."""
+    wired.ring(1, put(length=whole(3), cookie=0))
+    wired.step()
+    wired.nak(FLOW, 0)
+    wired.step()
+    wired.job_done(wired.jobs.pop(0).tag, 1, STATUS.REWOUND)
+    wired.observe()
+    slowly(wired, 50_000*MICROSECOND)
+    assert wired.epoch[FLOW] == 2 and wired.statuses == {}
+    wired.peers[FLOW].held, wired.peers[FLOW].expected = 1, 1
+    wired.settle()
+    assert wired.statuses == {0: 0} and wired.epoch[FLOW] == 2
+
+
+@pytest.mark.fault
+def test_packets_that_were_dropped_for_want_of_an_answer_count_as_lost(wired):
+    """The question or its answer was lost on the link: nobody tells, and nothing has left."""
+    wired.unsure = {FLOW}
+    wired.ring(1, put(cookie=0))
+    wired.settle()
+    wired.unsure = set()
+    wired.settle(200*MICROSECOND)
+    assert wired.statuses == {0: 0} and wired.epoch[FLOW] == 2

@@ -14,7 +14,9 @@ from dibber.interface.description import C, MCP, MCP_STATE, SHARED, TRAP
 from mcp_native import FIRMWARE, ROOT
 from rv32 import ILLEGAL, MISALIGNED_STORE, MSTATUS_MPIE, MSTATUS_MPP, TIMER, Processor
 
-OUT     = ROOT/"build"/"firmware"
+SRAM    = 0x10000
+PLACE   = SRAM - C.SHARED_FROM_END    # of struct mcp_shared
+OUT     = ROOT/"build"/"firmware"/f"{SRAM >> 10}k"
 ARCH    = ["-march=rv32im_zicsr", "-mabi=ilp32"]
 PROGRAM = """
 #include "dibber_interface.h"
@@ -42,8 +44,9 @@ class Machine:
     """The image, started, with registers that only note what is written."""
 
     def __init__(self, image):
-        self.memory    = bytearray(b"\xa5"*C.SRAM_SIZE)
+        self.memory    = bytearray(b"\xa5"*SRAM)
         self.memory[:len(image)] = image
+        self.image_bytes = len(image)
         self.registers = {}
         self.cpu = Processor(self.memory, self.load, self.store)
         self.run(2*SHARED.size)    # beyond its boot, which clears memory
@@ -68,7 +71,7 @@ class Machine:
 
     def stopped(self):
         """What is left in mcp_shared.trap, by name."""
-        at = C.SHARED_OFFSET + SHARED["trap"].offset
+        at = PLACE + SHARED["trap"].offset
         values = {m.name: struct.unpack_from(f"<{m.count}I", self.memory, at + m.offset) for m in TRAP.members}
         return {name: value if len(value) > 1 else value[0] for name, value in values.items()}
 
@@ -79,7 +82,12 @@ def machine(image):
 
 
 def test_the_shared_structure_begins_empty(machine):
-    assert not any(machine.memory[C.SHARED_OFFSET:C.SHARED_OFFSET + SHARED.size])
+    """But for the size of the image."""
+    shared = machine.memory[PLACE:PLACE + SHARED.size]
+    at     = SHARED["image_bytes"].offset
+    assert int.from_bytes(shared[at:at + 4], "little") == machine.image_bytes
+    shared[at:at + 4] = bytes(4)
+    assert not any(shared)
 
 
 @pytest.mark.parametrize("word, cause, value", [

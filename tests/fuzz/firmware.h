@@ -23,6 +23,7 @@ void fake_reset(void);
 void fake_ack(uint32_t flow, uint32_t psn);
 void fake_job_done(uint32_t tag, uint32_t status, uint32_t psn, uint32_t checksum);
 void fake_nak(uint32_t flow);
+void fake_left(uint32_t flow, uint32_t psn);
 void fake_link(uint32_t up);
 void fake_advance(uint64_t by);
 

@@ -45,7 +45,7 @@ def build_firmware():
     out.mkdir(parents=True, exist_ok=True)
     with open(out/"lock", "w") as lock:     # tests may run side by side
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run([sys.executable, "-m", "dibber.interface.generate", out], check=True)
+        subprocess.run([sys.executable, "-P", "-m", "dibber.interface.generate", out], check=True)
         (out/"identity.h").write_text("#define MCP_IDENTITY 1u\n")
         newest = max(p.stat().st_mtime for p in [*machine, *others, *headers, out/"dibber_interface.h"])
         if program.exists() and program.stat().st_mtime > newest:

@@ -5,6 +5,7 @@
 /* The program that the fuzz targets of the library let live with a card that does not keep to the protocol. */
 
 #define _GNU_SOURCE
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,20 @@ struct fuzz_reached fuzz_reached[] = {
 	[CARD] = { "card", 0 }, [ENDPOINT] = { "endpoint", 0 }, [REGION] = { "region", 0 }, [END] = { "end", 0 }, { NULL, 0 },
 };
 
+/* CRC-32 of IEEE 802.3. */
+static uint32_t crc32(const void *bytes, size_t length)
+{
+	const uint8_t *data = bytes;
+	uint32_t crc = ~0u;
+
+	while (length--) {
+		crc ^= *data++;
+		for (int i = 0; i < 8; i++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	return ~crc;
+}
+
 /* The path of a control program image that the library believes; made once, and gone with this process. */
 static const char *image(void)
 {
@@ -33,11 +48,14 @@ static const char *image(void)
 		uint8_t body[IMAGE_BYTES];
 	} file = { .header = {
 		.magic = DIBBER_FIRMWARE_MAGIC, .version = DIBBER_INTERFACE_VERSION, .hash = DIBBER_INTERFACE_HASH,
-		.bytes = IMAGE_BYTES, .crc = 0x0d968558u, .identity = IDENTITY,	/* of so many zeros */
+		.bytes = IMAGE_BYTES, .sram = FUZZ_SRAM, .identity = IDENTITY,
 	} };
 	int fd;
 
 	if (!path[0]) {
+		const size_t first = offsetof(struct dibber_firmware_header, entry);
+
+		file.header.crc = crc32((uint8_t *)&file + first, sizeof(file) - first);
 		fd = memfd_create("image", MFD_CLOEXEC);
 		if (fd < 0 || write(fd, &file, sizeof(file)) != sizeof(file))
 			abort();

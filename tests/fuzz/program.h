@@ -9,6 +9,7 @@
 
 #define IDENTITY    0xd1bb0001u		/* of the control program that is loaded */
 #define IMAGE_BYTES 256u
+#define FUZZ_SRAM   0x10000u		/* bytes of SRAM that the card says it has */
 
 /* A program's whole life with the card at `uri`; `also` is called with an endpoint and a region registered. */
 void live_program(const char *uri, void (*also)(struct dib_endpoint *endpoint));

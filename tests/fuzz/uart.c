@@ -38,7 +38,7 @@ struct card {
 	size_t left;
 	uint32_t cycles, control;
 	uint8_t number;
-	uint8_t sram[DIBBER_SRAM_SIZE], memory[MEMORY_BYTES];
+	uint8_t sram[FUZZ_SRAM], memory[MEMORY_BYTES];
 	uint32_t changed[DIBBER_BRIDGED_CHUNKS / 32];
 	struct dibber_admin_command slots[DIBBER_SLOTS];
 	uint32_t queue;		/* the administrator's, bus address */
@@ -89,6 +89,7 @@ static uint32_t read_register(struct card *c, uint32_t offset)
 	case DIBBER_HOST_INTERFACE_HASH:    return DIBBER_INTERFACE_HASH;
 	case DIBBER_HOST_CLOCK_HZ:          return CLOCK_HZ;
 	case DIBBER_HOST_GEOMETRY:          return DIBBER_ENDPOINTS | DIBBER_SLOTS << 8 | DIBBER_REGIONS << 16 | DIBBER_NODES << 26;
+	case DIBBER_HOST_SRAM:              return FUZZ_SRAM >> 10 | FUZZ_SRAM >> 11 << 16;
 	case DIBBER_HOST_MCP_STATE:         return c->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
 	case DIBBER_HOST_MCP_IDENTITY:      return c->control ? IDENTITY : 0;
 	case DIBBER_HOST_CYCLES_LOW:        return c->cycles += CYCLES_STEP;

@@ -42,7 +42,7 @@ struct server {
 	bool over;			/* hang up after this message: the client may wait for more otherwise */
 	bool distorted;			/* VERSION was: whether there is a clock is unknown */
 	uint32_t cycles, control;
-	uint8_t sram[DIBBER_SRAM_SIZE];
+	uint8_t sram[FUZZ_SRAM];
 	struct dibber_admin_command slots[DIBBER_SLOTS];
 	uint64_t queue;			/* the administrator's, bus address */
 	uint32_t done;
@@ -193,6 +193,7 @@ static uint32_t read_register(struct server *s, uint64_t offset)
 	case DIBBER_HOST_INTERFACE_HASH:    return DIBBER_INTERFACE_HASH;
 	case DIBBER_HOST_CLOCK_HZ:          return CLOCK_HZ;
 	case DIBBER_HOST_GEOMETRY:          return DIBBER_ENDPOINTS | DIBBER_SLOTS << 8 | DIBBER_REGIONS << 16 | DIBBER_NODES << 26;
+	case DIBBER_HOST_SRAM:              return FUZZ_SRAM >> 10 | FUZZ_SRAM >> 11 << 16;
 	case DIBBER_HOST_MCP_STATE:         return s->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
 	case DIBBER_HOST_MCP_IDENTITY:      return s->control ? IDENTITY : 0;
 	case DIBBER_HOST_CYCLES_LOW:        return s->cycles += CYCLES_STEP;
@@ -317,10 +318,25 @@ static void *serve(void *argument)
 	return NULL;
 }
 
+static char folder[] = "/tmp/dibber-fuzz-XXXXXX";
+
+static void remove_folder(void)
+{
+	rmdir(folder);
+}
+
+/* In a folder of its own, because nobody may have made it before. */
 static void listen_at(struct server *s, struct sockaddr_un *address)
 {
-	snprintf(address->sun_path, sizeof(address->sun_path), "/tmp/dibber-fuzz-%d", (int)getpid());
-	unlink(address->sun_path);
+	static bool made;
+
+	if (!made) {
+		if (!mkdtemp(folder))
+			abort();
+		atexit(remove_folder);
+		made = true;
+	}
+	snprintf(address->sun_path, sizeof(address->sun_path), "%s/card", folder);
 	s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(s->listener, (struct sockaddr *)address, sizeof(*address)) || listen(s->listener, 1))
 		abort();

@@ -117,7 +117,7 @@ def test_pages_windows_and_slots_do_not_overlap():
         (C.HOST_BASE, HOST.size),
         (C.MSIX_TABLE_BASE, 16*C.VECTORS),
         (C.MSIX_PBA_BASE, 8),
-        (C.FIRMWARE_BASE, C.SRAM_SIZE),
+        (C.FIRMWARE_BASE, C.SRAM_MAX),
         (C.ENDPOINT_BASE, C.ENDPOINTS*C.ENDPOINT_STRIDE),
         (C.BAR0_SIZE, 0),
     ])
@@ -125,7 +125,8 @@ def test_pages_windows_and_slots_do_not_overlap():
         assert base + size <= following
     assert C.SLOTS*C.SLOT_BYTES <= C.DOORBELL_OFFSET - C.SLOT_OFFSET
     assert C.DOORBELL_OFFSET + description.DOORBELL.size <= C.ENDPOINT_STRIDE
-    assert description.SHARED.size <= C.SRAM_SIZE - C.SHARED_OFFSET
+    assert description.SHARED.size == C.SHARED_FROM_END
+    assert C.ENDPOINT_BASE + 16*C.ENDPOINT_STRIDE <= C.BAR0_SIZE
     assert description.MCP["PRODUCER"].count == C.ENDPOINTS and description.MCP["ACKED"].count == C.LANES*C.NODES
     assert C.OUTBOX == C.ENDPOINTS and C.INBOX == C.OUTBOX + 1 and C.SLOT_SETS == C.INBOX + 1
 

@@ -61,7 +61,7 @@ def moved(total, *options, seed=1):
                 side.memory[:] = 0
                 return differ
             wrong += ends.both(lambda side: None, compare)[1]
-        return total/nanoseconds*1e3, wrong, ends.both(measure.counters)[1]
+        return total/nanoseconds*1e3, wrong, ends.both(measure.counters)[1]["counters"]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,6 @@ import fault_traffic
 import faults
 
 from batches import Soak
-from dibber.interface.description import C
 from dibber_cli import paths, profile
 from dibber_cli.fw import trap
 from dibber_cli.link import measure
@@ -53,7 +52,7 @@ WEIGHTS = (6, 2, 2, 1, 1)
 @functools.cache
 def code_end():
     """Where the program's code ends. Its constants behind that stay: code that is in the cache still uses them."""
-    names = subprocess.run(["riscv64-unknown-elf-nm", paths.FIRMWARE.with_suffix(".elf")], capture_output=True, text=True, check=True)
+    names = subprocess.run(["riscv64-unknown-elf-nm", paths.elf()], capture_output=True, text=True, check=True)
     return next(int(line.split()[0], 16) for line in names.stdout.splitlines() if line.endswith(" code_end"))
 
 # In the tasks of a side ---------------------------------------------------------------------------
@@ -63,7 +62,7 @@ def spoil(side, kind, choice):
     """The fault."""
     if KINDS[kind] is None:
         for _ in range(choice.randint(1, 16)):
-            side.card.write_firmware(4*choice.randrange(C.SRAM_SIZE//4), struct.pack("<I", choice.getrandbits(32)))
+            side.card.write_firmware(4*choice.randrange(side.card.sram_bytes//4), struct.pack("<I", choice.getrandbits(32)))
         return
     word, begin = KINDS[kind]
     end = code_end()

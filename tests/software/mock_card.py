@@ -18,6 +18,8 @@ from dibber.interface.description import (C, CLOCK_OP, ADMIN, ATOMIC, COMMAND, C
                                           ENTRY, FIRMWARE_HEADER, FLAG, HOST, INLINE, INTERFACE, MCP_STATE, OPCODE,
                                           QUEUE_ENTRY, RIGHT, ROUTE_COMMAND, STATUS, WALK)
 
+SRAM_BYTES = 0x20000    # of the control program, unless a test says otherwise
+
 HEAD, PROGRAM = (C.DOORBELL_OFFSET + DOORBELL[name].offset for name in ("COMMAND_HEAD", "PROGRAM"))
 
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
@@ -48,12 +50,14 @@ def encode(layout, **values):
     return bytes(data)
 
 
-def firmware_image(words=1000, identity=0xd1bb0001, **header):
+def firmware_image(words=1000, identity=0xd1bb0001, sram=SRAM_BYTES, **header):
     """A control program image, good unless `header` says otherwise."""
     body   = struct.pack(f"<{words}I", *range(words))
     fields = dict(magic=C.FIRMWARE_MAGIC, version=INTERFACE.version_word, hash=INTERFACE.hash, bytes=len(body),
-                  crc=zlib.crc32(body), identity=identity)
-    return encode(FIRMWARE_HEADER, **{**fields, **header}) + body
+                  identity=identity, sram=sram)
+    file   = encode(FIRMWARE_HEADER, **{**fields, **header}) + body
+    crc    = zlib.crc32(file[FIRMWARE_HEADER["entry"].offset:])
+    return encode(FIRMWARE_HEADER, **{**fields, "crc": crc, **header}) + body
 
 
 class Queue:
@@ -69,15 +73,16 @@ class Card:
     publishes), `flips` (offset in SRAM that reads wrong), `calls` (clock requests), `neighbour` (node
     at the other end of the cable), `flash` (model of it, by fit_flash())."""
 
-    def __init__(self, identity=0xd1bb0001):
+    def __init__(self, identity=0xd1bb0001, sram_bytes=SRAM_BYTES):
         self.registers = {}
         for name, value in (("MAGIC", C.MAGIC), ("INTERFACE_VERSION", INTERFACE.version_word),
                             ("INTERFACE_HASH", INTERFACE.hash), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", 128),
                             ("GEOMETRY", C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26),
+                            ("SRAM", sram_bytes >> 10 | sram_bytes >> 11 << 16),
                             ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2), ("KEYS_LEFT", 2**32 - 1)):
             self.registers[HOST[name].offset] = value
         self.drawn = False
-        self.config, self.sram = bytearray(256), bytearray(C.SRAM_SIZE)
+        self.config, self.sram = bytearray(256), bytearray(sram_bytes)
         self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
         self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
         self.heads = [0]*C.ENDPOINTS
@@ -112,7 +117,7 @@ class Card:
 
     def bar_read(self, offset, length):
         self._go_on()
-        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + C.SRAM_SIZE:
+        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + len(self.sram):
             data = bytearray(self.sram[offset - C.FIRMWARE_BASE:][:length])
             if self.flips is not None and 0 <= self.flips - (offset - C.FIRMWARE_BASE) < length:
                 data[self.flips - (offset - C.FIRMWARE_BASE)] ^= 1
@@ -130,7 +135,7 @@ class Card:
 
     def bar_write(self, offset, data):
         self.writes.append((offset, len(data)))
-        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + C.SRAM_SIZE:
+        if C.FIRMWARE_BASE <= offset < C.FIRMWARE_BASE + len(self.sram):
             at = offset - C.FIRMWARE_BASE
             self.sram[at:at + len(data)] = data
             return

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dibber_cli.bench import TESTS, chart, results, session
+from dibber_cli.bench import TESTS, chart, litepcie, results, session
 from dibber_cli.errors import CommandError
 from dibber_cli.main import main
 
@@ -90,3 +90,35 @@ def test_what_quick_leaves_is_part_of_all(name):
     test  = results.module(name)
     full, quick = ({(p.series, p.x) for p in points} for points in (test.points(), test.points(**test.QUICK)))
     assert quick and quick <= full
+
+
+# Before and after -------------------------------------------------------------------------------
+
+@pytest.mark.fault
+@pytest.mark.parametrize("command", ["stride", "element", "all"])
+def test_what_is_not_built_is_said_before_anything_is_measured(ran, tmp_path, monkeypatch, capsys, command):
+    monkeypatch.setattr(litepcie.paths, "BUILD", tmp_path/"nothing")
+    assert main(["bench", command, "--out", str(tmp_path)]) == 1
+    assert ran == [] and "make reference" in capsys.readouterr().err
+
+
+@pytest.mark.fault
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_measured(ran, tmp_path, capsys):
+    (tmp_path/"file").write_text("")
+    for out in (tmp_path/"file", tmp_path/"file"/"below", "/proc/dibber"):
+        assert main(["bench", "latency", "--out", str(out)]) == 1
+        assert ran == [] and f"results cannot be written to {out}" in capsys.readouterr().err
+
+
+@pytest.mark.fault
+def test_what_was_measured_before_a_failure_is_kept(monkeypatch, tmp_path, capsys):
+    def run(*_):
+        error = CommandError("card 0: it hangs", "look at it")
+        error.measured = [{"series": "put", "x": 1, "elapsed_ps": [5, None]}]
+        raise error
+
+    monkeypatch.setattr(session, "run", run)
+    assert main(["bench", "latency", "--out", str(tmp_path)]) == 1
+    kept = tmp_path/"latency-gen2x4.partial.json"
+    assert str(kept) in capsys.readouterr().err
+    assert json.loads(kept.read_text())["measured"] == [{"series": "put", "x": 1, "elapsed_ps": [5, None]}]

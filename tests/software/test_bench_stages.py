@@ -54,8 +54,9 @@ class FakeCard:
     """Registers and the control program's memory, from a seed of their own names."""
 
     def __init__(self):
-        self.memory = bytearray(C.SRAM_SIZE)
-        at = C.SHARED_OFFSET + SHARED["handler"].offset
+        self.sram_bytes = 0x10000
+        self.memory     = bytearray(self.sram_bytes)
+        at = self.sram_bytes - C.SHARED_FROM_END + SHARED["handler"].offset
         for name in stages.HANDLERS:
             entry = at + HANDLER.size*getattr(MCP_STATE, name)
             for member, value in (("calls", 3), ("cycles", 1000 + getattr(MCP_STATE, name))):

@@ -44,11 +44,11 @@ def test_fw_load(serve, run, image):
 
 @pytest.mark.parametrize("words, code, reason, advice", [
     (("info", "sim:/nowhere"),                   1, "NOT_FOUND",        "dibber sim start"),
-    (("info", "tcp:1"),                          1, "ARGUMENT",         "sim:PATH_OF_SOCKET"),
-    (("bench", "stride", "--profile", "gen9"),   1, "no profile 'gen9'", "gen2x4"),
+    (("info", "tcp:1"),                          2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
+    (("bench", "stride", "--profile", "gen9"),   2, "no profile 'gen9'", "gen2x4"),
     (("bench", "nothing"),                       2, "nothing",          "stride"),
     (("sim",),                                   2, "missing",          "--help"),
-    (("map", "tcp:1", "--json", "tcp:2"),        1, "ARGUMENT",         "sim:PATH_OF_SOCKET"),
+    (("map", "tcp:1", "--json", "tcp:2"),        2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
     (("flash", "tcp:1", "--golden"),             1, "manifest.json",    "make bitstream"),
     (("flash", "--golden"),                      2, "FILE",             "usage"),
     ((),                                         2, "COMMAND",          "usage")])
@@ -73,7 +73,7 @@ def test_every_profile_can_be_read():
 def test_a_profile_without_a_key_names_it(tmp_path):
     text = (paths.PROFILES/"gen2x4.toml").read_text()
     (tmp_path/"p.toml").write_text(text.replace("max_payload ", "max_payloda "))
-    with pytest.raises(ProfileError, match="'max_payload' is missing"):
+    with pytest.raises(ProfileError, match="'pcie.max_payload' is missing"):
         profile.load(str(tmp_path/"p.toml"))
 
 

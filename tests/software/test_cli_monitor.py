@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from dibber.interface.description import C, COUNTERS, HANDLER, HOST, LINK_STATE, MCP_STATE, SHARED, TRAP
+from dibber.interface.description import C, COUNTERS, HANDLER, HOST, INTERFACE, LINK_STATE, MCP_STATE, SHARED, TRAP
 from dibber_cli import monitor
 from dibber_cli.main import main
 
@@ -81,7 +81,7 @@ def test_it_ends_with_1_when_an_error_was_counted(moving):
 # info ---------------------------------------------------------------------------------------------
 
 def shared(card, name, *words):
-    at = C.SHARED_OFFSET + SHARED[name].offset
+    at = len(card.sram) - C.SHARED_FROM_END + SHARED[name].offset
     card.sram[at:at + 4*len(words)] = struct.pack(f"<{len(words)}I", *words)
 
 
@@ -92,10 +92,23 @@ def test_info_says_what_a_running_control_program_did(serve, capsys):
     shared(mock.device, "handler", *[0]*(HANDLER.size//4*MCP_STATE.COMMAND), 4, 400, 200, 150)
     assert main(["info", "--json", mock.uri]) == 0
     program = json.loads(capsys.readouterr().out)["control_program"]
-    assert program["commands"] == 12 and program["stopped"] is None
+    assert program["commands"] == 12 and program["stopped"] is None and program["image_bytes"] is None
     assert program["handlers"] == {"command": {"calls": 4, "cycles": 400, "instructions": 200, "longest": 150}}
     assert main(["info", mock.uri]) == 0
-    assert "4 calls, 100 cycles each, 150 at most" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "4 calls, 100 cycles each, 150 at most" in out and "SRAM 128 KiB, image at most 65536 bytes\n" in out
+
+
+def test_info_says_how_much_of_its_memory_an_image_leaves(serve, capsys):
+    mock = serve()
+    mock.device.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE
+    for name, word in (("version", INTERFACE.version_word), ("hash", INTERFACE.hash), ("image_bytes", 30_000)):
+        shared(mock.device, name, word)
+    assert main(["info", mock.uri]) == 0
+    assert "SRAM 128 KiB, image at most 65536 bytes: it has 30000, 35536 are left" in capsys.readouterr().out
+    assert main(["info", "--json", mock.uri]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sram_bytes"], told["image_limit"], told["control_program"]["image_bytes"]) == (131072, 65536, 30000)
 
 
 def test_info_says_what_stopped_it(serve, capsys):

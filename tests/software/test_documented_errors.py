@@ -41,6 +41,9 @@ walk, swap = CWalk(key=1, block=8), Atomic(opcode=OPCODE.SWAP, size=8, key=1)
 side = CSide(walk=walk, list_key=2)
 
 CALLS = {
+    "dib_close"          : lambda lib, m: lib.dib_close(m.card),
+    "dib_endpoint_close" : lambda lib, m: lib.dib_endpoint_close(m.endpoint),
+    "dib_mailbox_close"  : lambda lib, m: lib.dib_mailbox_close(m.mailbox),
     "dib_open"           : lambda lib, m: lib.dib_open(m.uri.encode(), CardOptions(), ctypes.c_void_p()),
     "dib_card_info"      : lambda lib, m: lib.dib_card_info(m.card, CardInfo()),
     "dib_register_read"  : lambda lib, m: lib.dib_register_read(m.card, SCRATCH, ctypes.c_uint32()),
@@ -105,12 +108,14 @@ class Mock:
         self.lib, self.device, self.server, self.uri = library(), served.device, served.server, served.uri
         self.new_image, self.image, self.iova_base = image, image(), iova_base
         self.card, self.endpoint, self.region = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.child, self.closes = False, False
         self.opened, self.length, self.network = None, 4096, binding.Network()
         self.mailbox, self.address, self.peer, self.message = ctypes.c_void_p(), MailboxAddress(), 0, True
         self.timeout = 0
 
     def prepare(self, name):
         """Bring it to where the call `name` succeeds."""
+        self.closes = name == "dib_endpoint_close"
         if name == "dib_open":
             return
         self.device.fit_flash(Flash())
@@ -141,6 +146,13 @@ class Mock:
         self.opened = self.endpoint, self.card
         self.endpoint, self.card, self.network = ctypes.c_void_p(), ctypes.c_void_p(), None
 
+    def call_in_child(self, name):
+        """What the call returns in a child of this process."""
+        child = os.fork()
+        if child == 0:
+            os._exit(-CALLS[name](self.lib, self) & 0xff)
+        return -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
     def close(self):
         self.server.tamper = None
         endpoint, card = self.opened or (self.endpoint, self.card)
@@ -153,8 +165,23 @@ class Mock:
 # How each error is provoked -----------------------------------------------------------------------
 
 def closed(m):
-    m.lib.dib_close(m.card)
-    m.card = ctypes.c_void_p()
+    """The mailbox, or else the card with all that belongs to it; a region on its own, because it may be closed as an orphan."""
+    for close in (m.lib.dib_unregister, m.lib.dib_mailbox_close):
+        handle = m.region if close is m.lib.dib_unregister else m.mailbox
+        assert close(handle) == 0
+    if m.closes:
+        assert m.lib.dib_endpoint_close(m.endpoint) == 0
+    assert m.lib.dib_close(m.card) == 0
+
+
+def forked(m):
+    """The call is made in a child of this process."""
+    m.child = True
+
+
+def other_kind(m):
+    m.opened = m.endpoint, m.card
+    m.card, m.endpoint, m.region, m.mailbox = m.endpoint, m.card, m.card, m.card
 
 
 def timeout(m):
@@ -277,11 +304,13 @@ def commands_under_way(m):
 
 
 EVERYWHERE = {
+    **{(name, "ARGUMENT"): other_kind for name in ("dib_close", "dib_endpoint_close", "dib_unregister", "dib_mailbox_close")},
     "ARGUMENT"   : Mock.forget,
     "LOST"       : lambda m: m.server.disconnect(),
     "PROTOCOL"   : lambda m: setattr(m.server, "tamper", lambda command, _: HEADER.pack(0, command, 3, REPLY, 0)),
     "SYSTEM"     : lambda m: m.refuse(REGION_READ, REGION_INFO, DMA_MAP, DMA_UNMAP, SET_IRQS),
     "CLOSED"     : closed,
+    "FORKED"     : forked,
     "TIMEOUT"    : timeout,
     "NO_FIRMWARE": distrusted,
     "HALTED"     : halted,
@@ -292,6 +321,7 @@ EVERYWHERE = {
 }
 
 HERE = {
+    **{(name, "ARGUMENT"): other_kind for name in ("dib_close", "dib_endpoint_close", "dib_unregister", "dib_mailbox_close")},
     ("dib_open", "ARGUMENT")          : lambda m: setattr(m, "uri", "card:1"),
     ("dib_open", "NOT_FOUND")         : lambda m: setattr(m, "uri", "vfio:0000:ff:1f.7"),
     ("dib_open", "IDENTITY")          : set_register("MAGIC", 1),
@@ -353,9 +383,9 @@ def test_a_documented_error_comes(serve, image, name, error):
     try:
         if case not in LAST_PAGES and case not in RUNNING:
             (HERE.get(case) or EVERYWHERE[error])(m)
-        result = CALLS[name](m.lib, m)
+        result = m.call_in_child(name) if m.child else CALLS[name](m.lib, m)
         assert result < 0 and binding.ERRORS[-result - 1] == error, m.lib.dib_last_reason()
-        assert m.lib.dib_last_reason()
+        assert m.child or m.lib.dib_last_reason()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         m.close()

@@ -194,7 +194,7 @@ def protected(mock):
     (other_board,        [], "dibber_sim.bit is for sim, the card is on ecpix5"),
     (nameless,           [], "the card is on a board that it does not name"),
     (other_flash,        [], "the flash has identity 20ba18, that of sim is ef4018"),
-    (protected,          [], "FLASH: the flash did not do what it was told: the flash is protected: its status is 0x1c"),
+    (protected,          [], "FLASH: the flash did not do what it was told: the flash (W25Q, ef4018) is protected: its status is 0x1c"),
     (lambda mock: None,  ["--load"], "cannot load itself")])
 def test_what_should_not_be_flashed(up, folder, capsys, spoil, words, reason):
     mock = up()
@@ -256,7 +256,7 @@ def test_whenever_the_program_ends_the_golden_image_stays_no_half_image_begins_a
     mock.flash.data[:] = random.Random(2).randbytes(1 << 24)
     kept  = bytes(mock.flash.data[2*SECTOR:])
     where = made(f"{folder}/made", content)
-    words = [sys.executable, "-m", "dibber_cli", "flash", mock.uri, where]
+    words = [sys.executable, "-P", "-m", "dibber_cli", "flash", mock.uri, where]
     ended = threading.Event()
     mock.flash.limit = limit
     program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ,
@@ -269,3 +269,38 @@ def test_whenever_the_program_ends_the_golden_image_stays_no_half_image_begins_a
     mock.flash.limit = None
     assert dibber(["flash", mock.uri, where]) == 0
     assert mock.flash.data[:len(content)] == content and mock.flash.data[2*SECTOR:] == kept
+
+
+# Protection ---------------------------------------------------------------------------------------
+
+# Where each part has its block-protect bits, and a bit beside them that protects nothing.
+PARTS = {
+    "S25FL256S": (b"\x01\x02\x19", 0x1c, 0x60),    # errors of the last erase and program
+    "N25Q128":   (b"\x20\xba\x18", 0x5c, 0x20),    # TB
+    "MT25Q512":  (b"\x20\xbb\x20", 0x5c, 0x20),
+    "W25Q128":   (b"\xef\x40\x18", 0x1c, 0x60),    # TB and SEC
+    "W25Q256":   (b"\xef\x40\x19", 0x3c, 0x40),    # TB
+    "MX25L128":  (b"\xc2\x20\x18", 0x3c, 0x40),    # Quad Enable
+    "IS25LP128": (b"\x9d\x60\x18", 0x3c, 0x40),
+    "unknown":   (b"\x7f\x11\x18", 0x7c, 0x00),
+}
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("name", PARTS)
+def test_each_part_is_protected_by_its_own_bits_and_by_no_others(up, name):
+    jedec, protect, others = PARTS[name]
+    size = {0x18: 1 << 24, 0x19: 1 << 25, 0x20: 1 << 26}[jedec[2]]
+    for status in [1 << bit for bit in range(2, 8)]:
+        mock = up(Flash(size, jedec))
+        mock.flash.data[:SECTOR] = bytes(SECTOR)
+        mock.flash.status = status
+        with libdibber.Card(mock.uri) as card:
+            card.flash_allow(0, SECTOR)
+            if status & protect:
+                with pytest.raises(libdibber.DibberError, match=f"{jedec.hex()}.* is protected: its status is 0x{status:02x}"):
+                    card.flash_erase(0, SECTOR)
+            else:
+                assert status & (others | 0x80)
+                card.flash_erase(0, SECTOR)
+        assert mock.flash.data[:SECTOR] == (bytes(SECTOR) if status & protect else b"\xff"*SECTOR)

@@ -19,13 +19,16 @@ from dibber_cli.errors import CommandError
 from dibber_cli.fw import coredump, images, top, trace, trap
 from dibber_cli.fw.shared import Shared, decode
 from dibber_cli.main import main
+from mock_card import SRAM_BYTES
+
+PLACE = SRAM_BYTES - C.SHARED_FROM_END    # of struct mcp_shared
 
 
 class Memory:
     """An SRAM in which a program of this interface has begun."""
 
     def __init__(self, sram=None):
-        self.sram = bytearray(C.SRAM_SIZE) if sram is None else sram
+        self.sram = bytearray(SRAM_BYTES) if sram is None else sram
         self.set("version", INTERFACE.version_word)
         self.set("hash", INTERFACE.hash)
 
@@ -33,7 +36,7 @@ class Memory:
         return bytes(self.sram[offset:offset + length])
 
     def set(self, name, *words, at=0):
-        struct.pack_into(f"<{len(words)}I", self.sram, C.SHARED_OFFSET + SHARED[name].offset + at, *words)
+        struct.pack_into(f"<{len(words)}I", self.sram, PLACE + SHARED[name].offset + at, *words)
 
     def trace(self, event, *arguments, handler=MCP_STATE.COMMAND, cycles=0):
         head = trace_head(self)
@@ -49,7 +52,7 @@ class Memory:
 
 
 def trace_head(memory):
-    return Shared(memory.read).member("trace_head")
+    return Shared(memory.read, SRAM_BYTES).member("trace_head")
 
 
 @pytest.fixture
@@ -80,11 +83,11 @@ def card(serve):
 def test_a_ring_that_is_not_full_is_read_from_its_first_entry(memory):
     for n in range(3):
         memory.trace(TRACE.OPEN, n, 100 + n, cycles=10*n)
-    entries, lost, since = trace.read(Shared(memory.read))
+    entries, lost, since = trace.read(Shared(memory.read, SRAM_BYTES))
     assert [(e["index"], e["cycles"], e["event"], e["arguments"]) for e in entries] == \
         [(n, 10*n, "OPEN", [n, 100 + n]) for n in range(3)]
     assert (lost, since) == (0, 3)
-    assert trace.read(Shared(memory.read), since) == ([], 0, 3)
+    assert trace.read(Shared(memory.read, SRAM_BYTES), since) == ([], 0, 3)
 
 
 @pytest.mark.parametrize("before", [0, 1, 300, 2**32 - 100])
@@ -92,12 +95,12 @@ def test_of_a_ring_that_has_turned_the_newest_are_read_and_the_rest_counted(memo
     memory.set("trace_head", before)
     for n in range(before, before + 400):
         memory.trace(TRACE.OPEN, n % 2**32, 0)
-    entries, lost, since = trace.read(Shared(memory.read), since=before)
+    entries, lost, since = trace.read(Shared(memory.read, SRAM_BYTES), since=before)
     count = C.TRACE_ENTRIES - 1   # the oldest may be the one that is being written
     assert [e["arguments"][0] for e in entries] == [(before + 400 - count + n) % 2**32 for n in range(count)]
     assert (lost, since) == (400 - count, (before + 400) % 2**32)
     memory.trace(TRACE.CLOSE, 1, 2)
-    assert [e["event"] for e in trace.read(Shared(memory.read), since)[0]] == ["CLOSE"]
+    assert [e["event"] for e in trace.read(Shared(memory.read, SRAM_BYTES), since)[0]] == ["CLOSE"]
 
 
 def test_entries_that_are_overwritten_while_they_are_read_are_left_out(memory):
@@ -110,7 +113,7 @@ def test_entries_that_are_overwritten_while_they_are_read_are_left_out(memory):
             for n in range(300, 320):
                 memory.trace(TRACE.OPEN, n, 0)
         return memory.read(offset, length)
-    entries, lost, since = trace.read(Shared(read), since=44)
+    entries, lost, since = trace.read(Shared(read, SRAM_BYTES), since=44)
     assert [e["arguments"][0] for e in entries] == list(range(65, 300))
     assert (lost, since) == (21, 300)
 
@@ -182,7 +185,7 @@ def test_fw_trace_follows_until_the_program_stops(card, run, monkeypatch):
     ("WATCHDOG", {},                                           "did not even come to its trap handler")])
 def test_why_a_program_has_stopped(memory, state, values, words):
     memory.trap(**values)
-    assert words in trap.sentence(getattr(MCP_STATE, state), trap.read(Shared(memory.read)))
+    assert words in trap.sentence(getattr(MCP_STATE, state), trap.read(Shared(memory.read, SRAM_BYTES)))
 
 @pytest.mark.parametrize("state", ["RESET", "TRAP"])
 def test_a_trap_is_found_though_the_card_was_reset_for_the_next_program(card, run, state):
@@ -275,7 +278,7 @@ def elf(tmp_path_factory):
     (folder/"dibber_interface.h").write_text(c_header())
     (folder/"program.c").write_text(PROGRAM)
     subprocess.run(["riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-Og", "-g", "-ffreestanding", "-nostdlib",
-        "-fno-omit-frame-pointer", "-static", f"-Wl,-Ttext=0x40,--section-start=.shared={C.SHARED_OFFSET:#x}",
+        "-fno-omit-frame-pointer", "-static", f"-Wl,-Ttext=0x40,--section-start=.shared={PLACE:#x}",
         "-Wl,--no-warn-rwx-segments", "-o", folder/"program.elf", folder/"program.c"], check=True)
     symbols = subprocess.run(["riscv64-unknown-elf-nm", folder/"program.elf"], check=True, capture_output=True, text=True).stdout
     address = {name: int(value, 16) for value, _, name in (line.split() for line in symbols.splitlines())}
@@ -310,7 +313,7 @@ def test_a_core_without_registers_holds_the_memory(memory):
     headers = struct.unpack_from("<8I8I", data, 52)
     assert headers[4] == 0, "an empty note segment"
     offset, address, length = headers[9], headers[10], headers[12]
-    assert (address, length) == (0, C.SRAM_SIZE) and data[offset + 0x1234] == 0x77
+    assert (address, length) == (0, SRAM_BYTES) and data[offset + 0x1234] == 0x77
 
 # Reset --------------------------------------------------------------------------------------------
 
@@ -320,7 +323,7 @@ def test_reset_loads_again_what_was_loaded_last(card, run, image):
     assert run("fw", "load", file, card.uri)[0] == 0
     body = file.read_bytes()[64:]
     file.unlink()    # a copy was kept
-    card.device.sram[:] = bytes(C.SRAM_SIZE)
+    card.device.sram[:] = bytes(SRAM_BYTES)
     card.memory = Memory(card.device.sram)
     card.memory.trap(status=0x1880, cause=7, value=0x20000000, pc=0x40)
     card.state("TRAP")
@@ -335,7 +338,8 @@ def test_reset_takes_an_image(card, run, image):
     file = image(words=300)
     code, out, _ = run("reset", "--image", file, card.uri)
     assert code == 0 and "runs again" in out
-    assert images.last(card.uri).read_bytes() == pathlib.Path(file).read_bytes()
+    with images.last(card.uri) as (path, _):
+        assert path.read_bytes() == pathlib.Path(file).read_bytes()
 
 
 def test_reset_without_anything_to_load(card, run, monkeypatch, tmp_path):
@@ -348,10 +352,11 @@ def test_reset_without_anything_to_load(card, run, monkeypatch, tmp_path):
 
 def test_structures_are_decoded_by_their_description(memory):
     memory.trap(x=range(32), cycles=5)
-    found = decode(TRAP, memory.read(C.SHARED_OFFSET + SHARED["trap"].offset, TRAP.size))
+    found = decode(TRAP, memory.read(PLACE + SHARED["trap"].offset, TRAP.size))
     assert found["x"] == list(range(32)) and found["cycles"] == 5
     with pytest.raises(CommandError, match="no control program"):
         class Card:
             read_firmware = staticmethod(lambda offset, length: bytes(length))
             read_register = staticmethod(lambda name: MCP_STATE.IDLE)
+            sram_bytes    = SRAM_BYTES
         Shared.of(Card)

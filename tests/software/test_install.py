@@ -97,3 +97,37 @@ def test_a_call_that_does_not_say_its_errors_is_refused(tmp_path):
     broken.write_text(SOURCE.read_text().replace(" * Errors: ARGUMENT, NO_MEMORY.\n", ""))
     with pytest.raises(ValueError, match=r"dib_alloc\(\) does not say"):
         Header(broken)
+
+
+# The builder's settings ---------------------------------------------------------------------------
+
+@pytest.mark.fault
+def test_everybody_can_read_what_root_installed_under_a_narrow_umask(built_library, tmp_path):
+    subprocess.run(["sh", "-c", 'umask 077; exec "$@"', "-", "make", "-s", "-C", LIB, f"PYTHON={sys.executable}",
+                    "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/dibber"], check=True)
+    installed = sorted((tmp_path/"opt").rglob("*"))
+    assert any(path.name == "dibber.pc" for path in installed) and any(path.suffix == ".3" for path in installed)
+    for path in installed:
+        mode = path.stat().st_mode & 0o777
+        assert mode == (0o755 if path.is_dir() or ".so" in path.name else 0o644), f"{path}: {mode:o}"
+
+
+@pytest.mark.fault
+def test_the_builders_tools_flags_and_folders_are_used(built_library, tmp_path):
+    archiver = tmp_path/"archiver"
+    archiver.write_text(f"#!/bin/sh\necho used >>{tmp_path}/archived\nexec ar \"$@\"\n")
+    archiver.chmod(0o755)
+    printed = subprocess.run(
+        ["make", "-C", LIB, f"PYTHON={sys.executable}", f"BUILD={tmp_path}/build", f"GENERATED={tmp_path}/generated",
+         f"AR={archiver}", "CFLAGS=-O0 -DIN_CFLAGS", "CPPFLAGS=-DIN_CPPFLAGS", "LDFLAGS=-Wl,-z,now", "LDLIBS=-lm",
+         "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={tmp_path}/root", "PREFIX=/usr", "install"],
+        check=True, capture_output=True, text=True).stdout
+    assert (tmp_path/"archived").exists()
+    commands = printed.replace("\\\n", "").splitlines()
+    compiled = [line for line in commands if " -c " in line]
+    linked   = [line for line in commands if " -shared " in line]
+    assert compiled and all("-DIN_CFLAGS" in line and "-DIN_CPPFLAGS" in line for line in compiled)
+    assert len(linked) == 1 and "-Wl,-z,now" in linked[0] and linked[0].endswith("-lm")
+    folder = tmp_path/"root/usr/lib/x86_64-linux-gnu"
+    assert {"libdibber.a", "libdibber.so.0", "libdibber.so"} <= {path.name for path in folder.iterdir()}
+    assert "libdir=/usr/lib/x86_64-linux-gnu\n" in (folder/"pkgconfig"/"dibber.pc").read_text()

@@ -19,7 +19,7 @@ import traceback
 import libdibber
 import numpy as np
 
-from dibber.interface.description import HOST, RIGHT
+from dibber.interface.description import C, HOST, RIGHT
 from dibber_cli import paths, profile
 from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
@@ -84,8 +84,9 @@ class Side:
     def info(self):
         return self.card.info()
 
-    def firmware(self, offset, length):
-        return self.card.read_firmware(offset, length)
+    def shared(self, offset, length):
+        """Bytes of struct mcp_shared."""
+        return self.card.read_firmware(self.card.sram_bytes - C.SHARED_FROM_END + offset, length)
 
     def event_fd(self):
         return self.endpoint.event_fd()

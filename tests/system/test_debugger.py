@@ -43,7 +43,7 @@ class Gdb:
     """
 
     def __init__(self, pair, card, log, ready, commands):
-        line  = debug.gdb_command(paths.FIRMWARE.with_suffix(".elf"), pair.simulator.directory/f"card{card}.jtag", log)
+        line  = debug.gdb_command(paths.elf(), pair.simulator.directory/f"card{card}.jtag", log)
         words = [word for command in [*commands, "delete", "detach"] for word in ("-ex", command)]
         self.process = subprocess.Popen([*line, "-batch", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, cwd=paths.ROOT)

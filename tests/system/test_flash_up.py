@@ -44,7 +44,7 @@ def test_a_card_that_is_up_is_flashed_and_a_run_that_is_killed_leaves_the_golden
     golden, kept = made(tmp_path/"golden", 1, 300)
     assert main(["flash", "--golden", uri, golden]) == 0
     user, content = made(tmp_path/"user", 2, 2500)
-    program = subprocess.Popen([sys.executable, "-m", "dibber_cli", "flash", uri, user],
+    program = subprocess.Popen([sys.executable, "-P", "-m", "dibber_cli", "flash", uri, user],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": ":".join(sys.path)})
     with libdibber.Card(uri, observe=True) as card:
         # Beside it: what is there of the second page.

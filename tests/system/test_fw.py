@@ -12,13 +12,14 @@ import pytest
 
 import libdibber
 
-from dibber.interface.description import C, FIRMWARE_HEADER, OPCODE, STATUS
+from dibber.interface.description import C, OPCODE, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.fw import top, trap
 from dibber_cli.fw.shared import Shared
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
 
+IMAGE   = paths.elf().with_suffix(".bin")    # what lies in the card's memory
 HANDLER = 0x200     # start.S, with the trap handler, ends below
 ILLEGAL, LOOP = 0x00000000, 0x0000006f
 LIMIT   = 10_000_000    # ns
@@ -42,7 +43,7 @@ def dibber(capsys):
 
 def spoil(uri, word, begin):
     """Load the program, fill its code, and give it something to do; returns the diagnosis and the nanoseconds until then."""
-    length = paths.FIRMWARE.stat().st_size - FIRMWARE_HEADER.size
+    length = IMAGE.stat().st_size
     with libdibber.Card(uri) as card:
         card.load_firmware(paths.FIRMWARE)
         endpoint = card.endpoint(1)
@@ -89,11 +90,11 @@ def test_a_broken_program_is_diagnosed_and_the_card_comes_back(uri, dibber, tmp_
     assert code == 0 and (left and left["cause"]) == cause
     if cause is not None:
         done = subprocess.run(["gdb-multiarch", "-nx", "-batch", "-ex", "info registers pc sp", "-ex", "print mcp_shared.trace_head",
-                               "-ex", "print/x mcp_shared.trap.pc", paths.FIRMWARE.with_suffix(".elf"), tmp_path/"core"],
+                               "-ex", "print/x mcp_shared.trap.pc", paths.elf(), tmp_path/"core"],
                               capture_output=True, text=True, timeout=600)
         pc = int(re.search(r"^pc\s+(0x[0-9a-f]+)", done.stdout, re.M).group(1), 16)
-        assert pc == left["pc"] and HANDLER <= pc < paths.FIRMWARE.stat().st_size
-        assert f"$2 = {pc:#x}" in done.stdout and C.SRAM_SIZE > left["x"][2] > HANDLER
+        assert pc == left["pc"] and HANDLER <= pc < IMAGE.stat().st_size
+        assert f"$2 = {pc:#x}" in done.stdout and paths.SIMULATED_SRAM > left["x"][2] > HANDLER
 
     code, out, _ = dibber("reset", uri)
     assert code == 0 and "runs again" in out and (cause is None or words in out)

@@ -233,10 +233,10 @@ def transfer(ends, total=SIZE):
         return STATUS.name_of(done[0].status)
 
     def run(during):
-        before    = ends.both(measure.counters)
+        before    = [look["counters"] for look in ends.both(measure.counters)]
         ended, _  = ends.both(lambda side: put(side, during), lambda side: None)
         _, wrong  = ends.both(lambda side: None, lambda side: int((side.memory != data).sum()))
-        after     = ends.both(measure.counters)
+        after     = [look["counters"] for look in ends.both(measure.counters)]
         assert ended == "OK" and wrong == 0
         return [{name: a[name] - b[name] for name in a} for a, b in zip(after, before)]
 
@@ -280,3 +280,12 @@ def test_a_dead_cable_is_known_within_100_microseconds(name, kind, reason, figur
         assert [why for _, why in found] == [reason, reason]
         assert figure(f"link-dead-{kind}-{name}", round(max(time for time, _ in found), 1), "µs until a dead cable is known",
                       at_most=100, profile=name)
+
+
+# Reach of flow control ----------------------------------------------------------------------------
+
+@pytest.mark.fault
+def test_a_cable_longer_than_flow_control_reaches_is_named_as_such(capsys):
+    assert main.main(["link", "test", "--length", "100", "--megabytes", "1"]) == 1
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert "the cable of 99.2 m is longer than STOP and GO reach" in verdict and "damaged" not in verdict

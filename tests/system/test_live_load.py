@@ -18,7 +18,7 @@ import pytest
 
 import libdibber
 
-from dibber.interface.description import C, MCP_STATE, RIGHT, STATUS
+from dibber.interface.description import HOST, MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
@@ -132,7 +132,7 @@ def test_a_program_is_swapped_under_traffic_and_both_sides_go_on(pair, capsys):
     theirs = pair.together((prepare,), (prepare,))
     # A get whose other side forgets it ends with TIMEOUT, which is long to be simulated.
     begin(pair, (traffic, 1, theirs[1], has_halted), (traffic, 0, theirs[0], has_failed, ("put", "put_inline")))
-    bad = paths.FIRMWARE.with_name("mcp.elf")
+    bad = paths.elf()
     assert main(["fw", "load", str(bad), uri]) == 1 and "image" in capsys.readouterr().err
     assert main(["fw", "load", str(paths.FIRMWARE), uri]) == 0
     loaded, peer = end(pair)
@@ -172,7 +172,7 @@ def let_time_go_on(side, woken):
 
 def trap(card):
     """Nothing is an instruction any more, in the trap handler neither: the watchdog bites."""
-    card.write_firmware(0, bytes(C.SRAM_SIZE))
+    card.write_firmware(0, bytes(card.sram_bytes))
 
 
 HALTS = {"another program loads": lambda card: card.load_firmware(paths.FIRMWARE), "the watchdog bites": trap}
@@ -209,7 +209,7 @@ def one_of_each(side, node, key):
 
 def spoil_and_load(side, seed):
     """Other words in all of the program's memory, of which the image is loaded anew then."""
-    side.card.write_firmware(0, random.Random(seed).randbytes(C.SRAM_SIZE))
+    side.card.write_firmware(0, random.Random(seed).randbytes(side.card.sram_bytes))
     side.card.load_firmware(paths.FIRMWARE)
 
 
@@ -260,10 +260,56 @@ def test_from_source_to_a_program_that_runs_takes_seconds(tmp_path, figure):
             begin = os.times().children_user + os.times().children_system + cpu_of(simulator.process)
             subprocess.run(["make", "-s", "-C", paths.ROOT/"firmware", f"OUT={tmp_path}", f"PYTHON={sys.executable}"], check=True,
                            stdout=subprocess.DEVNULL, env={**os.environ, "MAKEFLAGS": ""})
-            subprocess.run([sys.executable, "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
+            subprocess.run([sys.executable, "-P", "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
                            stdout=subprocess.DEVNULL)
             took = os.times().children_user + os.times().children_system + cpu_of(simulator.process) - begin
             with pytest.raises(libdibber.DibberError, match="halted"):
                 endpoint.wait()
     figure("firmware-iteration", round(took, 1), "s of CPU: make -C firmware, all of it anew, then dibber fw load", at_most=5)
     assert 0.2 < took < 60, "how far from the target it is depends on the machine"
+
+
+# Looking ------------------------------------------------------------------------------------------
+
+LOOKS = {
+    "info":        ["info"],
+    "info --json": ["info", "--json"],
+    "map":         ["map", "--look"],
+    "status":      ["link", "status"],
+    "monitor":     ["monitor", "--once", "--interval", "0.01"],
+    "top":         ["fw", "top", "--once", "--interval", "0.01"],
+    "trace":       ["fw", "trace"],
+}
+
+# Host registers that a program or a user sets. A look that writes one of them shows here.
+SET = [register.name for register in HOST.registers if register.access == "rw"]
+
+
+def state(uri):
+    with libdibber.Card(uri, observe=True) as card:
+        info = card.info()
+        return {"identity": card.read_register("MCP_IDENTITY"), "stopped": info["mcp_state"] in (MCP_STATE.RESET, MCP_STATE.TRAP),
+                "link": info["link_state"],
+                **{name: card.read_register(name) for name in SET},
+                **{f"errors {name}": info["counters"][name] for name in ("tlp_malformed", "link_lost", "packet_refused")},
+                "program": card.read_firmware(0, 4096)}
+
+
+@pytest.mark.fault
+def test_each_command_that_looks_leaves_card_and_transfers_as_they_are(pair, tmp_path, capsys):
+    flag = tmp_path/"enough"
+    told = functools.partial(is_told, flag)
+    keys = pair.together((prepare,), (prepare,))
+    begin(pair, (traffic, 1, keys[1], told), (traffic, 0, keys[0], told))
+    uri    = pair.simulator.uris[0]
+    try:
+        before = state(uri)
+        for name, words in LOOKS.items():
+            main([*words, uri])
+            capsys.readouterr()
+            assert state(uri) == before, name
+        assert main(["map", "--look", uri]) == 1    # a direct cable: no route was entered
+        assert "node 0, link up; the control program" in capsys.readouterr().out
+    finally:
+        flag.touch()
+    assert all(set(seen) == {"OK"} for side in end(pair) for seen in side)

@@ -176,9 +176,9 @@ def test_endpoints_of_two_threads_put_at_once(pair):
 
 def work(pair):
     """Counters of both sides: doorbells of card 0, instructions of each handler on both."""
-    at    = C.SHARED_OFFSET + SHARED["handler"].offset
+    at    = SHARED["handler"].offset
     infos = pair.together((Side.info,), (Side.info,))
-    raw   = pair.together((Side.firmware, at, SHARED["handler"].size), (Side.firmware, at, SHARED["handler"].size))
+    raw   = pair.together((Side.shared, at, SHARED["handler"].size), (Side.shared, at, SHARED["handler"].size))
     return infos[0]["counters"]["doorbells"], [
         {MCP_STATE.name_of(n): struct.unpack_from("<4I", side, n*HANDLER.size)[:3:2] for n in range(len(MCP_STATE.values))}
         for side in raw]

@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 
-from dibber.interface.description import C, HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
+from dibber.interface.description import HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
 from dibber_cli import paths
 
 from pair import SECOND, Pair
@@ -33,8 +33,8 @@ def prepare(side):
 
 def answers(side):
     """(gets that hardware took, times that the control program had arrivals)."""
-    place  = C.SHARED_OFFSET + SHARED["handler"].offset + HANDLER.size*MCP_STATE.ARRIVAL
-    return side.card.info()["counters"]["fast_answers"], int.from_bytes(side.firmware(place, 4), "little")
+    place  = SHARED["handler"].offset + HANDLER.size*MCP_STATE.ARRIVAL
+    return side.card.info()["counters"]["fast_answers"], int.from_bytes(side.shared(place, 4), "little")
 
 
 def gets(side, key, count, length, many=8, rest=0):

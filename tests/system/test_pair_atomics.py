@@ -5,7 +5,7 @@
 
 import pytest
 
-from dibber.interface.description import C, HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
+from dibber.interface.description import HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
 from dibber_cli import paths
 
 from pair import SECOND, Pair
@@ -41,9 +41,9 @@ def adds(side, key, count, many=4):
 
 def seen(side):
     """(atomics executed, those that hardware replied to, times that the control program had arrivals)."""
-    place    = C.SHARED_OFFSET + SHARED["handler"].offset + HANDLER.size*MCP_STATE.ARRIVAL
+    place    = SHARED["handler"].offset + HANDLER.size*MCP_STATE.ARRIVAL
     counters = side.card.info()["counters"]
-    return counters["atomics"], counters["fast_replies"], int.from_bytes(side.firmware(place, 4), "little")
+    return counters["atomics"], counters["fast_replies"], int.from_bytes(side.shared(place, 4), "little")
 
 
 def allow(side, opcodes):

@@ -5,7 +5,7 @@
 
 import pytest
 
-from dibber.interface.description import C, RIGHT, SHARED, STATUS
+from dibber.interface.description import RIGHT, SHARED, STATUS
 from dibber_cli.link import measure
 
 from pair import SECOND, Pair
@@ -50,7 +50,7 @@ def ask(side, key, length, faulty):
             if marks.pop(0) == FAULT and faulty:
                 side.card.write_register("LINK_COMMAND", measure.field("LINK_COMMAND", retrain=1))
             counts.append({name: side.card.read_register(f"COUNT_{name}") for name in COUNTS})
-            counts[-1]["claims"] = int.from_bytes(side.firmware(C.SHARED_OFFSET + SHARED["claims"].offset, 4), "little")
+            counts[-1]["claims"] = int.from_bytes(side.shared(SHARED["claims"].offset, 4), "little")
     while ended < asked:
         ended += len(side.endpoint.poll())
         assert ended == asked or side.endpoint.wait(SECOND)

@@ -20,12 +20,14 @@ from dibber.interface.registers import line_port
 
 # name: (base, size) in bytes. Each base is a multiple of its size, a power of two of at least 4 KiB,
 # so that one TLP, which cannot cross 4 KiB, lies in one window.
-WINDOWS = {
-    "host"      : (C.HOST_BASE,         0x1000),
-    "msix"      : (C.MSIX_TABLE_BASE,   0x1000),
-    "firmware"  : (C.FIRMWARE_BASE,     C.SRAM_SIZE),
-    "endpoints" : (C.ENDPOINT_BASE,     C.ENDPOINTS*C.ENDPOINT_STRIDE),
-}
+def bar_windows(sram_bytes):
+    """The windows of a card whose control program has `sram_bytes` of SRAM."""
+    return {
+        "host"      : (C.HOST_BASE,         0x1000),
+        "msix"      : (C.MSIX_TABLE_BASE,   0x1000),
+        "firmware"  : (C.FIRMWARE_BASE,     sram_bytes),
+        "endpoints" : (C.ENDPOINT_BASE,     C.ENDPOINTS*C.ENDPOINT_STRIDE),
+    }
 
 # BAR Decoder --------------------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ class BARDecoder(LiteXModule):
     ----------
     data_width : 64 or 128
     bar_size   : bytes of BAR 0
-    windows    : as WINDOWS
+    windows    : as bar_windows() has them
 
     Attributes
     ----------
@@ -56,7 +58,7 @@ class BARDecoder(LiteXModule):
 
     Cycles: 7 from a request of one line to its reply, if there is no write.
     """
-    def __init__(self, data_width, bar_size, windows=WINDOWS):
+    def __init__(self, data_width, bar_size, windows):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.host.bar import WINDOWS, BARDecoder
+from dibber.host.bar import BARDecoder, bar_windows
 from dibber.host.msix import MSIX
 from dibber.host.receiver import TLPReceiver
 from dibber.host.transmitter import TLPTransmitter
@@ -27,6 +27,7 @@ class HostInterface(LiteXModule):
                  `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and `msix_enable` (Signal)
                  if it has one: without, only the table's mask bits hold interrupts back
     data_width : 64 or 128, that of the PHY
+    sram_bytes : of the control program's SRAM, which the host has a window on
     address_bits : see MSIX
 
     Attributes
@@ -43,14 +44,15 @@ class HostInterface(LiteXModule):
     max_payload : Signal(16), out                    bytes that a write may have
     max_request : Signal(16), out                    bytes that a read may ask for
     """
-    def __init__(self, phy, data_width, address_bits=64):
+    def __init__(self, phy, data_width, sram_bytes, address_bits=64):
         assert phy.data_width == data_width
         assert not phy.qword_aligned
         assert phy.bar0_size == C.BAR0_SIZE
+        windows = bar_windows(sram_bytes)
         self.receiver = receiver = TLPReceiver(data_width, phy.endianness,
             bar_size = phy.bar0_size,
-            windows  = list(WINDOWS.values()))
-        self.bar         = bar         = BARDecoder(data_width, phy.bar0_size)
+            windows  = list(windows.values()))
+        self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
         self.msix        = msix        = MSIX(data_width, address_bits)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
 

@@ -10,7 +10,7 @@ reasons behind the layouts stand in docs/design.md.
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct
 
-VERSION = (0, 4)
+VERSION = (0, 5)
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -26,8 +26,8 @@ CONSTANTS = (
     ("FLASH_BUFFER",        0x00800, "BAR 0: what a transfer with the flash sends behind its command; read, what came meanwhile"),
     ("MSIX_TABLE_BASE",     0x01000, "BAR 0: MSI-X table, 16 bytes a vector"),
     ("MSIX_PBA_BASE",       0x01800, "BAR 0: MSI-X pending bits"),
-    ("FIRMWARE_BASE",       0x10000, "BAR 0: window on the control program's SRAM"),
-    ("ENDPOINT_BASE",       0x20000, "BAR 0: first endpoint's pages"),
+    ("FIRMWARE_BASE",       0x40000, "BAR 0: window on the control program's SRAM, as long as that is; at most SRAM_MAX"),
+    ("ENDPOINT_BASE",       0x80000, "BAR 0: first endpoint's pages; up to BAR0_SIZE there is room for 64"),
     ("ENDPOINT_STRIDE",      0x2000, "bytes from one endpoint's pages to the next"),
     ("SLOT_OFFSET",          0x0000, "endpoint pages: command slots"),
     ("DOORBELL_OFFSET",      0x1000, "endpoint pages: the doorbell page (bank `doorbell`)"),
@@ -50,8 +50,8 @@ CONSTANTS = (
     ("LIST",                      4, "in a levels field: an index list is the outermost level, over LIST_LEVELS strides at most: 4 + strides"),
     ("LIST_LEVELS",               2, "stride levels under an index list"),
     ("LIST_ENTRY_BYTES",          8, "bytes of an entry of an index list: an offset, signed, from the walk's `offset`"),
-    ("SRAM_SIZE",           0x10000, "bytes of the control program's SRAM"),
-    ("SHARED_OFFSET",       0x0e000, "where struct mcp_shared lies in that SRAM"),
+    ("SRAM_MAX",            0x40000, "bytes of the control program's SRAM at most: host register SRAM says how many a card has"),
+    ("SHARED_FROM_END",      0x2000, "struct mcp_shared begins so many bytes before the end of that SRAM"),
     ("MAX_LENGTH",       0xffffffff, "bytes of the longest transfer"),
     ("MAX_OFFSET",   0xffffffffffff, "highest offset in a region (48 bits travel on the wire)"),
 
@@ -413,16 +413,17 @@ FRAME = struct("frame", 8, "head of a request over a UART. The words of a write 
     Member("address",  "u32", "of the first word on the bus, a multiple of 4"),
 )
 
-FIRMWARE_HEADER = struct("firmware_header", 64, "head of a control program image; not loaded into SRAM",
+FIRMWARE_HEADER = struct("firmware_header", 64, "head of a control program image; not loaded into SRAM. A file holds one image or several, one behind the other; a card gets the first one that fits it",
     Member("magic",     "u32", "FIRMWARE_MAGIC"),
     Member("version",   "u32", "interface version it was built for"),
     Member("hash",      "u32", "interface hash it was built for"),
     Member("bytes",     "u32", "bytes of the image after this header, a multiple of 4"),
-    Member("crc",       "u32", "CRC-32 (IEEE 802.3) of the image"),
+    Member("crc",       "u32", "CRC-32 (IEEE 802.3) of the rest of this header and of the image"),
     Member("entry",     "u32", "reset address: 0"),
     Member("identity",  "u32", "what it publishes in MCP_IDENTITY when it is ready"),
-    Member("reserved",  "u32", "0"),
-    Member("build",     "u8",  "text, zero padded: what built it", count=32),
+    Member("sram",      "u32", "bytes of SRAM that it was linked for; a card with another size cannot run it"),
+    Member("features",  "u32", "bits of host register FEATURES without which it does not work"),
+    Member("build",     "u8",  "text, zero padded: what built it", count=28),
 )
 
 TRACE_ENTRY = struct("trace_entry", 16, "one event in the control program's trace ring",
@@ -475,7 +476,8 @@ SHARED = struct("mcp_shared", 8192, "what host and control program share in SRAM
     Member("messages",   "u32", "messages to other control programs that were queued: requests, replies, and those again"),
     Member("regions",    "u32", "regions entered"),
     Member("events",     "u32", "entries of the trace ring, by enum trace", count=32),
-    Member("reserved",   "u32", "0", count=747),
+    Member("image_bytes","u32", "bytes of the image that was started"),
+    Member("reserved",   "u32", "0", count=746),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
     known=(TRACE_ENTRY, HANDLER, TRAP, ROUTES))
@@ -635,6 +637,9 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("bytes",   10, "0…FLASH_BYTES"))),
     Register("FLASH_UNLOCK",      "wo", "constant FLASH_KEY: all commands are sent from now on; anything else: only those that read"),
     *(Register(f"COUNT_{name}", "ro", doc) for name, doc in COUNTERS),
+    Register("SRAM", "ro", "the control program's memory", (
+        Field("size",  16, "of the SRAM, KiB: a power of two, at most SRAM_MAX"),
+        Field("image", 16, "of the largest image, KiB: the instruction cache has a place for each word of it"))),
 )
 
 DOORBELL = bank("doorbell", "an endpoint's doorbell page; written by its owner, read back as written",
@@ -706,6 +711,8 @@ MCP = bank("mcp", "the control program's registers",
     Register("GENERATION_NEXT", "wo", "the next generation begins. Only power clears the count, and KEY_DRAW changes where it is then"),
     Register("FAST_ACTIVE",  "ro", "a bit for each armed flow that has anything under way: puts, gets and atomics until they are answered"),
     Register("FAST_MOVED",   "w1c","a bit for each armed flow: lane BULK, its ACKED moved; EXPRESS, something ended, while gets and atomics wait for answers one of those; write ones to clear"),
+    Register("PEER_WORKS",   "w1c","a bit for each flow. Lane BULK: its target says that it is still storing a packet of it; EXPRESS: payload of lane BULK of this node is being stored here; write ones to clear"),
+    Register("SEND_MOVED",   "w1c","1: the send engine gave payload to the link's side, or ended a job, since this was cleared"),
     Register("GIVEN",        "w1c","a bit for each flow that is not armed any more because a job failed; write ones to clear"),
     Register("ARM_PLACE", "wk", "next flow to be armed", (
         Field("psn",        16, "PSN that its next packet gets; all before it are acknowledged"),
@@ -776,6 +783,10 @@ MCP = bank("mcp", "the control program's registers",
     Register("ACKED", "ro", "for each flow", (
         Field("psn",    16, "the last PSN acknowledged"),
         Field("refusal", 1, "REFUSAL is valid, or will be at once; a refusal that `psn` covers is there")), count=32),
+    Register("LEFT", "ro", "for each flow: the last packet that has wholly left the card since the flow was reset or rewound", (
+        Field("psn",    16, "its PSN"),
+        Field("valid",   1, "there is one"),
+        Field("vain",    1, "packets were dropped, because the target did not answer what it holds")), count=32),
     Register("FLOW_RESET", "wo", "start a new flow: its ACKED becomes 0xffff, its epoch 0; packets of other incarnations that still wait to be sent are dropped, their acknowledgements ignored", (
         Field("flow",        8, "flow number"),
         Field("incarnation", 8, "of the new flow"))),

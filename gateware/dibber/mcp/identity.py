@@ -15,6 +15,7 @@ from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.registers import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.counters import Counters
+from dibber.mcp.processor import SRAM_BYTES, image_bytes
 
 # Build --------------------------------------------------------------------------------------------
 
@@ -60,6 +61,7 @@ class HostRegisters(LiteXModule):
     board      : name of the board, at most 16 characters of ASCII
     flash      : FlashPort or None; its registers are connected here
     endpoints  : of the card, shown to the host
+    sram_bytes : of the control program's SRAM, shown to the host
 
     Attributes
     ----------
@@ -82,7 +84,7 @@ class HostRegisters(LiteXModule):
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
     """
-    def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS):
+    def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -122,6 +124,7 @@ class HostRegisters(LiteXModule):
 
         # One number, not a field at a time: Verilog never runs a process that reads only constants.
         features = dict(flash=flash is not None)
+        memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
             status["MAGIC"][0].eq(C.MAGIC),
@@ -132,6 +135,7 @@ class HostRegisters(LiteXModule):
             status["CLOCK_HZ"][0].eq(int(clock_hz)),
             status["GEOMETRY"][0].eq(sum(geometry[f.name] << f.lsb for f in HOST["GEOMETRY"].fields)),
             status["DATA_WIDTH"][0].eq(data_width),
+            status["SRAM"][0].eq(sum(memory[f.name] << f.lsb for f in HOST["SRAM"].fields)),
             *[word.eq(value) for word, value in zip(status["BOARD"], struct.unpack("<4I", board.encode().ljust(16, b"\0")), strict=True)],
         ]
 

@@ -17,9 +17,16 @@ from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp import vexriscv
 from dibber.mcp.sram import SharedSRAM
 
-# Instruction Cache --------------------------------------------------------------------------------
+# Memory -------------------------------------------------------------------------------------------
 
-INSTRUCTION_CACHE = 0x8000  # bytes: of the largest image, firmware/mcp.ld
+# Bytes of SRAM, which are a parameter of the card because block RAM is scarce on some parts. A size needs an image that
+# was linked for it (SIZES in firmware/Makefile).
+SRAM_BYTES  = 128*1024
+SRAM_SCARCE = 64*1024
+
+def image_bytes(sram_bytes):
+    """Bytes of the largest image, and so of the instruction cache: half of the SRAM, as firmware/mcp.ld has it."""
+    return sram_bytes//2
 
 # Slot Window --------------------------------------------------------------------------------------
 
@@ -146,6 +153,7 @@ class Processor(LiteXModule):
     ----------
     platform   : gets the processor's Verilog by `add_source`; it is written to `output_dir`, or build
     data_width : bits of the host's lines
+    sram_bytes : of its SRAM, a power of two, at most SRAM_MAX. The instruction cache has half of that
 
     Attributes
     ----------
@@ -160,7 +168,8 @@ class Processor(LiteXModule):
     halted    : Signal(), out            by the debugger
     ndmreset  : Signal(), out            the debugger wants a reset
     """
-    def __init__(self, platform, data_width):
+    def __init__(self, platform, data_width, sram_bytes=SRAM_BYTES):
+        assert sram_bytes <= C.SRAM_MAX
         self.reset           = Signal()
         self.timer_interrupt = Signal()
 
@@ -171,7 +180,7 @@ class Processor(LiteXModule):
         following, taken = Signal(30), Signal()  # what becomes the address of `dbus`, and when
         # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
         folder = getattr(platform, "output_dir", None) or "build"
-        cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", INSTRUCTION_CACHE, folder)))
+        cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", image_bytes(sram_bytes), folder)))
         cpu.set_reset_address(0)
         cpu.cpu_params.update(
             i_timerInterrupt                = self.timer_interrupt,
@@ -185,7 +194,7 @@ class Processor(LiteXModule):
             o_debug_resetOut                = Signal(),
             o_dBusWishbone_ADR_next         = following,
             o_dBusWishbone_ADR_taken        = taken)
-        self.sram      = SharedSRAM(C.SRAM_SIZE, data_width)
+        self.sram      = SharedSRAM(sram_bytes, data_width)
         self.whole     = Signal()
         self.bridge    = RegisterBridge(self.whole)
         self.slots     = SlotBridge(data_width)
@@ -211,7 +220,7 @@ class Processor(LiteXModule):
             bits = (size//4).bit_length() - 1
             return lambda adr: adr[bits:] == (base//4 >> bits)
 
-        sram      = within(0, C.SRAM_SIZE)
+        sram      = within(0, sram_bytes)
         registers = within(C.MCP_REGISTER_BASE, 0x1000)
         window    = within(C.MCP_SLOT_BASE, 4 << SLOT_WINDOW_BITS)
         slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)

@@ -76,6 +76,10 @@ class ControlRegisters(LiteXModule):
     fast_active : Signal(FLOWS), in
     fast_moved : list of 2 Record(flow_event_layout), in
     given      : Record(flow_event_layout), in
+    works      : Record(flow_event_layout), in        a BULK flow's target is storing
+    storing    : Signal(NODES), in                    nodes whose payload is being stored here
+    send_moved : Signal(), in                         the send engine makes progress
+    left       : Record, `flow` out                   register LEFT of this flow: `psn`, `valid`, `vain`
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     written    : Signal(), in                         pulse: the host wrote into the SRAM
     acked      : Record(acked_layout()), `flow` out, `psn` in
@@ -127,6 +131,10 @@ class ControlRegisters(LiteXModule):
         self.fast_active   = Signal(FLOWS)
         self.fast_moved    = [Record(flow_event_layout()) for _ in range(2)]
         self.given         = Record(flow_event_layout())
+        self.works         = Record(flow_event_layout())
+        self.storing       = Signal(C.NODES)
+        self.send_moved    = Signal()
+        self.left          = Record([flow, ("psn", 16), ("valid", 1), ("vain", 1)])
         self.arm           = Record([("strobe", 1), flow, ("epoch", 4), ("psn", 16), ("incarnation", 8)])
         self.claim         = Record([("strobe", 1), flow])
         self.claim_pop     = Signal()
@@ -156,8 +164,8 @@ class ControlRegisters(LiteXModule):
 
         # # #
 
-        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "PRODUCER", "HEAD", SHOWN),
-            single=("LINK_CHANGED", "SRAM_WRITTEN"))
+        self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "LEFT", "PRODUCER", "HEAD", SHOWN),
+            single=("LINK_CHANGED", "SRAM_WRITTEN", "SEND_MOVED"))
         self.port = bank.port
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = bank.fields(MCP, "EVENTS")
@@ -256,6 +264,8 @@ class ControlRegisters(LiteXModule):
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(Reduce("OR", [flow_bit(event) for event in self.fast_moved])),
+            status["PEER_WORKS"][0].eq(flow_bit(self.works) | self.storing),
+            status["SEND_MOVED"][0].eq(self.send_moved),
             status["GIVEN"][0].eq(flow_bit(self.given)),
             events["given"].eq(storage["GIVEN"][0] != 0),
             self.arm.strobe.eq(strobe["FLOW_ARM"][0]),
@@ -345,6 +355,8 @@ class ControlRegisters(LiteXModule):
         self.comb += [
             self.acked.flow.eq(bank.index["ACKED"]),
             status["ACKED"][0].eq(Cat(self.acked.psn, self.refusals.valid | self.refusal_waiting)),
+            self.left.flow.eq(bank.index["LEFT"]),
+            status["LEFT"][0].eq(Cat(self.left.psn, self.left.valid, self.left.vain)),
             status["ACKED_CHANGED"][0].eq(flow_bit(self.changed)),
             events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),

@@ -52,6 +52,7 @@ class LaneAcknowledger(LiteXModule):
     repeat  : Record, in     `strobe`, `node`: acknowledge again
     gap     : Record, in     `strobe`, `node`: tell that a packet is missing
     asked   : Record, in     `strobe`, `node`, `token`: tell what is held
+    alive   : Signal(NODES), in   nodes that are to be told again what is acknowledged
     source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
     refused : Signal(), out  one cycle for each refusal
 
@@ -63,6 +64,7 @@ class LaneAcknowledger(LiteXModule):
         self.repeat  = repeat  = Record([("strobe", 1), ("node", 16)])
         self.gap     = gap     = Record([("strobe", 1), ("node", 16)])
         self.asked   = asked   = Record([("strobe", 1), ("node", 16), ("token", 16)])
+        self.alive   = Signal(C.NODES)
         self.source  = source  = stream.Endpoint(ack_layout())
         self.refused = Signal()
 
@@ -160,7 +162,7 @@ class LaneAcknowledger(LiteXModule):
         self.sync += [
             If(refusals.source.valid & source.ready, again.eq(~again)),
             due.eq((due & ~told) | ask(finish & ~done.refused, done.node) | ask(repeat.strobe, repeat.node)
-                | ask(gap.strobe, gap.node) | ask(asked.strobe, asked.node)),
+                | ask(gap.strobe, gap.node) | ask(asked.strobe, asked.node) | self.alive),
             answers.eq((answers & ~told) | ask(asked.strobe, asked.node)),
             missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),
             fresh.eq((fresh & ~ask(finish, done.node)) | ask(started.strobe, started.node)),

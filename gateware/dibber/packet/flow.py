@@ -69,6 +69,7 @@ class FlowGate(LiteXModule):
     token   : Signal(16), in  what tells a question that is asked now from all others
     asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
     vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
+    vains   : Memory, the same for each node
     move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
     leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation that packets carry from now
                               on. Likewise
@@ -150,7 +151,7 @@ class FlowGate(LiteXModule):
         # Whether the target was asked in vain. No reset of the module reaches this; nobody asks of a flow that was not started.
         waits       = Signal()             # for the answer
         waited      = Signal(max=PATIENCE)
-        hopeless, *_ = table("vains", 1, [
+        hopeless, _, self.vains = table("vains", 1, [
             (rewind.strobe, rewind.flow[:bits], 0),
             fresh(0),
             (leap.strobe, leap.node, 0),
@@ -230,6 +231,8 @@ class FlowTable(LiteXModule):
     judging  : Record, out                     in a cycle with `strobe`: what `acked` says of `flow` may move at its end
     changed  : Record(flow_event_layout), out  that has moved
     naked    : Record(flow_event_layout), out  the target misses a packet of the flow, or it answers late
+    works    : Record(flow_event_layout), out  the target said again what is acknowledged: it is still storing what it has
+    vain     : Record, in and out              `flow`, and whether its packets were dropped because no answer came, in the same cycle
     refusals : Endpoint(refusal_layout), out
 
     Cycles: those of FlowGate; 1 to what `reset` and `rewind` do; 3 from `acks` to `acked`, `changed`, and `naked`.
@@ -245,6 +248,8 @@ class FlowTable(LiteXModule):
         self.judging  = judging = Record(judging_layout())
         self.changed  = changed = Record(flow_event_layout())
         self.naked    = naked   = Record(flow_event_layout())
+        self.works    = works   = Record(flow_event_layout())
+        self.vain     = vain    = Record([("flow", log2_int(flows)), ("vain", 1)])
         self.refusals = stream.Endpoint(refusal_layout())
 
         # # #
@@ -266,6 +271,13 @@ class FlowTable(LiteXModule):
                 [gate.node.eq(look.flow[:bits]) for gate in reached],
                 look.psn.eq(Array([gate.psn for gate in reached])[look.flow[bits:]]),
             ]
+
+        hopeless = [gate.vains.get_port(async_read=True) for gate in gates]
+        self.specials += hopeless
+        self.comb += [
+            [port.adr.eq(vain.flow[:bits]) for port in hopeless],
+            vain.vain.eq(Array([port.dat_r for port in hopeless])[vain.flow[bits:]]),
+        ]
 
         # A question is told from those before it, and from those of former lives, as no life asks its first one in the
         # same cycle: it counts cycles until then.
@@ -351,6 +363,7 @@ class FlowTable(LiteXModule):
             # It is the same still in the cycle after that in which it was judged.
             changed.flow.eq(flow),
             naked.flow.eq(flow),
+            works.flow.eq(flow),
             queue.source.connect(self.refusals),
         ]
         for lane, gate in enumerate(gates):
@@ -392,4 +405,6 @@ class FlowTable(LiteXModule):
             If(reset.strobe & (reset.flow == flow), believed.eq(0)),
             naked.strobe.eq((leap & late) | (enter & nak & ~deafen)),
             changed.strobe.eq(move),
+            # Whether it tells anything else was judged; a duplicate of a packet is answered so, too.
+            works.strobe.eq(enter & ~forward & ~nak & ~refused),
         ]

@@ -7,8 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.interface.description import LANE
+from dibber.interface.description import C, LANE
 from dibber.packet.acknowledge import Acknowledger
+from dibber.packet.progress import Storing
 from dibber.packet.receive import PacketReceiver
 from dibber.packet.transmit import PacketTransmitter
 
@@ -42,7 +43,9 @@ class PacketLayer(LiteXModule):
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Record(acked_layout), in and out   as those of FlowTable
     judging          : Record, out                in a cycle with `strobe`: what `acked` says of `flow` may move at its end
-    changed, naked   : Record(flow_event_layout), out   as those of FlowTable
+    changed, naked, works : Record(flow_event_layout), out   as those of FlowTable
+    left             : Record, in and out         `flow`; its last packet that left: `psn` and `valid` as those of Departed, `vain` as that of FlowTable
+    storing          : Signal(NODES), out         one cycle: payload of lane BULK is stored, and these nodes have packets here
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
@@ -81,6 +84,8 @@ class PacketLayer(LiteXModule):
         self.judging          = transmitter.flows.judging
         self.changed          = transmitter.flows.changed
         self.naked            = transmitter.flows.naked
+        self.works            = transmitter.flows.works
+        self.left             = left = Record([("flow", log2_int(C.LANES*C.NODES)), ("psn", 16), ("valid", 1), ("vain", 1)])
         self.refusals         = transmitter.flows.refusals
         self.counters         = {**transmitter.counters, **receiver.counters, **acknowledger.counters}
         self.comb += [
@@ -89,6 +94,24 @@ class PacketLayer(LiteXModule):
             receiver.acks.connect(transmitter.flows.acks),
             acknowledger.source.connect(transmitter.acks),
             transmitter.ack_hold.eq(acknowledger.hold),
+        ]
+        lane = left.flow[log2_int(C.NODES):]
+        self.comb += [
+            transmitter.flows.vain.flow.eq(left.flow),
+            left.vain.eq(transmitter.flows.vain.vain),
+            *[departed.node.eq(left.flow) for departed in transmitter.departed],
+            *[getattr(left, name).eq(Array([getattr(departed, name) for departed in transmitter.departed])[lane])
+                for name in ("psn", "valid")],
+        ]
+
+        self.store   = store = Storing()
+        self.storing = store.moves
+        payload      = receiver.payload
+        self.comb += [
+            store.entered.eq(receiver.bulk.entered),
+            store.line.eq(payload.valid & payload.ready),
+            store.last.eq(payload.last),
+            acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
             self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]

@@ -114,6 +114,7 @@ class DepositReceiver(LiteXModule):
     repeat   : Record, out  `strobe`, `node`: a duplicate came, to be acknowledged again
     asked    : Record, out  `strobe`, `node`, `token`: a question came
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
+    entered  : Record, out  `strobe`, `node`: a packet with payload is announced
     freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
                one cycle an event
@@ -131,6 +132,7 @@ class DepositReceiver(LiteXModule):
         self.repeat    = Record([("strobe", 1), ("node", 16)])
         self.gap       = Record([("strobe", 1), ("node", 16)])
         self.asked     = Record([("strobe", 1), ("node", 16), ("token", 16)])
+        self.entered   = Record([("strobe", 1), ("node", 16)])
         self.freed     = Signal()
         self.received          = Signal()
         self.payload_crc_error = Signal()
@@ -213,6 +215,8 @@ class DepositReceiver(LiteXModule):
             self.asked.node.eq(fields["source"]),
             self.asked.token.eq(fields["psn"]),
 
+            self.entered.strobe.eq(execute & ~sink.last),
+            self.entered.node.eq(fields["source"]),
             deposit.valid.eq(execute),
             deposit.source.eq(fields["source"]),
             deposit.incarnation.eq(fields["incarnation"]),

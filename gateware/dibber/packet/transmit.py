@@ -9,12 +9,13 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import CHANNEL, LANE
+from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import word_layout
 from dibber.packet.bulk import BulkTransmitter
 from dibber.packet.control import ControlTransmitter
 from dibber.packet.express import ExpressTransmitter
 from dibber.packet.flow import FlowTable
+from dibber.packet.progress import Departed
 from dibber.packet.pulses import Pulses
 from dibber.packet.route import Router, route_write_layout
 from dibber.places import Skid
@@ -44,6 +45,7 @@ class PacketTransmitter(LiteXModule):
     sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
     flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `judging`, `changed`, `naked` and `refusals` are
                     the sources' state
+    departed      : list of Departed, by enum lane
     sending       : list of modules, everything but acknowledgements: what a halt of the sending side resets
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
@@ -65,7 +67,9 @@ class PacketTransmitter(LiteXModule):
         # Whether a word is taken depends on its route, and on the link: who makes it hears of that a cycle later.
         gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
         self.submodules += gates.values()
-        self.sending = [flows, express, bulk, gates[express], gates[bulk], routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
+        self.departed = departed = [Departed() for _ in range(C.LANES)]
+        self.submodules += departed
+        self.sending = [flows, express, bulk, *departed, gates[express], gates[bulk], routers[CHANNEL.EXPRESS], routers[CHANNEL.BULK]]
         self.packets       = bulk.packets
         self.payload       = bulk.payload
         self.slot          = bulk.slot
@@ -108,6 +112,24 @@ class PacketTransmitter(LiteXModule):
                 part.flow.connect(flows.sinks[lane]),
                 flows.sources[lane].connect(part.passed),
                 part.reset.eq(flows.begins),
+            ]
+
+        # The last word that counts is the one behind the router, which the link takes.
+        for lane, channel, part, under_way in (
+                (LANE.EXPRESS, CHANNEL.EXPRESS, express, express.under_way), (LANE.BULK, CHANNEL.BULK, bulk, bulk.send.under_way)):
+            word = routers[channel].source
+            mine = lambda flow: flow[log2_int(C.NODES):] == lane
+            self.comb += [
+                departed[lane].begin.strobe.eq(under_way.begin),
+                departed[lane].begin.node.eq(part.passed.node),
+                departed[lane].begin.psn.eq(part.passed.psn),
+                departed[lane].begin.counts.eq(~part.passed.question),
+                departed[lane].ended.eq(word.valid & word.ready & word.last),
+                departed[lane].bad.eq(word.bad),
+                departed[lane].reset.eq(flows.reset),
+                departed[lane].reset.strobe.eq(flows.reset.strobe & mine(flows.reset.flow)),
+                departed[lane].rewind.eq(flows.rewind),
+                departed[lane].rewind.strobe.eq(flows.rewind.strobe & mine(flows.rewind.flow)),
             ]
 
         # The link takes a word a cycle, of all channels together: no more can come together for long.

@@ -24,7 +24,7 @@ double number(const std::string& text, const std::string& field)
 {
     double value = -1;
     auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc() || end != field.data() + field.size() || value < 0 || value > 1e12)
+    if (error != std::errc() || end != field.data() + field.size() || !(value >= 0 && value <= 1e12))    /* NaN too */
         throw std::invalid_argument("'" + text + "': '" + field + "' is no time in microseconds, or no direction");
     return value;
 }
@@ -196,9 +196,10 @@ void Cable::decode(unsigned place, uint16_t symbol, Arrival& out)
 
 /* Receiver ----------------------------------------------------------------------------------------- */
 
-void Cable::meet()
+void Cable::meet(bool received)
 {
-    arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
+    if (received)
+        arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
     sent_.clear();
 }
 

@@ -60,8 +60,8 @@ public:
     /* Sender in loopback, each cycle: what it receives. */
     void drive_loopback(Inputs& in, Time now);
 
-    /* Between cycles: hand over what was sent. */
-    void meet();
+    /* Between cycles: hand over what was sent. Without a receiver at the far end it is lost. */
+    void meet(bool received);
 
     const CableStatistics& statistics() const { return statistics_; }
 

@@ -25,6 +25,8 @@ int Memory::insert(uint64_t address, Region region)
         if (address - before->first < before->second.size)
             return EEXIST;
     }
+    if (regions_.size() >= max_regions)
+        return ENOSPC;
     regions_.emplace(address, region);
     return 0;
 }

@@ -30,10 +30,13 @@ class Memory {
 public:
     using Answer = MessageMemory::Answer;
 
+    /* As many as Linux's VFIO allows a container (vfio_iommu_type1, parameter dma_entry_limit). */
+    static constexpr size_t max_regions = 65535;
+
     ~Memory() { clear(); }
 
-    /* Each returns 0 or an errno: EEXIST overlap, EINVAL empty, wrapping or beyond the file's end. The
-     * descriptor stays the caller's. */
+    /* Each returns 0 or an errno: EEXIST overlap, EINVAL empty, wrapping or beyond the file's end, ENOSPC more than
+     * `max_regions`. The descriptor stays the caller's. */
     int map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, bool readable, bool writable);
     int map_message(uint64_t address, uint64_t size, bool readable, bool writable, MessageMemory& client);
     int map_local(uint64_t address, std::span<uint8_t> bytes);

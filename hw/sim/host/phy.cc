@@ -7,6 +7,14 @@
 
 namespace dibber {
 
+namespace {
+
+/* Cycles in which a card that sees Bus Master Enable cleared may still begin a request: it is in the registers between
+ * the gate and the boundary. */
+constexpr unsigned after_clear = 4;
+
+}  // namespace
+
 Phy::Phy(const Profile& profile, unsigned data_width, bool big_endian, bool trace)
     : profile_(profile), beat_dws_(data_width/32), big_endian_(big_endian), tracing_(trace)
 {
@@ -15,7 +23,8 @@ Phy::Phy(const Profile& profile, unsigned data_width, bool big_endian, bool trac
 
 void Phy::reset()
 {
-    in_tlp_ = broken_ = false;
+    in_tlp_ = broken_ = offered_ = false;
+    barred_cycles_ = after_clear + 1;
     tx_queue_.clear();
     tx_held_.clear();
     buffer_tlps_ = buffer_bytes_ = 0;
@@ -86,7 +95,15 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
             statistics_.stalled_cycles++;
         }
     }
+    if (in.pcie_bus_master)
+        barred_cycles_ = 0;
+    else if (barred_cycles_ <= after_clear)
+        barred_cycles_++;
     if (out.pcie_tx.valid) {
+        /* A TLP has begun when its first beat is offered: it may not be taken back. */
+        if (!in_tlp_ && !offered_)
+            collecting_.barred = barred_cycles_ > after_clear;
+        offered_ = !in.pcie_tx_ready;
         if (in.pcie_tx_ready)
             collect(out, now);
         else

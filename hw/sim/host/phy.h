@@ -51,6 +51,9 @@ public:
     void return_posted(Time at, unsigned data_units);
     void return_nonposted(Time at);
 
+    /* TLPs on their way to the card. */
+    size_t waiting() const { return rx_queue_.size(); }
+
     /* TLPs that have left since the last call; `at` is when their first byte was on the link. */
     std::vector<Tlp>& departed() { return departed_; }
 
@@ -81,6 +84,8 @@ private:
 
     Tlp                collecting_;
     bool               in_tlp_ = false, broken_ = false;
+    bool               offered_ = false;       /* the first beat of a TLP is at the boundary, and was not taken yet */
+    unsigned           barred_cycles_;         /* since Bus Master Enable was cleared; 0 while it is set */
     std::deque<Tlp>    tx_queue_;
     std::deque<std::pair<Time, unsigned>> tx_held_;    /* in the buffer until they have left: time, bytes */
     unsigned           buffer_tlps_ = 0, buffer_bytes_ = 0;

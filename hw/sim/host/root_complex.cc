@@ -120,7 +120,7 @@ void RootComplex::memory_write_arrives()
     posted_.pop_front();
     phy_.return_posted(now_ + credit_return_, tlp.has_data() ? (tlp.length_dws() + 3)/4 : 0);
     Fault wrong = check(tlp, config, card_id);
-    if (wrong == Fault::none && !config.bus_master())
+    if (wrong == Fault::none && tlp.barred)
         wrong = Fault::not_bus_master;
     if (wrong != Fault::none)
         return fault(wrong, tlp);
@@ -182,7 +182,7 @@ void RootComplex::memory_read_arrives()
     Fault wrong = check(tlp, config, card_id);
     if (wrong == Fault::none && tag_in_flight_[tlp.tag()])
         wrong = Fault::tag_in_flight;
-    if (wrong == Fault::none && !config.bus_master())
+    if (wrong == Fault::none && tlp.barred)
         wrong = Fault::not_bus_master;
     if (wrong == Fault::none) {
         auto answer = [this, read](bool good, std::span<const uint8_t> data) {
@@ -199,6 +199,8 @@ void RootComplex::memory_read_arrives()
     if (wrong != Fault::none) {
         fault(wrong, tlp);
         read->answered = true;
+        if (pool_.size() >= max_pool)
+            return;
     }
     pool_.push_back(std::move(read));
 }

@@ -66,6 +66,9 @@ public:
     void write_bar(uint64_t offset, std::span<const uint8_t> bytes);
     void read_bar(uint64_t offset, unsigned bytes, BarAnswer answer);
 
+    /* Accesses of BAR 0 that have not reached the card yet. */
+    size_t waiting() const { return bar_waiting_.size() + phy_.waiting(); }
+
     /* Forget everything under way; reads of the BAR return all ones. */
     void reset();
 
@@ -81,6 +84,9 @@ public:
     static Time lookahead_down(const Profile& profile);
 
 private:
+    /* Reads of the card that wait for their answer. A card has one for each of its 256 tags; more are lost. */
+    static constexpr size_t max_pool = 1024;
+
     struct Read {                      /* of the card, from memory */
         Tlp      request;
         uint64_t address;

@@ -25,6 +25,9 @@ struct Tlp {
      * the lowest address in bits 7:0. */
     std::vector<uint32_t> dw;
 
+    /* From the card: it began while Bus Master Enable was clear. */
+    bool barred = false;
+
     unsigned format() const { return dw[0] >> 29; }
     unsigned type() const { return (dw[0] >> 24) & 0x1f; }
     bool     has_data() const { return format() & 2; }

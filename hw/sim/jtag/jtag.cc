@@ -48,7 +48,8 @@ Jtag::~Jtag()
 
 void Jtag::add_to(std::vector<pollfd>& list) const
 {
-    list.push_back({client_ >= 0 ? client_ : listener_, short(POLLIN | (answers_.empty() ? 0 : POLLOUT)), 0});
+    short wanted = steps_.size() < max_waiting ? POLLIN : 0;
+    list.push_back({client_ >= 0 ? client_ : listener_, short(wanted | (answers_.empty() ? 0 : POLLOUT)), 0});
 }
 
 void Jtag::serve()
@@ -64,7 +65,7 @@ void Jtag::serve()
 void Jtag::receive()
 {
     char buffer[4096];
-    for (;;) {
+    while (steps_.size() < max_waiting) {
         ssize_t got = recv(client_, buffer, sizeof(buffer), 0);
         if (got > 0) {
             steps_.insert(steps_.end(), buffer, buffer + got);
@@ -83,7 +84,7 @@ void Jtag::send()
     ssize_t sent = ::send(client_, answers_.data(), answers_.size(), MSG_NOSIGNAL);
     if (sent > 0)
         answers_.erase(0, size_t(sent));
-    else if (sent < 0 && errno != EAGAIN && errno != EINTR)
+    else if (answers_.size() > max_waiting || (sent < 0 && errno != EAGAIN && errno != EINTR))
         hang_up();
 }
 

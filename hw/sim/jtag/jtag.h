@@ -35,7 +35,7 @@ public:
 
     void add_to(std::vector<pollfd>& list) const;
 
-    /* Take everything that has come, for OpenOCD gives up when its socket is full, and send what was sampled. */
+    /* Take what has come, up to `max_waiting`, because OpenOCD gives up when its socket is full; send what was sampled. */
     void serve();
 
     bool connected() const { return client_ >= 0; }
@@ -48,6 +48,9 @@ public:
     void sample(const Outputs& out);
 
 private:
+    /* Characters that wait, and answers that nobody takes. OpenOCD sends an image of 32 KiB in some 2 million. */
+    static constexpr size_t max_waiting = size_t(64) << 20;
+
     void receive();
     void send();
     void hang_up();

@@ -179,7 +179,7 @@ void Server::program_vectors()
         table.insert(table.end(), {uint32_t(RootComplex::interrupt_base), 0, v, used ? 0u : 1u});
     }
     host_.set_interrupts(any);
-    at_time_of(owner(DIBBER_MSIX_TABLE_BASE), [this, table = std::move(table)] {
+    at_time_of(owner(DIBBER_MSIX_TABLE_BASE), 4*table.size(), [this, table = std::move(table)] {
         host_.write_bar(DIBBER_MSIX_TABLE_BASE, {reinterpret_cast<const uint8_t*>(table.data()), 4*table.size()});
     });
 }
@@ -197,10 +197,20 @@ unsigned Server::owner(uint64_t offset) const
     return *endpoint;
 }
 
-void Server::at_time_of(unsigned endpoint, std::function<void()> action)
+void Server::at_time_of(unsigned endpoint, uint64_t bytes, std::function<void()> action)
 {
     Time at = clocked_ ? clock_.time_of(card_, endpoint) : simulation_.now();
-    simulation_.schedule(at, card_, endpoint, std::move(action));
+    bytes += scheduling_cost;
+    scheduled_ += bytes;
+    simulation_.schedule(at, card_, endpoint, [this, bytes, action = std::move(action)] {
+        scheduled_ -= bytes;
+        action();
+    });
+}
+
+bool Server::backlogged() const
+{
+    return !clocked_ && (scheduled_ > max_backlog_bytes || host_.waiting() > max_backlog_tlps);
 }
 
 void Server::on_region_read(const Message& message)
@@ -220,7 +230,7 @@ void Server::on_region_read(const Message& message)
             clock_.end_read(card_, endpoint);
         reply(header, bytes_of(access), data);
     };
-    at_time_of(endpoint, [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+    at_time_of(endpoint, access.count, [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
     if (clocked_)
         clock_.begin_read(card_, endpoint);
 }
@@ -232,7 +242,7 @@ void Server::on_region_write(const Message& message)
     if (access.region == config_region) {
         host_.config.write(unsigned(access.offset), data);
     } else {
-        at_time_of(owner(access.offset), [this, access, bytes = std::vector(data.begin(), data.end())] {
+        at_time_of(owner(access.offset), access.count, [this, access, bytes = std::vector(data.begin(), data.end())] {
             host_.write_bar(access.offset, bytes);
         });
     }

@@ -21,6 +21,9 @@ constexpr size_t max_descriptors = 253;
 /* A client that sends requests and never reads the answers is cut off here. */
 constexpr size_t max_unsent = size_t(64) << 20;
 
+/* Bytes at the front of the buffer that were sent and are still there. */
+constexpr size_t max_sent = size_t(1) << 20;
+
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept
@@ -80,6 +83,8 @@ Connection::Result Connection::read_into(uint8_t* to, size_t bytes, size_t& have
                 partial_.descriptors.emplace_back(received);
             }
         }
+        if (partial_.descriptors.size() > max_descriptors)
+            return close("a message with more than " + std::to_string(max_descriptors) + " descriptors");
         if (n == 0)
             return close(have || header_bytes_ ? "closed inside a message" : "closed");
         have += size_t(n);
@@ -122,14 +127,23 @@ bool Connection::flush()
         ssize_t n = ::send(fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return (errno == EAGAIN || errno == EWOULDBLOCK) && out_.size() - sent_ <= max_unsent;
+        if (n < 0) {
+            bool later = errno == EAGAIN || errno == EWOULDBLOCK;
+            /* A client that is always a little behind must not make the buffer grow. */
+            if (sent_ > max_sent) {
+                out_.erase(out_.begin(), out_.begin() + long(sent_));
+                sent_ = 0;
+            }
+            return later && !overfull();
+        }
         sent_ += size_t(n);
     }
     out_.clear();
     sent_ = 0;
     return true;
 }
+
+bool Connection::overfull() const { return out_.size() - sent_ > max_unsent; }
 
 /* Listening ---------------------------------------------------------------------------------------- */
 

@@ -48,6 +48,8 @@ public:
     /* Queue a message and send what the socket takes. */
     void send(const Header& header, std::span<const uint8_t> first, std::span<const uint8_t> second = {});
     bool flush();
+    /* The client takes no answers: what is left to send is more than is kept for it. */
+    bool overfull() const;
     bool sending() const { return sent_ < out_.size(); }
 
     int fd() const { return socket_.get(); }

@@ -15,6 +15,17 @@
 
 namespace dibber::vfio {
 
+/* Messages of one client that are handled before others have a turn. */
+constexpr unsigned max_turn = 256;
+
+/* Accesses of BAR 0 that a client outside the clock may have under way: bytes, and TLPs on their way to the card.
+ * What it sends beyond that waits in its socket, as a CPU waits for posted credit. */
+constexpr uint64_t max_backlog_bytes = 4 << 20;
+constexpr size_t   max_backlog_tlps  = 4096;
+
+/* What an access that waits for its time takes beside its bytes, at most. */
+constexpr uint64_t scheduling_cost = 256;
+
 /* An error for the client: errno, and why in words for stderr. */
 struct Refusal {
     int         error;

@@ -34,15 +34,31 @@ void Observers::add_to(std::vector<pollfd>& list) const
 {
     list.push_back({listener_.get(), POLLIN, 0});
     for (auto& client : clients_)
-        list.push_back({client->connection.fd(), short(POLLIN | (client->connection.sending() ? POLLOUT : 0)), 0});
+        list.push_back({client->connection.fd(),
+                        short((backlogged() ? 0 : POLLIN) | (client->connection.sending() ? POLLOUT : 0)), 0});
 }
 
 void Observers::serve()
 {
     clients_.remove_if([this](auto& client) { return !serve(client); });
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() >= 0)
+    if (socket.get() >= 0 && clients_.size() < max_clients)
         clients_.push_back(std::make_shared<Client>(std::move(socket)));
+}
+
+bool Observers::backlogged() const
+{
+    return scheduled_ > max_backlog_bytes || host_.waiting() > max_backlog_tlps;
+}
+
+void Observers::schedule(uint64_t bytes, std::function<void()> action)
+{
+    bytes += scheduling_cost;
+    scheduled_ += bytes;
+    simulation_.schedule(simulation_.now(), card_, last_of_all, [this, bytes, action = std::move(action)] {
+        scheduled_ -= bytes;
+        action();
+    });
 }
 
 /* False when it has gone. Its reads that are under way are answered to nobody. */
@@ -50,8 +66,11 @@ bool Observers::serve(const std::shared_ptr<Client>& client)
 {
     Connection& connection = client->connection;
     Message message;
-    Connection::Result result;
-    while ((result = connection.receive(message)) == Connection::Result::message) {
+    Connection::Result result = Connection::Result::nothing;
+    for (unsigned n = 0; n < max_turn && !backlogged() && !connection.overfull(); n++) {
+        result = connection.receive(message);
+        if (result != Connection::Result::message)
+            break;
         const Header& header = message.header;
         try {
             if ((header.flags & type_mask) != type_command || (!client->versioned && header.command != version))
@@ -105,16 +124,16 @@ void Observers::read(const std::shared_ptr<Client>& client, const Message& messa
             there->connection.send({header.id, header.command, 0, type_reply, 0}, bytes_of(access), data);
     };
     reads_++;
-    simulation_.schedule(simulation_.now(), card_, last_of_all,
-                         [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+    schedule(access.count,
+             [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
 }
 
 void Observers::write(const Message& message)
 {
     RegionAccess access = write_access(message, region_size);
     std::vector<uint8_t> bytes(message.payload.begin() + sizeof(access), message.payload.end());
-    simulation_.schedule(simulation_.now(), card_, last_of_all,
-                         [this, offset = access.offset, bytes] { host_.write_bar(offset, bytes); });
+    schedule(access.count,
+             [this, offset = access.offset, bytes] { host_.write_bar(offset, bytes); });
 }
 
 }  // namespace dibber::vfio

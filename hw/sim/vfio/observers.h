@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -36,16 +37,20 @@ public:
 
     bool connected() const { return !clients_.empty(); }
 
-    /* A read has not been answered: time must go on. */
-    bool pending() const { return reads_ > 0; }
+    /* A read has not been answered, or so much waits that no more is read: time must go on. */
+    bool pending() const { return reads_ > 0 || backlogged(); }
 
 private:
+    static constexpr size_t max_clients = 64;
+
     struct Client {
         explicit Client(Descriptor socket) : connection(std::move(socket)) {}
         Connection connection;
         bool       versioned = false;
     };
 
+    bool backlogged() const;
+    void schedule(uint64_t bytes, std::function<void()> action);
     bool serve(const std::shared_ptr<Client>& client);
     void dispatch(const std::shared_ptr<Client>& client, const Message& message);
     void read(const std::shared_ptr<Client>& client, const Message& message);
@@ -58,6 +63,7 @@ private:
     Descriptor        listener_;
     std::list<std::shared_ptr<Client>> clients_;
     unsigned          reads_ = 0;
+    uint64_t          scheduled_ = 0;    /* bytes of accesses that wait for their time */
 };
 
 }  // namespace dibber::vfio

@@ -3,6 +3,7 @@
 
 #include "server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -36,7 +37,7 @@ void Server::add_to(std::vector<pollfd>& list) const
 {
     list.push_back({listener_.get(), POLLIN, 0});
     if (client_)
-        list.push_back({client_->fd(), short(POLLIN | (client_->sending() ? POLLOUT : 0)), 0});
+        list.push_back({client_->fd(), short((backlogged() ? 0 : POLLIN) | (client_->sending() ? POLLOUT : 0)), 0});
 }
 
 void Server::serve()
@@ -50,16 +51,24 @@ void Server::serve_client()
     if (client_) {
         auto client = client_;
         Message message;
-        Connection::Result result;
-        while ((result = client->receive(message)) == Connection::Result::message) {
+        Connection::Result result = Connection::Result::nothing;
+        for (unsigned n = 0; n < max_turn && !backlogged() && !client->overfull(); n++) {
+            result = client->receive(message);
+            if (result != Connection::Result::message)
+                break;
             handle(message);
             if (client_ != client)
-                break;
+                return;
         }
         if (client_ == client && result == Connection::Result::closed)
             disconnect(client->why());
         else if (client_ == client && !client->flush())
             disconnect("does not take its answers");
+        else if (client_ == client && scheduled_ > max_scheduled) {
+            simulation_.forget(card_);
+            scheduled_ = 0;
+            disconnect("sends more accesses than can wait while time stands");
+        }
     }
 }
 
@@ -215,7 +224,9 @@ void Server::handle_reply(const Message& message)
 
 void Server::interrupt(unsigned vector)
 {
-    interrupts_.push_back({next_serial_, vector});
+    /* One that waits behind the same writes already is enough: an eventfd wakes, it does not tell how often. */
+    if (std::find(interrupts_.begin(), interrupts_.end(), std::pair(next_serial_, vector)) == interrupts_.end())
+        interrupts_.push_back({next_serial_, vector});
     signal_interrupts();
 }
 

@@ -35,6 +35,8 @@ public:
     virtual ~Simulation() = default;
     /* Call `action` when the host's time is `at`; equal times in order of card and endpoint. */
     virtual void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) = 0;
+    /* Drop what the client of `card` has scheduled; observers' accesses stay. */
+    virtual void forget(unsigned card) = 0;
     virtual void reset_card(unsigned card) = 0;
     /* A number for the card's present power-on: another one after each loss of power, the same for the same seed. */
     virtual uint32_t drawn_for(unsigned card) const = 0;
@@ -91,13 +93,18 @@ private:
 
     /* Whose time an access of BAR 0 at `offset` has, and do it then. */
     unsigned owner(uint64_t offset) const;
-    void at_time_of(unsigned endpoint, std::function<void()> action);
+    void at_time_of(unsigned endpoint, uint64_t bytes, std::function<void()> action);
+    bool backlogged() const;
     void program_vectors();
     void signal_interrupts();
     uint16_t send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes, Request request);
 
     /* Writes by message that may be under way; a client without the clock cannot be held up, only cut off. */
     static constexpr size_t max_unanswered = 1024, max_requests = 0xff00;
+
+    /* Bytes of accesses that wait for their time. Time may stand as long as a client of the clock sends, so that
+     * it is cut off; another one is read more slowly. */
+    static constexpr uint64_t max_scheduled = uint64_t(64) << 20;
 
     const std::string path_;
     const unsigned    card_;
@@ -112,6 +119,7 @@ private:
     unsigned complaints_ = 0;
     std::array<Descriptor, DIBBER_VECTORS> eventfds_;
 
+    uint64_t scheduled_ = 0;
     uint64_t next_serial_ = 0;
     std::map<uint16_t, Request> requests_;
     uint64_t reads_unanswered_ = 0;

@@ -25,6 +25,15 @@ def print_json(value):
 
 # Cards --------------------------------------------------------------------------------------------
 
+def memory_sentence(values, program):
+    """The control program's memory: what there is for it, and how much of that the running image leaves."""
+    limit = values["image_limit"]
+    there = f"SRAM {values['sram_bytes'] >> 10} KiB, image at most {limit} bytes"
+    if not program or program["image_bytes"] is None:
+        return there
+    return f"{there}: it has {program['image_bytes']}, {limit - program['image_bytes']} are left"
+
+
 def info(arguments):
     with libdibber.Card(arguments.uri, observe=True) as card:
         values  = card.info()
@@ -43,6 +52,7 @@ def info(arguments):
                             f"{values['nodes']} nodes"),
         ("node",            values["node"]),
         ("control program", f"{MCP_STATE.name_of(values['mcp_state'])}, identity {values['mcp_identity']:08x}"),
+        ("program memory",  memory_sentence(values, program)),
         ("link",            link_status.sentence(link)),
         ("other end",       "not heard" if link["peer"] is None else f"{link['peer']:04x}, this one is {link['nonce']:04x}"),
         ("PCIe",            f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes"),
@@ -103,7 +113,7 @@ def sim_status(arguments):
     pid = simulator.running()
     status = {"running": pid is not None}
     if pid is not None:
-        status.update(process=pid, profile=(paths.run_directory()/"profile").read_text().strip(), uris=_sockets(),
+        status.update(process=pid, profile=simulator.running_profile(), uris=_sockets(),
                       log=str(paths.run_directory()/"log"))
     if arguments.json:
         print_json(status)

@@ -5,11 +5,18 @@
 
 
 class CommandError(Exception):
-    """Ends the command with exit code 1; `advice` is a second line that says what to do."""
+    """Ends the command with exit code `code`; `advice` is a second line that says what to do."""
+
+    def __init__(self, message, advice="", code=1):
+        super().__init__(message)
+        self.advice, self.code = advice, code
+
+
+class UsageError(CommandError):
+    """A command line that makes no sense: exit code 2."""
 
     def __init__(self, message, advice=""):
-        super().__init__(message)
-        self.advice = advice
+        super().__init__(message, advice, 2)
 
 
 class ProfileError(CommandError):

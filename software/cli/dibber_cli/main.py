@@ -3,15 +3,16 @@
 
 """The `dibber` command: arguments to functions, errors to exit codes.
 
-0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense.
+0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130: interrupted by Ctrl-C.
 """
 
 import argparse
+import signal
 import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, map as network, monitor, output, pipe, profile
+from dibber_cli import commands, completion, map as network, monitor, numbers, output, pipe, profile
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import ADVICE, CommandError
 from dibber_cli.flash.commands import add_to as add_flash
@@ -20,7 +21,8 @@ from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
-CODES = "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense."
+CODES = ("Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense, "
+         "130 when it was interrupted.")
 
 
 # Pieces of the command line -----------------------------------------------------------------------
@@ -44,7 +46,7 @@ def group(sub, name, text, metavar="COMMAND"):
 def add_profile(p):
     p.add_argument("--profile", default="gen2x4", metavar="P",
                    help=f"host and link: {', '.join(profile.names())}, or a file (default gen2x4)")
-    p.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
+    p.add_argument("--seed", type=numbers.whole(*numbers.SEEDS), default=1, metavar="S", help="of every random choice (default 1)")
 
 
 # Command line -------------------------------------------------------------------------------------
@@ -55,7 +57,7 @@ def parser():
 
     p = command(sub, "info", commands.info, "Show a card: identity, state, link, control program, counters.",
                 ["dibber info sim:/run/user/1000/dibber-1000/card0.sock", "dibber info --json URI | jq .counters.packets_sent"])
-    p.add_argument("uri", metavar="URI", help=output.URI)
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
 
     monitor.add_to(sub, command)
     add_flash(sub, command)
@@ -66,7 +68,7 @@ def parser():
     p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
                  ["dibber fw load build/firmware/mcp.dibfw URI"])
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
-    p.add_argument("uri", metavar="URI", help=output.URI)
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     add_fw(sub, fw, command)
 
     p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.",
@@ -77,7 +79,7 @@ def parser():
     p = command(sim, "start", commands.sim_start, "Start two cards and a cable in the background.",
                 ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"])
     add_profile(p)
-    p.add_argument("--participants", type=int, default=0, metavar="N",
+    p.add_argument("--participants", type=numbers.whole(0, 16), default=0, metavar="N",
                    help="time waits until N programs have opened a card (default 0: it does not wait)")
     p.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile")
     p.add_argument("--jtag", action="store_true", help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')")
@@ -95,14 +97,14 @@ def main(argv=None):
     try:
         return arguments.function(arguments)
     except DibberError as error:
-        message, advice = f"{error.name}: {error}", ADVICE.get(error.name, "")
+        message, advice, code = f"{error.name}: {error}", ADVICE.get(error.name, ""), 2 if error.name == "ARGUMENT" else 1
     except CommandError as error:
-        message, advice = str(error), error.advice
+        message, advice, code = str(error), error.advice, error.code
     except OSError as error:
         if isinstance(error, BrokenPipeError) and pipe.unread():
             raise
-        message, advice = str(error), ""
+        message, advice, code = str(error), "", 1
     except KeyboardInterrupt:
-        message, advice = "interrupted", ""
+        message, advice, code = "interrupted", "", 128 + signal.SIGINT
     print(f"dibber: {message}" + (f"\n        {advice}" if advice else ""), file=sys.stderr)
-    return 1
+    return code

@@ -8,8 +8,9 @@ import json
 
 import libdibber
 
-from dibber.interface.description import C
-from dibber_cli import output, profile
+from dibber.interface.description import C, MCP_STATE
+from dibber_cli import numbers, output, profile
+from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
 from libdibber.binding import PEERS
@@ -52,6 +53,14 @@ def survey(card, attempts, enter):
     return found
 
 
+def look(card):
+    """What a card that another program may be driving knows already; nothing is sent or entered. As plain data."""
+    routes = [route for node in range(C.NODES) for route in [known(card, node)] if route]
+    state  = MCP_STATE.name_of(card.read_register("MCP_STATE"))
+    return {"own": card.read_register("NODE_ID"), "control_program": state, "routes": routes if state != "RESET" else [],
+            "link": status.sentence(status.read_state(card))}
+
+
 def known(card, node):
     """The routes to a node in the control program's table; None where it has none."""
     routes, current, age, changes = card.routes(node)
@@ -76,8 +85,12 @@ def sentence(found):
 
 
 def show(uri, found):
-    print(f"{uri}: {sentence(found)}")
-    if found["switches"]:
+    if "link" in found:
+        print(f"{uri}: node {found['own']}, link {found['link']}; the control program ({found['control_program']}) knows "
+              f"{len(found['routes']) or 'no'} route{'s'*(len(found['routes']) != 1)}")
+    else:
+        print(f"{uri}: {sentence(found)}")
+    if found.get("switches"):
         name = {"none": lambda p: "–", "host": lambda p: f"node {p['number']}", "switch": lambda p: f"{p['number']}:{p['port']}"}
         widest = max(sw["ports"] for sw in found["switches"])
         output.table(["switch", "level", *[f"port {n}" for n in range(widest)]],
@@ -97,8 +110,8 @@ def _found(arguments):
     if arguments.uris:
         def each():
             for uri in arguments.uris:
-                with libdibber.Card(uri) as card:
-                    yield uri, survey(card, arguments.attempts, not arguments.look)
+                with libdibber.Card(uri, observe=arguments.look) as card:
+                    yield uri, look(card) if arguments.look else survey(card, arguments.attempts, True)
         yield each()
         return
     with Pair(profile.load(arguments.profile), seed=arguments.seed) as pair, Ends(pair.uris) as ends:
@@ -113,16 +126,18 @@ def network_map(arguments):
     else:
         for result in results:
             show(result["uri"], result)
-    return 0 if all(len(result["hosts"]) > 1 and not result["conflicts"] for result in results) else 1
+    return 0 if all(result["routes"] if "link" in result else len(result["hosts"]) > 1 and not result["conflicts"]
+                    for result in results) else 1
 
 
 def add_to(sub, command, add_profile):
     """Add `map` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
     p = command(sub, "map", network_map,
                 "Find out which hosts and switches a card can reach, and enter routes to them that cannot deadlock. "
-                "Ends with 1 when there is no other host.",
+                "Ends with 1 when there is no other host. A card that a program drives is left alone: use --look.",
                 ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"])
     add_profile(p)
-    p.add_argument("uris", nargs="*", metavar="URI", help="cards with a control program; without, a simulated pair")
-    p.add_argument("--look", action="store_true", help="enter nothing: show what there is and which routes are known")
-    p.add_argument("--attempts", type=int, default=2, metavar="N", help="scouts where nobody answers (default 2)")
+    p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="cards with a control program; without, a simulated pair")
+    p.add_argument("--look", action="store_true", help="change nothing: of a card, show the routes that its control program knows, beside "
+                   "the program that drives it; without URI, map a simulated pair and enter nothing")
+    p.add_argument("--attempts", type=numbers.whole(1, 16), default=2, metavar="N", help="scouts where nobody answers (default 2)")

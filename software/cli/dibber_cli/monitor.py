@@ -10,9 +10,7 @@ import time
 import libdibber
 
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
-from dibber_cli import output
-
-MODULO = 1 << 32    # of a counter
+from dibber_cli import counts, numbers, output
 
 # Counters of which any change is an error.
 ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
@@ -29,11 +27,15 @@ def sample(card):
 
 
 def between(before, after, clock_hz):
-    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes."""
-    seconds = max(after["cycles"] - before["cycles"], 1)/clock_hz
-    change  = {name: (value - before["counters"][name]) % MODULO for name, value in after["counters"].items()}
-    cycles  = seconds*clock_hz
-    return {"seconds": seconds, "link": after["link"], "control_program": after["control_program"],
+    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes.
+
+    If the card was `reset` between them, all values are of the time since then.
+    """
+    reset   = counts.was_reset(before["counters"], after["counters"], before["cycles"], after["cycles"])
+    cycles  = max(after["cycles"] - (0 if reset else before["cycles"]), 1)
+    seconds = cycles/clock_hz
+    change  = counts.changes(before["counters"], after["counters"], reset)
+    return {"seconds": seconds, "reset": reset, "link": after["link"], "control_program": after["control_program"],
             "sent_mb_per_s":      change["bytes_sent"]*4/seconds/1e6,
             "received_mb_per_s":  change["bytes_received"]*4/seconds/1e6,
             "packets_sent_per_s": change["packets_sent"]/seconds,
@@ -89,7 +91,10 @@ def _screen(uri, rates):
 def _show(arguments, rates, number):
     if arguments.json:
         print(json.dumps(rates), flush=True)
-    elif arguments.all:
+        return
+    if rates["reset"]:
+        print("the card was reset: counters begin at 0, rates are of the time since then", flush=True)
+    if arguments.all:
         _screen(arguments.uri, rates)
     else:
         if number % 20 == 0:
@@ -122,8 +127,8 @@ def add_to(sub, command):
     p = command(sub, "monitor", monitor, "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
                 ["dibber monitor URI", "dibber monitor --all --interval 0.2 URI",
                  "dibber monitor --once --json URI | jq .sent_mb_per_s"])
-    p.add_argument("uri", metavar="URI", help=output.URI)
-    p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
-    p.add_argument("--count", type=int, default=0, metavar="N", help="lines (default: until Ctrl-C)")
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
+    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
+    p.add_argument("--count", type=numbers.whole(0, 1 << 31), default=0, metavar="N", help="lines (default: until Ctrl-C)")
     p.add_argument("--once", action="store_true", help="one line")
     p.add_argument("--all", action="store_true", help="all counters that ever moved, in place of a line")

@@ -9,20 +9,42 @@ import time
 URI = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
-def table(headings, rows):
-    """Print rows in columns; numbers to the right, text to the left."""
+COLUMNS = 100    # characters of a table's line at most, if its columns can be folded
+
+
+def table(headings, rows, group=1):
+    """Print rows in columns; numbers to the right, text to the left.
+
+    A table wider than COLUMNS is folded: it becomes several below each other, each with the first column in front.
+
+    group : columns behind the first that are not taken apart
+    """
     cells  = [[str(c) for c in row] for row in rows]
     widths = [max(len(h), *(len(row[i]) for row in cells)) if cells else len(h) for i, h in enumerate(headings)]
     right  = [bool(rows) and all(isinstance(row[i], (int, float)) or row[i] in ("", "–") or _is_number(row[i])
                                  for row in rows) for i in range(len(headings))]
 
-    def line(values):
-        return "  ".join(v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right)).rstrip()
+    def line(values, columns):
+        return "  ".join(values[i].rjust(widths[i]) if right[i] else values[i].ljust(widths[i]) for i in columns).rstrip()
 
-    print(line(headings))
-    print("  ".join("─"*w for w in widths))
-    for row in cells:
-        print(line(row))
+    for n, columns in enumerate(folded(widths, group)):
+        if n:
+            print()
+        print(line(headings, columns))
+        print("  ".join("─"*widths[i] for i in columns))
+        for row in cells:
+            print(line(row, columns))
+
+
+def folded(widths, group=1):
+    """The columns of each part of a table whose columns are so wide, as lists of their numbers."""
+    parts = [[0]]
+    for first in range(1, len(widths), group):
+        columns = list(range(first, min(first + group, len(widths))))
+        if len(parts[-1]) > 1 and sum(widths[i] + 2 for i in [*parts[-1], *columns]) - 2 > COLUMNS:
+            parts.append([0])
+        parts[-1] += columns
+    return parts
 
 
 def _is_number(text):

@@ -4,14 +4,26 @@
 """Where the parts of this tree are."""
 
 import os
+import stat
 import tempfile
 
 from pathlib import Path
+
+from dibber_cli.errors import CommandError
 
 ROOT     = Path(__file__).resolve().parents[3]
 BUILD    = ROOT/"build"
 PROFILES = ROOT/"hw"/"sim"/"profiles"
 FIRMWARE = BUILD/"firmware"/"mcp.dibfw"
+
+
+# Of the simulated cards' control program, bytes: boards/sim.py.
+SIMULATED_SRAM = 128*1024
+
+
+def elf(sram_bytes=SIMULATED_SRAM):
+    """The control program for cards with so much SRAM, with its symbols."""
+    return FIRMWARE.parent/f"{sram_bytes >> 10}k"/"mcp.elf"
 
 
 def simulator(profile):
@@ -20,7 +32,110 @@ def simulator(profile):
     return BUILD/"sim"/f"dibber-sim-{profile.data_width}{clock}"
 
 
+# The run folder -----------------------------------------------------------------------------------
+
 def run_directory():
-    """Sockets, log and process number of the simulator that `dibber sim start` runs. Short, for sockets' sake."""
+    """Where the simulator that `dibber sim start` runs has its sockets, log and process number. Short, for sockets' sake.
+
+    Its name can be predicted. So what lies there is only read and written through a RunFolder.
+    """
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     return Path(base)/f"dibber-{os.getuid()}"
+
+
+def _check_base(base, name):
+    """The folder that holds the run folder: nobody else may move the run folder away."""
+    try:
+        found = os.stat(base)
+    except OSError as error:
+        raise CommandError(f"{name} is {base}: {error.strerror}", f"give {name} a folder of your own, or unset it") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise CommandError(f"{name} is {base}, which is not a folder", f"give {name} a folder of your own, or unset it")
+    if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+        raise CommandError(f"{name} is {base}, which belongs to another user or may be changed by one",
+                           f"give {name} a folder of your own, or unset it")
+
+
+class RunFolder:
+    """The run folder, opened and found to be this user's alone. May be used in a `with` statement.
+
+    create : make it when it is not there
+
+    Raises FileNotFoundError when it is not there, and CommandError, which names it, when it is a symbolic link, no
+    folder, another user's, or open to others. Files are opened relative to the descriptor of the folder that was
+    checked; symbolic links and what is no plain file are refused.
+    """
+
+    def __init__(self, create=False):
+        self.path = run_directory()
+        name = "XDG_RUNTIME_DIR" if os.environ.get("XDG_RUNTIME_DIR") else "the folder for temporary files"
+        _check_base(self.path.parent, name)
+        if create:
+            try:
+                os.mkdir(self.path, 0o700)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise CommandError(f"{name}: {self.path} cannot be made: {error.strerror}") from None
+        try:
+            self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CommandError(f"{self.path} is not a folder of yours ({error.strerror})", self._advice()) from None
+        found = os.fstat(self._folder)
+        wrong = ("belongs to another user" if found.st_uid != os.getuid() else
+                 f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o}; 0700 is needed)"
+                 if stat.S_IMODE(found.st_mode) & 0o077 else "")
+        if wrong:
+            self.close()
+            raise CommandError(f"{self.path} {wrong}", self._advice())
+
+    def _advice(self):
+        return "who made it could read and change what you simulate: remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+
+    def close(self):
+        os.close(self._folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open(self, name, mode="rb"):
+        """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one in place of what is there."""
+        flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        if mode == "w+b":
+            # A new file, so that nobody holds the old one open, and no link leads elsewhere.
+            self.unlink(name)
+            return os.fdopen(os.open(name, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._folder), mode)
+        try:
+            file = os.open(name, flags | os.O_RDONLY, dir_fd=self._folder)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CommandError(f"{self.path/name}: {error.strerror}") from None
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise CommandError(f"{self.path/name} is not a plain file")
+        return os.fdopen(file, mode)
+
+    def read(self, name):
+        """The bytes of a file. Raises FileNotFoundError."""
+        with self.open(name) as file:
+            return file.read()
+
+    def write(self, name, data):
+        """Make a file of these bytes, in place of what is there."""
+        with self.open(name, "w+b") as file:
+            file.write(data)
+
+    def unlink(self, name):
+        """Remove what has this name, a link itself and not what it leads to."""
+        try:
+            os.unlink(name, dir_fd=self._folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise CommandError(f"{self.path/name} cannot be removed: {error.strerror}") from None

@@ -4,6 +4,7 @@
 """Profiles: the machine and link that a figure was taken with (hw/sim/profiles/NAME.toml)."""
 
 import dataclasses
+import re
 import tomllib
 
 from dibber_cli import paths
@@ -62,6 +63,80 @@ class Profile:
         return self.link_rate/10
 
 
+# Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among them. hw/sim/profile.cc
+# has the same, and a test compares them.
+POWER  = "power of two"
+RANGES = {
+    "card.clock_mhz": (1, 1000), "card.data_width": (64, 128),
+    "pcie.lanes": (1, 16), "pcie.rate_gbps": (0.1, 5), "pcie.overhead_percent": (0, 50), "pcie.framing_bytes": (0, 64),
+    "pcie.max_payload": (128, 512), "pcie.max_read_request": (128, 4096), "pcie.read_completion_boundary": (32, 128),
+    "pcie.read_latency_ns": (1, 1e6), "pcie.posted_up_ns": (1, 1e6), "pcie.posted_down_ns": (1, 1e6),
+    "pcie.posted_headers": (1, 2047), "pcie.posted_data": (32, 2047), "pcie.nonposted_headers": (1, 2047),
+    "pcie.credit_return_ns": (1, 1e6), "pcie.transmit_buffer_tlps": (1, 1024), "pcie.transmit_buffer_bytes": (1024, 65536),
+    "pcie.completion_timeout_us": (1, 1e6), "pcie.completion_reorder_ns": (0, 1e6),
+    "memory.partial_line_ns": (0, 1e6), "memory.line_bytes": (16, 256),
+    "link.rate_gbps": (0.1, 40), "link.length_m": (0, 10000), "link.delay_ns_per_m": (0, 100), "link.transmit_ns": (0, 1e6),
+    "link.receive_ns": (0, 1e6), "link.bit_error_rate": (0, 0.1),
+    **{f"cpu.{name}": (0, 1e6) for name in ("put_ns", "put_strided_ns", "poll_empty_ns", "poll_entry_ns", "mailbox_send_ns",
+                                            "mailbox_receive_ns", "mailbox_empty_ns")},
+    **{f"benchmark.copy_{name}_ns": (0, 1e6) for name in ("element", "line", "far_load", "far_store")},
+}
+KINDS = {
+    **{f"pcie.{name}": POWER for name in ("lanes", "max_payload", "max_read_request", "read_completion_boundary")},
+    **{f"pcie.{name}": int for name in ("framing_bytes", "posted_headers", "posted_data", "nonposted_headers",
+                                        "transmit_buffer_tlps", "transmit_buffer_bytes")},
+    "card.data_width": POWER, "memory.line_bytes": POWER,
+}
+NAME   = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"    # it becomes part of the names of results
+SPLITS = ("boundary", "maximum", "random")
+
+
+def _check(raw):
+    """Raise ValueError, which names the key, for anything in a profile that is missing, unknown, or not what it must be."""
+    name = raw.get("name")
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        raise ValueError(f"'name' = {name!r} must be a word of letters, digits and . _ + -")
+    known = {*RANGES, "pcie.extended_tags", "pcie.completion_split"}
+    missing = [path for path in sorted(known) if path.split(".")[1] not in _table(raw, path.split(".")[0])]
+    if missing:
+        raise ValueError(f"key '{missing[0]}' is missing")
+    for table, content in raw.items():
+        if table == "name":
+            continue
+        if not isinstance(content, dict) or not any(key.startswith(f"{table}.") for key in known):
+            raise ValueError(f"unknown key '{table}'")
+        for key in content:
+            if f"{table}.{key}" not in known:
+                raise ValueError(f"unknown key '{table}.{key}'")
+    for path in known:
+        table, key = path.split(".")
+        value = raw[table][key]
+        if path in RANGES:
+            _check_number(path, value, *RANGES[path], KINDS.get(path))
+        elif path == "pcie.extended_tags" and not isinstance(value, bool):
+            raise ValueError(f"'{path}' must be true or false")
+        elif path == "pcie.completion_split" and value not in SPLITS:
+            raise ValueError(f"'{path}' must be {', '.join(SPLITS)}")
+
+
+def _table(raw, name):
+    table = raw.get(name, {})
+    if not isinstance(table, dict):
+        raise ValueError(f"'{name}' must be a table")
+    return table
+
+
+def _check_number(path, value, low, high, kind):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"'{path}' must be a number")
+    if kind and not isinstance(value, int):
+        raise ValueError(f"'{path}' must be a whole number")
+    if not low <= value <= high:    # NaN is in no range
+        raise ValueError(f"'{path}' = {str(value)[:30]} is outside {low:g} … {high:g}")
+    if kind == POWER and value & (value - 1):
+        raise ValueError(f"'{path}' = {value} is not a power of two")
+
+
 def names():
     """The profiles that there are."""
     return sorted(p.stem for p in paths.PROFILES.glob("*.toml"))
@@ -70,14 +145,17 @@ def names():
 def load(name):
     """The profile called `name`, or in the file `name`. Raises ProfileError."""
     path = paths.PROFILES/f"{name}.toml" if "/" not in name and not name.endswith(".toml") else paths.Path(name)
+    if path.exists() and not path.is_file():
+        raise ProfileError(f"profile {path}: it is not a file")
     try:
         with open(path, "rb") as f:
             raw = tomllib.load(f)
     except FileNotFoundError:
-        raise ProfileError(f"no profile '{name}'", f"there are: {', '.join(names())}; or give a file NAME.toml")
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"no profile '{name}'", f"there are: {', '.join(names())}; or give a file NAME.toml", code=2)
+    except (OSError, ValueError, RecursionError) as error:
         raise ProfileError(f"profile {path}: {error}")
     try:
+        _check(raw)
         card, pcie, memory, link, benchmark = (raw[table] for table in ("card", "pcie", "memory", "link", "benchmark"))
         return Profile(
             name             = raw["name"],
@@ -101,7 +179,5 @@ def load(name):
             copy_line_ns     = benchmark["copy_line_ns"],
             copy_far_load_ns = benchmark["copy_far_load_ns"],
             copy_far_store_ns = benchmark["copy_far_store_ns"])
-    except KeyError as error:
-        raise ProfileError(f"profile {path}: key {error} is missing", "compare it with hw/sim/profiles/gen2x4.toml")
-    except TypeError as error:
+    except ValueError as error:
         raise ProfileError(f"profile {path}: {error}", "compare it with hw/sim/profiles/gen2x4.toml")

@@ -17,6 +17,7 @@ from dibber_cli import paths
 from dibber_cli.errors import SimulatorError
 
 START_SECONDS    = 120
+LAST_BYTES       = 4096    # of a log
 PR_SET_PDEATHSIG = 1    # prctl(2)
 
 
@@ -34,8 +35,11 @@ def _end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def launch(arguments, log, outlives_us=False):
-    """Start a simulator with its messages in the file `log`; returns the process when its sockets listen."""
+def launch(arguments, log, shown, outlives_us=False):
+    """Start a simulator with its messages in the file `log`, open to be read too; returns the process when its sockets listen.
+
+    shown : the log's name in errors
+    """
     process  = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
                                 start_new_session=True, preexec_fn=None if outlives_us else _end_with_parent)
     deadline = time.monotonic() + START_SECONDS
@@ -45,18 +49,19 @@ def launch(arguments, log, outlives_us=False):
         if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
             process.kill()
             process.wait()
-            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s", f"its log: {log.name}")
+            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s", f"its log: {shown}")
         byte = os.read(process.stdout.fileno(), 1)
         if not byte:
-            process.wait()
-            raise SimulatorError(f"the simulator did not start: {last_line(log.name)}")
+            code = process.wait()
+            raise SimulatorError(f"the simulator did not start: {last_line(log)}", code=2 if code == 2 else 1)
         line += byte
     return process
 
 
-def last_line(path):
-    """The last line of a log, for an error message."""
-    lines = Path(path).read_text(errors="replace").strip().splitlines()
+def last_line(log):
+    """The last line of a log, an open file, for an error message."""
+    size  = os.fstat(log.fileno()).st_size
+    lines = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES)).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
 
 
@@ -74,10 +79,10 @@ class Pair:
         self.directory = Path(self._folder.name)
         self.stats = self.directory/"stats.json"
         self.uris  = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
-        self._log  = open(self.directory/"log", "wb")
+        self._log  = open(self.directory/"log", "w+b")
         try:
             self.process = launch(command(profile, self.directory, participants=participants, seed=seed,
-                                          options=[*options, "--stats", str(self.stats)]), self._log)
+                                          options=[*options, "--stats", str(self.stats)]), self._log, self.directory/"log")
         except BaseException:
             self._log.close()
             self._folder.cleanup()
@@ -96,12 +101,12 @@ class Pair:
             self.process.kill()
             code = self.process.wait()
         if code:
-            raise SimulatorError(f"the simulator ended with code {code}: {last_line(self._log.name)}")
+            raise SimulatorError(f"the simulator ended with code {code}: {last_line(self._log)}")
 
     def check(self):
         """Raise SimulatorError when the simulator has ended."""
         if self.process.poll() is not None:
-            raise SimulatorError(f"the simulator ended by itself: {last_line(self._log.name)}")
+            raise SimulatorError(f"the simulator ended by itself: {last_line(self._log)}")
 
     def __exit__(self, kind, *_):
         try:
@@ -121,7 +126,8 @@ class Pair:
 def running():
     """Process number of the simulator that start() left running, or None."""
     try:
-        pid  = int((paths.run_directory()/"pid").read_text())
+        with paths.RunFolder() as folder:
+            pid = int(folder.read("pid"))
         stat = Path(f"/proc/{pid}/stat").read_text()    # proc(5): number (name) state …
     except (OSError, ValueError):
         return None
@@ -133,14 +139,18 @@ def start(profile, *, participants, seed, options=()):
     """Leave a simulator running in the background; returns its process number."""
     if running():
         raise SimulatorError(f"a simulator is running already (process {running()})", "end it with 'dibber sim stop'")
-    directory = paths.run_directory()
-    directory.mkdir(mode=0o700, exist_ok=True)
-    with open(directory/"log", "wb") as log:
-        process = launch(command(profile, directory, participants=participants, seed=seed, options=options), log,
-                         outlives_us=True)
-    (directory/"pid").write_text(f"{process.pid}\n")
-    (directory/"profile").write_text(f"{profile.name}\n")
+    with paths.RunFolder(create=True) as folder, folder.open("log", "w+b") as log:
+        process = launch(command(profile, folder.path, participants=participants, seed=seed, options=options), log,
+                         folder.path/"log", outlives_us=True)
+        folder.write("pid", f"{process.pid}\n".encode())
+        folder.write("profile", f"{profile.name}\n".encode())
     return process.pid
+
+
+def running_profile():
+    """The name of the profile that start() was given."""
+    with paths.RunFolder() as folder:
+        return folder.read("profile").decode(errors="replace").strip()
 
 
 def stop():
@@ -154,5 +164,6 @@ def stop():
         if time.monotonic() > deadline:
             raise SimulatorError(f"process {pid} does not end", f"its log: {paths.run_directory()/'log'}")
         time.sleep(0.02)
-    (paths.run_directory()/"pid").unlink()
+    with paths.RunFolder() as folder:
+        folder.unlink("pid")
     return pid

@@ -20,7 +20,7 @@ static int get_memory(struct dib_card *card)
 
 	if (card->admin_memory)
 		return 0;
-	rc = dib_alloc(QUEUE_BYTES, &card->admin_memory);
+	rc = dib_alloc_own(QUEUE_BYTES, &card->admin_memory);
 	if (rc)
 		return rc;
 	rc = dib_map_queues(card, card->admin_memory, QUEUE_BYTES, &card->admin_map);

@@ -4,7 +4,6 @@
 
 /* Opening, describing and closing a card. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "card.h"
@@ -18,7 +17,7 @@
 
 /* Who has the lock may be waiting for the card, and simulated time stands while a participant of the clock runs: so
  * one that waits for the lock lets time go on. */
-void dib_card_lock(struct dib_card *card, unsigned int participant)
+static void lock_card(struct dib_card *card, unsigned int participant)
 {
 	while (pthread_mutex_trylock(&card->lock)) {
 		if (card->closed || !card->fixed.simulated_clock || participant == DIB_NOBODY ||
@@ -31,7 +30,7 @@ void dib_card_lock(struct dib_card *card, unsigned int participant)
 
 int dib_card_enter(struct dib_card *card, unsigned int participant)
 {
-	dib_card_lock(card, participant);
+	lock_card(card, participant);
 	if (!card->closed)
 		return 0;
 	pthread_mutex_unlock(&card->lock);
@@ -41,18 +40,6 @@ int dib_card_enter(struct dib_card *card, unsigned int participant)
 void dib_card_leave(struct dib_card *card)
 {
 	pthread_mutex_unlock(&card->lock);
-}
-
-void dib_card_release(struct dib_card *card)
-{
-	bool last = --card->references == 0;
-
-	pthread_mutex_unlock(&card->lock);
-	if (!last)
-		return;
-	pthread_mutex_destroy(&card->lock);
-	pthread_mutex_destroy(&card->admin_lock);
-	free(card);
 }
 
 int dib_read_register(struct dib_card *card, uint32_t offset, uint32_t *value)
@@ -93,7 +80,7 @@ static int set_bus_master(struct dib_card *card, bool on)
 static int identify(struct dib_card *card)
 {
 	struct dib_card_info *info = &card->fixed;
-	uint32_t magic, geometry;
+	uint32_t magic, geometry, sram;
 	int rc;
 
 	rc = dib_read_register(card, DIBBER_HOST_MAGIC, &magic);
@@ -118,6 +105,7 @@ static int identify(struct dib_card *card)
 	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_GEOMETRY, &geometry)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_DATA_WIDTH, &info->data_width)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_SRAM, &sram)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &info->node)))
 		return rc;
 	info->endpoints = FIELD(geometry, GEOMETRY_ENDPOINTS);
@@ -129,6 +117,12 @@ static int identify(struct dib_card *card)
 	    info->slots & (info->slots - 1))
 		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u endpoints of %u slots and %u regions",
 				info->endpoints, info->slots, info->regions);
+	info->sram_bytes = FIELD(sram, SRAM_SIZE) << 10;
+	info->image_limit = FIELD(sram, SRAM_IMAGE) << 10;
+	if (info->sram_bytes > DIBBER_SRAM_MAX || info->sram_bytes <= DIBBER_SHARED_FROM_END || info->image_limit == 0 ||
+	    info->image_limit > info->sram_bytes - DIBBER_SHARED_FROM_END)
+		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u KiB of SRAM for images of %u KiB",
+				info->sram_bytes >> 10, info->image_limit >> 10);
 	return 0;
 }
 
@@ -143,10 +137,9 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	if (options && options->iova_base % DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "iova_base 0x%llx is not a multiple of %u",
 				(unsigned long long)options->iova_base, DIB_PAGE);
-	card = calloc(1, sizeof(*card));
+	card = dib_handle_new(DIB_KIND_CARD, sizeof(*card));
 	if (!card)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
-	card->references = 1;
+		return DIB_ERR_NO_MEMORY;
 	card->iova_base = options ? options->iova_base : 0;
 	pthread_mutex_init(&card->lock, NULL);
 	pthread_mutex_init(&card->admin_lock, NULL);
@@ -169,6 +162,7 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	card->fixed.simulated_clock = dib_has_clock(card);
 	card->fixed.copies = card->transport->copies;
 	card->fixed.shared_bytes = card->transport->shared_bytes;
+	card->handle.life = DIB_LIFE_OPEN;
 	*out = card;
 	return 0;
 
@@ -177,18 +171,27 @@ no_card:
 no_transport:
 	pthread_mutex_destroy(&card->lock);
 	pthread_mutex_destroy(&card->admin_lock);
-	free(card);
+	dib_handle_end(card);
 	return rc;
 }
 
-void dib_close(struct dib_card *card)
+int dib_close(struct dib_card *card)
 {
-	if (!card || dib_card_enter(card, DIB_CARD))
-		return;
+	struct dib_mailbox *mailboxes[DIBBER_ENDPOINTS] = { NULL };
+	bool open;
+	int rc;
+
+	rc = dib_handle_check_close(card, DIB_KIND_CARD, &open);
+	if (!open)
+		return rc;
+	rc = dib_card_enter(card, DIB_CARD);
+	if (rc)
+		return rc;
 	/* A card that went away meanwhile has nothing to be told: what fails here is already over. */
 	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
 		if (!card->endpoints[i])
 			continue;
+		mailboxes[i] = card->endpoints[i]->mailbox;
 		/* Nobody is there any more to let time go on for it. */
 		dib_endpoint_leave_clock(card, card->endpoints[i]);
 		dib_endpoint_withdraw(card, card->endpoints[i]);
@@ -197,13 +200,21 @@ void dib_close(struct dib_card *card)
 		if (card->regions[i])
 			dib_region_withdraw(card, card->regions[i]);
 	}
+	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
+		if (mailboxes[i])
+			dib_mailbox_detach(mailboxes[i], DIB_KIND_CARD);
+	}
+	dib_watch_stop(card);
 	if (!card->transport->observes)
 		set_bus_master(card, false);
 	dib_admin_close(card);
 	card->transport->ops->close(card->transport);
 	card->transport = NULL;
 	card->closed = true;
-	dib_card_release(card);
+	dib_card_leave(card);
+	/* Its locks stay as they are: another thread may have come to one against the rules. */
+	dib_handle_end(card);
+	return 0;
 }
 
 int dib_card_info(struct dib_card *card, struct dib_card_info *info)
@@ -212,8 +223,11 @@ int dib_card_info(struct dib_card *card, struct dib_card_info *info)
 	uint32_t pcie, link, low, high;
 	int rc;
 
-	if (!card || !info)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the answer" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!info)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the answer given");
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
@@ -242,8 +256,10 @@ out:
 
 static int enter_registers(struct dib_card *card, uint32_t offset)
 {
-	if (!card)
-		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
+	int rc = dib_check_card(card);
+
+	if (rc)
+		return rc;
 	if (offset % 4 || offset >= DIBBER_MSIX_TABLE_BASE)
 		return dib_fail(DIB_ERR_ARGUMENT, "offset 0x%x is no register of bank host", offset);
 	return dib_card_enter(card, DIB_CARD);
@@ -253,6 +269,9 @@ int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value)
 {
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!value)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the value given");
 	rc = enter_registers(card, offset);
@@ -279,8 +298,11 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
 {
 	int rc;
 
-	if (!card || !value)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the value" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!value)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the value given");
 	if (endpoint >= card->fixed.endpoints || offset % 4 || offset >= DIBBER_ENDPOINT_STRIDE - DIBBER_DOORBELL_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of %u has no register at 0x%x", endpoint,
 				card->fixed.endpoints, offset);
@@ -298,9 +320,9 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 	uint32_t state = 0;
 	int rc;
 
-	if (!card)
-		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
-	rc = dib_card_enter(card, DIB_CARD);
+	rc = dib_check_card(card);
+	if (!rc)
+		rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	if (node >= card->fixed.nodes)

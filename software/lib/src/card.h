@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "error.h"
+#include "handle.h"
 #include "transport.h"
 
 #define DIB_PAGE 4096u	/* bytes: the card's view of a page, whatever the processor's */
@@ -44,10 +45,11 @@ struct dib_queue {
 };
 
 struct dib_card {
+	struct dib_handle handle;
 	struct dib_transport *transport;
 	pthread_mutex_t lock;		/* guards everything below; held during administrator commands */
-	unsigned int references;	/* the card's own handle, endpoints, regions */
 	bool closed;
+	struct dib_watch *watch;	/* what wakes those who sleep on a descriptor when the card ends, or NULL */
 
 	struct dib_card_info fixed;	/* what never changes, and the node number */
 	uint64_t iova_base;
@@ -72,6 +74,7 @@ struct dib_card {
 	uint32_t admin_sorted_count;	/* modulo 2³² */
 
 	uint32_t flash_bytes;			/* 0: it was not asked */
+	uint32_t flash_jedec;			/* its identity, once flash_bytes is known */
 	uint64_t flash_first, flash_last;	/* what may be changed of it: [first, last) */
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
@@ -81,6 +84,7 @@ struct dib_card {
 };
 
 struct dib_endpoint {
+	struct dib_handle handle;
 	struct dib_card *card;
 	unsigned int number;
 	unsigned int participant;	/* in the clock: `number`, or DIB_CARD */
@@ -92,7 +96,7 @@ struct dib_endpoint {
 	int edges;			/* an epoll of it, or -1: readable from each interrupt until the halts are looked at */
 	uint32_t halts;			/* of the card when it was opened */
 	bool halted;			/* there have been more since then: its program is gone */
-	bool barred;			/* halted, or its mailbox's: calls that transfer have to say so */
+	bool ready;			/* open, its program runs, no mailbox has it: all that a transfer checks of it */
 	int32_t patience;		/* looks that may still find nothing, until it is asked whether anybody could answer */
 	struct dib_mailbox *mailbox;	/* to which its commands, completions and events belong, or NULL */
 
@@ -104,6 +108,7 @@ struct dib_endpoint {
 };
 
 struct dib_region {
+	struct dib_handle handle;
 	struct dib_card *card;
 	unsigned int participant;	/* who registered it */
 	struct dib_map *map;		/* of its memory, or NULL: it has … */
@@ -117,15 +122,23 @@ struct dib_region {
 #define DIB_CARD 0u		/* the participant for calls on the card itself */
 #define DIB_NOBODY ~0u		/* the caller does not take part in the clock */
 
-/* Lock the card for a call of a participant. */
-void dib_card_lock(struct dib_card *card, unsigned int participant);
-/* As dib_card_lock(); fails when the card was closed. */
+/* Whether calls on a handle can be served: 0, or what they return. */
+static inline int dib_check_card(const struct dib_card *card)
+{
+	return dib_handle_check(card, DIB_KIND_CARD);
+}
+
+/* Lock the card for a call of a participant; fails when the card was closed. The caller has checked the handle. */
 int dib_card_enter(struct dib_card *card, unsigned int participant);
 void dib_card_leave(struct dib_card *card);
-/* Drop a reference, and the lock; frees the card with the last one. */
-void dib_card_release(struct dib_card *card);
 int dib_read_register(struct dib_card *card, uint32_t offset, uint32_t *value);
 int dib_write_register(struct dib_card *card, uint32_t offset, uint32_t value);
+
+/* Where struct dibber_mcp_shared lies in the control program's SRAM. */
+static inline uint32_t dib_shared(const struct dib_card *card)
+{
+	return card->fixed.sram_bytes - DIBBER_SHARED_FROM_END;
+}
 
 /* Offset in BAR 0 of a register of an endpoint's doorbell page. */
 static inline uint32_t dib_doorbell(unsigned int endpoint, uint32_t offset)
@@ -201,6 +214,9 @@ int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, i
 
 /* memory.c */
 
+/* As dib_alloc(), for what the program does not see: children of fork() do not have it. */
+int dib_alloc_own(size_t length, void **memory);
+
 /* Give memory a bus address and map it there, `aligned` at a multiple of a power of two. With the card locked. */
 int dib_map(struct dib_card *card, void *memory, size_t length, bool writable, struct dib_map **map);
 int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
@@ -214,7 +230,7 @@ int dib_unmap(struct dib_card *card, struct dib_map *map);
 int dib_keys_begin(struct dib_card *card);
 /* Withdraw a region from the card, and enter its memory, in one piece, under another key. With the card locked. */
 int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length, unsigned int rights);
-/* Withdraw a region from the card and forget it, leaving the handle. With the card locked. */
+/* Withdraw a region from the card and forget it, leaving the handle as an orphan. With the card locked. */
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
 
 /* pages.c */
@@ -230,8 +246,22 @@ int dib_page_table_free(struct dib_card *card, struct dib_page_table *table);
 /* Give up its own place in the clock, if it has one: what was registered there is the card's from now on. With the card
  * locked. */
 void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint);
-/* Close an endpoint on the card, leaving the handle. With the card locked. */
+/* Close an endpoint on the card, leaving the handle as an orphan. With the card locked. */
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
+
+static inline int dib_endpoint_check(const struct dib_endpoint *endpoint)
+{
+	return dib_handle_check(endpoint, DIB_KIND_ENDPOINT);
+}
+
+/* Why one that is not `ready` refuses what transfers. */
+int dib_endpoint_refuse(const struct dib_endpoint *endpoint, const char *whose) __attribute__((cold));
+
+/* After a change of what `ready` depends on. */
+static inline void dib_endpoint_update(struct dib_endpoint *endpoint)
+{
+	endpoint->ready = endpoint->handle.life == DIB_LIFE_OPEN && !endpoint->halted && !endpoint->mailbox;
+}
 
 /* put.c: commands of what is the library's own; arguments are those of the public calls, and not checked */
 
@@ -251,8 +281,19 @@ int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint
 
 /* mailbox.c */
 
-/* Its endpoint is going. */
-void dib_mailbox_detach(struct dib_mailbox *mailbox);
+/* Its endpoint or card is being `closed`: give back what it has, leaving the handle as an orphan. */
+void dib_mailbox_detach(struct dib_mailbox *mailbox, enum dib_kind closed);
+
+/* watch.c: with the card locked */
+
+/* From now on whatever ends the card, or its endpoint, makes the endpoint's descriptor readable and keeps it so. */
+int dib_watch_add(struct dib_card *card, struct dib_endpoint *endpoint);
+/* The descriptor is the endpoint's no more. */
+void dib_watch_remove(struct dib_card *card, struct dib_endpoint *endpoint);
+/* No endpoint is left. */
+void dib_watch_stop(struct dib_card *card);
+/* The endpoint has ended, the card not. Without the lock. */
+void dib_watch_ended(struct dib_endpoint *endpoint);
 
 /* The oldest entry of a queue that was not taken, or NULL: the phase tells new from old. What it announces is in memory. */
 static inline const struct dibber_queue_entry *dib_queue_peek(const struct dib_queue *queue)

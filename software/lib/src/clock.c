@@ -76,10 +76,10 @@ static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op
 	struct dibber_clock_request request;
 	struct dibber_clock_reply reply;
 
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	int rc = dib_endpoint_check(endpoint);
+
+	if (rc)
+		return rc;
 	/* Who goes on elsewhere is to find there what was written before. */
 	if (endpoint->card->transport->copies)
 		return endpoint->card->transport->ops->serve(endpoint->card->transport, 0);
@@ -106,10 +106,11 @@ int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock)
 	struct timespec t;
 	int rc;
 
-	if (!endpoint || !clock)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", endpoint ? "clock" : "endpoint");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
+	rc = dib_endpoint_check(endpoint);
+	if (rc)
+		return rc;
+	if (!clock)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the time given");
 	if (!dib_has_clock(endpoint->card)) {
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		*clock = (struct dib_clock){

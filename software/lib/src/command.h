@@ -22,14 +22,9 @@ union dib_image {
 
 static inline int dib_check_endpoint(const struct dib_endpoint *endpoint)
 {
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (endpoint->barred)
-		return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's commands are its mailbox's") :
-					   dib_halted(endpoint);
-	return 0;
+	if (__builtin_expect(endpoint && endpoint->ready, 1))
+		return 0;
+	return dib_endpoint_refuse(endpoint, "commands");
 }
 
 /* Sends and receives are not for every endpoint. */

@@ -6,11 +6,9 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "card.h"
 
@@ -75,7 +73,6 @@ static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_
 		return rc;
 	endpoint->halts = card->halts;
 	card->endpoints[0] = endpoint;
-	card->references++;
 	return 0;
 }
 
@@ -93,7 +90,7 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	int rc;
 
 	endpoint->memory_length = cq_bytes + eq_bytes;
-	rc = dib_alloc(endpoint->memory_length, &endpoint->memory);
+	rc = dib_alloc_own(endpoint->memory_length, &endpoint->memory);
 	if (rc)
 		return rc;
 	rc = dib_map_queues(card, endpoint->memory, endpoint->memory_length, &endpoint->map);
@@ -117,7 +114,6 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 		goto no_endpoint;
 	endpoint->halts = card->halts;
 	card->endpoints[endpoint->number] = endpoint;
-	card->references++;
 	return 0;
 
 no_endpoint:
@@ -134,17 +130,20 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	struct dib_endpoint *endpoint;
 	int rc;
 
-	if (!card || !out)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the endpoint" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the endpoint given");
 	if (options)
 		chosen = *options;
 	if (chosen.cq_entries == 0)
 		chosen.cq_entries = CQ_ENTRIES;
 	if (chosen.eq_entries == 0)
 		chosen.eq_entries = EQ_ENTRIES;
-	endpoint = calloc(1, sizeof(*endpoint));
+	endpoint = dib_handle_new(DIB_KIND_ENDPOINT, sizeof(*endpoint));
 	if (!endpoint)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for an endpoint");
+		return DIB_ERR_NO_MEMORY;
 	endpoint->card = card;
 	endpoint->number = number;
 	endpoint->participant = chosen.own_clock ? number : DIB_CARD;
@@ -154,7 +153,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	/* It joins the clock with the card locked. */
 	rc = dib_card_enter(card, chosen.own_clock ? DIB_NOBODY : DIB_CARD);
 	if (rc) {
-		free(endpoint);
+		dib_handle_end(endpoint);
 		return rc;
 	}
 	rc = check_options(card, number, &chosen);
@@ -165,13 +164,24 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 		if (rc && chosen.own_clock)
 			dib_clock_part(card, endpoint->participant);
 	}
-	dib_card_leave(card);
 	if (rc) {
-		free(endpoint);
-		return rc;
+		dib_handle_end(endpoint);
+	} else {
+		endpoint->handle.life = DIB_LIFE_OPEN;
+		dib_endpoint_update(endpoint);
+		*out = endpoint;
 	}
-	*out = endpoint;
-	return 0;
+	dib_card_leave(card);
+	return rc;
+}
+
+int dib_endpoint_refuse(const struct dib_endpoint *endpoint, const char *whose)
+{
+	int rc = dib_endpoint_check(endpoint);
+
+	if (rc)
+		return rc;
+	return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's %s are its mailbox's", whose) : dib_halted(endpoint);
 }
 
 void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint)
@@ -186,12 +196,14 @@ void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoi
 	endpoint->participant = DIB_CARD;
 }
 
-static void close_descriptors(struct dib_endpoint *endpoint)
+static void close_descriptors(struct dib_card *card, struct dib_endpoint *endpoint)
 {
+	dib_watch_remove(card, endpoint);
 	if (endpoint->edges >= 0)
-		close(endpoint->edges);
+		dib_fd_close(endpoint->edges);
+	/* Another thread may sleep there. */
 	if (endpoint->event_fd >= 0)
-		close(endpoint->event_fd);
+		dib_fd_retire(endpoint->event_fd);
 	endpoint->event_fd = endpoint->edges = -1;
 }
 
@@ -201,10 +213,10 @@ static int open_descriptors(struct dib_endpoint *endpoint)
 {
 	struct epoll_event event = { .events = EPOLLET | EPOLLIN | EPOLLOUT };
 
-	endpoint->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	endpoint->event_fd = dib_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (endpoint->event_fd < 0)
 		return dib_fail(DIB_ERR_SYSTEM, "eventfd: %s", strerror(errno));
-	endpoint->edges = epoll_create1(EPOLL_CLOEXEC);
+	endpoint->edges = dib_fd(epoll_create1(EPOLL_CLOEXEC));
 	if (endpoint->edges < 0)
 		return dib_fail(DIB_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
 	if (epoll_ctl(endpoint->edges, EPOLL_CTL_ADD, endpoint->event_fd, &event) < 0)
@@ -226,25 +238,32 @@ int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 		dib_unmap(card, endpoint->map);
 		dib_free(endpoint->memory);
 	}
-	close_descriptors(endpoint);
+	close_descriptors(card, endpoint);
 	card->endpoints[endpoint->number] = NULL;
+	dib_handle_orphan(endpoint, DIB_KIND_CARD);
+	endpoint->ready = false;
 	return rc;
 }
 
-void dib_endpoint_close(struct dib_endpoint *endpoint)
+int dib_endpoint_close(struct dib_endpoint *endpoint)
 {
 	struct dib_card *card;
+	bool open;
+	int rc;
 
-	if (!endpoint)
-		return;
+	rc = dib_handle_check_close(endpoint, DIB_KIND_ENDPOINT, &open);
+	if (!open)
+		return rc;
 	card = endpoint->card;
 	if (endpoint->mailbox)
-		dib_mailbox_detach(endpoint->mailbox);
-	dib_card_lock(card, endpoint->participant);
-	if (!card->closed)
-		dib_endpoint_withdraw(card, endpoint);
-	free(endpoint);
-	dib_card_release(card);
+		dib_mailbox_detach(endpoint->mailbox, DIB_KIND_ENDPOINT);
+	rc = dib_card_enter(card, endpoint->participant);
+	if (rc)
+		return rc;
+	dib_endpoint_withdraw(card, endpoint);
+	dib_handle_end(endpoint);
+	dib_card_leave(card);
+	return 0;
 }
 
 int dib_event_fd(struct dib_endpoint *endpoint)
@@ -252,9 +271,9 @@ int dib_event_fd(struct dib_endpoint *endpoint)
 	struct dib_transport *transport;
 	int rc;
 
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
-	rc = dib_card_enter(endpoint->card, endpoint->participant);
+	rc = dib_endpoint_check(endpoint);
+	if (!rc)
+		rc = dib_card_enter(endpoint->card, endpoint->participant);
 	if (rc)
 		return rc;
 	if (endpoint->event_fd < 0) {
@@ -262,8 +281,10 @@ int dib_event_fd(struct dib_endpoint *endpoint)
 		rc = open_descriptors(endpoint);
 		if (!rc)
 			rc = transport->ops->set_vector(transport, endpoint->number, endpoint->event_fd);
+		if (!rc)
+			rc = dib_watch_add(endpoint->card, endpoint);
 		if (rc)
-			close_descriptors(endpoint);
+			close_descriptors(endpoint->card, endpoint);
 	}
 	dib_card_leave(endpoint->card);
 	return rc ? rc : endpoint->event_fd;

@@ -45,10 +45,11 @@ const char *dib_strerror(int error)
 	case DIB_ERR_LIMIT:          return "all of them are in use";
 	case DIB_ERR_IN_USE:         return "it is in use";
 	case DIB_ERR_COMMAND:        return "the control program refused";
-	case DIB_ERR_CLOSED:         return "the card was closed";
+	case DIB_ERR_CLOSED:         return "it was closed";
 	case DIB_ERR_CLOCK:          return "the simulator's clock refused";
 	case DIB_ERR_SYSTEM:         return "a system call failed";
 	case DIB_ERR_HALTED:         return "the control program was halted or loaded anew";
+	case DIB_ERR_FORKED:         return "another process opened it";
 	case DIB_ERR_FLASH:          return "the flash did not do what it was told";
 	}
 	return "unknown error";

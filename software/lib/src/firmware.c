@@ -5,6 +5,7 @@
 /* Loading and reading the control program. */
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #define LINE 64u			/* bytes written at once: a write-combined line */
 #define READ DIB_BAR_READ		/* bytes read at once: each read is waited for */
+#define FILE_BYTES (8u * (DIBBER_SRAM_MAX + 64u))	/* no file of images is longer */
 #define START_CYCLES_PER_HZ 50u		/* the control program has 1/50 s of the card's time to start */
 
 /* CRC-32 of IEEE 802.3, as in zlib. */
@@ -55,36 +57,90 @@ static int read_file(const char *path, size_t limit, uint8_t **data, size_t *len
 	return 0;
 }
 
-static int check_image(const char *path, const uint8_t *file, size_t length,
-		       struct dibber_firmware_header *header)
+/* An image in a file: its header, and what goes into SRAM. */
+struct image {
+	struct dibber_firmware_header header;
+	const uint8_t *body;
+};
+
+/* What the CRC of a header covers: the rest of the header, from `entry` on, and the image. */
+static uint32_t image_crc(const uint8_t *file, uint32_t bytes)
 {
+	const size_t first = offsetof(struct dibber_firmware_header, entry);
+
+	return crc32(file + first, sizeof(struct dibber_firmware_header) - first + bytes);
+}
+
+/* Check the image that begins at `at` of a file of `length` bytes. Nothing in it is believed before. */
+static int check_image(const char *path, const uint8_t *file, size_t at, size_t length, struct image *image)
+{
+	struct dibber_firmware_header *header = &image->header;
+	size_t left = length - at;
 	uint32_t crc;
 
-	if (length < sizeof(*header))
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %zu bytes are no control program image", path, length);
-	memcpy(header, file, sizeof(*header));
+	if (left < sizeof(*header))
+		return at ? dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is too long: %zu bytes follow its last image", path, left) :
+			    dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %zu bytes are no control program image", path, left);
+	memcpy(header, file + at, sizeof(*header));
+	left -= sizeof(*header);
+	image->body = file + at + sizeof(*header);
 	if (header->magic != DIBBER_FIRMWARE_MAGIC)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s begins with 0x%08x, a control program image with 0x%08x",
-				path, header->magic, DIBBER_FIRMWARE_MAGIC);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has 0x%08x at byte %zu, a control program image begins with 0x%08x",
+				path, header->magic, at, DIBBER_FIRMWARE_MAGIC);
 	if (header->version != DIBBER_INTERFACE_VERSION || header->hash != DIBBER_INTERFACE_HASH)
 		return dib_fail(DIB_ERR_VERSION,
 				"%s was built for interface %u.%u (hash %08x), card and library have %u.%u (hash %08x)",
 				path, header->version >> 16, header->version & 0xffff, header->hash,
 				DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
 				DIBBER_INTERFACE_HASH);
-	if (length - sizeof(*header) != header->bytes)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is %s: its header promises %u bytes, %zu%s follow", path,
-				length - sizeof(*header) < header->bytes ? "truncated" : "too long",
-				header->bytes, length - sizeof(*header),
-				length - sizeof(*header) > DIBBER_SRAM_SIZE ? " or more" : "");
-	if (header->bytes == 0 || header->bytes % 4 || header->bytes > DIBBER_SRAM_SIZE ||
-	    header->identity == 0)
+	if (header->bytes == 0 || header->bytes % 4 || header->bytes > DIBBER_SRAM_MAX || header->identity == 0)
 		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %u bytes and identity 0x%x cannot be", path,
 				header->bytes, header->identity);
-	crc = crc32(file + sizeof(*header), header->bytes);
+	if (left < header->bytes)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is truncated: a header promises %u bytes, %zu follow", path,
+				header->bytes, left);
+	if (header->entry)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has its entry at 0x%x: a processor begins at 0", path, header->entry);
+	crc = image_crc(file + at, header->bytes);
 	if (crc != header->crc)
 		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is damaged: CRC %08x, its header says %08x", path,
 				crc, header->crc);
+	return 0;
+}
+
+/* Check each image of a file, and take the first one that this card can run. */
+static int choose_image(struct dib_card *card, const char *path, const uint8_t *file, size_t length, struct image *chosen)
+{
+	const struct dib_card_info *here = &card->fixed;
+	uint32_t missing = 0;
+	struct image image;
+	char sizes[64] = "";
+	size_t at = 0;
+	bool found = false;
+	int rc;
+
+	do {
+		rc = check_image(path, file, at, length, &image);
+		if (rc)
+			return rc;
+		at += sizeof(image.header) + image.header.bytes;
+		if (strlen(sizes) + 20 < sizeof(sizes))
+			sprintf(sizes + strlen(sizes), "%s%.10g", sizes[0] ? ", " : "", image.header.sram / 1024.);
+		if (image.header.sram != here->sram_bytes || found)
+			continue;
+		missing = image.header.features & ~here->features;
+		found = !missing;
+		*chosen = image;
+	} while (at < length);
+	if (!found && missing)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has an image for %u KiB of SRAM that needs features 0x%x, which this card "
+				"does not have", path, here->sram_bytes >> 10, missing);
+	if (!found)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has images for cards with %s KiB of SRAM, this card has %u KiB", path,
+				sizes, here->sram_bytes >> 10);
+	if (chosen->header.bytes > here->image_limit)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has an image of %u bytes, this card takes %u at most", path,
+				chosen->header.bytes, here->image_limit);
 	return 0;
 }
 
@@ -108,19 +164,19 @@ static int read_sram(struct dib_card *card, uint32_t offset, uint8_t *data, size
 	return rc;
 }
 
-static int compare_image(struct dib_card *card, const struct dibber_firmware_header *header)
+static int compare_image(struct dib_card *card, const struct image *image)
 {
-	uint8_t *image = malloc(header->bytes);
-	uint32_t crc;
+	uint32_t bytes = image->header.bytes;
+	uint8_t *found = malloc(bytes);
 	int rc;
 
-	if (!image)
+	if (!found)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory to read the image back");
-	rc = read_sram(card, 0, image, header->bytes);
-	crc = crc32(image, header->bytes);
-	free(image);
-	if (!rc && crc != header->crc)
-		rc = dib_fail(DIB_ERR_FIRMWARE_CRC, "read back with CRC %08x, written with %08x", crc, header->crc);
+	rc = read_sram(card, 0, found, bytes);
+	if (!rc && memcmp(found, image->body, bytes))
+		rc = dib_fail(DIB_ERR_FIRMWARE_CRC, "read back with CRC %08x, written with %08x", crc32(found, bytes),
+			      crc32(image->body, bytes));
+	free(found);
 	return rc;
 }
 
@@ -158,18 +214,18 @@ static int forget_administrator(struct dib_card *card)
 	return rc;
 }
 
-static int load(struct dib_card *card, const struct dibber_firmware_header *header, const uint8_t *image)
+static int load(struct dib_card *card, const struct image *image)
 {
 	bool ready;
 	int rc;
 
 	card->firmware = card->behind = false;
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
-	    (rc = write_sram(card, 0, image, header->bytes)) ||
+	    (rc = write_sram(card, 0, image->body, image->header.bytes)) ||
 	    (rc = dib_program(card, DIB_CARD, &card->halts, &ready)) ||
-	    (rc = compare_image(card, header)) ||
+	    (rc = compare_image(card, image)) ||
 	    (rc = card->transport->observes ? forget_administrator(card) : dib_admin_open(card)) ||
-	    (rc = start(card, header->identity)))
+	    (rc = start(card, image->header.identity)))
 		return rc;
 	card->firmware = !card->transport->observes;
 	return 0;
@@ -177,34 +233,48 @@ static int load(struct dib_card *card, const struct dibber_firmware_header *head
 
 int dib_firmware_load(struct dib_card *card, const char *path)
 {
-	struct dibber_firmware_header header;
+	struct image image;
 	uint8_t *file;
 	size_t length;
 	int rc;
 
-	if (!card || !path)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "file" : "card");
-	rc = read_file(path, sizeof(header) + DIBBER_SRAM_SIZE, &file, &length);
+	rc = dib_check_card(card);
 	if (rc)
 		return rc;
-	rc = check_image(path, file, length, &header);
+	if (!path)
+		return dib_fail(DIB_ERR_ARGUMENT, "no file given");
+	rc = read_file(path, FILE_BYTES, &file, &length);
+	if (rc)
+		return rc;
+	rc = length > FILE_BYTES ? dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is too long for control program images", path) :
+				   choose_image(card, path, file, length, &image);
 	if (!rc)
 		rc = dib_card_enter(card, DIB_CARD);
 	if (!rc) {
-		rc = load(card, &header, file + sizeof(header));
+		rc = load(card, &image);
 		dib_card_leave(card);
 	}
 	free(file);
 	return rc;
 }
 
+uint32_t dib_firmware_size(struct dib_card *card)
+{
+	return card ? card->fixed.sram_bytes : 0;
+}
+
 /* Both ways between memory and SRAM. */
 static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, size_t length)
 {
-	if (!card || !data)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the data" : "card");
-	if (offset % 4 || length % 4 || offset > DIBBER_SRAM_SIZE || length > DIBBER_SRAM_SIZE - offset)
-		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM", length, offset);
+	int rc = dib_check_card(card);
+
+	if (rc)
+		return rc;
+	if (!data)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the data given");
+	if (offset % 4 || length % 4 || offset > card->fixed.sram_bytes || length > card->fixed.sram_bytes - offset)
+		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM, which has %u bytes", length,
+				offset, card->fixed.sram_bytes);
 	return dib_card_enter(card, DIB_CARD);
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "card.h"
+#include "flash_parts.h"
 
 enum command {
 	PROGRAM  = 0x02, READ  = 0x03, STATUS = 0x05, ENABLE = 0x06, IDENTITY = 0x9f, ERASE  = 0xd8,
@@ -16,7 +17,6 @@ enum command {
 };
 
 #define BUSY      1u		/* bits of its status */
-#define PROTECTED 0x1cu		/* BP2 to BP0 */
 
 #define NARROW    (1u << 24)	/* bytes that addresses of 3 bytes reach */
 #define LOOKS     100000u	/* at a transfer of at most 513 bytes */
@@ -121,6 +121,7 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 	if (*jedec == 0 || *jedec == 0xffffff || code < 0x11 || code > 0x1f)
 		return dib_fail(DIB_ERR_FLASH, "the flash answers with identity %06x", *jedec);
 	card->flash_bytes = 1u << code;
+	card->flash_jedec = *jedec;
 	return 0;
 }
 
@@ -130,9 +131,9 @@ static int enter(struct dib_card *card, uint32_t *jedec)
 	uint32_t ignored;
 	int rc;
 
-	if (!card)
-		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
-	rc = dib_card_enter(card, DIB_CARD);
+	rc = dib_check_card(card);
+	if (!rc)
+		rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	if (jedec || !card->flash_bytes)
@@ -146,6 +147,9 @@ int dib_flash_info(struct dib_card *card, struct dib_flash_info *info)
 {
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!info)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the answer given");
 	rc = enter(card, &info->jedec);
@@ -167,7 +171,8 @@ static int enter_range(struct dib_card *card, uint32_t address, size_t length, u
 
 	if (rc)
 		return rc;
-	if (end > card->flash_bytes)
+	/* First of the length alone: the sum may have passed 2^64. */
+	if (length > card->flash_bytes || end > card->flash_bytes)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "the flash has %u bytes: there are no %zu at 0x%x", card->flash_bytes, length, address);
 	else if (address % unit || (allowed && unit == DIB_FLASH_SECTOR && length % unit))
 		rc = dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are no whole units of %u", length, address, unit);
@@ -196,6 +201,9 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 	uint8_t *to = data;
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the data given");
 	rc = enter_range(card, address, length, 1, false);
@@ -233,11 +241,13 @@ static int change(struct dib_card *card, unsigned int command, uint32_t address,
 
 static int unlock(struct dib_card *card)
 {
+	const struct dib_flash_part *part = dib_flash_part(card->flash_jedec);
 	uint32_t status;
 	int rc = read_status(card, &status);
 
-	if (!rc && status & PROTECTED)
-		rc = dib_fail(DIB_ERR_FLASH, "the flash is protected: its status is 0x%02x", status);
+	if (!rc && status & part->protect)
+		rc = dib_fail(DIB_ERR_FLASH, "the flash (%s, %06x) is protected: its status is 0x%02x, and bits 0x%02x of it protect",
+			      part->name, card->flash_jedec, status, part->protect);
 	return rc ? rc : dib_write_register(card, DIBBER_HOST_FLASH_UNLOCK, DIBBER_FLASH_KEY);
 }
 
@@ -274,6 +284,9 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
 	const uint8_t *from = data;
 	int rc;
 
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (!data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no data given");
 	rc = enter_range(card, address, length, DIB_FLASH_PAGE, true);

@@ -33,8 +33,11 @@ static int look_for_halt(struct dib_endpoint *endpoint)
 
 	/* What was written before the halt is in memory when this answer is there. */
 	rc = dib_program(endpoint->card, endpoint->participant, &halts, &ready);
-	if (!rc && halts != endpoint->halts)
-		endpoint->halted = endpoint->barred = true;
+	if (!rc && halts != endpoint->halts) {
+		endpoint->halted = true;
+		dib_endpoint_update(endpoint);
+		dib_watch_ended(endpoint);
+	}
 	return rc;
 }
 

@@ -4,7 +4,6 @@
 
 /* Mailboxes: opening, connecting, closing. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "mailbox.h"
@@ -62,7 +61,8 @@ static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
 	m->landing = (uint64_t)ring_bytes(m) * m->size.peers;
 	m->probes = (m->landing + m->size.max_length + PROBE_BYTES - 1) & ~(uint64_t)(PROBE_BYTES - 1);
 	own_bytes = (size_t)m->probes + (size_t)m->size.peers * PROBE_BYTES;
-	if ((rc = dib_alloc(m->peer_bytes * m->size.peers, &m->memory)) || (rc = dib_alloc(own_bytes, &m->own)) ||
+	if ((rc = dib_alloc_own(m->peer_bytes * m->size.peers, &m->memory)) ||
+	    (rc = dib_alloc_own(own_bytes, &m->own)) ||
 	    (rc = dib_register(endpoint, m->own, own_bytes, OWN_RIGHTS, &m->own_region)))
 		return rc;
 	for (uint32_t i = 0; i < m->size.peers; i++) {
@@ -84,31 +84,33 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	struct dib_mailbox *m;
 	int rc;
 
-	if (!endpoint || !out)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", endpoint ? "place for the mailbox" : "endpoint");
+	rc = dib_endpoint_check(endpoint);
+	if (rc)
+		return rc;
+	if (!out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the mailbox given");
 	choose_sizes(&chosen, options);
 	rc = check_sizes(&chosen);
 	if (rc)
 		return rc;
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
 	if (endpoint->mailbox || endpoint->busy)
 		return dib_fail(DIB_ERR_IN_USE, endpoint->mailbox ? "the endpoint has a mailbox" :
 				"the endpoint has commands under way: poll their completions first");
-	m = calloc(1, sizeof(*m) + chosen.peers * sizeof(m->peers[0]));
+	m = dib_handle_new(DIB_KIND_MAILBOX, sizeof(*m) + chosen.peers * sizeof(m->peers[0]));
 	if (!m)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a mailbox");
+		return DIB_ERR_NO_MEMORY;
 	m->size = chosen;
 	m->fetching = NOBODY;
 	rc = get_memory(m, endpoint);
 	if (rc) {
 		give_memory_back(m);
-		free(m);
+		dib_handle_end(m);
 		return rc;
 	}
 	m->endpoint = endpoint;
+	m->handle.life = DIB_LIFE_OPEN;
 	endpoint->mailbox = m;
-	endpoint->barred = true;
+	dib_endpoint_update(endpoint);
 	*out = m;
 	return 0;
 }
@@ -134,10 +136,10 @@ static int wait_while(struct dib_mailbox *m, bool (*waits)(struct dib_mailbox *m
 
 int dib_mailbox_check(const struct dib_mailbox *m)
 {
-	if (!m)
-		return dib_fail(DIB_ERR_ARGUMENT, "no mailbox given");
-	if (!m->endpoint || m->endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the %s of this mailbox was closed", m->endpoint ? "card" : "endpoint");
+	int rc = dib_handle_check(m, DIB_KIND_MAILBOX);
+
+	if (rc)
+		return rc;
 	return m->endpoint->halted ? dib_halted(m->endpoint) : 0;
 }
 
@@ -192,8 +194,8 @@ static int begin_anew(struct dib_mailbox *m, struct dib_peer *peer)
 		return rc;
 	if (peer->under_way)
 		return dib_fail(DIB_ERR_AGAIN, "commands to the former peer have not ended");
-	/* One that closed its mailbox, or whose memory is gone, writes no more. */
-	if (peer->error != DIB_ERR_CLOSED && (rc = change_key(m, peer)))
+	/* One that has said that it closed its mailbox writes no more. */
+	if ((peer->error != DIB_ERR_CLOSED || peer->status) && (rc = change_key(m, peer)))
 		return rc;
 	if (m->fetching == (uint32_t)(peer - m->peers))
 		m->fetching = NOBODY;
@@ -253,9 +255,11 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_
 
 /* Closing ---------------------------------------------------------------------------------------- */
 
-void dib_mailbox_detach(struct dib_mailbox *m)
+void dib_mailbox_detach(struct dib_mailbox *m, enum dib_kind closed)
 {
-	m->endpoint = NULL;
+	m->endpoint->mailbox = NULL;
+	dib_handle_orphan(m, closed);
+	give_memory_back(m);
 }
 
 /* Whether a peer that can be reached has not fetched a long message. */
@@ -293,19 +297,20 @@ static bool say_closed(struct dib_mailbox *m)
 	return false;
 }
 
-void dib_mailbox_close(struct dib_mailbox *m)
+int dib_mailbox_close(struct dib_mailbox *m)
 {
-	if (!m)
-		return;
-	if (m->endpoint && !m->endpoint->card->closed) {
-		wait_while(m, long_waits_there, LINGER_NS);
-		wait_while(m, say_closed, SETTLE_NS);
-		wait_while(m, commands_under_way, SETTLE_NS);
-	}
-	if (m->endpoint) {
-		m->endpoint->mailbox = NULL;
-		m->endpoint->barred = m->endpoint->halted;
-	}
+	bool open;
+	int rc;
+
+	rc = dib_handle_check_close(m, DIB_KIND_MAILBOX, &open);
+	if (!open)
+		return rc;
+	wait_while(m, long_waits_there, LINGER_NS);
+	wait_while(m, say_closed, SETTLE_NS);
+	wait_while(m, commands_under_way, SETTLE_NS);
+	m->endpoint->mailbox = NULL;
+	dib_endpoint_update(m->endpoint);
 	give_memory_back(m);
-	free(m);
+	dib_handle_end(m);
+	return 0;
 }

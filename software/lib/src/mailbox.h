@@ -71,7 +71,8 @@ struct dib_peer {
 };
 
 struct dib_mailbox {
-	struct dib_endpoint *endpoint;	/* NULL: it was closed */
+	struct dib_handle handle;
+	struct dib_endpoint *endpoint;
 	struct dib_mailbox_options size;
 	void *memory;			/* of all peers */
 	size_t peer_bytes;

@@ -178,7 +178,7 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 		if ((news & DIB_MAILBOX_MESSAGE && dib_mailbox_has_message(m)) ||
 		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m)))
 			return 1;
-		if (timeout_ns == UINT64_MAX && (rc = nobody_is_left(m, news)))
+		if ((rc = nobody_is_left(m, news)))
 			return rc;
 		rc = dib_mailbox_ask(m, &pause);
 		if (rc)

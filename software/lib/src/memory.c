@@ -25,16 +25,19 @@ struct allocation {
 	uint8_t *memory;
 	size_t length;		/* whole pages */
 	int fd;
+	bool own;		/* of the library: children of fork() do not have it */
 };
 
 static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
 
-int dib_alloc(size_t length, void **memory)
+static int allocate(size_t length, bool own, void **memory)
 {
 	struct allocation *a;
 	int why;
 
+	if (dib_process_prepare())
+		return DIB_ERR_NO_MEMORY;
 	if (!memory || length == 0 || length > SIZE_MAX - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "cannot allocate %zu bytes", length);
 	a = calloc(1, sizeof(*a));
@@ -56,12 +59,25 @@ int dib_alloc(size_t length, void **memory)
 		free(a);
 		return dib_fail(DIB_ERR_NO_MEMORY, "%zu bytes of shared memory: %s", length, strerror(why));
 	}
+	a->own = own;
+	if (own)
+		madvise(a->memory, a->length, MADV_DONTFORK);
 	pthread_mutex_lock(&allocation_lock);
 	a->next = allocations;
 	allocations = a;
 	pthread_mutex_unlock(&allocation_lock);
 	*memory = a->memory;
 	return 0;
+}
+
+int dib_alloc(size_t length, void **memory)
+{
+	return allocate(length, false, memory);
+}
+
+int dib_alloc_own(size_t length, void **memory)
+{
+	return allocate(length, true, memory);
 }
 
 void dib_free(void *memory)
@@ -81,6 +97,31 @@ void dib_free(void *memory)
 	munmap(a->memory, a->length);
 	close(a->fd);
 	free(a);
+}
+
+void dib_allocations_lock(void)
+{
+	pthread_mutex_lock(&allocation_lock);
+}
+
+void dib_allocations_unlock(void)
+{
+	pthread_mutex_unlock(&allocation_lock);
+}
+
+/* In a child: what it does not have. Its own memory may come to the same addresses. */
+void dib_allocations_forget(void)
+{
+	struct allocation **link = &allocations, *a;
+
+	while ((a = *link) != NULL) {
+		if (a->own) {
+			*link = a->next;
+			close(a->fd);
+		} else {
+			link = &a->next;
+		}
+	}
 }
 
 /* The descriptor of [memory, memory + length) when one allocation holds it all, or -1. */

@@ -46,8 +46,11 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 {
 	int rc;
 
-	if (!card || !node)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the node" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!node)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the node given");
 	if (!is_possible(route) || !is_possible(back))
 		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches", DIBBER_ROUTE_HOPS);
 	if (!timeout || timeout > CYCLES_MOST)
@@ -72,8 +75,11 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
 	uint32_t own;
 	int rc;
 
-	if (!card || !network)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the map" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!network)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the map given");
 	if (!attempts || attempts > ATTEMPTS)
 		return dib_fail(DIB_ERR_ARGUMENT, "1 to %u attempts, not %u", ATTEMPTS, attempts);
 	rc = dib_card_enter(card, DIB_CARD);
@@ -97,8 +103,9 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
 	struct dibber_queue_entry entry;
 	int rc;
 
-	if (!card)
-		return dib_fail(DIB_ERR_ARGUMENT, "no card given");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
 	if (node >= card->fixed.nodes || place >= DIB_NETWORK_ROUTES || !is_possible(route))
 		return dib_fail(DIB_ERR_ARGUMENT, "node %u, place %u, route 0x%08x: below %u, below %u, up to %u switches", node,
 				place, route, card->fixed.nodes, DIB_NETWORK_ROUTES, DIBBER_ROUTE_HOPS);
@@ -120,13 +127,16 @@ int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *
 	struct dibber_mcp_routes known;
 	int rc;
 
-	if (!card || !routes)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", card ? "place for the routes" : "card");
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!routes)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the routes given");
 	if (node >= card->fixed.nodes)
 		return dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
 	if (!card->firmware && !card->transport->observes)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "routes: load a control program first");
-	rc = dib_firmware_read(card, DIBBER_SHARED_OFFSET + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
+	rc = dib_firmware_read(card, dib_shared(card) + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
 			       node * (uint32_t)sizeof(known), &known, sizeof(known));
 	if (rc)
 		return rc;

@@ -88,7 +88,7 @@ int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bo
 
 	if (!table)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a page table");
-	rc = dib_alloc(entries * sizeof(uint64_t), &table->memory);
+	rc = dib_alloc_own(entries * sizeof(uint64_t), &table->memory);
 	table->entries = table->memory;
 	if (!rc)
 		rc = dib_map(card, table->memory, entries * sizeof(uint64_t), false, &table->map);

@@ -60,16 +60,20 @@ static __attribute__((cold, noinline)) int poll_alarmed(struct dib_endpoint *end
 	return !rc && endpoint->halted ? poll_halted(endpoint, entries, max) : rc;
 }
 
+static __attribute__((cold, noinline)) int poll_refused(const struct dib_endpoint *endpoint)
+{
+	int rc = dib_endpoint_refuse(endpoint, "completions and events");
+
+	return rc == DIB_ERR_HALTED ? HALTED : rc;
+}
+
 static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
 {
-	if (!endpoint || !entries || max < 1)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : entries ? "room" : "place for the entries");
-	if (endpoint->card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
-	if (!endpoint->barred)
-		return 0;
-	return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's completions and events are its mailbox's") : HALTED;
+	if (!endpoint || !endpoint->ready)
+		return poll_refused(endpoint);
+	if (!entries || max < 1)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", entries ? "room" : "place for the entries");
+	return 0;
 }
 
 /* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
@@ -246,11 +250,10 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 	uint64_t begin, waited;
 	int rc;
 
-	if (!endpoint)
-		return dib_fail(DIB_ERR_ARGUMENT, "no endpoint given");
+	rc = dib_endpoint_check(endpoint);
+	if (rc)
+		return rc;
 	card = endpoint->card;
-	if (card->closed)
-		return dib_fail(DIB_ERR_CLOSED, "the card of this endpoint was closed");
 	if (card->fixed.simulated_clock)
 		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
 	begin = monotonic_ns();

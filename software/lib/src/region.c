@@ -5,7 +5,6 @@
 /* Regions: keys, and what the control program is told of the memory behind them. */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -98,7 +97,6 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	region->participant = endpoint->participant;
 	region->halts = endpoint->halts;
 	card->regions[entry_of(region->key)] = region;
-	card->references++;
 	return 0;
 }
 
@@ -114,16 +112,18 @@ static int new_region(struct dib_endpoint *endpoint, void *memory, const struct 
 
 	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
 		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
-	region = calloc(1, sizeof(*region));
+	region = dib_handle_new(DIB_KIND_REGION, sizeof(*region));
 	if (!region)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a region");
+		return DIB_ERR_NO_MEMORY;
 	rc = dib_card_enter(endpoint->card, endpoint->participant);
 	if (!rc) {
 		rc = enter_region(endpoint, memory, pages, &command, region);
+		if (!rc)
+			region->handle.life = DIB_LIFE_OPEN;
 		dib_card_leave(endpoint->card);
 	}
 	if (rc) {
-		free(region);
+		dib_handle_end(region);
 		return rc;
 	}
 	*out = region;
@@ -133,9 +133,12 @@ static int new_region(struct dib_endpoint *endpoint, void *memory, const struct 
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region)
 {
-	if (!endpoint || !memory || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : memory ? "place for the region" : "memory");
+	int rc = dib_endpoint_check(endpoint);
+
+	if (rc)
+		return rc;
+	if (!memory || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", memory ? "place for the region" : "memory");
 	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
 	return new_region(endpoint, memory, NULL, length, rights, region);
@@ -144,18 +147,19 @@ int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, uns
 int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
 		       struct dib_region **region)
 {
-	int rc;
+	int rc = dib_endpoint_check(endpoint);
 
-	if (!endpoint || !pages || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
-				!endpoint ? "endpoint" : pages ? "place for the region" : "pages");
+	if (rc)
+		return rc;
+	if (!pages || !region)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", pages ? "place for the region" : "pages");
 	rc = dib_pages_check(pages);
 	return rc ? rc : new_region(endpoint, NULL, pages, pages->length, rights, region);
 }
 
 uint32_t dib_key(const struct dib_region *region)
 {
-	return region->key;
+	return dib_handle_check(region, DIB_KIND_REGION) ? 0 : region->key;
 }
 
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
@@ -167,6 +171,7 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 	int rc_unmap = unmap_region(card, region);
 
 	card->regions[entry_of(region->key)] = NULL;
+	dib_handle_orphan(region, DIB_KIND_CARD);
 	/* A halt takes every region out of the table. */
 	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
 }
@@ -200,15 +205,18 @@ int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *regi
 int dib_unregister(struct dib_region *region)
 {
 	struct dib_card *card;
-	int rc = 0;
+	bool open;
+	int rc;
 
-	if (!region)
-		return 0;
+	rc = dib_handle_check_close(region, DIB_KIND_REGION, &open);
+	if (!open)
+		return rc;
 	card = region->card;
-	dib_card_lock(card, region->participant);
-	if (!card->closed)
-		rc = dib_region_withdraw(card, region);
-	free(region);
-	dib_card_release(card);
+	rc = dib_card_enter(card, region->participant);
+	if (rc)
+		return rc;
+	rc = dib_region_withdraw(card, region);
+	dib_handle_end(region);
+	dib_card_leave(card);
 	return rc;
 }

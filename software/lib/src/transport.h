@@ -16,6 +16,8 @@
 
 struct dib_transport;
 
+#define DIB_ENDS 2u	/* descriptors that tell of a card's end */
+
 /* Memory of this process that the card reaches at a bus address. */
 struct dib_mapping {
 	uint64_t iova;		/* page-aligned */
@@ -66,6 +68,12 @@ struct dib_transport_ops {
 
 	/* Have `fd` (an eventfd) signalled by MSI-X vector `vector`. */
 	int (*set_vector)(struct dib_transport *transport, unsigned int vector, int fd);
+
+	/* What to wait at (epoll) for the end of the card: up to DIB_ENDS descriptors with their events; returns how many.
+	 * NULL where there are no vectors either. */
+	unsigned int (*ends)(struct dib_transport *transport, int fds[DIB_ENDS], uint32_t events[DIB_ENDS]);
+	/* Behind such an event, and each 100 ms: whether the card has ended. Its calls return LOST from then on. */
+	bool (*has_ended)(struct dib_transport *transport);
 
 	/* Do what the card asks of this process, waiting at most `timeout_ms` for it to ask. Needed where the
 	 * card has no way to memory of its own. */

@@ -9,6 +9,8 @@
 #include <linux/vfio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,6 +46,8 @@ static int vfio_open(const char *address, struct dib_transport **transport)
 	if (!v)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a card");
 	v->base.ops = &dib_transport_vfio;
+	for (unsigned int i = 0; i < DIB_ENDS; i++)
+		v->ends[i] = -1;
 	rc = dib_vfio_device_open(v, address);
 	if (rc) {
 		dib_vfio_device_close(v);
@@ -60,6 +64,10 @@ static void vfio_close(struct dib_transport *transport)
 	struct vfio_device *v = self(transport);
 
 	dib_vfio_device_close(v);
+	for (unsigned int i = 0; i < DIB_ENDS; i++) {
+		if (v->ends[i] >= 0)
+			dib_fd_close(v->ends[i]);
+	}
 	pthread_mutex_destroy(&v->lock);
 	free(v);
 }
@@ -203,12 +211,54 @@ static int vfio_set_vector(struct dib_transport *transport, unsigned int vector,
 	return rc;
 }
 
+/* The kernel's word that the device is wanted back, and of an error that it cannot mend. A kernel that has no such
+ * interrupt leaves it to the look at the card. */
+static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS], uint32_t events[DIB_ENDS])
+{
+	static const uint32_t indices[DIB_ENDS] = { VFIO_PCI_REQ_IRQ_INDEX, VFIO_PCI_ERR_IRQ_INDEX };
+	struct vfio_device *v = self(transport);
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < DIB_ENDS; i++) {
+		struct {
+			struct vfio_irq_set head;
+			int32_t fd;
+		} set = { .head = {
+			.argsz = sizeof(set), .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+			.index = indices[i], .count = 1,
+		} };
+
+		if (v->ends[i] < 0)
+			v->ends[i] = dib_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		set.fd = v->ends[i];
+		if (set.fd < 0 || ioctl(v->device, VFIO_DEVICE_SET_IRQS, &set) < 0)
+			continue;
+		fds[count] = set.fd;
+		events[count++] = EPOLLIN;
+	}
+	return count;
+}
+
+static bool vfio_has_ended(struct dib_transport *transport)
+{
+	struct vfio_device *v = self(transport);
+	bool ended = load(v, DIBBER_HOST_MAGIC) == GONE;
+	uint64_t count;
+
+	for (unsigned int i = 0; i < DIB_ENDS; i++)
+		ended |= v->ends[i] >= 0 && read(v->ends[i], &count, sizeof(count)) == sizeof(count);
+	if (ended)
+		__atomic_store_n(&v->ended, true, __ATOMIC_RELAXED);
+	return ended;
+}
+
 /* The card reaches memory by itself, so that there is only to wait. */
 static int vfio_serve(struct dib_transport *transport, int timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 
-	(void)transport;
+	if (__atomic_load_n(&self(transport)->ended, __ATOMIC_RELAXED))
+		return dib_fail(DIB_ERR_LOST, "the card failed or is gone, or the system wants it back");
 	if (timeout_ms > 0)
 		nanosleep(&nap, NULL);
 	return 0;
@@ -226,5 +276,7 @@ const struct dib_transport_ops dib_transport_vfio = {
 	.map          = vfio_map,
 	.unmap        = vfio_unmap,
 	.set_vector   = vfio_set_vector,
+	.ends         = vfio_ends,
+	.has_ended    = vfio_has_ended,
 	.serve        = vfio_serve,
 };

@@ -4,9 +4,12 @@
 
 /* The way to a simulated card: what a transport does, in messages of vfio-user. */
 
+#define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -115,13 +118,13 @@ static int connect_to(const char *path, int *out)
 		return dib_fail(DIB_ERR_ARGUMENT, "the socket's path has more than %zu characters: %s",
 				sizeof(address.sun_path) - 1, path);
 	strcpy(address.sun_path, path);
-	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	s = dib_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	if (s < 0)
 		return dib_fail(DIB_ERR_NO_MEMORY, "socket: %s", strerror(errno));
 	if (connect(s, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		int why = errno;
 
-		close(s);
+		dib_fd_close(s);
 		return dib_fail(DIB_ERR_NOT_FOUND, "no simulator at %s (%s)", path, strerror(why));
 	}
 	*out = s;
@@ -330,6 +333,21 @@ static int vfio_user_set_vector(struct dib_transport *transport, unsigned int ve
 			   NULL, 0, fd, NULL, 0);
 }
 
+/* Its socket: dib_vfio_lose() shuts that down, too. */
+static unsigned int vfio_user_ends(struct dib_transport *transport, int fds[DIB_ENDS], uint32_t events[DIB_ENDS])
+{
+	fds[0] = self(transport)->socket;
+	events[0] = EPOLLRDHUP;
+	return 1;
+}
+
+static bool vfio_user_has_ended(struct dib_transport *transport)
+{
+	struct pollfd end = { .fd = self(transport)->socket, .events = POLLRDHUP };
+
+	return poll(&end, 1, 0) > 0;
+}
+
 static int vfio_user_serve_card(struct dib_transport *transport, int timeout_ms)
 {
 	return dib_vfio_serve(self(transport), timeout_ms);
@@ -374,6 +392,8 @@ const struct dib_transport_ops dib_transport_vfio_user = {
 	.map          = vfio_user_map,
 	.unmap        = vfio_user_unmap,
 	.set_vector   = vfio_user_set_vector,
+	.ends         = vfio_user_ends,
+	.has_ended    = vfio_user_has_ended,
 	.serve        = vfio_user_serve_card,
 	.has_clock    = vfio_user_has_clock,
 	.clock        = vfio_user_clock,

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "error.h"
+#include "handle.h"
 #include "transport.h"
 
 #define UART_CHANGED_WORDS (DIBBER_BRIDGED_CHUNKS / 32u)

@@ -82,7 +82,7 @@ int dib_uart_open(struct uart_line *line, const char *port)
 	int rc;
 
 	line->port = port;
-	line->fd = open(port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	line->fd = dib_fd(open(port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
 	if (line->fd < 0 && errno == EACCES)
 		return dib_fail(DIB_ERR_SYSTEM, "%s may not be opened: is the user in its group ('ls -l %s')?", port, port);
 	if (line->fd < 0)
@@ -97,7 +97,7 @@ void dib_uart_close(struct uart_line *line)
 {
 	if (line->fd >= 0) {
 		ioctl(line->fd, TIOCNXCL);
-		close(line->fd);
+		dib_fd_close(line->fd);
 	}
 	line->fd = -1;
 }

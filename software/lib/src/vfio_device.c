@@ -68,7 +68,7 @@ static int open_group(struct vfio_device *v, const char *address)
 	rc = find_group(address, path, sizeof(path));
 	if (rc)
 		return rc;
-	v->group = open(path, O_RDWR | O_CLOEXEC);
+	v->group = dib_fd(open(path, O_RDWR | O_CLOEXEC));
 	if (v->group < 0 && errno == ENOENT)
 		return dib_fail(DIB_ERR_NOT_FOUND, "%s is not bound to vfio-pci: there is no %s", address, path);
 	if (v->group < 0 && errno == EBUSY)
@@ -85,7 +85,7 @@ static int open_group(struct vfio_device *v, const char *address)
 
 static int open_container(struct vfio_device *v)
 {
-	v->container = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+	v->container = dib_fd(open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC));
 	if (v->container < 0)
 		return system_error("/dev/vfio/vfio");
 	if (ioctl(v->container, VFIO_GET_API_VERSION) != VFIO_API_VERSION ||
@@ -157,7 +157,8 @@ static int open_device(struct vfio_device *v, const char *address)
 	struct vfio_region_info config = { .argsz = sizeof(config), .index = VFIO_PCI_CONFIG_REGION_INDEX };
 	void *memory;
 
-	v->device = ioctl(v->group, VFIO_GROUP_GET_DEVICE_FD, address);
+	/* The kernel makes it close-on-exec. */
+	v->device = dib_fd(ioctl(v->group, VFIO_GROUP_GET_DEVICE_FD, address));
 	if (v->device < 0)
 		return system_error("VFIO_GROUP_GET_DEVICE_FD");
 	if (ioctl(v->device, VFIO_DEVICE_GET_REGION_INFO, &bar) < 0 ||
@@ -172,6 +173,8 @@ static int open_device(struct vfio_device *v, const char *address)
 	if (memory == MAP_FAILED)
 		return system_error("mmap of BAR 0");
 	v->bar = memory;
+	/* A mapping in a child of fork() would hold the device after this process has closed it. */
+	madvise(memory, DIBBER_BAR0_SIZE, MADV_DONTFORK);
 	return 0;
 }
 
@@ -190,9 +193,9 @@ void dib_vfio_device_close(struct vfio_device *v)
 	if (v->bar)
 		munmap(v->bar, DIBBER_BAR0_SIZE);
 	if (v->device >= 0)
-		close(v->device);
+		dib_fd_close(v->device);
 	if (v->group >= 0)
-		close(v->group);
+		dib_fd_close(v->group);
 	if (v->container >= 0)
-		close(v->container);
+		dib_fd_close(v->container);
 }

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "error.h"
+#include "handle.h"
 #include "transport.h"
 
 struct vfio_device {
@@ -22,6 +23,8 @@ struct vfio_device {
 	uint64_t config;		/* where `device` has the configuration space */
 	pthread_mutex_t lock;		/* guards vectors_on */
 	bool vectors_on;		/* MSI-X is enabled */
+	int ends[DIB_ENDS];		/* eventfds that tell of its end, or -1 */
+	bool ended;
 };
 
 /* Fill in descriptors, BAR, configuration space and usable bus addresses of the card at a PCI address

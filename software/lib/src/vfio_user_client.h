@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "error.h"
+#include "handle.h"
 #include "transport.h"
 #include "vfio_user.h"
 

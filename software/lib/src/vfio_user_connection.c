@@ -28,8 +28,11 @@ int dib_vfio_init(struct vfio_user *v)
 void dib_vfio_fini(struct vfio_user *v)
 {
 	dib_vfio_end_helper(v);
-	if (v->socket >= 0)
-		close(v->socket);
+	if (v->socket >= 0) {
+		/* A child of raw clone(2) may still have the descriptor: this ends the connection all the same. */
+		shutdown(v->socket, SHUT_RDWR);
+		dib_fd_close(v->socket);
+	}
 	pthread_mutex_destroy(&v->send_lock);
 	pthread_mutex_destroy(&v->lock);
 	pthread_mutex_destroy(&v->map_lock);

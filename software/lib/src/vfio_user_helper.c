@@ -76,13 +76,13 @@ int dib_vfio_start_helper(struct vfio_user *v)
 
 	pthread_mutex_lock(&v->lock);
 	if (!v->helper_runs) {
-		v->helper_wake = eventfd(0, EFD_CLOEXEC);
+		v->helper_wake = dib_fd(eventfd(0, EFD_CLOEXEC));
 		if (v->helper_wake >= 0 && pthread_create(&v->helper, NULL, helper, v) == 0) {
 			v->helper_runs = true;
 		} else {
 			rc = dib_fail(DIB_ERR_NO_MEMORY, "no thread to serve the card's reads");
 			if (v->helper_wake >= 0)
-				close(v->helper_wake);
+				dib_fd_close(v->helper_wake);
 			v->helper_wake = -1;
 		}
 	}
@@ -101,5 +101,5 @@ void dib_vfio_end_helper(struct vfio_user *v)
 	if (v->helper_runs && write(v->helper_wake, &one, sizeof(one)) == sizeof(one))
 		pthread_join(v->helper, NULL);
 	if (v->helper_wake >= 0)
-		close(v->helper_wake);
+		dib_fd_close(v->helper_wake);
 }

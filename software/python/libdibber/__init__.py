@@ -13,15 +13,22 @@
     endpoint.put_array(key, endpoint.indexed(matrix, [7, 3, 20]), node=1)               # three rows
     endpoint.wait(); endpoint.poll()
 
-Every error is a `DibberError` with the library's code and reason. The rules on threads, ordering and ownership are
+Rights, flags and statuses are the enumerations `Right`, `Flag` and `Status`: `Right.LOCAL_READ | Right.REMOTE_WRITE`,
+`Status(completion.status)`.
+
+Every error of the library is a `DibberError` with its code and reason. Arguments are checked before anything is sent:
+`TypeError` for a wrong type, `ValueError` for a value outside its range, for memory that is not contiguous, and for
+read-only memory where something would be written. Memory that a card can reach lives until it is unregistered or the
+card is closed. The rules on threads, ordering and ownership are
 those of dibber/dibber.h; the calls here add nothing to a transfer's cost in simulated time.
 """
 
 from libdibber.binding import DibberError, library_path
 from libdibber.card    import Card, Endpoint, routes_to
+from libdibber.enums   import Flag, Opcode, Right, Status
 from libdibber.mailbox import Mailbox, PeerError
 from libdibber.memory  import Indexed, PagedRegion, Region, alloc
 from libdibber.walk    import List, Walk
 
-__all__ = ["Card", "DibberError", "Endpoint", "Indexed", "List", "Mailbox", "PagedRegion", "PeerError", "Region", "Walk",
-           "alloc", "library_path", "routes_to"]
+__all__ = ["Card", "DibberError", "Endpoint", "Flag", "Indexed", "List", "Mailbox", "Opcode", "PagedRegion", "PeerError", "Region",
+           "Right", "Status", "Walk", "alloc", "library_path", "routes_to"]

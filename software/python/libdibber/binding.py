@@ -10,13 +10,13 @@ import pathlib
 
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-from dibber.interface.description import C, COUNTERS
+from dibber.interface.description import C, COUNTERS, STATUS
 
 # Errors -------------------------------------------------------------------------------------------
 
 ERRORS = ("ARGUMENT", "NOT_FOUND", "IDENTITY", "VERSION", "PROTOCOL", "LOST", "AGAIN", "TIMEOUT", "NO_MEMORY",
           "FIRMWARE_FILE", "FIRMWARE_CRC", "FIRMWARE_START", "NO_FIRMWARE", "LIMIT", "IN_USE", "COMMAND",
-          "CLOSED", "CLOCK", "SYSTEM", "HALTED", "FLASH")
+          "CLOSED", "CLOCK", "SYSTEM", "HALTED", "FLASH", "FORKED")
 
 
 class DibberError(Exception):
@@ -48,7 +48,7 @@ class Counter(ctypes.Structure):
 class CardInfo(ctypes.Structure):
     _fields_ = [*((name, c_uint32) for name in (
                     "interface_version", "interface_hash", "features", "build", "clock_hz", "endpoints", "slots",
-                    "regions", "nodes", "data_width", "node", "mcp_state", "mcp_identity", "link_state",
+                    "regions", "nodes", "data_width", "sram_bytes", "image_limit", "node", "mcp_state", "mcp_identity", "link_state",
                     "link_stopped", "max_payload", "max_request")),
                 ("cycles", c_uint64), ("simulated_clock", c_uint32), ("copies", c_uint32),
                 ("shared_bytes", c_uint32), ("counters", Counter*len(COUNTERS))]
@@ -91,16 +91,33 @@ class Completion(ctypes.Structure):
     _fields_ = [("tag", c_uint64), ("cycles", c_uint64), ("value", c_uint64), ("length", c_uint32),
                 ("node", c_uint16), ("status", c_uint8)]
 
+    @property
+    def status_name(self):
+        """"OK", "REMOTE_BOUNDS" …: the name of `status`."""
+        return STATUS.name_of(self.status)
+
+    def __repr__(self):
+        return (f"<Completion {self.status_name}, tag {self.tag}, node {self.node}, {self.length} bytes, value {self.value:#x}, "
+                f"cycle {self.cycles}>")
+
 
 class Event(ctypes.Structure):
     """cycles (card's clock), notice (its value), length (bytes), key, overruns, node."""
     _fields_ = [("cycles", c_uint64), ("notice", c_uint32), ("length", c_uint32), ("key", c_uint32),
                 ("overruns", c_uint32), ("node", c_uint16)]
 
+    def __repr__(self):
+        return (f"<Event notice {self.notice}, node {self.node}, {self.length} bytes, key {self.key:#x}, overruns {self.overruns}, "
+                f"cycle {self.cycles}>")
+
 
 class Clock(ctypes.Structure):
     """now_ps, cpu_ps (picoseconds), simulated, free."""
     _fields_ = [("now_ps", c_uint64), ("cpu_ps", c_uint64), ("simulated", c_uint32), ("free", c_uint32)]
+
+    def __repr__(self):
+        kind = "simulated time" + (", with a client without the clock" if self.free else "") if self.simulated else "the system's time"
+        return f"<Clock {self.now_ps/1e6:.6f} µs of {kind}, {self.cpu_ps/1e6:.6f} µs of CPU charged>"
 
 
 class Peer(ctypes.Structure):
@@ -153,17 +170,18 @@ _SIGNATURES = {
     "dib_strerror"       : (c_char_p, [c_int]),
     "dib_last_reason"    : (c_char_p, []),
     "dib_open"           : (c_int, [c_char_p, POINTER(CardOptions), POINTER(c_void_p)]),
-    "dib_close"          : (None,  [c_void_p]),
+    "dib_close"          : (c_int, [c_void_p]),
     "dib_card_info"      : (c_int, [c_void_p, POINTER(CardInfo)]),
     "dib_register_read"  : (c_int, [c_void_p, c_uint32, POINTER(c_uint32)]),
     "dib_register_write" : (c_int, [c_void_p, c_uint32, c_uint32]),
     "dib_node_set"       : (c_int, [c_void_p, c_uint]),
     "dib_firmware_load"  : (c_int, [c_void_p, c_char_p]),
     "dib_firmware_read"  : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
-    "dib_firmware_write" : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
+    "dib_firmware_size"  : (c_uint32, [c_void_p]),
+    "dib_firmware_write" : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "dib_doorbell_read"  : (c_int, [c_void_p, c_uint, c_uint32, POINTER(c_uint32)]),
     "dib_endpoint_open"  : (c_int, [c_void_p, c_uint, POINTER(EndpointOptions), POINTER(c_void_p)]),
-    "dib_endpoint_close" : (None,  [c_void_p]),
+    "dib_endpoint_close" : (c_int, [c_void_p]),
     "dib_event_fd"       : (c_int, [c_void_p]),
     "dib_alloc"          : (c_int, [c_size_t, POINTER(c_void_p)]),
     "dib_free"           : (None,  [c_void_p]),
@@ -173,7 +191,7 @@ _SIGNATURES = {
     "dib_unregister"     : (c_int, [c_void_p]),
     "dib_put"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),
     "dib_put_strided"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk), POINTER(CWalk)]),
-    "dib_put_inline"     : (c_int, [c_void_p, POINTER(Delivery), c_char_p, c_uint32, c_uint64, c_uint32]),
+    "dib_put_inline"     : (c_int, [c_void_p, POINTER(Delivery), c_void_p, c_uint32, c_uint64, c_uint32]),
     "dib_get"            : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32, c_uint64, c_uint32]),
     "dib_get_strided"    : (c_int, [c_void_p, POINTER(Delivery), POINTER(CWalk), POINTER(CWalk)]),
     "dib_send"           : (c_int, [c_void_p, POINTER(Delivery), c_uint32, c_uint64, c_uint32]),
@@ -198,12 +216,12 @@ _SIGNATURES = {
     "dib_flash_allow"    : (c_int, [c_void_p, c_uint32, c_uint32]),
     "dib_flash_read"     : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "dib_flash_erase"    : (c_int, [c_void_p, c_uint32, c_uint32]),
-    "dib_flash_write"    : (c_int, [c_void_p, c_uint32, c_char_p, c_size_t]),
+    "dib_flash_write"    : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "dib_clock_leave"    : (c_int, [c_void_p]),
     "dib_clock_enter"    : (c_int, [c_void_p]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),
     "dib_mailbox_open"   : (c_int, [c_void_p, POINTER(MailboxOptions), POINTER(c_void_p)]),
-    "dib_mailbox_close"  : (None,  [c_void_p]),
+    "dib_mailbox_close"  : (c_int, [c_void_p]),
     "dib_mailbox_address": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
     "dib_mailbox_connect": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),
     "dib_mailbox_send"   : (c_int, [c_void_p, c_uint32, c_void_p, c_uint32]),

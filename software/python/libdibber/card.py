@@ -3,24 +3,61 @@
 
 """Cards and endpoints as objects; each may be used in a `with` statement."""
 
+import atexit
 import contextlib
 import ctypes
 import os
+import threading
+import time
+
+import numpy as np
 
 from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
+from libdibber import arguments
+from libdibber.arguments import U32, contiguous, host_register, switch, whole
+from libdibber.background import FOR_EVER, Caller, Worker
 from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, FlashInfo, Network,
                                Routes, check, library)
 from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk
 
-FOR_EVER = (1 << 64) - 1
+STEP_NS = 1_000_000    # of simulated time: dib_wait() cuts a wait into such steps
 
 
 def routes_to(network, node):
     """Ways to a node of a map that cannot deadlock, the best first; () where there is none."""
+    if not isinstance(network, Network):
+        raise TypeError(f"network = {network!r} is not what Card.map() gives")
     routes = (ctypes.c_uint32*C.ROUTES)()
-    return tuple(routes[:check(library().dib_network_routes(network, node, routes))])
+    return tuple(routes[:check(library().dib_network_routes(network, whole("node", node, kind="map node"), routes))])
+
+
+# The interpreter's end ----------------------------------------------------------------------------
+
+# Cards that are open. They refer to the memory that they can reach, so that none of it goes before they are closed.
+_open_cards = set()
+
+CLOSE_SECONDS = 2
+
+
+@atexit.register
+def _close_cards():
+    """Close what is still open, before Python takes its memory apart.
+
+    A card is left as it is when another thread may be inside a call, or when closing it takes too long, because time
+    stands in its simulator, say. Then its memory stays in its place until the process is gone, and the system closes
+    the card.
+    """
+    cards  = [card for card in _open_cards if card._process == os.getpid()]
+    others = [t for t in threading.enumerate() if t is not threading.current_thread() and not isinstance(t, Worker)]
+    if not others:
+        jobs = [card._caller.start(card._close) for card in cards if not card._is_busy()]
+        end  = time.monotonic() + CLOSE_SECONDS
+        for job in jobs:
+            job.wait(max(0, end - time.monotonic()))
+    if _open_cards:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_open_cards))
 
 
 class Card(Handle):
@@ -28,20 +65,50 @@ class Card(Handle):
 
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
     observe   : watch and administer a card that another program may be driving
+
+    Every call of a card, its endpoints and mailboxes checks its arguments before anything is sent: TypeError for a
+    wrong type, ValueError for a value outside its range, which the error names. Ctrl-C ends a call that waits with
+    KeyboardInterrupt; the card can be used afterwards.
     """
 
     def __init__(self, uri, iova_base=0, observe=False):
-        self._handle = ctypes.c_void_p()
-        check(library().dib_open(os.fsencode(uri), CardOptions(iova_base, observe), ctypes.byref(self._handle)))
+        options = CardOptions(whole("iova_base", iova_base), switch("observe", observe))
+        encoded = arguments.path("uri", uri)
+        handle  = self._handle = ctypes.c_void_p()
+        self._caller  = Caller(simulated=encoded.startswith(b"sim:"))
+        self._process = os.getpid()
+        self._reachable, self._callers = set(), []    # memory; of endpoints with own_clock
+
+        def open_it():
+            check(library().dib_open(encoded, options, ctypes.byref(handle)))
+            _open_cards.add(self)
+
+        self._caller.long(open_it, undo=lambda _: self._close())
 
     def close(self):
+        """Close the card: nothing of this program is reached afterwards. dib_close()."""
+        self._caller.long(self._close)
+        self._caller.end()
+        for caller in self._callers:
+            caller.end()
+
+    def _close(self):
         handle, self._handle = self._handle, ctypes.c_void_p()
         library().dib_close(handle)
+        _open_cards.discard(self)
+        self._reachable.clear()
+
+    def _is_busy(self):
+        return any(caller.is_busy for caller in (self._caller, *self._callers))
+
+    def _ask(self, function, *values):
+        """A call that waits for an answer of the card."""
+        return self._caller.long(lambda: check(function(self._handle, *values)))
 
     def info(self):
         """Identity, geometry, state and `counters` (by name) as a dictionary."""
         raw = CardInfo()
-        check(library().dib_card_info(self._handle, raw))
+        self._ask(library().dib_card_info, raw)
         info = {name: getattr(raw, name) for name, _ in CardInfo._fields_ if name != "counters"}
         info["counters"] = {c.name.decode(): c.value for c in raw.counters}
         return info
@@ -49,7 +116,7 @@ class Card(Handle):
     def read_register(self, name, index=0):
         """A register of bank `host` by its name; `index` where there are several."""
         value = ctypes.c_uint32()
-        check(library().dib_register_read(self._handle, HOST[name].offset + 4*index, value))
+        self._ask(library().dib_register_read, host_register(name, index), value)
         return value.value
 
     def board(self):
@@ -58,28 +125,38 @@ class Card(Handle):
         return b"".join(word.to_bytes(4, "little") for word in words).rstrip(b"\0").decode("ascii", "replace")
 
     def write_register(self, name, value):
-        check(library().dib_register_write(self._handle, HOST[name].offset, value))
+        """Write a register of bank `host` by its name."""
+        self._ask(library().dib_register_write, host_register(name), whole("value", value))
 
     def set_node(self, node):
-        check(library().dib_node_set(self._handle, node))
+        """Give the card its number, before its control program is loaded."""
+        self._ask(library().dib_node_set, whole("node", node, kind="map node"))
 
     def load_firmware(self, path):
-        check(library().dib_firmware_load(self._handle, os.fsencode(path)))
+        """Load and start a control program."""
+        self._ask(library().dib_firmware_load, arguments.path("path", path))
+
+    @property
+    def sram_bytes(self):
+        """Bytes of the control program's SRAM. It asks nothing of the card."""
+        return library().dib_firmware_size(self._handle)
 
     def read_firmware(self, offset, length):
         """Bytes of the control program's SRAM."""
-        data = ctypes.create_string_buffer(length)
-        check(library().dib_firmware_read(self._handle, offset, data, length))
-        return data.raw
+        offset, length = whole("offset", offset, kind="firmware offset"), whole("length", length, kind="firmware length")
+        data = np.zeros(length, dtype=np.uint8)
+        self._ask(library().dib_firmware_read, offset, arguments.address(data), length)
+        return data.tobytes()
 
     def write_firmware(self, offset, data):
-        """Write bytes into it: what a program does that finds its memory changed."""
-        check(library().dib_firmware_write(self._handle, offset, bytes(data), len(data)))
+        """Write the bytes of an object into it: what a program does that finds its memory changed."""
+        offset, found = whole("offset", offset, kind="firmware offset"), contiguous("data", data)
+        self._ask(library().dib_firmware_write, offset, arguments.address(found), len(found))
 
     def read_doorbell(self, endpoint, name):
         """A register of bank `doorbell` of an endpoint, open or not."""
         value = ctypes.c_uint32()
-        check(library().dib_doorbell_read(self._handle, endpoint, DOORBELL[name].offset, value))
+        self._ask(library().dib_doorbell_read, whole("endpoint", endpoint), arguments.register(DOORBELL, name), value)
         return value.value
 
     # Flash ----------------------------------------------------------------------------------------
@@ -87,46 +164,53 @@ class Card(Handle):
     def flash_info(self):
         """dib_flash_info(): jedec, bytes, status."""
         info = FlashInfo()
-        check(library().dib_flash_info(self._handle, info))
+        self._ask(library().dib_flash_info, info)
         return info
 
     def flash_allow(self, address, length):
-        check(library().dib_flash_allow(self._handle, address, length))
+        """dib_flash_allow(): say which part may be changed."""
+        self._ask(library().dib_flash_allow, whole("address", address), whole("length", length, kind="flash length"))
 
     def flash_read(self, address, length):
-        data = ctypes.create_string_buffer(length)
-        check(library().dib_flash_read(self._handle, address, data, length))
-        return data.raw
+        """dib_flash_read(): bytes of the flash."""
+        address, length = whole("address", address), whole("length", length, kind="flash length")
+        data = np.zeros(length, dtype=np.uint8)    # takes no memory until something is read
+        self._ask(library().dib_flash_read, address, arguments.address(data), length)
+        return data.tobytes()
 
     def flash_erase(self, address, length):
-        check(library().dib_flash_erase(self._handle, address, length))
+        """dib_flash_erase(): whole sectors."""
+        self._ask(library().dib_flash_erase, whole("address", address), whole("length", length, kind="flash length"))
 
     def flash_write(self, address, data):
-        check(library().dib_flash_write(self._handle, address, bytes(data), len(data)))
+        """dib_flash_write(): the bytes of an object, from a page's start on."""
+        address, found = whole("address", address), contiguous("data", data)
+        self._ask(library().dib_flash_write, address, arguments.address(found), len(found))
 
     # Network --------------------------------------------------------------------------------------
 
     def scout(self, route=0, back=0, timeout=2500):
         """Number of the node at the end of a route; `timeout` in the card's cycles."""
         node = ctypes.c_uint()
-        check(library().dib_scout(self._handle, route, back, timeout, node))
+        self._ask(library().dib_scout, whole("route", route), whole("back", back), whole("timeout", timeout), node)
         return node.value
 
     def map(self, attempts=1):
         """What the card can reach, as a libdibber.binding.Network."""
         network = Network()
-        check(library().dib_network_map(self._handle, attempts, network))
+        self._ask(library().dib_network_map, whole("attempts", attempts), network)
         return network
 
     def set_route(self, node, place, route):
         """Enter a route to a node, None for taking it out."""
-        check(library().dib_route_set(self._handle, node, place, route or 0, route is not None))
+        self._ask(library().dib_route_set, whole("node", node, kind="map node"), whole("place", place),
+                  0 if route is None else whole("route", route), route is not None)
 
     def routes(self, node):
         """What the control program knows: (routes by place, None where there is none; current place, age in cycles, changes)."""
         known = Routes()
-        check(library().dib_routes_get(self._handle, node, known))
-        age = (self.read_register("CYCLES_LOW") - known.heard) & 0xffffffff
+        self._ask(library().dib_routes_get, whole("node", node, kind="map node"), known)
+        age = (self.read_register("CYCLES_LOW") - known.heard) & U32
         return ([route if known.valid >> n & 1 else None for n, route in enumerate(known.route)], known.current, age,
                 known.changes)
 
@@ -144,23 +228,40 @@ class Endpoint(Handle):
     """
 
     def __init__(self, card, number, cq_entries, eq_entries, own_clock):
-        options = EndpointOptions(cq_entries, eq_entries, own_clock)
+        options = EndpointOptions(whole("cq_entries", cq_entries), whole("eq_entries", eq_entries), switch("own_clock", own_clock))
+        number  = whole("number", number)
         self.card, self.number, self.regions = card, number, []
-        self._handle = ctypes.c_void_p()
-        check(library().dib_endpoint_open(card._handle, number, options, ctypes.byref(self._handle)))
+        handle  = self._handle = ctypes.c_void_p()
+        self._completions, self._events = [], []    # taken by a call that a signal ended
+        self._caller = card._caller
+        if options.own_clock:
+            self._caller = Caller(card._caller.simulated)
+            card._callers.append(self._caller)
+        self._caller.long(lambda: check(library().dib_endpoint_open(card._handle, number, options, ctypes.byref(handle))),
+                          undo=lambda _: library().dib_endpoint_close(handle))
 
     def close(self):
+        """Close the endpoint. What is registered here stays so until it is closed, or the card is. dib_endpoint_close()."""
         handle, self._handle = self._handle, ctypes.c_void_p()
-        library().dib_endpoint_close(handle)
+        self._caller.long(lambda: library().dib_endpoint_close(handle))
+        if self._caller is not self.card._caller:
+            self._caller.end()
 
     def register(self, memory, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """Register a contiguous NumPy array."""
+        """Register contiguous memory: a NumPy array of any shape, or whatever else has the buffer protocol.
+
+        rights : Right, or'ed
+
+        The card refers to the memory until the Region is closed or the card is, and it cannot be resized meanwhile.
+        Raises ValueError for memory that is not contiguous or is empty, and for read-only memory with LOCAL_WRITE or
+        REMOTE_WRITE, which the default has. Raises TypeError for what has no bytes, or has Python objects in it.
+        """
         return Region(self, memory, rights)
 
     def register_pages(self, pages, shift, first=0, length=None, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """dib_register_pages(): NumPy arrays of a page each, None where there is none; or their bus addresses.
+        """dib_register_pages(): arrays of a page each, None where there is none; or their bus addresses.
 
-        `length` None: up to the last page's end.
+        `length` None: up to the last page's end. Of each page what register() says is true.
         """
         return PagedRegion(self, pages, shift, first, length, rights)
 
@@ -168,22 +269,22 @@ class Endpoint(Handle):
 
     def put(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
         """dib_put(): contiguous. `notice` is the value for the target's `endpoint`, None for no notice."""
-        check(library().dib_put(self._handle, self._delivery(node, **options),
-                                source_key, source_offset, target_key, target_offset, length))
+        self._issue(library().dib_put, self._delivery(node, **options), *self._contiguous_sides(
+            source_key, source_offset, target_key, target_offset), whole("length", length))
 
     def put_strided(self, source, target, *, node, **options):
         """dib_put_strided(): from one Walk to another."""
-        check(library().dib_put_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
+        self._issue(library().dib_put_strided, self._delivery(node, **options), source.as_c(), target.as_c())
 
     def put_indexed(self, source, target, length=None, *, node, **options):
         """dib_put_indexed(): between Walks of which either may have a list. `length` None: that of both."""
-        check(library().dib_put_indexed(self._handle, self._delivery(node, **options), source.as_side(), target.as_side(),
-                                        self._length_of(source, target) if length is None else length))
+        self._issue(library().dib_put_indexed, self._delivery(node, **options), source.as_side(), target.as_side(),
+                    whole("length", self._length_of(source, target) if length is None else length))
 
     def get_indexed(self, source, target, length=None, *, node, **options):
         """dib_get_indexed(): from a Walk on `node` to one here. As put_indexed()."""
-        check(library().dib_get_indexed(self._handle, self._delivery(node, **options), source.as_side(), target.as_side(),
-                                        self._length_of(source, target) if length is None else length))
+        self._issue(library().dib_get_indexed, self._delivery(node, **options), source.as_side(), target.as_side(),
+                    whole("length", self._length_of(source, target) if length is None else length))
 
     @staticmethod
     def _length_of(source, target):
@@ -197,13 +298,16 @@ class Endpoint(Handle):
         `array` is a view of memory that is registered here, or what indexed() made of one. `target` is a Walk, or a key:
         then the elements follow each other there from `offset` on.
         """
-        walk  = self._walk_over(array)
+        walk  = self._walk_over(array, RIGHT.LOCAL_READ)
         other = self._other_side(target, offset, walk)
         (self.put_indexed if walk.list or other.list else self.put_strided)(walk, other, node=node, **options)
 
     def get_array(self, source, array, offset=0, *, node, **options):
-        """Fetch into an array as it lies. As put_array(), the other way round."""
-        walk  = self._walk_over(array)
+        """Fetch into an array as it lies. As put_array(), the other way round. Raises ValueError for a read-only array."""
+        memory = array.array if isinstance(array, Indexed) else array
+        if isinstance(memory, np.ndarray) and not memory.flags.writeable:
+            raise ValueError("array is read-only: nothing can be fetched into it")
+        walk  = self._walk_over(array, RIGHT.LOCAL_WRITE)
         other = self._other_side(source, offset, walk)
         (self.get_indexed if walk.list or other.list else self.get_strided)(other, walk, node=node, **options)
 
@@ -213,63 +317,86 @@ class Endpoint(Handle):
         """
         return Indexed(self, array, index)
 
-    def _walk_over(self, array):
-        return array.walk if isinstance(array, Indexed) else self._region_of(array).walk(array)
+    def _walk_over(self, array, right):
+        return array.walk if isinstance(array, Indexed) else self._region_of(array, right).walk(array)
 
-    def _region_of(self, array):
-        for region in self.regions:
-            if region.holds(array):
-                return region
-        raise ValueError("the array's memory is not registered at this endpoint")
+    def _region_of(self, array, right=0):
+        """The region that holds an array, if there are several one with the `right`."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is needed")
+        if array.dtype.hasobject:
+            raise TypeError(f"array has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere")
+        found = [region for region in self.regions if region.holds(array)]
+        if not found:
+            raise ValueError("the array's memory is not registered at this endpoint")
+        return next((region for region in found if region.rights & right), found[0])
 
     @staticmethod
     def _other_side(where, offset, walk):
-        return where if isinstance(where, Walk) else Walk(where, walk.length, offset)
+        if isinstance(where, Walk):
+            if whole("offset", offset):
+                raise ValueError(f"offset = {offset} beside a Walk, which has its own")
+            return where
+        return Walk(whole("key", where), walk.length, whole("offset", offset))
 
     def put_inline(self, data, target_key, target_offset, *, node, **options):
-        """dib_put_inline(): `data` is bytes, at most INLINE_BYTES."""
-        check(library().dib_put_inline(self._handle, self._delivery(node, **options), bytes(data),
-                                       target_key, target_offset, len(data)))
+        """dib_put_inline(): all bytes of `data`, 1 to INLINE_BYTES of them.
+
+        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape and type …
+        """
+        found  = contiguous("data", data)
+        length = whole("length of data", len(found), kind="length")
+        self._issue(library().dib_put_inline, self._delivery(node, **options), arguments.address(found),
+                    whole("target_key", target_key), whole("target_offset", target_offset), length)
 
     def get(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
         """dib_get(): contiguous."""
-        check(library().dib_get(self._handle, self._delivery(node, **options),
-                                source_key, source_offset, target_key, target_offset, length))
+        self._issue(library().dib_get, self._delivery(node, **options), *self._contiguous_sides(
+            source_key, source_offset, target_key, target_offset), whole("length", length))
 
     def get_strided(self, source, target, *, node, **options):
         """dib_get_strided(): from a Walk on `node` to one here."""
-        check(library().dib_get_strided(self._handle, self._delivery(node, **options), source.as_c(), target.as_c()))
+        self._issue(library().dib_get_strided, self._delivery(node, **options), source.as_c(), target.as_c())
 
     def send(self, source_key, source_offset, length, *, node, **options):
         """dib_send(): contiguous, to the next receive of the other node's `endpoint` from here."""
-        check(library().dib_send(self._handle, self._delivery(node, **options), source_key, source_offset, length))
+        self._issue(library().dib_send, self._delivery(node, **options), whole("source_key", source_key),
+                    whole("source_offset", source_offset), whole("length", length))
 
     def send_strided(self, source, *, node, **options):
         """dib_send_strided(): from a Walk."""
-        check(library().dib_send_strided(self._handle, self._delivery(node, **options), source.as_c()))
+        self._issue(library().dib_send_strided, self._delivery(node, **options), source.as_c())
 
     def send_indexed(self, source, length=None, *, node, **options):
         """dib_send_indexed(): from a Walk, which may have a list; `length` None: all of it."""
-        check(library().dib_send_indexed(self._handle, self._delivery(node, **options), source.as_side(),
-                                         source.length if length is None else length))
+        self._issue(library().dib_send_indexed, self._delivery(node, **options), source.as_side(),
+                    whole("length", source.length if length is None else length))
 
     def receive(self, target_key, target_offset, length, *, node, **options):
         """dib_receive(): contiguous, what the other node's `endpoint` sends here next."""
-        check(library().dib_receive(self._handle, self._delivery(node, **options), target_key, target_offset, length))
+        self._issue(library().dib_receive, self._delivery(node, **options), whole("target_key", target_key),
+                    whole("target_offset", target_offset), whole("length", length))
 
     def receive_strided(self, target, *, node, **options):
         """dib_receive_strided(): to a Walk, which a shorter message fills from its start."""
-        check(library().dib_receive_strided(self._handle, self._delivery(node, **options), target.as_c()))
+        self._issue(library().dib_receive_strided, self._delivery(node, **options), target.as_c())
 
     def receive_indexed(self, target, length=None, *, node, **options):
         """dib_receive_indexed(): to a Walk, which may have a list; `length` None: as much as it takes."""
-        check(library().dib_receive_indexed(self._handle, self._delivery(node, **options), target.as_side(),
-                                            target.length if length is None else length))
+        self._issue(library().dib_receive_indexed, self._delivery(node, **options), target.as_side(),
+                    whole("length", target.length if length is None else length))
 
     def atomic(self, opcode, key, offset, operand, *, node, size=8, compare=0, mask=0, **options):
-        """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode."""
-        check(library().dib_atomic(self._handle, self._delivery(node, **options),
-                                   Atomic(opcode, size, key, offset, operand, compare, mask)))
+        """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode.
+
+        size : 4 or 8 bytes; operand, compare and mask have as many. To subtract n, add 2**(8*size) - n
+        """
+        size   = whole("size", size)
+        bits   = 32 if size == 4 else 64
+        values = [whole(name, value, 0, (1 << bits) - 1)
+                  for name, value in (("operand", operand), ("compare", compare), ("mask", mask))]
+        self._issue(library().dib_atomic, self._delivery(node, **options),
+                    Atomic(whole("opcode", opcode), size, whole("key", key), whole("offset", offset), *values))
 
     def fetch_add(self, key, offset, operand, *, node, **options):
         """The value before is in the completion's `value`."""
@@ -280,53 +407,78 @@ class Endpoint(Handle):
         self.atomic(OPCODE.COMPARE_SWAP, key, offset, operand, compare=compare, node=node, **options)
 
     def submit(self, command, tag=0):
-        """dib_submit(): a command of 128 bytes as it stands."""
-        check(library().dib_submit(self._handle, bytes(command), tag))
+        """dib_submit(): the SLOT_BYTES of a command as they stand."""
+        found = contiguous("command", command)
+        if len(found) != C.SLOT_BYTES:
+            raise ValueError(f"command has {len(found)} bytes; a slot has {C.SLOT_BYTES}")
+        self._issue(library().dib_submit, found.tobytes(), whole("tag", tag))
+
+    def _issue(self, function, *values):
+        self._caller.now(function, self._handle, *values)
+
+    @staticmethod
+    def _contiguous_sides(source_key, source_offset, target_key, target_offset):
+        return (whole("source_key", source_key), whole("source_offset", source_offset),
+                whole("target_key", target_key), whole("target_offset", target_offset))
 
     def poll(self, limit=16):
         """Completions that are there, as a list."""
-        entries = (Completion*limit)()
-        return entries[:check(library().dib_poll(self._handle, entries, limit))]
+        return self._look(library().dib_poll, Completion, self._completions, whole("limit", limit))
 
     def poll_events(self, limit=16):
         """Events that are there, as a list."""
-        entries = (Event*limit)()
-        return entries[:check(library().dib_poll_events(self._handle, entries, limit))]
+        return self._look(library().dib_poll_events, Event, self._events, whole("limit", limit))
+
+    def _look(self, function, kind, before, limit):
+        """Entries of a queue. `before` are those that an interrupted call took and nobody has seen yet."""
+        if before:
+            entries, before[:limit] = before[:limit], []
+            return entries
+        entries, handle = (kind*limit)(), self._handle
+        return entries[:self._caller.look(lambda: check(function(handle, entries, limit)),
+                                          undo=lambda count: before.extend(entries[:count]))]
 
     def wait(self, timeout_ns=FOR_EVER):
-        """Sleep until there is something to poll; False when the time is over."""
-        return check(library().dib_wait(self._handle, timeout_ns)) == 1
+        """Sleep until there is something to poll; False when the time is over. Ctrl-C ends it with KeyboardInterrupt."""
+        if self._completions or self._events:
+            return True
+        timeout_ns, handle = whole("timeout_ns", timeout_ns), self._handle
+        return self._caller.wait(lambda ns: check(library().dib_wait(handle, ns)) == 1, timeout_ns, STEP_NS)
 
     def mailbox(self, **sizes):
         """Open a Mailbox, to which the endpoint's commands, completions and events belong from now on."""
         return Mailbox(self, **sizes)
 
     def event_fd(self):
-        return check(library().dib_event_fd(self._handle))
+        """dib_event_fd(): a descriptor that becomes readable at an interrupt of this endpoint."""
+        return self._caller.long(lambda: check(library().dib_event_fd(self._handle)))
 
     def clock(self):
         """The time: now_ps, cpu_ps, simulated, free."""
         clock = Clock()
-        check(library().dib_clock_now(self._handle, clock))
+        self._caller.long(lambda: check(library().dib_clock_now(self._handle, clock)))
         return clock
 
     @contextlib.contextmanager
     def outside_clock(self):
         """Leave the simulator's clock for as long as the program waits for something else."""
-        check(library().dib_clock_leave(self._handle))
+        handle = self._handle
+        enter  = lambda: check(library().dib_clock_enter(handle))
+        self._caller.long(lambda: check(library().dib_clock_leave(handle)), undo=lambda _: enter())
         try:
             yield
         finally:
-            check(library().dib_clock_enter(self._handle))
+            self._caller.long(enter)
 
     @staticmethod
     def _delivery(node, tag=0, notice=None, endpoint=0, interrupt=False, solicit=False, fence=False, checksum=False):
         """Flags as the operation knows them; `notice` None for none."""
-        flags = FLAG.FENCE*fence | FLAG.CHECKSUM*checksum
+        flags = 0
+        for flag, name, value in ((FLAG.FENCE, "fence", fence), (FLAG.CHECKSUM, "checksum", checksum),
+                                  (FLAG.INTERRUPT, "interrupt", interrupt), (FLAG.SOLICIT, "solicit", solicit)):
+            if switch(name, value):
+                flags |= flag
         if notice is not None:
             flags |= FLAG.NOTICE
-        if interrupt:
-            flags |= FLAG.INTERRUPT
-        if solicit:
-            flags |= FLAG.SOLICIT
-        return Delivery(tag, node, endpoint, flags, notice or 0)
+        return Delivery(whole("tag", tag), whole("node", node), whole("endpoint", endpoint), flags,
+                        0 if notice is None else whole("notice", notice))

@@ -13,11 +13,14 @@ import ctypes
 
 import numpy as np
 
+from libdibber.arguments import address, contiguous, whole, writeable
+from libdibber.background import FOR_EVER
 from libdibber.binding import DibberError, MailboxAddress, MailboxOptions, Message, check, library
 
-FOR_EVER = (1 << 64) - 1
-
 MESSAGE, ROOM = 1, 2    # enum dib_mailbox_news
+
+STEP_NS = 20_000_000    # of simulated time: dib_mailbox_wait() cuts a wait into such steps
+NOBODY  = 0xffffffff    # no peer has this number
 
 
 class PeerError(DibberError):
@@ -36,15 +39,19 @@ class Mailbox:
     """
 
     def __init__(self, endpoint, peers=0, slots=0, slot_bytes=0, max_length=0):
-        self._handle = ctypes.c_void_p()
-        check(library().dib_mailbox_open(endpoint._handle, MailboxOptions(peers, slots, slot_bytes, max_length),
-                                         ctypes.byref(self._handle)))
-        self._room = np.empty(self._address(0).max_length, dtype=np.uint8)
+        options = MailboxOptions(whole("peers", peers), whole("slots", slots), whole("slot_bytes", slot_bytes),
+                                 whole("max_length", max_length))
+        handle  = self._handle = ctypes.c_void_p()
+        self._endpoint, self._caller = endpoint, endpoint._caller
+        self._caller.long(lambda: check(library().dib_mailbox_open(endpoint._handle, options, ctypes.byref(handle))),
+                          undo=lambda _: library().dib_mailbox_close(handle))
+        self._room  = np.empty(self._address(0).max_length, dtype=np.uint8)
+        self._left  = []    # (bytes, peer) that a call took which a signal ended
 
     def close(self):
         """Tell the peers, and close."""
         handle, self._handle = self._handle, ctypes.c_void_p()
-        library().dib_mailbox_close(handle)
+        self._caller.long(lambda: library().dib_mailbox_close(handle))
 
     def __enter__(self):
         return self
@@ -53,9 +60,9 @@ class Mailbox:
         self.close()
 
     def _address(self, peer):
-        address = MailboxAddress()
-        check(library().dib_mailbox_address(self._handle, peer, address))
-        return address
+        found = MailboxAddress()
+        self._caller.now(library().dib_mailbox_address, self._handle, whole("peer", peer), found)
+        return found
 
     def address(self, peer=0):
         """What the other program must know to be `peer` of this mailbox, as bytes. A new one when the peer was given up."""
@@ -63,13 +70,23 @@ class Mailbox:
 
     def connect(self, address, peer=0):
         """Connect `peer` with what address() is at the other end; or connect one anew whose error was raised."""
-        check(library().dib_mailbox_connect(self._handle, peer, MailboxAddress.from_buffer_copy(address)))
+        told = contiguous("address", address)
+        if len(told) != ctypes.sizeof(MailboxAddress):
+            raise ValueError(f"address has {len(told)} bytes; what address() gives has {ctypes.sizeof(MailboxAddress)}")
+        self._caller.now(library().dib_mailbox_connect, self._handle, whole("peer", peer),
+                         MailboxAddress.from_buffer_copy(told.tobytes()))
 
     def send(self, data, peer=0):
-        """Send bytes, or a contiguous array. False when there is no room: wait for ROOM, or receive."""
-        view = np.frombuffer(data, dtype=np.uint8)
+        """Send the bytes of an object. False when there is no room: wait for ROOM, or receive.
+
+        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape …; it may be changed when
+               the call has returned
+        """
+        found  = contiguous("data", data)
+        length = whole("length of data", len(found), 0, NOBODY)
         try:
-            check(library().dib_mailbox_send(self._handle, peer, view.ctypes.data if len(view) else None, len(view)))
+            self._caller.now(library().dib_mailbox_send, self._handle, whole("peer", peer),
+                             address(found) if length else None, length)
         except DibberError as error:
             if error.name != "AGAIN":
                 raise
@@ -77,15 +94,36 @@ class Mailbox:
         return True
 
     def receive_into(self, array):
-        """Take the next message into a contiguous array of bytes: (its length, peer), or None.
+        """Take the next message into writeable, contiguous memory: (its length in bytes, peer), or None.
 
-        Raises PeerError for what happened to a peer.
+        array : bytearray, memoryview, array.array, NumPy array of any shape …; its room is all of its bytes
+
+        Raises ValueError for memory that is read-only or not contiguous, TypeError for what has no bytes, and PeerError
+        for what happened to a peer.
         """
-        message = Message(peer=0xffffffff)
+        return self._take(writeable("array", array))
+
+    def _take(self, room):
+        if self._left:
+            data, peer = self._left[0]
+            if len(data) > len(room):
+                raise ValueError(f"array has {len(room)} bytes, and the message of peer {peer} has {len(data)}")
+            room[:len(data)] = np.frombuffer(data, dtype=np.uint8)
+            del self._left[0]
+            return len(data), peer
+        message, handle, length = Message(peer=NOBODY), self._handle, min(len(room), NOBODY)
+
+        def receive():
+            return check(library().dib_mailbox_receive(handle, address(room), length, message))
+
+        def keep(taken):
+            if taken:
+                self._left.append((room[:message.length].tobytes(), message.peer))
+
         try:
-            taken = check(library().dib_mailbox_receive(self._handle, array.ctypes.data, len(array), message))
+            taken = self._caller.look(receive, undo=keep)
         except DibberError as error:
-            if message.peer != 0xffffffff:
+            if message.peer != NOBODY:
                 error.__class__ = PeerError
                 error.peer = message.peer
             raise
@@ -93,11 +131,15 @@ class Mailbox:
 
     def receive(self):
         """Take the next message: (bytes, peer), or None."""
-        taken = self.receive_into(self._room)
+        taken = self._take(self._room)
         return taken and (bytes(self._room[:taken[0]]), taken[1])
 
     def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
         """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over.
 
-        For ever, it raises the error of a peer when all were given up."""
-        return check(library().dib_mailbox_wait(self._handle, news, timeout_ns)) == 1
+        Raises the error of a peer when all were given up, because nothing can come any more.
+        """
+        if self._left and whole("news", news) & MESSAGE:
+            return True
+        news, timeout_ns, handle = whole("news", news), whole("timeout_ns", timeout_ns), self._handle
+        return self._caller.wait(lambda ns: check(library().dib_mailbox_wait(handle, news, ns)) == 1, timeout_ns, STEP_NS)

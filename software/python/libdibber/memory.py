@@ -9,8 +9,14 @@ import weakref
 import numpy as np
 
 from dibber.interface.description import C, RIGHT
+from libdibber import arguments
+from libdibber.arguments import WRITE_RIGHTS, whole
 from libdibber.binding import Pages, check, library
 from libdibber.walk import List, Walk
+
+LEAST, MOST = 12, 30    # log2 of a page's bytes, dib_register_pages()
+
+READ_ONLY = ": rights that let somebody write need memory that may be written. Give rights=Right.LOCAL_READ, or with Right.REMOTE_READ"
 
 
 def alloc(length):
@@ -18,10 +24,12 @@ def alloc(length):
 
     The memory lives as long as the array or a view of it.
     """
+    length  = whole("length", length, kind="alloc length")
     address = ctypes.c_void_p()
     check(library().dib_alloc(length, ctypes.byref(address)))
     memory = (ctypes.c_uint8*length).from_address(address.value)
-    weakref.finalize(memory, library().dib_free, address.value)
+    # Not at the interpreter's end: a card that is still open may reach it, and the system takes it then anyway.
+    weakref.finalize(memory, library().dib_free, address.value).atexit = False
     return np.frombuffer(memory, dtype=np.uint8)
 
 
@@ -35,18 +43,55 @@ class Handle:
         self.close()
 
 
-class _Registered(Handle):
-    """A handle of registered memory, and its `key`."""
+def _hold(data):
+    """What keeps the memory of an object in its place, beside a reference to it.
 
-    def _enter(self, endpoint):
-        self.key = library().dib_key(self._handle)
-        self._endpoint = endpoint
+    A buffer export, which contiguous() takes, does that for all but NumPy's arrays. ndarray.resize() moves memory in
+    spite of exports; but it refuses an array that has a weak reference.
+    """
+    held = []
+    while isinstance(data, np.ndarray):
+        held.append(weakref.ref(data))
+        data = data.base
+    return held
+
+
+class _Registered(Handle):
+    """A handle of registered memory, and its `key`.
+
+    The endpoint's card refers to it until it is closed or the card is. So the memory stays as long as the card can
+    reach it, whether or not the program keeps a reference.
+    """
+
+    def _open(self, endpoint, call, kept):
+        """Register by call(handle), and keep `kept` alive from before the card can reach it."""
+        handle = ctypes.c_void_p()
+        self._endpoint, self._kept = endpoint, kept
+
+        def register():
+            check(call(ctypes.byref(handle)))
+            self._handle, self.key = handle, library().dib_key(handle)
+            endpoint.regions.append(self)
+            endpoint.card._reachable.add(self)
+
+        endpoint._caller.long(register, undo=lambda _: self._withdraw())
+
+    def _withdraw(self):
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        try:
+            check(library().dib_unregister(handle))
+        finally:
+            # The library says that nothing reaches the memory any more, even if the card did not answer.
+            if self in self._endpoint.regions:
+                self._endpoint.regions.remove(self)
+            self._endpoint.card._reachable.discard(self)
 
     def close(self):
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        if self in self._endpoint.regions:
-            self._endpoint.regions.remove(self)
-        check(library().dib_unregister(handle))
+        """Withdraw it: nothing reaches the memory afterwards. dib_unregister()."""
+        self._endpoint._caller.long(self._withdraw)
+
+    def holds(self, array):
+        return False
 
 
 class PagedRegion(_Registered):
@@ -54,41 +99,74 @@ class PagedRegion(_Registered):
 
     def __init__(self, endpoint, pages, shift, first, length, rights):
         self.pages = list(pages)
-        described  = Pages(count=len(self.pages), shift=shift, first=first,
-                           length=(len(self.pages) << shift) - first if length is None else length)
-        if all(isinstance(page, int) for page in self.pages):
-            described.bus = (ctypes.c_uint64*len(self.pages))(*self.pages)
+        shift      = whole("shift", shift)
+        size       = 1 << min(shift, 31)    # the library refuses larger ones
+        count      = whole("the number of pages", len(self.pages), *arguments.RANGES["count"])
+        first      = whole("first", first)
+        rights     = self.rights = whole("rights", rights)
+        if length is None:
+            length = max(0, count*size - first)
+        described  = Pages(count=count, shift=shift, first=first, length=whole("length", length, kind="region length"))
+        kept       = []
+        if all(page is not None and not _has_bytes(page) for page in self.pages):
+            described.bus = (ctypes.c_uint64*count)(*[whole(f"pages[{n}]", page, kind="page") for n, page in enumerate(self.pages)])
         else:
-            if any(page is not None and (page.nbytes != 1 << shift or not page.flags.c_contiguous) for page in self.pages):
-                raise ValueError(f"an array of 2^{shift} bytes for each page")
-            described.memory = (ctypes.c_void_p*len(self.pages))(
-                *[page if page is None else page.__array_interface__["data"][0] for page in self.pages])
-        self._handle = ctypes.c_void_p()
-        check(library().dib_register_pages(endpoint._handle, described, rights, ctypes.byref(self._handle)))
-        self._enter(endpoint)
+            for n, page in enumerate(self.pages):
+                kept.append(page if page is None else self._bytes_of(f"pages[{n}]", page, size, rights, LEAST <= shift <= MOST))
+            described.memory = (ctypes.c_void_p*count)(*[page if page is None else arguments.address(page) for page in kept])
+            kept += [_hold(page) for page in self.pages]
+        self._open(endpoint, lambda handle: library().dib_register_pages(endpoint._handle, described, rights, handle), kept)
+
+    @staticmethod
+    def _bytes_of(name, page, size, rights, possible):
+        found = arguments.writeable(name, page, READ_ONLY) if rights & WRITE_RIGHTS else arguments.contiguous(name, page)
+        if possible and len(found) != size:
+            raise ValueError(f"{name} has {len(found)} bytes: an array of {size} bytes for each page")
+        return found
+
+
+def _has_bytes(page):
+    """Whether a page is memory rather than a bus address. NumPy's integers have a buffer, too."""
+    if isinstance(page, np.generic):
+        return False
+    try:
+        memoryview(page)
+    except (TypeError, ValueError):
+        return isinstance(page, np.ndarray)
+    return True
 
 
 class Region(_Registered):
-    """Registered memory; made by Endpoint.register(). It holds the array, so that the memory stays."""
+    """Registered memory; made by Endpoint.register(). It holds the memory, so that it stays.
+
+    Attributes
+    ----------
+    memory : what was registered
+    key    : names it in walks, here and on other nodes
+    rights : Right, or'ed
+    """
 
     def __init__(self, endpoint, memory, rights):
-        if not memory.flags.c_contiguous:
-            raise ValueError("register the whole array, then walk over a part of it")
+        self.rights = rights = whole("rights", rights)
+        if rights & WRITE_RIGHTS:
+            found = arguments.writeable("memory", memory, READ_ONLY)
+        else:
+            found = arguments.contiguous("memory", memory)
+        if not len(found):
+            raise ValueError("memory has no bytes: there is nothing to register")
         self.memory  = memory
-        self.address = memory.__array_interface__["data"][0]
-        self._handle = ctypes.c_void_p()
-        check(library().dib_register(endpoint._handle, self.address, memory.nbytes, rights,
-                                     ctypes.byref(self._handle)))
-        self._enter(endpoint)
-        endpoint.regions.append(self)
+        self.address = arguments.address(found)
+        self.nbytes  = len(found)
+        self._open(endpoint, lambda handle: library().dib_register(endpoint._handle, self.address, self.nbytes, rights, handle),
+                   (found, _hold(memory)))
 
     def holds(self, array):
         """Whether every byte of `array` lies in this memory."""
-        first = last = array.__array_interface__["data"][0]
+        first = last = arguments.address(array)
         for count, stride in zip(array.shape, array.strides):
             first += min(0, (count - 1)*stride)
             last  += max(0, (count - 1)*stride)
-        return self.address <= first and last + array.itemsize <= self.address + self.memory.nbytes
+        return self.address <= first and last + array.itemsize <= self.address + self.nbytes
 
     def walk(self, array):
         """The Walk over `array`, a view of the registered memory."""
@@ -103,6 +181,7 @@ class Indexed(Handle):
     walk    : the Walk over them: what another node must be told to put there or get from there
     entries : the list, a NumPy array of distances in bytes from the first row. While no transfer uses it, it may be changed
     region  : of the list
+    array   : whose rows they are
     """
 
     def __init__(self, endpoint, array, index):
@@ -112,6 +191,7 @@ class Indexed(Handle):
         if len(row.levels) > C.LIST_LEVELS:
             raise ValueError(f"a row of this array needs {len(row.levels)} stride levels, {C.LIST_LEVELS} are possible")
         memory          = alloc(max(1, len(places))*C.LIST_ENTRY_BYTES)
+        self.array      = array
         self.entries    = memory.view(np.int64)[:len(places)]
         self.entries[:] = places*array.strides[0]
         self.region     = endpoint.register(memory, RIGHT.LOCAL_READ)

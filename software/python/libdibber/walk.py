@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from dibber.interface.description import C
+from libdibber.arguments import whole
 from libdibber.binding import CSide, CWalk
 
 
@@ -48,19 +49,21 @@ class Walk:
         return self.nest*self.list.count if self.list else self.nest
 
     def as_c(self):
-        """struct dib_walk: what lies at each entry, when there is a list."""
+        """struct dib_walk: what lies at each entry, when there is a list. Raises ValueError for what does not fit into it."""
         if len(self.levels) > C.LEVELS:
             raise ValueError(f"{len(self.levels)} stride levels, {C.LEVELS} are possible")
-        walk = CWalk(key=self.key, block=self.block, offset=self.offset, levels=len(self.levels))
+        walk = CWalk(key=whole("key", self.key), block=whole("block", self.block), offset=whole("offset", self.offset),
+                     levels=len(self.levels))
         for i, (count, stride) in enumerate(self.levels):
-            walk.count[i], walk.stride[i] = count, stride
+            walk.count[i], walk.stride[i] = whole("count", count), whole("stride", stride)
         return walk
 
     def as_side(self):
         """struct dib_side."""
         if self.list is None:
             return CSide(self.as_c())
-        return CSide(self.as_c(), self.list.offset, self.list.key)
+        whole("list count", self.list.count)
+        return CSide(self.as_c(), whole("list offset", self.list.offset), whole("list key", self.list.key))
 
     def blocks(self, entries=(0,)):
         """Offset of each block, in the order of the transfer: what the card does, for tests to compare with.

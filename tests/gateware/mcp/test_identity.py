@@ -18,14 +18,15 @@ def build(data_width=128, **options):
     return dut, LineDriver(dut.port), pulses
 
 
-@pytest.mark.parametrize("data_width, endpoints", [(64, C.ENDPOINTS), (64, 4), (128, C.ENDPOINTS)])
-def test_the_card_says_what_it_is(data_width, endpoints):
-    dut, driver, _ = build(data_width, endpoints=endpoints)
+@pytest.mark.parametrize("data_width, endpoints, sram", [(64, C.ENDPOINTS, 128), (64, 4, 64), (128, C.ENDPOINTS, 256)])
+def test_the_card_says_what_it_is(data_width, endpoints, sram):
+    dut, driver, _ = build(data_width, endpoints=endpoints, sram_bytes=sram*1024)
 
     def bench():
         for name, value in [
                 ("MAGIC", C.MAGIC), ("INTERFACE_VERSION", INTERFACE.version_word), ("INTERFACE_HASH", INTERFACE.hash),
-                ("BUILD", source_crc()), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", data_width)]:
+                ("BUILD", source_crc()), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", data_width),
+                ("SRAM", sram | sram//2 << 16)]:
             assert (yield from driver.read(HOST[name].offset)) == value, name
         geometry = yield from driver.read(HOST["GEOMETRY"].offset)
         for field, value in zip(HOST["GEOMETRY"].fields, [endpoints, C.SLOTS, C.REGIONS, C.NODES]):

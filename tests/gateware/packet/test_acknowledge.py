@@ -352,3 +352,24 @@ def test_lanes_take_turns_and_know_nothing_of_each_other():
     bulk, express = (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0, 0), (10, 5, 0, PACKET_FLAG.EXPRESS, 0, 0)
     nak = (10, 5, 0, PACKET_FLAG.EXPRESS | PACKET_FLAG.NAK, 0, 0)
     assert bench.acks == [(2, *bulk), (2, *express), (7, *bulk), (7, *nak)]
+
+
+@LANES
+def test_a_node_that_is_to_hear_that_its_packet_is_being_stored_is_told_again_what_is_acknowledged(lane):
+    """One of which nothing is done yet, and one of which two are."""
+    bench = Bench(lane)
+
+    def process():
+        yield from bench.event("started", 4, 7)
+        yield from bench.event("started", 6, 8)
+        for psn in range(2):
+            yield from bench.done(6, 8, psn)
+        yield from bench.settle(30)
+        bench.acks.clear()
+        yield bench.dut.lanes[lane].alive.eq(1 << 4 | 1 << 6)
+        yield
+        yield bench.dut.lanes[lane].alive.eq(0)
+        yield from bench.settle(30)
+
+    bench.run(process())
+    assert bench.acks == [(4, 7, 0xffff, 0, about(lane), 0, 0), (6, 8, 1, 0, about(lane), 0, 0)]

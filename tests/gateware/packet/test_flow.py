@@ -365,6 +365,33 @@ def test_an_acknowledgement_that_tells_of_other_refusals_makes_its_flow_deaf(fla
     run_simulation(dut, [process(), take()])
 
 
+@pytest.mark.parametrize("what,ack,incarnation,tells", [
+    ("again", 3, 1, True), ("more", 4, 1, False), ("nak", 3, 1, False), ("refused", 3, 1, False),
+    ("former incarnation", 3, 0, False), ("beyond what was sent", 9, 1, False)])
+def test_an_acknowledgement_that_comes_again_tells_that_the_target_is_storing(what, ack, incarnation, tells):
+    dut, flow = new(), number(LANE.BULK, 2)
+    told = []
+
+    @passive
+    def watch():
+        while True:
+            yield
+            if (yield dut.works.strobe):
+                told.append((yield dut.works.flow))
+
+    def process():
+        yield from start(dut, flow)
+        for psn in range(8):
+            assert (yield from send(dut, flow, psn)) == 0
+        yield from acknowledge(dut, flow, 3)
+        assert told == []
+        flags = {"nak": PACKET_FLAG.NAK, "refused": PACKET_FLAG.REFUSED}.get(what, 0)
+        yield from acknowledge(dut, flow, ack, incarnation, flags, psn=ack)
+        assert told == [flow]*tells
+
+    run_simulation(dut, [process(), watch()])
+
+
 def passed(dut, flow, psn, incarnation):
     """Offer a packet that may go; the incarnation that it carries on the link."""
     lane, node   = divmod(flow, C.NODES)
@@ -515,7 +542,15 @@ def test_a_target_that_does_not_answer_holds_the_lane_for_a_while_only():
         token = yield from question(dut, flow)
         yield
         assert (yield from outcome(dut, flow, PATIENCE - 4)) is None
+        yield dut.vain.flow.eq(flow)
+        yield
+        assert not (yield dut.vain.vain)
         assert (yield from outcome(dut, flow)) == (1, 0, 1)
+        assert (yield dut.vain.vain)
+        yield dut.vain.flow.eq(other)
+        yield
+        assert not (yield dut.vain.vain)
+        yield dut.vain.flow.eq(flow)
         yield
         for psn in 1, 2:
             assert (yield from send(dut, flow, psn)) == 1
@@ -524,6 +559,7 @@ def test_a_target_that_does_not_answer_holds_the_lane_for_a_while_only():
         yield
         yield dut.rewind.strobe.eq(0)
         second = yield from question(dut, flow)
+        assert not (yield dut.vain.vain)
         assert second != token
         yield
         assert (yield from answer(dut, flow, token, 8)) == (0, 0)

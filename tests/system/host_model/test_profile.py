@@ -7,6 +7,7 @@ import pathlib
 import socket
 import subprocess
 
+import dibber_cli.profile
 import pytest
 
 PROFILES = pathlib.Path(__file__).resolve().parents[3] / "hw" / "sim" / "profiles"
@@ -38,7 +39,13 @@ def changed(tmp_path):
 @pytest.mark.parametrize("old, new, message", [
     ("lanes ",            "lanez ",             "key 'pcie.lanes' is missing"),
     ("max_payload ",      "spare = 1\nmax_payload ", "unknown key 'pcie.spare'"),
-    ("[cpu]",             "[memories]\nx = 1\n[cpu]", "unknown key 'memories.x'"),
+    ("[cpu]",             "[memories]\nx = 1\n[cpu]", "unknown key 'memories'"),
+    ("[cpu]",             "[memories]\n[cpu]",   "unknown key 'memories'"),
+    ("[benchmark]",       "[benchmark]\ncopy_lines_ns = 1", "unknown key 'benchmark.copy_lines_ns'"),
+    ("\"gen2x4\"",         "\"../gen2x4\"",      "'name' must be a word"),
+    ("= 125.0",           "= nan ",             "'card.clock_mhz' = nan is outside 1 … 1000"),
+    ("= 125.0",           "= inf ",             "'card.clock_mhz' = inf is outside 1 … 1000"),
+    ("= 125.0",           "= 1e400 ",           "line 9: "),
     ("name =",            "title = 1\nname =",  "unknown key 'title'"),
     ("= 4\n",             "= 3\n",              "'pcie.lanes' = 3 is not a power of two"),
     ("= 4\n",             "= \"4\"\n",          "'pcie.lanes' must be a whole number"),
@@ -61,6 +68,18 @@ def test_a_profile_that_is_not_there_is_named(refused, tmp_path):
     (["--set", "pcie.lanez=2"],  "unknown key 'pcie.lanez'"),
     (["--set", "pcie.lanes"],    "override 'pcie.lanes' is not table.key=value"),
     (["--set", "pcie.lanes=[["], "override 'pcie.lanes=[['"),
+    (["--set", "pcie.lanes=4\nmore=1"], "is more than one key"),
+    (["--set", "link.length_m=-5"], "'link.length_m' = -5 is outside 0 … 10000"),
+    (["--set", "link.length_m=nan"], "'link.length_m' = nan is outside 0 … 10000"),
+    (["--ber", "nan"],           "--ber: 'nan' is not a number"),
+    (["--ber", "inf"],           "--ber: 'inf' is not a number"),
+    (["--ber", "2"],             "--ber: '2' is not a number"),
+    (["--ber", "1e400"],         "--ber: '1e400' is not a number"),
+    (["--seed", "-1"],           "--seed: '-1' is not a number"),
+    (["--seed", "18446744073709551616"], "--seed: '18446744073709551616' is not a number"),
+    (["--fault", "noise:nan:5"], "--fault: 'noise:nan:5': 'nan' is no time"),
+    (["--fault", "noise:0:inf"], "--fault: 'noise:0:inf': 'inf' is no time"),
+    (["--fault", "noise:-1:5"],  "--fault: 'noise:-1:5': '-1' is no time"),
     (["--ber", "0.05x"],         "--ber: '0.05x' is not a number"),
     (["--cards", "3"],           "--cards: '3' is not a number in its range"),
     (["--fault", "unplugged:5"], "--fault: 'unplugged:5' is not KIND"),
@@ -76,8 +95,16 @@ def test_a_profile_that_is_not_there_is_named(refused, tmp_path):
     (["--tlp-trace", "/none/x"], "trace /none/x: No such file or directory"),
 ])
 def test_a_wrong_command_line_is_refused(refused, arguments, message):
-    usage = message.startswith(("--", "unknown option", "unexpected"))
+    usage = "--set" in arguments or message.startswith(("--", "unknown option", "unexpected"))
     assert message in refused(*arguments, status=2 if usage else 1)
+
+@pytest.mark.fault
+@pytest.mark.parametrize("path", dibber_cli.profile.RANGES)
+def test_the_simulator_and_the_benchmarks_have_the_same_range_for_each_number_of_a_profile(refused, path):
+    low, high = dibber_cli.profile.RANGES[path]
+    assert f"'{path}' = {2*high:g} is outside {low:g} … {high:g}" in refused("--set", f"{path}={2*high}", status=2)
+    error = refused("--set", f"{path}={low - 0.5}", status=2)
+    assert "must be a whole number" in error if path in dibber_cli.profile.KINDS else f"is outside {low:g} … {high:g}" in error
 
 def test_a_socket_directory_that_is_not_there_is_named(refused):
     assert "socket /none/card0.sock: No such file or directory" in refused(directory="/none")

@@ -109,7 +109,7 @@ int carry_words(int argc, char** argv)
             sent_at.push_back(cycle);
         }
         cable.sample_transmit(in, out, now);
-        cable.meet();
+        cable.meet(true);
     }
     auto& s = cable.statistics();
     nlohmann::json result = {

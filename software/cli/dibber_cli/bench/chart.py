@@ -18,6 +18,7 @@ MARKERS = "os^DvPX<>p"
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b4ea3", "#b8860b", "#2a9d8f", "#8d5524", "#5c677d", "#d81b60", "#264653")
 TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine", "wire": "wire"}    # of the bound
 BEYOND  = 2    # a series that lies above so many times the highest bound is named, not drawn
+ALIKE   = 0.02 # of the chart's height: lines that are no farther apart cover each other
 
 
 def _in_words(points):
@@ -30,18 +31,34 @@ def _bound_in_words(name, points, first):
     return f"bound{'' if first else f' of {name}'}{': ' if terms else ''}{', '.join(terms)}"
 
 
+def _layers(lines, ceiling):
+    """How many lines lie over each line, for lines that are drawn one over the other in this order.
+
+    lines : for each series its values by x. A line that another one covers is drawn wider, so that both are seen.
+    """
+    def covers(low, high):
+        alike = [abs(value - high[x]) <= ALIKE*ceiling for x, value in low.items() if x in high]
+        return 2*sum(alike) > len(alike)
+    above  = [0]*len(lines)
+    for n in reversed(range(len(lines))):
+        above[n] = max((above[m] + 1 for m in range(n + 1, len(lines)) if covers(lines[n], lines[m])), default=0)
+    return above
+
+
 def _series(axes, report, panel, places, ceiling):
     """Draw each series that was measured, and each different bound dashed; one of a single point is in the table only."""
     bounds  = set()
     present = [name for name in panel.series if of_series(report, name)]
-    for name, marker, colour in zip(present, MARKERS*2, COLOURS*2):
+    above   = _layers([{p["x"]: p["value"] for p in of_series(report, name) if p["value"] is not None} for name in present], ceiling)
+    for name, marker, colour, covered in zip(present, MARKERS*2, COLOURS*2, above):
         points = of_series(report, name)
         done   = [p for p in points if p["value"] is not None]
         if done and min(p["value"] for p in done) > BEYOND*ceiling:
             axes.plot([], [], marker=marker, color=colour, label=f"{name}: {_in_words(done)}")
             continue
         axes.plot([places.index(p["x"]) for p in done], [p["value"] for p in done], marker=marker, color=colour,
-                  markersize=5, linestyle="none" if isinstance(places[0], str) else "-", label=name)
+                  markersize=4 + 2*covered, linewidth=1.5 + 2.5*covered, linestyle="none" if isinstance(places[0], str) else "-",
+                  label=name)
         missing = [places.index(p["x"]) for p in points if p["value"] is None]
         if missing:
             axes.plot(missing, [0]*len(missing), marker="x", color=colour, linestyle="none", clip_on=False,

@@ -8,13 +8,15 @@ What draws charts is imported where it is needed: it takes a second, which `dibb
 
 import json
 import resource
+import sys
+import tempfile
 import time
 
 from pathlib import Path
 
-from dibber_cli import output, profile
+from dibber_cli import numbers, output, profile
 from dibber_cli.bench import TESTS, compare, results
-from dibber_cli.errors import CommandError
+from dibber_cli.errors import CommandError, UsageError
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -26,9 +28,36 @@ def _points(test, series, quick):
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
     if unknown := [name for name in names if name not in choice]:
-        raise CommandError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
-                           f"there are: {', '.join(choice)}" if choice else "it always measures all")
+        raise UsageError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
+                         f"there are: {', '.join(choice)}" if choice else "it always measures all")
     return test.points(**{**few, "series": tuple(names)})
+
+
+def _check(names, arguments):
+    """Raise CommandError, before anything is measured, if these benchmarks cannot run or --out cannot be written."""
+    from dibber_cli.bench import session
+
+    out = Path(arguments.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise CommandError(f"results cannot be written to {out}: {error.strerror}", "choose another folder with --out") from None
+    session.check()
+    for name in names:
+        getattr(results.module(name), "check", lambda: None)()
+
+
+def _keep(name, error, arguments):
+    """Write what was measured before an error to a file; returns a sentence on that, or ""."""
+    measured = getattr(error, "measured", None)
+    if not measured:
+        return ""
+    file = Path(arguments.out)/f"{name}-{Path(arguments.profile).stem}.partial.json"
+    file.write_text(json.dumps({"test": name, "profile": arguments.profile, "seed": arguments.seed, "measured": measured},
+                               indent=2) + "\n")
+    return f"{len(measured)} points were measured before: {file}"
 
 
 def _run(name, arguments, series=""):
@@ -46,6 +75,14 @@ def _run(name, arguments, series=""):
         command += " --quick"
     try:
         result = session.run(test, chosen, arguments.seed, command, points, progress)
+    except CommandError as error:
+        if kept := _keep(name, error, arguments):
+            raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
+        raise
+    except KeyboardInterrupt as error:
+        if kept := _keep(name, error, arguments):
+            print(f"\n{kept}", file=sys.stderr)
+        raise
     finally:
         progress.clear()
     if arguments.quick:
@@ -59,6 +96,7 @@ def run(arguments):
     """`dibber bench TEST`."""
     from dibber_cli.bench import report
 
+    _check([arguments.test], arguments)
     test, result, files = _run(arguments.test, arguments, arguments.series)
     if arguments.json:
         print(json.dumps(result, indent=2))
@@ -81,6 +119,7 @@ def run_all(arguments):
     with 1 after the others. CPU time says what the run takes on a machine that is not busy with something else."""
     from dibber_cli.bench import page
 
+    _check(TESTS, arguments)
     begin, rows, failed = time.monotonic(), [], []
     for name in TESTS:
         started, used = time.monotonic(), _cpu_seconds()
@@ -176,7 +215,7 @@ def add_to(sub, group, command, add_profile):
                 ["dibber bench compare before out", "dibber bench compare a/rate-gen2x4.json b/rate-gen2x4.json --tolerance 0.5"])
     p.add_argument("before", metavar="A", help="folder of results, or one file")
     p.add_argument("after", metavar="B", help="the same, newer")
-    p.add_argument("--tolerance", type=float, default=compare.TOLERANCE, metavar="PERCENT",
+    p.add_argument("--tolerance", type=numbers.real(0, 1000), default=compare.TOLERANCE, metavar="PERCENT",
                    help=f"what differs by no more is alike (default {compare.TOLERANCE:g})")
 
     p = command(bench, "calibrate", calibrate, "Measure this machine's strided copies, beside a profile's constants.",

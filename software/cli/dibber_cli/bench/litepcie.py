@@ -36,11 +36,19 @@ def why_not(element, stride):
     return None
 
 
+def check():
+    """Raise CommandError if the peer is not built. Benchmarks call this before they measure."""
+    if not _binary().exists():
+        raise CommandError(f"{_binary()} is not built", "run 'make reference'")
+
+
+def _binary():
+    return paths.BUILD/"sim"/PROGRAM
+
+
 def _run(profile, *words):
-    binary = paths.BUILD/"sim"/PROGRAM
-    if not binary.exists():
-        raise CommandError(f"{binary} is not built", "run 'make reference'")
-    done = subprocess.run([str(binary), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
+    check()
+    done = subprocess.run([str(_binary()), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
                           capture_output=True, text=True)
     if done.returncode:
         raise CommandError(f"{PROGRAM}: {done.stderr.strip()}")

@@ -90,6 +90,6 @@ def show(report, tables):
     print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} in simulated time")
     for table in tables:
         print()
-        output.table(*tabulate(report, table))
+        output.table(*tabulate(report, table), group=2 if table.brief else 5)
     print()
     print("\n".join(remarks(report)))

@@ -90,10 +90,29 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker):
     bytes_wrong and guards (guard bytes compared) where it received; busy, one of each card: stages.between().
 
     kind : class of the programs that do the points
+
+    If a point fails, the error has what the points before it took as its `measured`: a list of dictionaries with series,
+    x, and elapsed_ps of both cards.
     """
+    check()
+    results = []
+    try:
+        stats, versions = _measure(profile, seed, points, progress, options, kind, results)
+    except (CommandError, KeyboardInterrupt) as error:
+        error.measured = [{"series": result["point"].series, "x": result["point"].x,
+                           "elapsed_ps": [answer.get("elapsed_ps") for answer in result["answers"]]} for result in results]
+        raise
+    return results, versions, stats
+
+
+def check():
+    """Raise CommandError if something is not built that every benchmark needs."""
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
-    results = []
+
+
+def _measure(profile, seed, points, progress, options, kind, results):
+    """measure(); each result is in the list `results` as soon as it is there."""
     with Pair(profile, seed=seed, options=options) as pair:
         with Workers(pair, kind, seed, points) as workers:
             opened   = workers.receive()
@@ -114,8 +133,7 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker):
                     progress.step(f"{point.series}, {point.x}")
             workers.finish()
         pair.stop()
-        stats = pair.stats.read_text() if pair.stats.exists() else "{}"
-    return results, versions, stats
+        return pair.stats.read_text() if pair.stats.exists() else "{}", versions
 
 
 def versions_of(build, identity, interface, hash_):

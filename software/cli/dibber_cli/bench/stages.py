@@ -42,7 +42,7 @@ def read(card):
 
 def handler(card, name):
     """(calls, cycles) of a handler of the control program since it was started, modulo 2³²."""
-    offset = C.SHARED_OFFSET + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, name)
+    offset = card.sram_bytes - C.SHARED_FROM_END + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, name)
     words  = card.read_firmware(offset, 8)
     return int.from_bytes(words[:4], "little"), int.from_bytes(words[4:], "little")
 

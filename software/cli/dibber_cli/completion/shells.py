@@ -64,7 +64,7 @@ def bash(places):
         lines.append(f'\t\t"{p.path}") words={_quoted(" ".join(names))} kind= ;;')
     lines += ["\t\tesac", "\tfi",
               '\tif [[ $kind == uris ]]; then',
-              f'\t\tfor word in {SOCKETS}; do [[ -S $word ]] && words+=" sim:$word"; done',
+              f'\t\tfor word in {SOCKETS}; do [[ -S $word && -O $word ]] && words+=" sim:$word"; done',
               "\tfi",
               '\tCOMPREPLY=()',
               '\tif [[ $kind == uris && ( $before == : || ${COMP_WORDS[COMP_CWORD]} == : ) ]]; then words=${words//sim:/}; fi',
@@ -103,7 +103,7 @@ def zsh(places):
     for pattern, value in _value_cases(places):
         lines.append(f"\t{pattern}) found=({' '.join(map(_quoted, value.words))}); kind={value.kind} ;;")
     lines += ["\tesac",
-              f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(N); do found+=("sim:$word"); done; fi',
+              f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(NU); do found+=("sim:$word"); done; fi',
               "\tif [[ -z $waits ]]; then",
               '\t\t(( ${#named} )) && _describe command named',
               "\t\t_describe option options",
@@ -126,7 +126,7 @@ end
 function __dibber_uris --description 'sockets of the simulator in the background'
 \tset -l folder $XDG_RUNTIME_DIR $TMPDIR /tmp
 \tfor socket in $folder[1]/dibber-(id -u)/card*.sock
-\t\techo sim:$socket
+\t\ttest -O $socket; and echo sim:$socket
 \tend
 end
 complete -c dibber -f

@@ -5,8 +5,8 @@
 
 from pathlib import Path
 
-from dibber_cli import output
-from dibber_cli.errors import CommandError
+from dibber_cli import numbers, output
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.flash import board as boards, manifest, tools, up
 
 # The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of boards/.
@@ -42,7 +42,7 @@ def flash(arguments):
     if arguments.uri:
         return up.flash(arguments, board, file)
     if arguments.json:
-        raise CommandError("there is JSON of cards that are up alone", "give the card's URI")
+        raise UsageError("there is JSON of cards that are up alone", "give the card's URI")
     if arguments.load:
         image = file.with_suffix(".svf") if board.family == "ecp5" else file
         manifest.check(image, board)
@@ -62,7 +62,7 @@ def add_to(sub, command):
                 "--golden says otherwise.",
                 ["dibber flash out/bitstream/ecpix5", "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
                  "dibber flash uart:/dev/ttyUSB1 --golden out/bitstream/ecpix5_link", "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"])
-    p.add_argument("uri", metavar="URI", nargs="?", help=f"card that writes its own flash: {output.URI}")
+    p.add_argument("uri", metavar="URI", nargs="?", type=numbers.uri, help=f"card that writes its own flash: {output.URI}")
     p.add_argument("file", type=Path, metavar="FILE", help="bitstream, or its folder; manifest.json lies beside it")
     p.add_argument("--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)")
     which = p.add_mutually_exclusive_group()

@@ -3,13 +3,13 @@
 
 """`dibber fw trace | top | coredump | debug`, and `dibber reset`."""
 
+import contextlib
 import json
 import sys
 
 from pathlib import Path
 
-from dibber.interface.description import C
-from dibber_cli import output, paths
+from dibber_cli import numbers, output, paths
 from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
 from dibber_cli.link.tester import programmed
@@ -77,24 +77,25 @@ def fw_top(arguments):
 def fw_coredump(arguments):
     with programmed(arguments.uri) as card:
         state = trap.diagnose(card)
-        sram  = card.read_firmware(0, C.SRAM_SIZE)
+        size  = card.sram_bytes
+        sram  = card.read_firmware(0, size)
     Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
     if arguments.json:
         print(json.dumps({"file": arguments.file, **state}, indent=2))
         return 0
     print(state["sentence"])
     registers = "memory and registers" if state["trap"] else "memory, and no registers, for it did not leave them"
-    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.FIRMWARE.with_suffix('.elf')} {arguments.file}")
+    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} {arguments.file}")
     return 0
 
 # Reset --------------------------------------------------------------------------------------------
 
 
 def reset(arguments):
-    image = Path(arguments.image) if arguments.image else images.last(arguments.uri)
-    with programmed(arguments.uri) as card:
+    chosen = contextlib.nullcontext((arguments.image, arguments.image)) if arguments.image else images.last(arguments.uri)
+    with chosen as (path, image), programmed(arguments.uri) as card:
         before = trap.diagnose(card)
-        card.load_firmware(str(image))
+        card.load_firmware(path)
         identity = card.info()["mcp_identity"]
     if arguments.image:
         images.remember(arguments.uri, image)
@@ -115,15 +116,15 @@ def add_to(sub, fw, command):
         p = command(group, name, function, text)
         if name == "coredump":
             p.add_argument("file", metavar="FILE", help="to write")
-        p.add_argument("uri", metavar="URI", help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI)
+        p.add_argument("uri", metavar="URI", type=numbers.uri, help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI)
         return p
 
     p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.")
     p.add_argument("--follow", action="store_true", help="and what it does from now on, until it stops or Ctrl-C")
-    p.add_argument("--interval", type=float, default=0.2, metavar="SECONDS", help="from one look to the next (default 0.2)")
+    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=0.2, metavar="SECONDS", help="from one look to the next (default 0.2)")
     p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.")
     p.add_argument("--once", action="store_true", help="one look")
-    p.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
+    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
     p = card_command(fw, "debug", debug.fw_debug, "Debug a simulated card's control program: gdb and OpenOCD.")
     p.add_argument("--show", action="store_true", help="only print the command line")
     card_command(fw, "coredump", fw_coredump, "Write a control program's memory and registers to an ELF core file, for gdb.")

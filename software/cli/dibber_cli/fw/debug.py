@@ -26,7 +26,7 @@ def gdb_command(elf, socket, log="/dev/null"):
 def fw_debug(arguments):
     """Becomes gdb."""
     socket = Path(arguments.uri.removeprefix("sim:")).with_suffix(".jtag")
-    elf    = paths.FIRMWARE.with_suffix(".elf")
+    elf    = paths.elf()
     if not socket.exists():
         raise CommandError(f"{arguments.uri} has no JTAG socket {socket}",
                            "start its simulator with --jtag; a board is reached by hw/openocd/BOARD.cfg")

@@ -34,16 +34,18 @@ def has_stopped(state):
 class Shared:
     """The structure, read a member at a time.
 
-    read : function of offset and length, to bytes of the control program's memory
+    read       : function of offset and length, to bytes of the control program's memory
+    sram_bytes : of that memory, of which the structure is the end
     """
 
-    def __init__(self, read):
-        self._read = read
+    def __init__(self, read, sram_bytes):
+        self._read  = read
+        self._place = sram_bytes - C.SHARED_FROM_END
 
     @classmethod
     def of(cls, card):
         """That of a card; raises CommandError when no program has written it. One that stopped may not have come so far."""
-        shared = cls(card.read_firmware)
+        shared = cls(card.read_firmware, card.sram_bytes)
         if not has_stopped(card.read_register("MCP_STATE")) and not shared.is_known():
             raise CommandError("no control program of this interface has begun in this card since it was powered up",
                                "load one: 'dibber fw load build/firmware/mcp.dibfw URI'")
@@ -64,4 +66,4 @@ class Shared:
         return [decode(LAYOUTS[member.kind], data[n*size:(n + 1)*size]) for n in range(count)]
 
     def _bytes(self, offset, length):
-        return self._read(C.SHARED_OFFSET + offset, length)
+        return self._read(self._place + offset, length)

@@ -12,15 +12,17 @@ COUNTS = ("commands", "refused", "timeouts", "strays", "claims")
 
 
 def read(card):
-    """Counts, the work of each handler that had any, and what stopped the program, as a dictionary; None when none runs."""
+    """Counts, the size of its image (None: it has not said), the work of each handler that had any, and what stopped the program, as a dictionary; None when none runs."""
     state = card.read_register("MCP_STATE")
     if state in (MCP_STATE.RESET, MCP_STATE.BOOT):
         return None
-    shared   = Shared(card.read_firmware)
+    shared   = Shared(card.read_firmware, card.sram_bytes)
     handlers = shared.member("handler")
     work     = {name.lower(): handlers[getattr(MCP_STATE, name)] for name in HANDLERS}
     found    = trap.diagnose(card)
+    image    = shared.member("image_bytes") if shared.is_known() else None
     return {**{name: shared.member(name) for name in COUNTS},
+            "image_bytes": image,
             "handlers": {name: done for name, done in work.items() if done["calls"]},
             "stopped": found["sentence"] if found["stopped"] else None}
 

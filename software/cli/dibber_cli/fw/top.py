@@ -4,9 +4,9 @@
 """What a control program does with its time."""
 
 from dibber.interface.description import MCP_STATE, TRACE
+from dibber_cli import counts
+from dibber_cli.counts import MODULO
 from dibber_cli.fw.shared import has_stopped
-
-MODULO = 1 << 32    # of every count
 
 HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "SCOUT", "TIMER")
 
@@ -57,19 +57,33 @@ def _queue(card, endpoint):
 
 
 def between(before, after, clock_hz):
-    """What a control program did from one sample to another, by the card's own clock."""
-    cycles  = max(after["cycles"] - before["cycles"], 1)
-    seconds = cycles/clock_hz
-    work    = {name: _work(before["handlers"][name], now, cycles, seconds) for name, now in after["handlers"].items()}
-    return {"seconds": seconds, "state": after["state"], "handlers": work,
+    """What a control program did from one sample to another, by the card's own clock.
+
+    If the program was `restarted` between them, its counts are of the time since then; so are the card's after a reset.
+    """
+    ticks     = before["cycles"], after["cycles"]
+    own       = lambda sample: {**{name: sample["counts"][name] for name in (*COUNTS, *EVENTS)},
+                                **{f"{name} {count}": work[count] for name, work in sample["handlers"].items()
+                                   for count in ("calls", "cycles")}}
+    hardware  = lambda sample: {name: sample["counts"][name] for name in COUNTERS}
+    reset     = counts.was_reset(hardware(before), hardware(after), *ticks)
+    restarted = reset or counts.was_reset(own(before), own(after), *ticks)
+    cycles    = max(after["cycles"] - (0 if reset else before["cycles"]), 1)
+    seconds   = cycles/clock_hz
+    change    = {"routes": 0, **counts.changes(own(before), own(after), restarted),
+                 **counts.changes(hardware(before), hardware(after), reset)}
+    work      = {name: _work(before["handlers"][name], now, restarted, cycles, seconds)
+                 for name, now in after["handlers"].items()}
+    return {"seconds": seconds, "restarted": restarted, "state": after["state"], "handlers": work,
             "busy_percent": sum(w["percent"] for w in work.values()),
-            "per_s":  {name: (n - before["counts"][name]) % MODULO/seconds for name, n in after["counts"].items()},
+            "per_s":  {name: change[name]/seconds for name in after["counts"]},
             "counts": after["counts"], "queues": after["queues"],
             "duties": {duty: {name: after["counts"][name] for name in names} for duty, names in DUTIES.items()}}
 
 
-def _work(before, now, cycles, seconds):
-    change = {name: (now[name] - before[name]) % MODULO for name in ("calls", "cycles", "instructions")}
+def _work(before, now, restarted, cycles, seconds):
+    names  = ("calls", "cycles", "instructions")
+    change = counts.changes({name: before[name] for name in names}, {name: now[name] for name in names}, restarted)
     return {**change, "calls_per_s": change["calls"]/seconds, "percent": 100*change["cycles"]/cycles,
             "cycles_each": change["cycles"]/change["calls"] if change["calls"] else None,
             "longest": now["longest"]}

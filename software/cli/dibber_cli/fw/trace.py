@@ -15,10 +15,14 @@ MODULO = 1 << 32    # of the ring's head, and of the clock's low word
 def read(shared, since=0):
     """(entries, lost, next): what was traced since entry `since`, and how many of these the ring has no more.
 
+    A head before `since` is that of a program that began anew: all that it traced is shown.
+
     An entry is a dictionary; `next` is the `since` of the following call. The program may run: its oldest entry
     is left out, for that may be the one that it writes now.
     """
     head  = shared.member("trace_head")
+    if (head - since) % MODULO >= MODULO//2:
+        since = 0
     first = (head - min((head - since) % MODULO, C.TRACE_ENTRIES)) % MODULO
     raw   = []
     while len(raw) < (head - first) % MODULO:

@@ -58,7 +58,7 @@ def diagnose(card):
     A card is reset for each program that opens it to drive it, and one in the hands of VFIO for any. The trap is there still.
     """
     state  = card.read_register("MCP_STATE")
-    shared = Shared(card.read_firmware)
+    shared = Shared(card.read_firmware, card.sram_bytes)
     trap   = None
     if has_stopped(state) or (state == MCP_STATE.RESET and shared.is_known()):
         trap = read(shared)

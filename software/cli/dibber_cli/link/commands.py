@@ -9,8 +9,8 @@ import sys
 
 import libdibber
 
-from dibber_cli import output, profile
-from dibber_cli.errors import CommandError
+from dibber_cli import numbers, output, profile
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.link import measure, report, status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
@@ -31,8 +31,11 @@ def _ends(arguments, alone=False):
     """The cards named, or a simulated pair with the cable that the options describe. `alone`: one card is enough."""
     chosen = profile.load(arguments.profile)
     if arguments.uris:
+        cable = [name for name in ("length", "ber", "fault") if getattr(arguments, name) not in (None, [])]
+        if cable:
+            raise UsageError(f"--{cable[0]} describes a simulated cable: leave it out, or leave the URIs out")
         if len(arguments.uris) != 2 and not (alone and len(arguments.uris) == 1):
-            raise CommandError("give the URIs of both cards, or none for a simulated pair")
+            raise UsageError("give the URIs of both cards, or none for a simulated pair")
         with Ends(arguments.uris) as ends:
             yield ends, chosen
         return
@@ -49,16 +52,22 @@ def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments, alone=arguments.loopback in ("near", "phy")) as (ends, _):
         found = measure.prbs(ends, sequence, int(arguments.milliseconds*1e6), arguments.loopback)
+        links = ends.both(lambda side: measure.wait_up(side)[0])
     deaf = [str(n) for n, errors in enumerate(found) if errors is None]
     if deaf:
         raise CommandError(f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it")
     results = [{"card": n, **errors} for n, errors in enumerate(found)]
     if arguments.json:
-        print(json.dumps({"sequence": arguments.sequence, "loopback": arguments.loopback, "cards": results}, indent=2))
+        print(json.dumps({"sequence": arguments.sequence, "loopback": arguments.loopback, "cards": results,
+                          "links": [{"state": link["state"], "reason": link["reason"]} for link in links]}, indent=2))
     else:
         output.table(["card", "found", "bits", "errors", "rate", "below, 95 %"],
                      [(r["card"], "yes" if r["locked"] else "no", f"{r['bits']:.3g}", r["errors"],
                        f"{r['rate']:.1e}" if r["rate"] is not None else "–", f"{r['rate_below']:.1e}") for r in results])
+        if arguments.loopback in (None, "far"):
+            for r, link in zip(results, links):
+                if not r["locked"]:
+                    print(f"Card {r['card']}: {status.sentence(link)}")
     return 0 if all(r["locked"] and not r["errors"] for r in results) else 1
 
 
@@ -84,24 +93,26 @@ def add_to(sub, command, add_profile):
     """Add the group `link` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
     group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(metavar="COMMAND", required=True)
     p = command(group, "status", link_status, "Show a card's link: state, why it is not up, counters.")
-    p.add_argument("uri", metavar="URI", help=output.URI)
+    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     for name, function, text in (
             ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
             ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
              "Of a link tester, which has none: all but rate and loss.")):
         p = command(group, name, function, text)
         add_profile(p)
-        p.add_argument("uris", nargs="*", metavar="URI", help="both cards; without them, a simulated pair"
+        p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="both cards; without them, a simulated pair"
                        + ("; one is enough for a loopback near or phy" if name == "prbs" else ""))
-        p.add_argument("--milliseconds", type=float, default=2, metavar="N", help="of bit sequence (default 2)")
-        p.add_argument("--length", type=float, metavar="M", help="of the simulated cable, metres")
-        p.add_argument("--ber", type=float, metavar="X", help="bit error rate of the simulated cable")
+        p.add_argument("--milliseconds", type=numbers.real(0.001, 3_600_000), default=2, metavar="N", help="of bit sequence (default 2)")
+        p.add_argument("--length", type=numbers.real(*profile.RANGES["link.length_m"]), metavar="M", help="of the simulated cable, metres")
+        p.add_argument("--ber", type=numbers.real(*profile.RANGES["link.bit_error_rate"]), metavar="X", help="bit error rate of the simulated cable")
         p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
-                       help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")
+                       help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; from T0 to T1, in µs of "
+                       "simulated time since the run began (loading the control program takes some 1000 of them); direction 0: from the "
+                       "first card, 1: from the second; without it both")
         if name == "prbs":
             p.add_argument("--sequence", default="prbs31", choices=["prbs7", "prbs15", "prbs23", "prbs31"])
             p.add_argument("--loopback", choices=["near", "phy", "far"],
                            help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
                                 "cable; far: the first through the cable and the second, which sends back what it hears")
         else:
-            p.add_argument("--megabytes", type=int, default=2, metavar="N", help="to send for the rate (default 2)")
+            p.add_argument("--megabytes", type=numbers.whole(1, 1_000_000), default=2, metavar="N", help="to send for the rate (default 2)")

@@ -13,6 +13,7 @@ from dibber_cli.link import status
 
 POLL_NS    = 2_000
 PINGS      = 4
+PING_LOOKS = 50             # 100 µs: 10 km of cable
 SETTLE_NS  = 20_000         # by then both ends have done what they began at one time
 TRAIN_NS   = 1_000_000      # a link that is not up by then does not come up
 BITS_WORD  = 40             # of 8b/10b on the line
@@ -54,15 +55,17 @@ def train(side, limit=TRAIN_NS):
 def round_trip(side):
     """Nanoseconds from the end of this card to the other's and back, transceivers included; None without answer.
 
-    The least of PINGS: a ping or pong that had to wait for another word shows as more.
+    The least of PINGS: a ping or pong that had to wait for another word shows as more. An answer over kilometres of
+    cable takes several looks.
     """
     found = []
     for _ in range(PINGS):
         side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", ping=1))
-        side.sleep(POLL_NS)
-        cycles = side.card.read_register("LINK_ROUND_TRIP")
-        if cycles:
-            found.append(cycles)
+        for _ in range(PING_LOOKS):
+            side.sleep(POLL_NS)
+            if cycles := side.card.read_register("LINK_ROUND_TRIP"):
+                found.append(cycles)
+                break
     return min(found)*1e9/side.clock_hz if found else None
 
 
@@ -263,4 +266,5 @@ def pattern(length):
 
 
 def counters(side):
-    return side.card.info()["counters"]
+    """Counters and clock of a card: a dictionary with `counters` and `cycles`."""
+    return side.card.info()

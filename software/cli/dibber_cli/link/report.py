@@ -5,7 +5,8 @@
 
 import random
 
-from dibber_cli.link import measure, status
+from dibber_cli import counts
+from dibber_cli.link import causes, measure, status
 
 MEGA    = 1_000_000
 STOP_NS = 100_000   # nobody who works stops an idle link for so long
@@ -121,7 +122,10 @@ class Tester:
             _, wrong = self.ends.both(lambda side: None, lambda side: measure.wrong_bytes(side, block))
             rates.append({"mb_per_s": round(rate, 1), "failed": bad, "bytes_wrong": wrong})
         after  = self.ends.both(measure.counters)
-        change = [{name: (a[name] - b[name]) & 0xffffffff for name in a} for a, b in zip(after, before)]
+        self.result["reset"] = [counts.was_reset(b["counters"], a["counters"], b["cycles"], a["cycles"])
+                                for b, a in zip(before, after)]
+        change = [counts.changes(b["counters"], a["counters"], reset)
+                  for b, a, reset in zip(before, after, self.result["reset"])]
         self.result["rate"], self.result["rate_stop"] = rates
         self.result["packets_sent"]     = change[0]["packets_sent"] - change[0]["acks_sent"]
         self.result["packets_received"] = change[1]["packets_received"] - change[0]["acks_sent"]
@@ -164,10 +168,9 @@ class Tester:
                 faults.append(f"transfers failed: {', '.join(sorted(set(r[name]['failed'])))}")
             if r[name]["bytes_wrong"]:
                 faults.append(f"{r[name]['bytes_wrong']} bytes are wrong")
-        counts  = r["counters"][1]
-        damaged = sum(counts[name] for name in ("header_crc_error", "payload_crc_error", "packet_truncated"))
-        if damaged or counts["packet_gap"]:
-            faults.append(f"{damaged} packets were damaged, {counts['packet_gap']} behind them dropped, and all sent again")
+        faults += [f"card {n} was reset during the test" for n, reset in enumerate(r["reset"]) if reset]
+        metres  = [length for length in r["metres"] if length is not None]
+        faults += causes.sentences(r["counters"], metres[0] if metres else None)
         return faults
 
 

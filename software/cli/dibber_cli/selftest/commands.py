@@ -8,8 +8,8 @@ import json
 import sys
 import threading
 
-from dibber_cli import output, paths, profile
-from dibber_cli.errors import CommandError
+from dibber_cli import numbers, output, paths, profile
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.selftest import cable, deposits, program, registers
 from dibber_cli.selftest.examinee import PASS, Examinee, Meeting
 from dibber_cli.simulator import Pair
@@ -69,7 +69,9 @@ def _cards(arguments):
 
 def selftest(arguments):
     if len(arguments.uris) > 2:
-        raise CommandError("give one card or two", "or none, for a simulated pair")
+        raise UsageError("give one card or two", "or none, for a simulated pair")
+    if arguments.uris and arguments.fault:
+        raise UsageError("--fault is of the simulated cable: it says nothing beside a URI")
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     shown = sys.stderr.isatty() and not arguments.json
@@ -114,6 +116,6 @@ def add_to(sub, command, add_profile):
                 ["dibber selftest sim:/run/user/1000/dibber-1000/card0.sock", "dibber selftest URI0 URI1",
                  "dibber selftest --fault loopback", "dibber selftest --json | jq .cards[0].failed"])
     add_profile(p)
-    p.add_argument("uris", nargs="*", metavar="URI", help="one card, or both for DMA between them; without, a simulated pair")
+    p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="one card, or both for DMA between them; without, a simulated pair")
     p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
                    help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")

@@ -102,39 +102,44 @@ def _idle_program():
             0x6f]                                                                        # j    .
 
 
-def patterns():
-    """Two contents of the whole SRAM: each word is of its own, each bit is once 0 and once 1."""
-    place = np.arange(C.SRAM_SIZE//4, dtype=np.uint32)
+def patterns(sram_bytes):
+    """Two contents of an SRAM of so many bytes: each word is of its own, each bit is once 0 and once 1."""
+    place = np.arange(sram_bytes//4, dtype=np.uint32)
     for mask in (0, 0xffffffff):
         content = place*np.uint32(2654435761) ^ np.uint32(mask)
         content[:len(_idle_program())] = _idle_program()
         yield content
 
 
-def image(content):
-    """A control program image, as firmware/image.py makes them."""
+def image(content, sram_bytes):
+    """A control program image for a card with so much SRAM, as firmware/image.py makes them."""
     body   = content.astype("<u4").tobytes()
     header = bytearray(FIRMWARE_HEADER.size)
     for name, value in (("magic", C.FIRMWARE_MAGIC), ("version", INTERFACE.version_word), ("hash", INTERFACE.hash),
-                        ("bytes", len(body)), ("crc", zlib.crc32(body)), ("identity", READY)):
+                        ("bytes", len(body)), ("identity", READY), ("sram", sram_bytes)):
         struct.pack_into("<I", header, FIRMWARE_HEADER[name].offset, value)
+    crc = zlib.crc32(bytes(header[FIRMWARE_HEADER["entry"].offset:]) + body)
+    struct.pack_into("<I", header, FIRMWARE_HEADER["crc"].offset, crc)
     return bytes(header) + body
 
 
 def sram(self):
-    """Fill the SRAM through the firmware window while no control program runs, and read all of it back."""
-    for content in patterns():
+    """Fill the SRAM through the firmware window, start a program that leaves it alone, and read all of it back."""
+    size, limit = self.card.sram_bytes, self.card.info()["image_limit"]
+    for content in patterns(size):
+        # With the processor in reset: first what lies behind the largest image, then an image of that size.
+        self.card.write_register("MCP_CONTROL", 0)
+        self.card.write_firmware(limit, content[limit//4:].astype("<u4").tobytes())
         with tempfile.NamedTemporaryFile(prefix="dibber-sram-", delete=False) as file:
-            file.write(image(content))
+            file.write(image(content[:limit//4], size))
         try:
-            # It writes with the processor in reset, and compares by CRC.
             self.card.load_firmware(file.name)
             failed = None
         except DibberError as error:
             failed = error
         finally:
             os.unlink(file.name)
-        found = np.frombuffer(self.card.read_firmware(0, C.SRAM_SIZE), dtype="<u4")
+        found = np.frombuffer(self.card.read_firmware(0, size), dtype="<u4")
         wrong = np.flatnonzero(found != content)
         if len(wrong):
             first = int(wrong[0])
@@ -143,4 +148,4 @@ def sram(self):
                         f"bits {int(np.bitwise_or.reduce(found[wrong] ^ content[wrong])):08x} differ")
         if failed:
             raise failed
-    return f"{C.SRAM_SIZE >> 10} KiB, every bit 0 and 1, all addresses apart"
+    return f"{size >> 10} KiB, every bit 0 and 1, all addresses apart"

@@ -123,7 +123,8 @@ class Mistakes:
         offset  = 0 if key == "gone" else place - self.regions[key].start
         offset  = max(offset, 0)
         command = Command(endpoint, "atomic", (), (self.keys[1 - side][key], size, offset, (), None),
-                          atomic=(opcode, size, self.choice.getrandbits(64), 0, self.choice.getrandbits(64)),
+                          atomic=(opcode, size, self.choice.getrandbits(64) >> 64 - 8*size, 0,
+                                  self.choice.getrandbits(64) >> 64 - 8*size),
                           status=getattr(STATUS, status), value=None, written=(1 - side, Shape(size, place)),
                           mistake=f"atomic {mistake}")
         self._enter(side, command, last=False)

@@ -202,8 +202,9 @@ class Round(Mistakes):
         if place is None:
             return
         opcode  = self.choice.choice(ATOMICS)
-        operand, mask = self.choice.getrandbits(64), self.choice.getrandbits(64)
-        compare = self.choice.choice((self.memory.word(1 - side, place, size), self.choice.getrandbits(64)))
+        ones    = (1 << 8*size) - 1
+        operand, mask = self.choice.getrandbits(64) & ones, self.choice.getrandbits(64) & ones
+        compare = self.choice.choice((self.memory.word(1 - side, place, size), self.choice.getrandbits(64) & ones))
         value   = self.memory.atomic(1 - side, place, opcode, size, operand, compare, mask)
         shape   = Shape(size, place)
         self._enter(side, Command(

@@ -28,8 +28,25 @@
  *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
  * Handles
- *	Each handle is closed once by who opened it, in any order, and not used afterwards. Calls on an endpoint
- *	of a card that has been closed return CLOSED.
+ *	Cards, endpoints, regions and mailboxes are handles. Each is closed once, by the thread that opened it or one that
+ *	takes its place, in any order. Any call on a handle that was closed returns CLOSED, a second close too. NULL is
+ *	ARGUMENT, but for calls that close: these succeed. A handle of another kind is ARGUMENT.
+ *
+ * Owners
+ *	Closing a card closes its endpoints, regions and mailboxes. Closing an endpoint closes its mailbox; its regions stay.
+ *	Calls on such a handle return CLOSED. It may still be closed, once, which succeeds and does nothing.
+ *	No address of a handle is used twice in a process, so an old pointer never names a new handle. That costs 64 bytes
+ *	of address space for each region, 576 bytes for each endpoint, 4 KiB for each card, and 192 bytes to 3 KiB for each
+ *	mailbox that was ever opened. The memory behind them goes back to the system.
+ *
+ * Processes
+ *	A card, and all that belongs to it, is for the process that opened it. In a child of fork(2) each call on such a
+ *	handle returns FORKED, and does nothing; so does a call that closes. The parent's card, clock and registered memory
+ *	are not touched, whatever the child does with its handles, and however it ends. The library closes its descriptors
+ *	in the child, so that the end of the parent ends the connection. The child may open cards of its own, and allocate.
+ *	Memory of dib_alloc() is shared between parent and child. Memory of the library's own, queues say, is not in the
+ *	child. A child of vfork(2) may call nothing but exec(3). Every descriptor is closed by exec(3). A child of raw
+ *	clone(2) keeps copies of the descriptors until it ends or calls exec(3); its calls return FORKED as well.
  *
  * Halts
  *	Endpoints and regions belong to the control program that runs when they are opened. When that is halted, for it failed
@@ -82,11 +99,12 @@ enum dib_error {
 	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use, or all keys used up */
 	DIB_ERR_IN_USE         = -15,	/* somebody has it already: the card, the endpoint, the control program */
 	DIB_ERR_COMMAND        = -16,	/* the control program refused; the reason has its status */
-	DIB_ERR_CLOSED         = -17,	/* the card of this handle was closed */
+	DIB_ERR_CLOSED         = -17,	/* the handle was closed, or what it belongs to; of a mailbox: its peer was */
 	DIB_ERR_CLOCK          = -18,	/* the simulator's clock refused */
 	DIB_ERR_SYSTEM         = -19,	/* a system call failed; the reason has its name and errno */
 	DIB_ERR_HALTED         = -20,	/* the control program was halted or loaded anew: close what belonged to it, open it again */
 	DIB_ERR_FLASH          = -21,	/* the flash is protected, stays busy, or is none that is known */
+	DIB_ERR_FORKED         = -22,	/* another process opened it: this one is a child of that */
 };
 
 /**
@@ -149,6 +167,8 @@ struct dib_card_info {
 	uint32_t regions;
 	uint32_t nodes;
 	uint32_t data_width;		/* bits */
+	uint32_t sram_bytes;		/* of the control program's memory; struct dibber_mcp_shared is its end */
+	uint32_t image_limit;		/* bytes of the largest image that the card takes */
 	uint32_t node;			/* this card's number */
 	uint32_t mcp_state;		/* enum dibber_mcp_state */
 	uint32_t mcp_identity;		/* 0: no control program is running */
@@ -202,13 +222,14 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 /**
  * dib_close() - close a card, NULL being allowed.
  *
- * Endpoints that are still open are closed on the card and regions withdrawn, so that nothing of this program
- * is written or read afterwards; their handles stay valid for dib_endpoint_close() and dib_unregister().
- * The control program keeps running. No other thread may be inside a call on this card.
+ * Endpoints, regions and mailboxes that are still open are closed with it, so that nothing of this program
+ * is written or read afterwards. See "Owners" above. Peers of a mailbox are not told.
+ * The control program keeps running. No other thread may be inside a call on this card; but one that sleeps at a
+ * descriptor of dib_event_fd() is woken. What fails on the way is over with the card, and is no error.
  *
- * Errors: none.
+ * Errors: ARGUMENT (a handle of another kind), CLOSED, FORKED.
  */
-void dib_close(struct dib_card *card);
+int dib_close(struct dib_card *card);
 
 /**
  * dib_card_info() - read identity, geometry, state and counters.
@@ -216,7 +237,7 @@ void dib_close(struct dib_card *card);
  *
  * Any thread.
  *
- * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_card_info(struct dib_card *card, struct dib_card_info *info);
 
@@ -227,7 +248,7 @@ int dib_card_info(struct dib_card *card, struct dib_card_info *info);
  *
  * For tools that test the card and its link. Any thread.
  *
- * Errors: ARGUMENT (no register there), LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (no register there), LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value);
 
@@ -236,7 +257,7 @@ int dib_register_read(struct dib_card *card, uint32_t offset, uint32_t *value);
  *
  * As dib_register_read(). Posted: the call returns before the card has the value. A read waits for it.
  *
- * Errors: ARGUMENT (no register there), LOST.
+ * Errors: ARGUMENT (no register there), LOST, CLOSED, FORKED.
  */
 int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
 
@@ -248,7 +269,7 @@ int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value);
  *
  * For tools that watch the card. Any thread.
  *
- * Errors: ARGUMENT (no such endpoint or register), LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (no such endpoint or register), LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset, uint32_t *value);
 
@@ -257,26 +278,38 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
  *
  * Any thread.
  *
- * Errors: ARGUMENT (not below info.nodes), IN_USE (the control program runs), LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (not below info.nodes), IN_USE (the control program runs), LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_node_set(struct dib_card *card, unsigned int node);
 
 /**
  * dib_firmware_load() - load and start a control program.
- * @path: image file
+ * @path: file of one or several images, as firmware/image.py makes it
  *
- * Magic, interface version and hash, size and CRC are checked before the card is touched. The image is then written
- * with the processor in reset, read back, compared by CRC, and started; the call returns when the program has
- * published its identity.
+ * Magic, interface version and hash, size, entry and CRC of each image are checked before the card is touched. The card gets
+ * the first image that was linked for as much SRAM as it has (info.sram_bytes), and that needs no features which it
+ * lacks (info.features). That image is then written with the processor in reset, read back, compared, and started; the
+ * call returns when the program has published its identity.
  *
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
  * program or, when the card was opened to observe, of another: see "Halts" above. What other nodes have under way to this
  * one ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
  *
- * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE, VERSION (image of another interface), FIRMWARE_CRC,
- * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE (damaged, or no image is for this card), VERSION (image of
+ * another interface), FIRMWARE_CRC,
+ * FIRMWARE_START (with the state it stopped in), LIMIT, NO_MEMORY, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_firmware_load(struct dib_card *card, const char *path);
+
+/**
+ * dib_firmware_size() - how many bytes the control program's memory has.
+ *
+ * Known since dib_open(): it asks nothing of the card, and takes no simulated time. Of NULL it is 0. The last 8192 of them are
+ * struct dibber_mcp_shared. Any thread.
+ *
+ * Errors: none.
+ */
+uint32_t dib_firmware_size(struct dib_card *card);
 
 /**
  * dib_firmware_read() - read the control program's memory while it runs.
@@ -285,7 +318,7 @@ int dib_firmware_load(struct dib_card *card, const char *path);
  *
  * That is where struct dibber_mcp_shared lies, say. A value of more than 32 bits may be torn. Any thread.
  *
- * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t length);
 
@@ -294,7 +327,7 @@ int dib_firmware_read(struct dib_card *card, uint32_t offset, void *data, size_t
  *
  * As dib_firmware_read().
  *
- * Errors: ARGUMENT, LOST.
+ * Errors: ARGUMENT, LOST, CLOSED, FORKED.
  */
 int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data, size_t length);
 
@@ -320,7 +353,8 @@ struct dib_endpoint_options {
  * it as an endpoint, too, and the two do not disturb each other; but its completions are 64 and its events 256 at most, it has
  * the card's place in the simulator's clock, and it knows no sends and receives, which would wait in slots that others need.
  *
- * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, LIMIT, CLOCK, NO_MEMORY, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, NO_FIRMWARE, IN_USE, COMMAND, TIMEOUT, LIMIT, CLOCK, NO_MEMORY, LOST, PROTOCOL, SYSTEM, CLOSED,
+ * FORKED.
  */
 int dib_endpoint_open(struct dib_card *card, unsigned int number,
 		      const struct dib_endpoint_options *options, struct dib_endpoint **endpoint);
@@ -329,11 +363,12 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
  * dib_endpoint_close() - close an endpoint, NULL being allowed.
  *
  * Commands that have not run are dropped; those under way end on the card but are no longer reported.
- * Regions registered for it stay until they are unregistered. No other thread may be inside a call on this endpoint.
+ * Regions registered for it stay until they are unregistered. A mailbox is closed with it, and its peers are not told.
+ * No other thread may be inside a call on this endpoint; but one that sleeps at its descriptor is woken.
  *
- * Errors: none.
+ * Errors: ARGUMENT (a handle of another kind), CLOSED, FORKED.
  */
-void dib_endpoint_close(struct dib_endpoint *endpoint);
+int dib_endpoint_close(struct dib_endpoint *endpoint);
 
 /* Memory ----------------------------------------------------------------------------------------- */
 
@@ -361,13 +396,15 @@ void dib_free(void *memory);
  * dib_register() - let an endpoint's commands, or other nodes, reach memory.
  * @memory: any readable (and, by its rights, writable) memory of this process; it must stay until dib_unregister()
  * @length: bytes, > 0, any alignment
- * @rights: enum dibber_right, or'ed
+ * @rights: what may be done with it, or'ed: DIBBER_RIGHT_LOCAL_READ (1, source of a put or send), DIBBER_RIGHT_LOCAL_WRITE
+ *          (2, destination of a get or receive), DIBBER_RIGHT_REMOTE_READ (4, others may fetch from it; with REMOTE_WRITE
+ *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
  * Any thread.
  *
  * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
- * PROTOCOL, SYSTEM.
+ * PROTOCOL, SYSTEM, FORKED.
  */
 int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, unsigned int rights,
 		 struct dib_region **region);
@@ -386,7 +423,9 @@ struct dib_pages {
 /**
  * dib_register_pages() - let an endpoint's commands, or other nodes, reach memory that lies in pages here and there.
  * @pages:  what the region is made of; the lists may go after the call, the pages must stay until dib_unregister()
- * @rights: enum dibber_right, or'ed
+ * @rights: what may be done with it, or'ed: DIBBER_RIGHT_LOCAL_READ (1, source of a put or send), DIBBER_RIGHT_LOCAL_WRITE
+ *          (2, destination of a get or receive), DIBBER_RIGHT_REMOTE_READ (4, others may fetch from it; with REMOTE_WRITE
+ *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
  * To commands it is one region as of dib_register(). The card looks up where pages are, ahead of their use, in reads of
@@ -399,7 +438,7 @@ struct dib_pages {
  * side of the command, REMOTE_READ_ERROR on the other. Any thread.
  *
  * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
- * PROTOCOL, SYSTEM.
+ * PROTOCOL, SYSTEM, FORKED.
  */
 int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
 		       struct dib_region **region);
@@ -407,7 +446,7 @@ int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pa
 /**
  * dib_key() - the key that names a region in a walk, here and on other nodes.
  *
- * Returns the key, never 0. Any thread.
+ * Returns the key; 0 for what is no open region of this process: dib_last_reason() says why. Any thread.
  *
  * Errors: none.
  */
@@ -417,9 +456,10 @@ uint32_t dib_key(const struct dib_region *region);
  * dib_unregister() - withdraw a region, NULL being allowed.
  *
  * Nothing reaches the memory after the call. Commands that still use the key end with BAD_KEY or REMOTE_BAD_KEY.
- * The handle is gone in any case. Any thread.
+ * The handle is closed in any case but FORKED. Any thread.
  *
- * Errors: NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (a handle of another kind), NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL,
+ * SYSTEM, CLOSED, FORKED.
  */
 int dib_unregister(struct dib_region *region);
 
@@ -455,7 +495,7 @@ struct dib_delivery {
  * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
  * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
- * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST.
+ * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
@@ -467,7 +507,7 @@ int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
  * As dib_put(). The walks need agree on the total only.
  *
  * Errors: ARGUMENT (a count or block is 0, the totals differ or pass DIBBER_MAX_LENGTH, unknown flag), AGAIN, CLOSED,
- * HALTED, LOST.
+ * HALTED, LOST, FORKED.
  */
 int dib_put_strided(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_walk *source, const struct dib_walk *target);
@@ -589,7 +629,7 @@ struct dib_side {
  *
  * Errors: ARGUMENT (a count, block or the length is 0, a side without a list has another length, more than
  * DIBBER_LIST_LEVELS levels under a list, a list_offset that is no multiple of 8, unknown flag), AGAIN, CLOSED,
- * HALTED, LOST.
+ * HALTED, LOST, FORKED.
  */
 int dib_put_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_side *source, const struct dib_side *target, uint32_t length);
@@ -645,7 +685,7 @@ struct dib_atomic {
  *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
  *
- * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, HALTED, LOST.
+ * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic);
@@ -654,7 +694,7 @@ int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *deliver
  * dib_submit() - send a command as it stands, for opcodes that the library does not know.
  * @command: its `cookie` is replaced
  *
- * Errors: ARGUMENT, AGAIN, CLOSED, HALTED, LOST.
+ * Errors: ARGUMENT, AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *command, uint64_t tag);
 
@@ -682,8 +722,8 @@ struct dib_event {
  *
  * Returns how many it took, 0 when there are none.
  *
- * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be taken), LOST, PROTOCOL (the other side sent what it must
- * not; a completion of nothing is passed over), CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be taken), LOST, PROTOCOL (the other side sent what it
+ * must not; a completion of nothing is passed over), CLOCK, FORKED.
  */
 int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int max);
 
@@ -692,7 +732,7 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
  *
  * As dib_poll().
  *
- * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, FORKED.
  */
 int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, int max);
 
@@ -702,22 +742,34 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
  *
  * Returns 1 when there is something, 0 when the time is over.
  *
- * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be polled), LOST, PROTOCOL, CLOCK.
+ * Errors: ARGUMENT, CLOSED, HALTED (and nothing is left to be polled), LOST, PROTOCOL, CLOCK, FORKED.
  */
 int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns);
 
 /**
  * dib_event_fd() - a descriptor to wait for an endpoint with.
  *
- * It becomes readable (eventfd(2)) when the endpoint's interrupt was raised: by a completion with SOLICIT or a notice
- * with INTERRUPT; and when the control program was halted, by whomever, or failed. Look until nothing is found before sleeping again,
- * with dib_poll(), dib_poll_events() or dib_mailbox_receive(): that look tells HALTED. It costs a system call from now on, and
- * the first one behind an interrupt a register's read. There may be nothing to be found behind one. Through a UART none comes: SYSTEM. On a
- * simulated card, leave its clock while sleeping there, and see that not all who take part are outside then: time would stand.
+ * It is an eventfd(2), not blocking. It becomes readable (POLLIN) when the endpoint's interrupt was raised: by a completion
+ * with SOLICIT or a notice with INTERRUPT; and when the control program was halted, by whomever, or failed. There may be
+ * nothing to be found behind an interrupt. Through a UART none comes: SYSTEM.
+ *
+ * The caller reads the descriptor empty: one read(2) of 8 bytes. Then it looks until nothing is found, with dib_poll(),
+ * dib_poll_events() or dib_mailbox_receive(), and sleeps again. In this order no interrupt is missed.
+ *
+ * Whatever ends the endpoint makes the descriptor readable: the simulator or card goes away, the system wants the card back,
+ * the other side breaks the protocol, the control program was halted (as soon as a look has told HALTED), or another
+ * thread closes endpoint or card. Then it stays readable: a moment after each read it is so again, because no interrupt will come
+ * any more. The look tells LOST, PROTOCOL, HALTED or CLOSED. After a close its number stays in use until the descriptors
+ * of eight more endpoints were closed. POLLHUP and POLLERR never come. A card in a slot that vanishes without a word is noticed
+ * within 100 ms.
+ *
+ * A look costs a system call from now on, and the first one behind an interrupt a register's read. The first call starts a
+ * thread for the card. On a simulated card, leave its clock while sleeping there, and see that not all who take part are
+ * outside then: time would stand.
  *
  * Returns the descriptor, which stays the library's.
  *
- * Errors: ARGUMENT, SYSTEM, CLOSED, LOST, PROTOCOL.
+ * Errors: ARGUMENT, SYSTEM, CLOSED, LOST, PROTOCOL, FORKED.
  */
 int dib_event_fd(struct dib_endpoint *endpoint);
 
@@ -778,8 +830,8 @@ struct dib_routes {
  *
  * Nothing is executed at the other end but the answer. Any thread.
  *
- * Errors: NO_FIRMWARE, ARGUMENT (of the route, way back or timeout), NOT_FOUND (nobody answered in time), COMMAND, TIMEOUT, CLOCK,
- * LOST, PROTOCOL, SYSTEM.
+ * Errors: NO_FIRMWARE, ARGUMENT (of the route, way back or timeout), NOT_FOUND (nobody answered in time), COMMAND,
+ * TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node);
 
@@ -791,7 +843,7 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
  * With nothing but scouts, some microseconds each: a direct cable takes one, a network of four switches of 16 ports about two thousand. Transfers go on meanwhile. Any
  * thread.
  *
- * Errors: NO_FIRMWARE, ARGUMENT (attempts), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ * Errors: NO_FIRMWARE, ARGUMENT (attempts), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_network *network);
 
@@ -815,7 +867,7 @@ int dib_network_routes(const struct dib_network *network, unsigned int node, uin
  *
  * Packets that have started go the way that they began. Nothing is lost when routes change under transfers. Any thread.
  *
- * Errors: NO_FIRMWARE, ARGUMENT, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ * Errors: NO_FIRMWARE, ARGUMENT, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, uint32_t route, int valid);
 
@@ -824,7 +876,7 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
  *
  * Any thread.
  *
- * Errors: NO_FIRMWARE, ARGUMENT (no such node), LOST, PROTOCOL, SYSTEM.
+ * Errors: NO_FIRMWARE, ARGUMENT (no such node), LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *routes);
 
@@ -846,7 +898,7 @@ struct dib_flash_info {
  * The card goes on, whatever is written there: a new image is started when the FPGA is configured again. Any thread; calls on the
  * flash hold the card, erasing for a second or so.
  *
- * Errors: ARGUMENT, NOT_FOUND (this card has no way to its flash), FLASH, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, NOT_FOUND (this card has no way to its flash), FLASH, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_info(struct dib_card *card, struct dib_flash_info *info);
 
@@ -857,7 +909,7 @@ int dib_flash_info(struct dib_card *card, struct dib_flash_info *info);
  *
  * So that a mistake in an address does not reach the image that the FPGA falls back to. Any thread.
  *
- * Errors: ARGUMENT, NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_allow(struct dib_card *card, uint32_t address, uint32_t length);
 
@@ -867,7 +919,7 @@ int dib_flash_allow(struct dib_card *card, uint32_t address, uint32_t length);
  *
  * Any thread.
  *
- * Errors: ARGUMENT (there are no such bytes), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (there are no such bytes), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t length);
 
@@ -878,7 +930,7 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
  * A flash whose sectors are larger erases those whole: let the part that is allowed begin and end with one, and erase before
  * anything is written. Any thread.
  *
- * Errors: ARGUMENT (not whole sectors, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (not whole sectors, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_erase(struct dib_card *card, uint32_t address, uint32_t length);
 
@@ -888,7 +940,7 @@ int dib_flash_erase(struct dib_card *card, uint32_t address, uint32_t length);
  *
  * Bytes that were not erased get the bits that are 1 in both. Nothing is compared: read it back. Any thread.
  *
- * Errors: ARGUMENT (not at a page, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT (not at a page, or not allowed), NOT_FOUND, FLASH, LOST, PROTOCOL, SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, size_t length);
 
@@ -901,7 +953,7 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
  * pipe, another process) it leaves the clock, and enters it again afterwards. On hardware both do nothing and succeed; but behind a
  * UART both bring memory up to date, so that the other process meets what was written before.
  *
- * Errors: ARGUMENT, CLOCK, CLOSED, LOST, PROTOCOL.
+ * Errors: ARGUMENT, CLOCK, CLOSED, LOST, PROTOCOL, FORKED.
  */
 int dib_clock_leave(struct dib_endpoint *endpoint);
 
@@ -972,11 +1024,11 @@ enum dib_mailbox_news {
  *
  * The endpoint's commands, completions and events are the mailbox's as long as it is open: calls that use them
  * return IN_USE. Memory can be registered and the clock used as before. Like the endpoint, its mailbox belongs to one
- * thread at a time; when the endpoint is closed first, calls on the mailbox return CLOSED. When the control program was
+ * thread at a time; when the endpoint or card is closed, so is the mailbox. When the control program was
  * halted they return HALTED, as soon as that is found out: close it, and connect a new one.
  *
- * Errors: ARGUMENT, IN_USE (the endpoint has a mailbox, or commands under way), LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND,
- * TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL, SYSTEM.
+ * Errors: ARGUMENT, IN_USE (the endpoint has a mailbox, or commands under way), LIMIT, HALTED, NO_FIRMWARE (after a
+ * TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
 		     struct dib_mailbox **mailbox);
@@ -987,9 +1039,9 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
  * Messages that were sent still arrive; for those that wait here to be fetched this call waits for up to 100 ms.
  * What was not received is lost.
  *
- * Errors: none.
+ * Errors: ARGUMENT (a handle of another kind), CLOSED, FORKED.
  */
-void dib_mailbox_close(struct dib_mailbox *mailbox);
+int dib_mailbox_close(struct dib_mailbox *mailbox);
 
 /**
  * dib_mailbox_address() - what the program at the other end must give to its dib_mailbox_connect().
@@ -1001,7 +1053,7 @@ void dib_mailbox_close(struct dib_mailbox *mailbox);
  * former peer that are under way.
  *
  * Errors: ARGUMENT, CLOSED, HALTED, AGAIN (commands to the former peer have not ended), LIMIT (all keys are used up),
- * NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ * NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_mailbox_address *address);
 
@@ -1017,7 +1069,7 @@ int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_m
  * former peer sent and was not received, and what was sent to it, is lost. Messages are counted from the beginning.
  *
  * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED, AGAIN (commands to the
- * former peer have not ended), LIMIT (all keys are used up), NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM.
+ * former peer have not ended), LIMIT (all keys are used up), NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct dib_mailbox_address *address);
 
@@ -1038,9 +1090,9 @@ int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct
  * The card of a peer takes messages as long as it runs, also when the peer's process has ended. So a call that has no
  * room asks whether the peer is there, as dib_mailbox_wait() does, and a later call returns the error.
  *
- * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its mailbox; or
- * the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent what it
- * must not), CLOCK.
+ * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its
+ * mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST,
+ * PROTOCOL (it sent what it must not), CLOCK, FORKED.
  */
 int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *data, uint32_t length);
 
@@ -1058,9 +1110,9 @@ int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *dat
  * What happened to a peer is told once, after its last message; the others go on. A peer that stops without closing its
  * mailbox is found out as by dib_mailbox_wait(), when 256 calls have found nothing.
  *
- * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it closed its
- * mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST, PROTOCOL (it sent
- * what it must not), CLOCK.
+ * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it
+ * closed its mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status),
+ * LOST, PROTOCOL (it sent what it must not), CLOCK, FORKED.
  */
 int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, struct dib_message *message);
 
@@ -1076,10 +1128,11 @@ int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, 
  * has ended is not found out before the card is opened again.
  *
  * Returns 1 when there is news, 0 when the time is over. The error of a peer is news: dib_mailbox_receive() or
- * dib_mailbox_send() returns it. When the timeout is UINT64_MAX and all connected peers were given up, this call returns
- * the error of one of them, because nothing can come any more.
+ * dib_mailbox_send() returns it. When all connected peers were given up, this call returns the error of one of them,
+ * because nothing can come any more.
  *
- * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, TIMEOUT (only with UINT64_MAX), COMMAND (likewise).
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, TIMEOUT (all peers were given up), COMMAND
+ * (likewise), FORKED.
  */
 int dib_mailbox_wait(struct dib_mailbox *mailbox, unsigned int news, uint64_t timeout_ns);
 

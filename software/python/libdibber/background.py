@@ -1,0 +1,198 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Calls that may take long, so that Ctrl-C ends them.
+
+Python runs the handler of a signal in the main thread, between two of its instructions: a call of C that waits is not
+left. Therefore the main thread has a second thread make such a call and waits for that thread, which a signal can end.
+What the interrupted call had begun goes on in the second thread. The next call of the same participant in the
+simulator's clock first waits until that is over, so two calls never overlap. Other threads call the library themselves,
+because no signal handler runs in them.
+"""
+
+import os
+import queue
+import threading
+
+from libdibber.binding import check
+
+FOR_EVER         = (1 << 64) - 1
+HARDWARE_STEP_NS = 10_000_000    # after so long a wait for hardware lets Python handle signals
+
+
+class Job:
+    """A call on its way through a Worker.
+
+    Attributes
+    ----------
+    abandoned : nobody waits for its result any more
+    """
+
+    def __init__(self, function, undo):
+        self._function, self._undo = function, undo
+        self._over, self._lock = threading.Lock(), threading.Lock()
+        self._over.acquire()
+        self._result = self._error = None
+        self.abandoned = False
+
+    def run(self):
+        try:
+            self._result = self._function()
+        except BaseException as error:    # it belongs to the thread that waits
+            self._error = error
+        with self._lock:
+            self._function = None
+            try:
+                if self.abandoned and self._undo and self._error is None:
+                    self._undo(self._result)
+            finally:
+                self._over.release()
+
+    def abandon(self):
+        """Have the result undone when the call returns. If it is there already: the Job that undoes it, or None."""
+        with self._lock:
+            self.abandoned = True
+            if self._over.locked() or not self._undo or self._error is not None:
+                return None
+        return Job(lambda: self._undo(self._result), None)
+
+    def wait(self, timeout=-1):
+        """Whether it is over, after so many seconds at most; -1 waits for ever."""
+        over = self._over.acquire(timeout=timeout)
+        if over:
+            self._over.release()
+        return over
+
+    def result(self):
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None
+        return self._result
+
+
+class Worker(threading.Thread):
+    """A thread that makes the calls of one Caller, one after the other."""
+
+    def __init__(self):
+        super().__init__(name="libdibber", daemon=True)
+        self._jobs = queue.SimpleQueue()
+        self.start()
+
+    def run(self):
+        while (job := self._jobs.get()) is not None:
+            job.run()
+            del job    # and with it what the call kept alive
+
+    def take(self, job):
+        self._jobs.put(job)
+
+
+class Caller:
+    """How one participant in the clock calls the library: a card with its endpoints, or an endpoint with own_clock.
+
+    simulated : a simulator keeps the time, so that a call can wait until another program goes on
+    """
+
+    def __init__(self, simulated):
+        self.simulated = simulated
+        self._worker, self._process, self._pending = None, os.getpid(), None
+
+    @property
+    def is_busy(self):
+        """Whether an interrupted call has not returned yet."""
+        return self._pending is not None and not self._pending.wait(0)
+
+    def now(self, function, *arguments):
+        """Make a call that does not wait. Returns its result; raises DibberError."""
+        if self._pending is not None:
+            self._settle()
+        return check(function(*arguments))
+
+    def long(self, function, undo=None):
+        """function(), which a signal may end when this is the main thread.
+
+        undo : called with the result when nobody waits for it any more
+        """
+        if self._pending is not None:
+            self._settle()
+        if threading.current_thread() is not threading.main_thread():
+            return function()
+        job = Job(function, undo)
+        try:
+            self._start(job)
+            job.wait()
+        except BaseException:
+            self._pending = job
+            if (undoing := job.abandon()) is not None:
+                self._pending = undoing
+                self._start(undoing)
+            raise
+        return job.result()
+
+    def look(self, function, undo):
+        """As long(), for a look that waits only where a simulator keeps the time."""
+        if self.simulated:
+            return self.long(function, undo)
+        if self._pending is not None:
+            self._settle()
+        return function()
+
+    def wait(self, once, timeout_ns, step_ns):
+        """once(nanoseconds) in steps until it returns True: whether it did in time. A signal ends it.
+
+        once : dib_wait(), say; it may wait for as long as it is told
+        step_ns : of simulated time. The library itself cuts a wait into such steps, so a simulated run stays the same
+        """
+        step_ns = step_ns if self.simulated else HARDWARE_STEP_NS
+        if self._pending is not None:
+            self._settle()
+        alive = [True]
+
+        def steps():
+            left = timeout_ns
+            while alive[0]:
+                step = min(left, step_ns)
+                if once(step):
+                    return True
+                if step == left:
+                    return False
+                if timeout_ns != FOR_EVER:
+                    left -= step
+            return False
+
+        if not self.simulated:
+            return steps()
+        try:
+            return self.long(steps)
+        except BaseException:
+            alive[0] = False
+            raise
+
+    def start(self, function):
+        """Start a call and do not wait for it. Returns its Job."""
+        job = Job(function, None)
+        self._start(job)
+        return job
+
+    def end(self):
+        """No more calls."""
+        if self._worker is not None and self._process == os.getpid():
+            self._worker.take(None)
+        self._worker = None
+
+    def _start(self, job):
+        # A child of fork() has none of its parent's threads.
+        if self._worker is None or self._process != os.getpid():
+            self._worker, self._process = Worker(), os.getpid()
+        self._worker.take(job)
+
+    def _settle(self):
+        """Wait for what an interrupted call had begun."""
+        job = self._pending
+        if self._process == os.getpid():
+            job.wait()
+        self._pending = None
+
+

@@ -1,0 +1,34 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Rights, flags, opcodes and statuses of the interface description as Python's enumerations.
+
+    endpoint.register(memory, Right.LOCAL_READ | Right.REMOTE_READ)
+    Status(completion.status) is Status.REMOTE_BOUNDS
+
+`help(libdibber.Status)` says what each of them means. C has them as enum dibber_right, dibber_flag, dibber_opcode and
+dibber_status.
+"""
+
+import enum
+
+from dibber.interface import description
+
+
+def _made(kind, name, described):
+    """One of Python's enumerations with the names, values and meanings of one of the description's."""
+    made = kind(name, [(member, value) for member, value, _ in described.values], module=__name__)
+    lines = "\n".join(f"{member:21}: {text}" for member, _, text in described.values)
+    made.__doc__ = f"{described.doc[0].upper()}{described.doc[1:]}.\n\n{lines}\n"
+    return made
+
+
+Right  = _made(enum.IntFlag, "Right",  description.RIGHT)
+Flag   = _made(enum.IntFlag, "Flag",   description.FLAG)
+Opcode = _made(enum.IntEnum, "Opcode", description.OPCODE)
+Status = _made(enum.IntEnum, "Status", description.STATUS)
+
+
+def status_name(status):
+    """The name of a status; its number in hexadecimal when it has none."""
+    return description.STATUS.name_of(status)
