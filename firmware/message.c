@@ -26,16 +26,15 @@ static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
 /*
- * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this finds nobody. Never
- * cleared: what the last program was answered late is not for the next one either, and what it holds at first does not
- * matter.
+ * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this answer finds
+ * nobody. The gateware counts, because answers to requests of the last program must not reach this one.
  */
-static uint8_t generation __attribute__((section(".persistent")));
+static uint8_t generation;
 
 static void next_generation(void)
 {
-	generation++;
-	REG_WRITE(FAST_GENERATION, generation);
+	REG_WRITE(GENERATION_NEXT, 0);
+	generation = REG_READ(GENERATION);
 }
 
 RARE void message_boot(void)
@@ -116,7 +115,7 @@ static void finish(uint32_t tag)
 	}
 	if ((transfer->status == DIBBER_STATUS_TIMEOUT || transfer->status == DIBBER_STATUS_FLUSHED ||
 	     transfer->status == DIBBER_STATUS_PEER_RESTARTED) &&
-	    transfer->word >> 26 == generation % 64u)
+	    transfer->word >> 26 == generation)
 		next_generation();
 	transfer->busy = 0;
 	transfer_complete(tag);

@@ -35,6 +35,7 @@ from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.halt import Cutter, Halt, HaltInserter
 from dibber.mcp.identity import HostRegisters, collect_counters
+from dibber.mcp.keys import KeyCount
 from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.mcp.queues import EventWriter, QueueWriter
@@ -163,6 +164,7 @@ class DibberCore(LiteXModule):
         self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
         self.registers = registers = ControlRegisters(identity.shown, identity.cycles, endpoints)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
+        self.keys      = keys      = KeyCount()
 
         # # #
 
@@ -229,7 +231,7 @@ class DibberCore(LiteXModule):
             registers.digest.eq(commands.digest),
             *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
                 for name in ["put_inline", "put", "get", "atomic"]],
-            commands.generation.eq(registers.generation),
+            commands.generation.eq(keys.generation),
             requests.offer.connect(commands.request),
             requests.taken.eq(commands.answered),
             requests.again.eq(registers.arrivals_again),
@@ -332,6 +334,16 @@ class DibberCore(LiteXModule):
         # Regions ----------------------------------------------------------------------------------
 
         entry, expect = registers.region, registers.expect
+        self.comb += [
+            keys.draw.eq(identity.key_draw),
+            identity.key_next.eq(keys.next),
+            identity.keys_left.eq(keys.left),
+            keys.key.eq(entry.key),
+            keys.enter.eq(entry.we & entry.valid),
+            keys.advance.eq(registers.advance),
+            registers.region_fresh.eq(keys.fresh),
+            registers.generation.eq(keys.generation),
+        ]
         if bits < 64:
             self.narrow = narrow = NarrowRegion(bits)
             self.comb  += [getattr(narrow, name).eq(getattr(entry, name)) for name in ["base", "length", "table"]]
@@ -340,7 +352,7 @@ class DibberCore(LiteXModule):
                 for client, port in zip([send, scatter, lander, atomic], regions.ports, strict=True)],
             regions.write.eq(entry.we | halt.clear),
             regions.index.eq(Mux(halt.clear, halt.index, entry.index)),
-            regions.valid.eq(entry.valid & ~halt.clear & (1 if bits == 64 else narrow.fits)),
+            regions.valid.eq(entry.valid & keys.fresh & ~halt.clear & (1 if bits == 64 else narrow.fits)),
             *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "rights", "owner"]],
             *([regions.base.eq(entry.base), regions.length.eq(entry.length)] if bits == 64 else [regions.base.eq(narrow.low), regions.length.eq(narrow.size)]),
             scatter.expected.connect(expected.port),

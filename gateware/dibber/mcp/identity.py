@@ -82,6 +82,8 @@ class HostRegisters(LiteXModule):
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
     link_nonce   : Signal(16), out
+    key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
+    key_next, keys_left : Signal(32), in
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES):
         self.cycles       = Signal(64)
@@ -102,6 +104,9 @@ class HostRegisters(LiteXModule):
         self.link_test    = Signal()
         self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])
         self.link_nonce   = Signal(16)
+        self.key_draw     = Record([("strobe", 1), ("value", 32)])
+        self.key_next     = Signal(32)
+        self.keys_left    = Signal(32)
 
         # # #
 
@@ -177,6 +182,15 @@ class HostRegisters(LiteXModule):
             *[getattr(self.link_command, name).eq(bank.strobe["LINK_COMMAND"][0] & field)
                 for name, field in command.items()],
             self.link_nonce.eq(storage["LINK_NONCE"]),
+        ]
+
+        # Keys -------------------------------------------------------------------------------------
+
+        self.comb += [
+            self.key_draw.strobe.eq(bank.strobe["KEY_DRAW"][0]),
+            self.key_draw.value.eq(bank.written["KEY_DRAW"][0]),
+            status["KEY_NEXT"][0].eq(self.key_next),
+            status["KEYS_LEFT"][0].eq(self.keys_left),
         ]
 
         # Flash ------------------------------------------------------------------------------------

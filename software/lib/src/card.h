@@ -79,7 +79,8 @@ struct dib_card {
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
-	uint32_t generation[DIBBER_REGIONS];
+	uint32_t next_key;	/* the first number that was given as a key to no region … */
+	uint32_t keys_left;	/* … and how many there are from that one on; both as the card counts them */
 };
 
 struct dib_endpoint {
@@ -232,6 +233,10 @@ int dib_check_memory(const void *memory, uint64_t length, bool writable);
 
 /* region.c */
 
+/* Have the keys of a card that has just got power begin at a random number, and learn which one is next. */
+int dib_keys_begin(struct dib_card *card);
+/* Withdraw a region from the card, and enter its memory, in one piece, under another key. With the card locked. */
+int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length, unsigned int rights);
 /* Withdraw a region from the card and forget it, leaving the handle as an orphan. With the card locked. */
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
 

@@ -51,6 +51,18 @@ static bool offered(const char *json, const char *name)
 	return *p == 't' || (*p >= '1' && *p <= '9');
 }
 
+/* The number that such a capability has, modulo 2³², or 0. */
+static uint32_t offered_number(const char *json, const char *name)
+{
+	const char *p = strstr(json, name);
+
+	if (!p)
+		return 0;
+	p += strlen(name);
+	p += strspn(p, "\" \t\r\n:");
+	return (uint32_t)strtoull(p, NULL, 10);
+}
+
 static int negotiate(struct vfio_user *v)
 {
 	static const char capabilities[] =
@@ -78,6 +90,7 @@ static int negotiate(struct vfio_user *v)
 				answer.version.major, answer.version.minor);
 	((char *)&answer)[w.length] = 0;
 	v->clock = offered(answer.json, "\"dibber_clock\"");
+	v->base.random = offered_number(answer.json, "\"dibber_random\"");
 	return 0;
 }
 

@@ -116,7 +116,7 @@ enum dib_error {
 	DIB_ERR_FIRMWARE_CRC   = -11,	/* what the card holds is not what was written */
 	DIB_ERR_FIRMWARE_START = -12,	/* the control program did not publish its identity */
 	DIB_ERR_NO_FIRMWARE    = -13,	/* this needs a control program: dib_firmware_load() */
-	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use */
+	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use, or all keys used up */
 	DIB_ERR_IN_USE         = -15,	/* somebody has it already: the card, the endpoint, the control program */
 	DIB_ERR_COMMAND        = -16,	/* the control program refused; the reason has its status */
 	DIB_ERR_CLOSED         = -17,	/* the handle was closed, or what it belongs to; of a mailbox: its peer was */
@@ -1078,7 +1078,12 @@ int dib_mailbox_close(struct dib_mailbox *mailbox);
  * @peer:    below options.peers
  * @address: filled in
  *
- * Errors: ARGUMENT, CLOSED, HALTED, FORKED.
+ * An address serves one connection. When a peer was given up, another one can be connected in its place: then this call
+ * returns a new address, of which the former peer does not know the key. It waits, at most 80 ms, for commands to the
+ * former peer that are under way.
+ *
+ * Errors: ARGUMENT, CLOSED, HALTED, AGAIN (commands to the former peer have not ended), LIMIT (all keys are used up),
+ * NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_mailbox_address *address);
 
@@ -1089,7 +1094,12 @@ int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_m
  *
  * Both ends connect before either sends: what comes from a peer is not looked at before. A peer is connected once.
  *
- * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED, FORKED.
+ * When a call has returned the error of a peer, that peer was given up and can be connected again, with the same program
+ * or another one. Ask dib_mailbox_address() again before that, because this end's address may have changed too. What the
+ * former peer sent and was not received, and what was sent to it, is lost. Messages are counted from the beginning.
+ *
+ * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED, AGAIN (commands to the
+ * former peer have not ended), LIMIT (all keys are used up), NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct dib_mailbox_address *address);
 
@@ -1105,7 +1115,10 @@ int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct
  * as it takes. Receive, or wait for DIB_MAILBOX_ROOM, and try again.
  *
  * A peer that could not be reached, closed its mailbox, or sent what it must not is not talked to any more: each
- * send to it fails in the same way, and dib_mailbox_receive() tells it once.
+ * send to it fails in the same way, and dib_mailbox_receive() tells it once. dib_mailbox_connect() can replace it.
+ *
+ * The card of a peer takes messages as long as it runs, also when the peer's process has ended. So a call that has no
+ * room asks whether the peer is there, as dib_mailbox_wait() does, and a later call returns the error.
  *
  * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its
  * mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST,
@@ -1125,7 +1138,7 @@ int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *dat
  * Returns 1 when a message was taken, 0 when there is none.
  *
  * What happened to a peer is told once, after its last message; the others go on. A peer that stops without closing its
- * mailbox is found out by what is sent to it: dib_mailbox_wait() sends something now and then.
+ * mailbox is found out as by dib_mailbox_wait(), when 256 calls have found nothing.
  *
  * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it
  * closed its mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status),
@@ -1136,13 +1149,20 @@ int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, 
 /**
  * dib_mailbox_wait() - sleep until there is news.
  * @news:       enum dib_mailbox_news, or'ed
- * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX: as long as all peers can be reached
+ * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX: as long as a peer can be reached
  *
- * Each 20 ms without news every peer is told how far its messages were read, so that one that is gone is found out.
+ * A peer of which nothing has come for 1 ms is asked whether it is there: this call reads 8 bytes of its memory. It asks
+ * again after 2, 4, and then each 8 ms. The read of a process that has ended fails at once: the peer's error is CLOSED. When
+ * the peer's card cannot be reached, the read ends as every transfer does, 40 ms later: the error is TIMEOUT. A peer that
+ * lives and does not receive is no error. A card behind a UART has its host's memory on the card, so there a process that
+ * has ended is not found out before the card is opened again.
  *
- * Returns 1 when there is news, 0 when the time is over.
+ * Returns 1 when there is news, 0 when the time is over. The error of a peer is news: dib_mailbox_receive() or
+ * dib_mailbox_send() returns it. When all connected peers were given up, this call returns the error of one of them,
+ * because nothing can come any more.
  *
- * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, FORKED.
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, TIMEOUT (all peers were given up), COMMAND
+ * (likewise), FORKED.
  */
 int dib_mailbox_wait(struct dib_mailbox *mailbox, unsigned int news, uint64_t timeout_ns);
 
