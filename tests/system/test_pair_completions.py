@@ -15,6 +15,7 @@ pytestmark = pytest.mark.fault
 
 SLOT, SLOTS = 4096, 48
 GUARD    = 0xee
+SETTLE_NS = 10_000
 EVERYONE = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 BAD      = [f"completion_{name}" for name in
     ("bad_requester", "bad_count", "bad_address", "bad_length", "bad_status", "poisoned")]
@@ -31,6 +32,8 @@ def transfers(side, kind, source, target, blocks):
         place = SLOT*slot + offset
         getattr(side.endpoint, f"{kind}_strided")(Walk(source, length, place), Walk(target, length, place), node=1)
         result.append(STATUS.name_of(side.completion()))
+    # A put is complete when its last write was handed to the target's PCIe, which takes time to bring it to memory.
+    side.endpoint.wait(SETTLE_NS)
     return result
 
 
