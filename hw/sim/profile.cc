@@ -36,6 +36,13 @@ public:
         return *value;
     }
 
+    /* A number that the file may leave out. */
+    double number_or(const std::string& key, double low, double high, double otherwise)
+    {
+        known_.insert(key);
+        return root_.at_path(key) ? number(key, low, high) : otherwise;
+    }
+
     unsigned integer(const std::string& key, unsigned low, unsigned high)
     {
         if (!find(key).is_integer())
@@ -196,7 +203,7 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.pcie.framing_bytes            = reader.integer("pcie.framing_bytes", 0, 64);
     p.pcie.max_payload              = reader.power_of_two("pcie.max_payload", 128, 512);
     p.pcie.max_read_request         = reader.power_of_two("pcie.max_read_request", 128, 4096);
-    p.pcie.read_completion_boundary = reader.power_of_two("pcie.read_completion_boundary", 32, 128);
+    p.pcie.read_completion_boundary = reader.power_of_two("pcie.read_completion_boundary", 64, 128);
     p.pcie.read_latency_ns          = reader.number("pcie.read_latency_ns", 1, 1e6);
     p.pcie.posted_up_ns             = reader.number("pcie.posted_up_ns", 1, 1e6);
     p.pcie.posted_down_ns           = reader.number("pcie.posted_down_ns", 1, 1e6);
@@ -209,6 +216,7 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.pcie.transmit_buffer_bytes    = reader.integer("pcie.transmit_buffer_bytes", 1024, 65536);
     p.pcie.completion_timeout_us    = reader.number("pcie.completion_timeout_us", 1, 1e6);
     p.pcie.completion_reorder_ns    = reader.number("pcie.completion_reorder_ns", 0, 1e6);
+    p.pcie.completion_fault_rate    = reader.number_or("pcie.completion_fault_rate", 0, 1, 0);
     static const std::map<std::string, CompletionSplit> splits = {
         {"boundary", CompletionSplit::boundary}, {"maximum", CompletionSplit::maximum},
         {"random",   CompletionSplit::random}};

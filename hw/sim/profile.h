@@ -54,6 +54,7 @@ struct Profile {
         double   completion_timeout_us;
         CompletionSplit completion_split;
         double   completion_reorder_ns;
+        double   completion_fault_rate;    /* share of completions with a fault, by the seed; 0 if the file has none */
     } pcie;
 
     struct Memory {

@@ -11,7 +11,7 @@ namespace dibber {
 RootComplex::RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now, Phy& phy,
                          Memory& memory, HostListener& listener)
     : config(profile), profile_(profile), card_(card), now_(now), phy_(phy), memory_(memory), listener_(listener),
-      random_(seed, 0x100 + card), posted_up_(from_ns(profile.pcie.posted_up_ns)),
+      random_(seed, 0x100 + card), fault_random_(seed, 0x500 + card), posted_up_(from_ns(profile.pcie.posted_up_ns)),
       posted_down_(from_ns(profile.pcie.posted_down_ns)), read_up_(from_ns(profile.pcie.read_latency_ns/2)),
       read_down_(from_ns(profile.pcie.read_latency_ns) - read_up_),
       credit_return_(from_ns(profile.pcie.credit_return_ns))
@@ -253,6 +253,9 @@ void RootComplex::send_completion()
         Tlp tlp = completion(host_id, read.request, read.address + read.done,
                              std::span(read.data).subspan(read.done, bytes), read.bytes - read.done);
         read.done += bytes;
+        if (profile_.pcie.completion_fault_rate > 0 &&
+            double(fault_random_.below(1u << 20)) < profile_.pcie.completion_fault_rate*(1u << 20))
+            spoil(tlp);
         send(std::move(tlp), now_, read_down_);
     } else {
         send(completion_error(host_id, read.request, unsupported_request), now_, read_down_);
@@ -261,6 +264,55 @@ void RootComplex::send_completion()
     if (read.done == read.bytes) {
         tag_in_flight_[read.request.tag()] = false;
         pool_.erase(pool_.begin() + long(choice));
+    }
+}
+
+/* Put one fault into a completion with data: something that a PCIe host must not send (PCIe Base 3.0, 2.2.9). */
+void RootComplex::spoil(Tlp& tlp)
+{
+    enum { less_outstanding, more_outstanding, ends_here, address, shorter, longer, status, poison, requester, tag,
+           twice, count };
+    unsigned bytes = 4*tlp.length_dws() - (tlp.lower_address() & 3);
+    auto set_count = [&](unsigned value) { tlp.dw[1] = (tlp.dw[1] & ~0xfffu) | (value & 0xfff); };
+    auto set_length = [&](unsigned dws) { tlp.dw[0] = (tlp.dw[0] & ~0x3ffu) | (dws & 0x3ff); };
+    switch (fault_random_.below(count)) {
+    case less_outstanding:
+        set_count(std::max(tlp.byte_count() - std::min(tlp.byte_count(), 4u), 1u));
+        break;
+    case more_outstanding:
+        set_count(std::min(tlp.byte_count() + 4, 4096u));
+        break;
+    case ends_here:
+        set_count(std::min(bytes, tlp.byte_count()) == tlp.byte_count() ? tlp.byte_count() + 64 : bytes);
+        break;
+    case address:
+        tlp.dw[2] ^= 4u << fault_random_.below(5);
+        break;
+    case shorter:
+        if (tlp.length_dws() > 1) {
+            set_length(tlp.length_dws() - 1);
+            tlp.dw.pop_back();
+            break;
+        }
+        [[fallthrough]];
+    case longer:
+        set_length(tlp.length_dws() + 1);    /* and no DW more than before */
+        break;
+    case status:
+        tlp.dw[1] |= unsupported_request << 13;
+        break;
+    case poison:
+        tlp.dw[0] |= 1u << 14;
+        break;
+    case requester:
+        tlp.dw[2] ^= 1u << (16 + fault_random_.below(16));
+        break;
+    case tag:
+        tlp.dw[2] |= 0xff00;    /* the card has fewer */
+        break;
+    case twice:
+        send(tlp, now_, read_down_);
+        break;
     }
 }
 

@@ -108,6 +108,7 @@ private:
     };
 
     void send(Tlp tlp, Time start, Time latency);
+    void spoil(Tlp& tlp);
     void memory_write_arrives();
     void memory_read_arrives();
     void completion_arrives();
@@ -127,7 +128,7 @@ private:
     Phy&           phy_;
     Memory&        memory_;
     HostListener&  listener_;
-    Random         random_;
+    Random         random_, fault_random_;
     const Time     posted_up_, posted_down_, read_up_, read_down_, credit_return_;
 
     bool            interrupts_ = false;

@@ -161,7 +161,7 @@ def test_a_read_beyond_the_maximum_request_is_illegal(bench, max_request, fault)
     assert result["cards"][0]["faults"] == fault
     assert result["good"] == (not fault)
 
-@pytest.mark.parametrize("boundary, completions", [(32, 16), (64, 8), (128, 4)])
+@pytest.mark.parametrize("boundary, completions", [(64, 8), (128, 4)])
 def test_completions_end_at_the_read_completion_boundary(bench, boundary, completions):
     result = bench("gen2x4", "read", 512, 10, **{"pcie.read_completion_boundary": boundary})
     assert result["good"] and result["completions"] == 10*completions
