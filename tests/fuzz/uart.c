@@ -93,7 +93,11 @@ static uint32_t read_register(struct card *c, uint32_t offset)
 	case DIBBER_HOST_MCP_STATE:         return c->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
 	case DIBBER_HOST_MCP_IDENTITY:      return c->control ? IDENTITY : 0;
 	case DIBBER_HOST_CYCLES_LOW:        return c->cycles += CYCLES_STEP;
+	case DIBBER_HOST_KEYS_LEFT:         return 0xffffffff;
 	}
+	if (offset >= DIBBER_ENDPOINT_BASE &&
+	    (offset - DIBBER_ENDPOINT_BASE) % DIBBER_ENDPOINT_STRIDE == DIBBER_DOORBELL_OFFSET + DIBBER_DOORBELL_PROGRAM)
+		return c->control ? 1u << DIBBER_DOORBELL_PROGRAM_READY_SHIFT | 1u << DIBBER_DOORBELL_PROGRAM_BUS_MASTER_SHIFT : 0;
 	return 0;
 }
 

@@ -49,6 +49,7 @@ def test_firmware_is_written_with_the_processor_in_reset_and_starts(serve, image
 def test_a_bad_image_is_refused_before_the_card_is_touched(serve, image, bad, name, reason):
     mock = serve()
     with libdibber.Card(mock.uri) as card:
+        mock.device.writes.clear()    # those of opening it
         with fails(name, reason):
             card.load_firmware(image(**bad))
         assert mock.device.writes == []
@@ -62,6 +63,7 @@ def test_an_image_may_fill_the_instruction_cache_and_no_more(serve, folder, sram
     with libdibber.Card(mock.uri) as card:
         assert card.sram_bytes == card.info()["sram_bytes"] == sram and card.info()["image_limit"] == sram//2
         write(path, firmware_image(words=sram//8 + 1, sram=sram))
+        mock.device.writes.clear()    # those of opening it
         with fails("FIRMWARE_FILE", f"an image of {sram//2 + 4} bytes, this card takes {sram//2} at most"):
             card.load_firmware(path)
         assert mock.device.writes == []
@@ -114,6 +116,7 @@ def test_damage_anywhere_in_an_image_that_is_not_for_this_card_is_found(serve, f
     other[damage] ^= 0x40
     write(path, firmware_image() + bytes(other))
     with libdibber.Card(mock.uri) as card:
+        mock.device.writes.clear()    # those of opening it
         with pytest.raises(libdibber.DibberError) as caught:
             card.load_firmware(path)
         assert caught.value.name in ("FIRMWARE_FILE", "VERSION") and mock.device.writes == []

@@ -3,6 +3,9 @@
 
 """From writes, reads and replies to the PHY's transmit stream."""
 
+from functools import reduce
+from operator import or_
+
 from migen import *
 
 from litex.gen import *
@@ -332,7 +335,7 @@ class TLPTransmitter(LiteXModule):
         marks    = Signal(2)  # requests with `mark` whose last line is in the assembler
         dropping = Signal()   # a request may be taken away: no mark of the PHY can come in the same cycle
         waits    = Signal(3)
-        drop     = Signal(3)  # one at most in a cycle, so that a counter can count them
+        drop     = [Signal(name=f"drop{n}") for n in range(3)]  # one at most in a cycle, so that a counter can count them
         ends     = Signal(3)  # of these, the last line of a request
         marked   = Signal(3)
         self.comb += [
@@ -350,7 +353,7 @@ class TLPTransmitter(LiteXModule):
                 passes.eq((open & ~cutting) | (locked & (held == kind))),
                 source.connect(gate, omit={"valid", "ready"}),
                 gate.valid.eq(source.valid & passes),
-                dropped.eq((dropping | cutting) & ((drop[:n] == 0) if n else 1)),
+                dropped.eq((dropping | cutting) & ~reduce(or_, drop[:n], 0)),
                 source.ready.eq(Mux(passes, gate.ready, dropped)),
                 waits[n].eq(source.valid & ~passes),
                 drop[n].eq(waits[n] & dropped),

@@ -44,10 +44,12 @@ class S7PCIePHY(S7PCIEPHY):
         # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs between `sys` and
         # the hard block when the bit is cleared still leaves.
         power   = Signal(2, name="power_state")    # 0: D0
-        powered = Signal(2, name="power_state_sys")
+        awake   = Signal(name="power_awake")       # one bit crosses to `sys`, so that no other state is seen between two
+        powered = Signal(name="power_awake_sys")
         self.pcie_phy_params["o_cfg_pmcsr_powerstate"] = power
-        self.specials += MultiReg(power, powered)
-        self.sync += self.bus_master.eq(self._bus_master_enable.status & (powered == 0) & self._link_status.fields.status)
+        self.sync.pcie += awake.eq(power == 0)
+        self.specials += MultiReg(awake, powered)
+        self.sync += self.bus_master.eq(self._bus_master_enable.status & powered & self._link_status.fields.status)
 
         # The device control register as the hard block gives it; bit 8 is Extended Tag Field Enable.
         control = self.pcie_phy_params["o_cfg_dcommand"]

@@ -171,7 +171,7 @@ bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key)
 
 	if (dib_card_enter(card, endpoint->participant))
 		return false;
-	region = (key & 0xff) < DIBBER_REGIONS ? card->regions[key & 0xff] : NULL;
+	region = card->regions[entry_of(key)];
 	foreign = region && region->key == key && region->owner != endpoint->number;
 	dib_card_leave(card);
 	return foreign;

@@ -140,7 +140,7 @@ def test_ebreak_in_memory_halts_the_hart_when_asked_for_and_is_a_trap_otherwise(
 def trapped(debugger, at):
     """The program resumes, and comes to its own handler by the ebreak at `called`."""
     debugger.resume()
-    debugger.ask("n", 1000)
+    debugger.ask("n", 4000)  # the instruction cache is emptied meanwhile, a line a cycle
     debugger.halt()
     assert debugger.gpr(S1) == ILLEGAL_INSTRUCTION
     assert debugger.register(MEPC) == NOWHERE + at("called")
@@ -194,7 +194,7 @@ def test_memory_is_reached_in_all_sizes_and_while_the_hart_runs(debugger, at):
     assert debugger.gpr(T3) == 0x1122_3344, "the cache of a program that runs is its own"
     debugger.memory(word + 4, 0x5566_7788)
     debugger.resume()
-    debugger.ask("n", 500)
+    debugger.ask("n", 4000)
     debugger.halt()
     assert debugger.gpr(T3) == 0x5566_7788
     debugger.memory(word + 5, 0x99, size=0)

@@ -244,8 +244,8 @@ def nonposted(fmt_type, **fields):
 
 # name: (request, whether it gets an answer)
 UNSUPPORTED = {
-    "read of no window"   : (read(0x80000, 4, tag=7), True),
-    "write of no window"  : (write(0x80000, bytes(4)), False),
+    "read of no window"   : (read(0x50000, 4, tag=7), True),
+    "write of no window"  : (write(0x50000, bytes(4)), False),
     "locked read"         : (nonposted(TlpType.MEM_READ_LOCKED), True),
     "I/O read"            : (nonposted(TlpType.IO_READ), True),
     "I/O write"           : (nonposted(TlpType.IO_WRITE, data=bytes(4)), True),
