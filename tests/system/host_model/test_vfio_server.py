@@ -14,8 +14,8 @@ import time
 import pytest
 
 from vfio_client import (
-    CLOCK, DEVICE_RESET, DMA_MAP, DMA_UNMAP, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE,
-    SET_IRQS, VERSION, Client, Refused)
+    CLOCK, DEVICE_RESET, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE,
+    REPLY, SET_IRQS, VERSION, Client, Refused)
 
 HIGH   = 0x10_0000_0000                          # a bus address above 4 GiB
 POKE   = 0x80000                                 # commands of the C++ card: hw/sim/devices/scratch.h
@@ -370,11 +370,31 @@ def test_a_client_that_vanishes_in_the_middle_of_anything_leaves_the_card_to_the
         client.close()
         Client(one.path(0)).read(0, 4)
 
-def test_only_one_client_at_a_time(one):
+def _refusal(path):
+    """What the server says to a client that says nothing: (command, size, flags, errno), and that it closes the socket then."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(str(path))
+        said = client.recv(100)
+        assert client.recv(1) == b""
+    return struct.unpack("<HHIII", said)
+
+@pytest.mark.fault
+def test_only_one_client_at_a_time_and_the_next_one_is_told_that_the_card_is_busy(one):
     first = Client(one.path(0))
-    with pytest.raises((ConnectionError, BrokenPipeError)):
-        Client(one.path(0))
+    for _ in range(3):
+        assert _refusal(one.path(0)) == (0, VERSION, 16, REPLY | ERROR, errno.EBUSY)
     assert first.read(0, 4)
+    first.close()
+    assert Client(one.path(0)).read(0, 4)
+
+@pytest.mark.fault
+def test_an_observer_for_which_there_is_no_room_is_told_so(one):
+    path      = f"{one.path(0)}.admin"
+    observers = [Client(path, clock=False) for _ in range(64)]    # max_clients, vfio/observers.h
+    assert _refusal(path) == (0, VERSION, 16, REPLY | ERROR, errno.EBUSY)
+    observers.pop().close()
+    assert Client(path, clock=False).read(0, 4)
 
 def test_device_reset_resets(one):
     client = Client(one.path(0))
