@@ -171,6 +171,12 @@ def test_the_wrapper_takes_a_folder_as_a_stream(tmp_path):
     assert done.returncode == 1 and done.stderr == "dibber: the standard output is a folder\n"
 
 
+def test_streams_that_python_code_has_replaced_are_left_alone(capsys):
+    from dibber_cli.pipe import quiet
+
+    assert quiet(lambda: print("x") or 3) == 3 and capsys.readouterr().out == "x\n"
+
+
 # Signals ------------------------------------------------------------------------------------------
 
 def _leftovers(folder):
@@ -265,6 +271,19 @@ def test_signals_that_the_caller_ignores_stay_ignored(start):
     os.kill(program.pid, signal.SIGHUP)
     program.communicate(timeout=120)
     assert program.returncode == 0 and _leftovers(temporary) == []
+
+
+def test_a_terminal_that_is_gone_does_not_change_the_code_of_its_signal():
+    """What is printed stays in a buffer, and cannot be written at the end."""
+    text = ("import os, signal, sys; from dibber_cli.pipe import quiet\n"
+            "def main():\n"
+            "    print('x')\n"
+            "    try:\n"
+            "        os.kill(os.getpid(), signal.SIGHUP)\n"
+            "    except KeyboardInterrupt as interrupt:\n"
+            "        return 128 + interrupt.number\n"
+            "sys.exit(quiet(main))")
+    assert subprocess.run(["sh", "-c", '"$@" >/dev/full', "sh", sys.executable, "-c", text], capture_output=True).returncode == 129
 
 
 @pytest.mark.parametrize("number, code", CODES)

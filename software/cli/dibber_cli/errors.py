@@ -62,24 +62,23 @@ ADVICE = {
     "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",
     "FIRMWARE_START" : "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
     "FLASH"          : "nothing more was written; over JTAG it may still go: 'dibber flash FILE'",
-    "IN_USE"         : "end that program; 'dibber info', 'monitor' and 'fw trace' of a simulated card look at it meanwhile",
-    "LOST"           : "has another program opened the card? Else see the simulator's log: 'dibber sim status' names it",
+    "LOST"           : "the simulator's log may say why: 'dibber sim status' names it",
     "TIMEOUT"        : "is the cable connected, and the other card up? 'dibber info' shows the link",
 }
 
-# What to do after NOT_FOUND, by what the library says of it: a simulator, a PCI device or a UART was looked for.
-NOT_FOUND = {
-    "no simulator at":    "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
-    "no PCI device":      "'lspci' shows the addresses of the devices (docs/bringup.md)",
-    "not bound to":       "docs/bringup.md says how vfio-pci gets the card",
-    "no port":            "is the board connected? 'ls /dev/ttyUSB*' shows its ports (docs/bringup.md)",
-    "no serial port":     "'ls /dev/ttyUSB*' shows the ports of a board that is connected (docs/bringup.md)",
-    "nothing answers at": "is the board loaded with a design that has a UART? docs/bringup.md says how",
+# What to do by what the library says: what was looked for, a simulator, a PCI device or a UART, and who has it.
+SAID = {
+    "no simulator at":      "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
+    "no PCI device":        "'lspci' shows the addresses of the devices (docs/bringup.md)",
+    "not bound to":         "docs/bringup.md says how vfio-pci gets the card",
+    "no port":              "is the board connected? 'ls /dev/ttyUSB*' shows its ports (docs/bringup.md)",
+    "no serial port":       "'ls /dev/ttyUSB*' shows the ports of a board that is connected (docs/bringup.md)",
+    "nothing answers at":   "is the board loaded with a design that has a UART? docs/bringup.md says how",
+    "another program has":  "end that program first; 'dibber info', 'monitor' and 'fw trace' look at a simulated card beside it",
+    "another process has":  "end that process first: of a card in the hands of VFIO one alone can look, too",
 }
 
 
 def advice_on(name, message):
     """What to do after a DibberError of this name and with this message, or ""."""
-    if name == "NOT_FOUND":
-        return next((advice for said, advice in NOT_FOUND.items() if said in message), "")
-    return ADVICE.get(name, "")
+    return next((advice for said, advice in SAID.items() if said in message), ADVICE.get(name, ""))

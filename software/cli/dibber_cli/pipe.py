@@ -21,13 +21,16 @@ def quiet(main):
     """The exit code of main().
 
     When nobody reads its output any more, the program ends without a word, with the code that a shell has for that. When
-    stdout cannot be written, the program says so and ends with 1. SIGTERM and SIGHUP end it as Ctrl-C does.
+    stdout cannot be written, the program says so and ends with 1, or with the code that main() ended with. SIGTERM and
+    SIGHUP end it as Ctrl-C does.
     """
     streams.prepare()
     signals.install()
+    code = 0
     try:
         try:
-            return main()
+            code = main()
+            return code
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -38,7 +41,8 @@ def quiet(main):
     except streams.OutputError as error:
         streams.give_up()
         errors.report(error.strerror, name="OUTPUT", as_json=errors.wants_json(sys.argv[1:]))
-        return 1
+        # A terminal that is gone cannot be written, and the signal that said so has ended main().
+        return code or 1
     except KeyboardInterrupt as interrupt:
         errors.report("interrupted", name="INTERRUPTED", code=signals.code_of(interrupt), as_json=errors.wants_json(sys.argv[1:]))
         return signals.code_of(interrupt)

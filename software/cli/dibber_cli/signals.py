@@ -36,7 +36,9 @@ def _end(number, _):
 
 
 def install():
-    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does."""
+    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does. Other threads change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     for number in ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)

@@ -21,7 +21,7 @@ HANDLER = "dibber-plain"    # the name of plain() among Python's error handlers
 
 
 class OutputError(OSError):
-    """stdout cannot be written."""
+    """What was printed cannot be written to stdout."""
 
 
 def plain(error):
@@ -86,12 +86,14 @@ def _text(descriptor, old, lenient):
 
 
 def prepare():
-    """Prepare stdin, stdout and stderr. To be called once, when a program begins."""
+    """Prepare stdin, stdout and stderr when a program begins. A stream that Python code has replaced is left alone."""
     _occupy()
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)
-    sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)
 
 
 def give_up():
