@@ -5,10 +5,13 @@
 
 import errno
 import os
+import pathlib
 import random
 import select
+import signal
 import socket
 import struct
+import subprocess
 import time
 
 import pytest
@@ -17,6 +20,7 @@ from vfio_client import (
     CLOCK, DEVICE_RESET, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE,
     REPLY, SET_IRQS, VERSION, Client, Refused)
 
+PROFILES = pathlib.Path(__file__).resolve().parents[3]/"hw"/"sim"/"profiles"
 HIGH   = 0x10_0000_0000                          # a bus address above 4 GiB
 POKE   = 0x80000                                 # commands of the C++ card: hw/sim/devices/scratch.h
 VECTOR = 0x80010
@@ -434,3 +438,43 @@ def test_reads_of_a_free_clients_memory_by_message_do_not_hold_up_its_register_r
         client.receive_exactly(size - 16)
         if flags & 0xf == 1:
             seen.append(message_id)
+
+# How it is started --------------------------------------------------------------------------------
+
+def _start(programs, directory, redirection):
+    """A simulator of one card, started by a shell with its standard streams redirected; returns when it listens."""
+    words = [programs/"dibber-sim-test", "--profile", PROFILES/"gen2x4.toml", "--socket-dir", directory, "--cards", "1", "--participants", "1"]
+    process = subprocess.Popen(["sh", "-c", f'exec "$@" {redirection}', "sh", *words])
+    for _ in range(6000):
+        if (directory/"card0.sock").exists() or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    return process
+
+@pytest.mark.fault
+@pytest.mark.parametrize("redirection", ["<&- >&- 2>&-", "2>&-", ">&-"])
+def test_no_client_gets_the_text_of_a_standard_stream_that_was_closed(programs, tmp_path_factory, redirection):
+    directory = tmp_path_factory.mktemp("sim")
+    process   = _start(programs, directory, redirection)
+    try:
+        client = Client(directory/"card0.sock", timeout=20)
+        with pytest.raises(Refused):
+            client.request(999)    # it complains on stderr
+        assert client.read(0, 4)
+    finally:
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+@pytest.mark.fault
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_ends_it_takes_its_sockets_away(programs, tmp_path_factory, number):
+    directory = tmp_path_factory.mktemp("sim")
+    process   = _start(programs, directory, ">/dev/null")
+    Client(directory/"card0.sock", timeout=20)
+    process.send_signal(number)
+    assert process.wait(60) == 0 and list(directory.glob("*.sock*")) == []
+
+@pytest.mark.fault
+def test_help_on_a_full_disk_is_an_error(programs):
+    done = subprocess.run(["sh", "-c", f"{programs/'dibber-sim-test'} --help >/dev/full"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == "dibber-sim: the standard output cannot be written: No space left on device\n"
