@@ -35,7 +35,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library build models qemu bench test test-quick test-formal \
-        test-system soak bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
+        test-system soak mutants bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -45,6 +45,7 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
 	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
+	@echo 'make mutants      small changes of the control program, each noticed by a test: minutes; a part of make soak'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
 	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
@@ -123,12 +124,18 @@ soak: build models
 	@$(PYTHON) tests/soak/elements.py --seed $(SEED)
 	@$(PYTHON) tests/soak/faults.py --runs 1000 --seed $(SEED)
 	@$(PYTHON) tests/soak/program_faults.py --runs 1000 --seed $(SEED)
+	@$(PYTHON) tests/soak/completions.py --count 100000 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
+	@$(PYTHON) tests/firmware/mutants.py run
 	@$(PYTHON) tests/soak/resident.py --seconds 60 --hour
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
+
+# Small changes of the control program's sources, each of which a test has to notice: minutes.
+mutants: install
+	@$(PYTHON) tests/firmware/mutants.py run
 
 docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)

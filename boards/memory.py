@@ -1,27 +1,30 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Block RAM of a card by the size of the control program's SRAM: arithmetic from the shapes of the memories.
+"""Block RAM of a card by the size of the control program's SRAM, from the shapes of the memories.
 
-What a card takes with the smaller SRAM was measured by Yosys: hw/synthesis/boards.json for the boards with PCIe, and
-docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say, which no synthesis has confirmed.
+What a card takes with the smaller SRAM was measured by Yosys: hw/synthesis/boards.json has it for the
+boards with PCIe, docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say, which
+no synthesis has confirmed.
 """
 
 import json
 import pathlib
 
-from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE, image_bytes
+from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE, cache_bytes
 from dibber.mcp.vexriscv import LINE
 
 from boards.xilinx import sram_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# {words: bits} of one block RAM with two ports. AMD UG473, table 1-11 (RAMB36E1); Lattice FPGA-TN-02204, table 5.1 (DP16KD).
+# {words: bits} of one block RAM with two ports. AMD UG473, table 1-11 (RAMB36E1); Lattice
+# FPGA-TN-02204, table 5.1 (DP16KD).
 RAMB36 = {32768: 1, 16384: 2, 8192: 4, 4096: 9, 2048: 18, 1024: 36}
 DP16KD = {16384: 1, 8192: 2, 4096: 4, 2048: 9, 1024: 18}
 
-# Block RAMs of the LFE5UM5G-85F, and of them those of the design `card`, with the smaller SRAM: docs/synthesis.md.
+# Block RAMs of the LFE5UM5G-85F, and of them those of the design `card`, with the smaller SRAM:
+# docs/synthesis.md.
 ECP5_85F, ECPIX5 = 208, 202
 
 
@@ -31,9 +34,10 @@ def blocks(words, bits, shapes):
 
 
 def program_memory(sram_bytes, data_width, shapes):
-    """Block RAMs of the SRAM and of the instruction cache, its tags included, of a card with lines of `data_width` bits."""
+    """Block RAMs of the SRAM and of the instruction cache, its tags included, of a card with lines
+    of `data_width` bits."""
     banks = data_width//32
-    cache = image_bytes(sram_bytes)
+    cache = cache_bytes(sram_bytes)
     lines = cache//LINE
     tag   = 32 - (cache - 1).bit_length() + 2    # of an address, and two flags
     return banks*blocks(sram_bytes//4//banks, 32, shapes) + blocks(cache//4, 32, shapes) + blocks(lines, tag, shapes)
@@ -45,7 +49,8 @@ def more(data_width, shapes):
 
 
 def rows():
-    """(design, part, block RAMs with the smaller SRAM, with the larger one, those of the part, bytes of SRAM it has) of each."""
+    """(design, part, block RAMs with the smaller SRAM, with the larger one, those of the part,
+    bytes of SRAM it has) of each."""
     import xilinx as synthesis    # hw/synthesis
     kept = json.loads(synthesis.KEPT.read_text())
     for name, (*_, bits, parts) in synthesis.DESIGNS.items():

@@ -18,6 +18,7 @@ Ports of `dibber_card` (dw: data width):
     pcie_id[16]                                    in    bus, device, function
     pcie_max_payload[16], pcie_max_request[16]     in    bytes
     pcie_extended_tags, pcie_msix_enable           in    configuration space bits
+    pcie_bus_master                                in    requests to host memory may leave
     serial_tx_data[32], serial_tx_k[4]             out   four symbols, the first in the low bits
     serial_tx_ready                                in    takes them
     serial_loopback                                out   the transceiver hears itself and nothing goes to the cable
@@ -71,7 +72,7 @@ class SimPCIePHY(LiteXModule):
     Attributes
     ----------
     sink, source     : Endpoint(phy_layout), as LitePCIe's PHYs have them
-    id, max_payload_size, max_request_size, extended_tags, msix_enable : configuration space
+    id, max_payload_size, max_request_size, extended_tags, msix_enable, bus_master : configuration space
     """
     endianness    = "big"  # Each dword's bytes are swapped, as by the 7-series hard IP.
     qword_aligned = False
@@ -88,6 +89,7 @@ class SimPCIePHY(LiteXModule):
         self.max_request_size = Signal(16, name_override="pcie_max_request")
         self.extended_tags    = Signal(name_override="pcie_extended_tags")
         self.msix_enable      = Signal(name_override="pcie_msix_enable")
+        self.bus_master       = Signal(name_override="pcie_bus_master")
 
 class SimSerialPHY(LiteXModule):
     """A transceiver whose analogue half is the simulator's cable."""
@@ -137,7 +139,7 @@ class SimCard(LiteXModule):
             port(getattr(self.flash, name), f"flash_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
-            self.pcie.extended_tags, self.pcie.msix_enable, self.serial.signal, self.serial.loopback}
+            self.pcie.extended_tags, self.pcie.msix_enable, self.pcie.bus_master, self.serial.signal, self.serial.loopback}
 
 # Build --------------------------------------------------------------------------------------------
 

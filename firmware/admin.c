@@ -206,14 +206,16 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	uint32_t length_high = slot_word(tag, offsetof(struct dibber_admin_command, length) + 4);
 	uint32_t page = ADMIN_WORD(tag, vector) >> 16;	/* the half word behind it */
 	uint32_t first = ADMIN_WORD(tag, first);
-	uint32_t index = key & 0xff;
+	uint32_t index = key % DIBBER_REGIONS;
 
-	if (!key || index >= DIBBER_REGIONS || rights > 0xf)
+	if (!key || rights > 0xf)
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	if (!region_is_possible((uint64_t)base_high << 32 | base_low,
 				(uint64_t)length_high << 32 | length_low, page, first))
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	if (region_keys[index])
+	REG_WRITE(REGION_KEY, key);
+	/* A peer may still hold a key that was given before. The gateware counts keys, because only power reaches it. */
+	if (region_keys[index] || !REG_READ(REGION_FRESH))
 		return DIBBER_STATUS_IN_USE;
 
 	if (page) {
@@ -236,7 +238,7 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 
 static bool region_is_known(uint32_t key)
 {
-	return key && (key & 0xff) < DIBBER_REGIONS && region_keys[key & 0xff] == key;
+	return key && region_keys[key % DIBBER_REGIONS] == key;
 }
 
 /* The region is out of the table, and all has left the engines that had found it there. */
@@ -247,7 +249,7 @@ static enum dibber_status region_remove(uint32_t tag)
 	removing = 0;
 	if (!region_is_known(key))
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	region_keys[key & 0xff] = 0;
+	region_keys[key % DIBBER_REGIONS] = 0;
 	return DIBBER_STATUS_OK;
 }
 
@@ -262,8 +264,8 @@ RARE bool admin_must_wait(uint32_t tag, uint32_t first_word)
 		return false;
 	if (removing != key) {
 		removing = key;
-		region_enter(key & 0xff, 0, 0);
-		region_keys[key & 0xff] = key;
+		region_enter(key % DIBBER_REGIONS, 0, 0);
+		region_keys[key % DIBBER_REGIONS] = key;
 	}
 	return REG_READ(REGION_BUSY);
 }

@@ -38,9 +38,12 @@ ENDS     = {"ret", "mret", "ebreak"}
 # The event loop, whose turns are counted one by one, and what its turns run.
 LOOP     = "loop"
 HANDLERS = ("command_handler", "bulk_job_handler", "arrival_handler", "atomic_handler", "replay_handler",
-            "replay_timer_handler", "message_handler", "receive_handler", "barrier_handler", "send_lose_step",
+            "replay_timer_handler", "message_handler", "receive_handler", "barrier_handler", "restart_step", "send_lose_step",
             "scout_handler", "scout_step", "admin_close_step", "queue_drain")
 
+
+# Those that not every image has: that of 64 KiB of SRAM has no restart.c.
+OPTIONAL = {"restart_step"}
 
 # What bounds the loops of each source function: how often all ways back to their heads are taken in a call of it at most, and the
 # way in.
@@ -60,6 +63,7 @@ LOOPS = {
     ("barrier.c", "step"):                 C.NODES,
     ("bulk.c",    "bulk_find"):            IN_FLOW,
     ("bulk.c",    "bulk_job_handler"):     BATCH,
+    ("bulk.c",    "bulk_restart"):         IN_FLOW,
     ("bulk.c",    "complete"):             BATCH + 1,
     ("bulk.c",    "give_up"):              IN_FLOW,
     ("bulk.c",    "replay"):               BATCH + 1,
@@ -67,7 +71,8 @@ LOOPS = {
     ("command.c", "take_in_turn"):         BATCH,
     ("express.c", "end_others"):           BATCH + 1,
     ("express.c", "end_puts"):             PUTS + 1,
-    ("express.c", "express_expire"):       C.WINDOW,
+    ("express.c", "begin_anew"):           C.WINDOW,
+    ("express.c", "give_up"):              C.WINDOW,
     ("express.c", "express_puts"):         PUTS,
     ("express.c", "requeue"):              C.WINDOW,
     ("fast.c",    "fast_boot"):            FLOWS,
@@ -81,16 +86,20 @@ LOOPS = {
     ("get.c",     "get_boot"):             COMMANDS,
     ("message.c", "message_boot"):         C.NODES,
     ("message.c", "message_handler"):      C.SLOTS,
+    ("message.c", "message_lose"):         COMMANDS,
+    ("message.c", "message_restarted"):    COMMANDS,
     ("message.c", "message_tick"):         C.NODES*(1 + 2),    # ASKS
     ("put.c",     "check_walk"):           C.LEVELS,
     ("queue.c",   "queue_drain"):          POSTS,
     ("receive.c", "leave_turn"):           COMMANDS,
     ("receive.c", "receive_handler"):      COMMANDS,
+    ("receive.c", "receive_probe"):        C.NODES,
     ("replay.c",  "replay_timer_handler"): FLOWS,
     ("replay.c",  "take_link"):            FLOWS,
     ("replay.c",  "take_naks"):            FLOWS,
     ("routes.c",  "routes_boot"):          C.NODES,
     ("routes.c",  "routes_tick"):          C.NODES,
+    ("send.c",    "drop_former"):          C.SLOTS,
     ("send.c",    "leave"):                COMMANDS,
     ("send.c",    "lose_readies"):         C.SLOTS,
     ("send.c",    "send_close_step"):      C.SLOTS,
@@ -225,7 +234,7 @@ class Image:
         return found
 
     def table(self, address):
-        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near `gp` one instruction), sum, `lw`, `jr`."""
+        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near `gp` or 0 one instruction), sum, `lw`, `jr`."""
         register, values, limit, base = self.code[address][1][0], {}, None, None
         for at in range(address - 4*20, address, 4):
             mnemonic, operands = self.code.get(at, ("", [""]))
@@ -237,7 +246,9 @@ class Image:
                 limit = values.get(operands[0])
             elif mnemonic in ("add", "addi") and operands[0] == operands[1] and re.fullmatch(r"-?\d+", operands[2]):
                 if operands[0] in values:
-                    base = values[operands[0]] + int(operands[2])
+                    base = values[operands[0]] = values[operands[0]] + int(operands[2])
+            elif mnemonic == "add" and operands[0] == operands[1] and operands[2] in values:
+                base = values[operands[2]]
             elif mnemonic in ("add", "addi") and operands[1] == "gp":
                 base = self.symbols["__global_pointer$"] + int(operands[2])
         if limit is None or base is None or self.code[address - 4] != ("lw", [register, f"0({register})"]):
@@ -547,7 +558,8 @@ def report(path=IMAGE):
     bounds = Bounds(image)
     stack  = bounds.stack(image.symbols["main"])
     rows   = [(name, bounds.stack(start), bounds.handler(start), bounds.silence(start))
-              for name in ("mcp_boot", *HANDLERS) for start in [image.symbols[name]]]
+              for name in ("mcp_boot", *HANDLERS) if name in image.symbols or name not in OPTIONAL
+              for start in [image.symbols[name]]]
     return [*rows, (f"{LOOP}, one turn", bounds.stack(image.symbols[LOOP]), bounds.turn(), bounds.silent_turn())], \
         (stack, image.symbols["stack_top"] - image.symbols["bss_end"])
 

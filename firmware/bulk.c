@@ -117,18 +117,21 @@ static uint32_t following(struct flow *flow, struct transfer *transfer)
 
 /* Ends of jobs --------------------------------------------------------------------------------- */
 
-/* Nobody knows any more whether this transfer and those behind it have been executed. */
-static RARE void give_up(uint32_t tag)
+/* Nobody knows any more whether a transfer has been executed. */
+static void lose(struct transfer *transfer, enum dibber_status status)
+{
+	transfer->state = TRANSFER_OVER;
+	transfer->busy &= BUSY_JOB;
+	if (transfer->status == DIBBER_STATUS_OK)
+		transfer->status = status;
+}
+
+/* The same of this transfer and those behind it. */
+static RARE void give_up(uint32_t tag, enum dibber_status reason)
 {
 	for (; tag != MCP_NO_TAG; tag = transfers[tag].next) {
-		struct transfer *transfer = &transfers[tag];
-
-		transfer->state = TRANSFER_OVER;
-		transfer->busy &= BUSY_JOB;
-		if (transfer->status == DIBBER_STATUS_OK) {
-			transfer->status = DIBBER_STATUS_TIMEOUT;
-			mcp_shared.timeouts++;
-		}
+		mcp_shared.timeouts += transfers[tag].status == DIBBER_STATUS_OK;
+		lose(&transfers[tag], reason);
 	}
 }
 
@@ -163,7 +166,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 		flow->next = transfer->end;
 	/* After a whole pass the gap is not one to the peer, who may have executed what is behind it. */
 	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
-		give_up(transfer->next);
+		give_up(transfer->next, DIBBER_STATUS_TIMEOUT);
 	if (flow->state != FLOW_REWIND) {
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
@@ -427,12 +430,45 @@ RARE void bulk_expire(uint32_t number)
 		flow->abandon = 1;
 		return;
 	}
-	give_up(flow->head);
+	give_up(flow->head, DIBBER_STATUS_TIMEOUT);
 	send_lost |= 1u << (number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = FLOW_OPEN;
 	flow->mark = MCP_NO_TAG;
+}
+
+/* A target that began anew ---------------------------------------------------------------------- */
+
+/* Whether a transfer has PSNs of this incarnation, all of which are acknowledged, and its job is about to end. */
+static bool is_ending(struct flow *flow, struct transfer *transfer)
+{
+	return transfer->state < TRANSFER_CUT && !psn_before(transfer->first, flow->start) &&
+	       !psn_before(flow->acked, transfer->end);
+}
+
+RARE bool bulk_settled(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	bulk_step(number);
+	return flow->head == MCP_NO_TAG || !is_ending(flow, &transfers[flow->head]);
+}
+
+RARE void bulk_restart(uint32_t number, uint32_t end)
+{
+	struct flow *flow = &flows[number];
+
+	mcp_alive();
+	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have executed. */
+	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
+		if (!psn_before(transfers[tag].first, flow->start) && psn_before(transfers[tag].first, end))
+			lose(&transfers[tag], DIBBER_STATUS_PEER_RESTARTED);
+	flow_incarnate(number);
+	flow_renumber(flow);
+	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
+	flow->mark = MCP_NO_TAG;
+	flow_work |= 1u << number;
 }
 
 APART uint32_t bulk_step(uint32_t number)

@@ -80,7 +80,7 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 
 	if (express_is_put(word)) {
 		start = start_of(put_tag(word), FIELD_GET(EVENTS, LENGTH, word));
-	} else if (transfers[word].kind == TRANSFER_INLINE) {
+	} else if (transfers[word].kind == TRANSFER_INLINE || transfers[word].kind == TRANSFER_PROBE) {
 		start = start_of(word, transfers[word].length);
 	} else {
 		start = start_of(word, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1);
@@ -111,6 +111,11 @@ void express_message(uint32_t tag)
 	REG_WRITE(EXPRESS_MESSAGE, transfers[tag].word);
 	mcp_shared.messages++;
 	submit(tag, start_of(tag, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1));
+}
+
+void express_probe(uint32_t tag)
+{
+	submit(tag, start_of(tag, 0));
 }
 
 /* Inline puts, the short way ------------------------------------------------------------------- */
@@ -286,28 +291,59 @@ static RARE void requeue(uint32_t number)
 		flow_work |= 1u << number;
 }
 
-RARE void express_expire(uint32_t number)
+/* Nobody knows whether what is before `end` was executed: it ends with this status, in a former incarnation. How many do. */
+static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status reason)
 {
 	struct flow *flow = &flows[number];
+	uint32_t count = 0;
 
-	for (uint32_t psn = flow->acked; psn != flow->next; psn++) {
+	for (uint32_t psn = flow->acked; psn != end; psn++) {
 		uint32_t word = *place_of(number, psn);
 		uint8_t *status = express_status(number, psn);
 
 		/* An answer proves that the request arrived, whoever lost its acknowledgement. */
 		if (*status == DIBBER_STATUS_OK &&
 		    (express_is_put(word) || transfers[word].busy != BUSY_REQUEST)) {
-			*status = DIBBER_STATUS_TIMEOUT;
-			mcp_shared.timeouts++;
+			*status = reason;
+			count++;
 		}
 	}
-	send_lost |= 1u << number;
 	/* As in bulk_expire. From here on nothing reads the slots of the former incarnation. */
 	flow_incarnate(number);
-	flow->acked = flow->next;
+	flow->acked = end;
 	flow->state = FLOW_OVER;
 	flow->limit = flow->next;
 	flow->idle = 0;
+	flow_work |= 1u << number;
+	return count;
+}
+
+RARE void express_expire(uint32_t number)
+{
+	mcp_shared.timeouts += give_up(number, flows[number].next, DIBBER_STATUS_TIMEOUT);
+	send_lost |= 1u << number;
+}
+
+RARE void express_restart(uint32_t number, uint32_t end)
+{
+	give_up(number, end, DIBBER_STATUS_PEER_RESTARTED);
+}
+
+/* PSNs of the new incarnation; what the former one did not execute is first in it. */
+static RARE void begin_anew(uint32_t number)
+{
+	static uint32_t kept[DIBBER_WINDOW];
+	struct flow *flow = &flows[number];
+	uint32_t count = flow->next - flow->ended;
+
+	for (uint32_t i = 0; i < count; i++)
+		kept[i] = *place_of(number, flow->ended + i);
+	flow_renumber(flow);
+	for (uint32_t i = 0; i < count; i++)
+		*place_of(number, flow->next++) = kept[i];
+	flow->state = FLOW_REQUEUE;
+	flow->limit = flow->next;
+	flow->cursor = flow->acked;
 	flow_work |= 1u << number;
 }
 
@@ -317,7 +353,11 @@ static RARE void step_on(uint32_t number)
 
 	if (flow->state == FLOW_REQUEUE) {
 		requeue(number);
-	} else if (flow->state == FLOW_OVER && flow->ended == flow->next) {
+	} else if (flow->state == FLOW_OVER && flow->ended == flow->acked) {
+		if (flow->ended != flow->next) {
+			begin_anew(number);
+			return;
+		}
 		flow_renumber(flow);
 		open_flow(flow);
 		if (!message_asks(number))

@@ -127,6 +127,7 @@ RARE void fast_take(uint32_t number)
 	flow->state = FLOW_OPEN;
 	flow->next += moved;
 	flow->acked = flow->next - under_way;
+	flow->doubt = flow->acked;
 	mcp_shared.claims++;
 	trace(DIBBER_TRACE_CLAIM, number, all);
 	for (uint32_t i = 0; i < all; i++)

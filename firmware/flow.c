@@ -55,6 +55,10 @@ static RARE void refusal(void)
 	}
 	REG_WRITE(REFUSAL_POP, 1);
 	trace(DIBBER_TRACE_REFUSED, value, tag);
+	if (reason == DIBBER_STATUS_PEER_RESTARTED && number < MCP_FLOWS) {
+		restart_heard(number, FIELD_GET(REFUSAL, PSN, value));
+		return;
+	}
 	if (!status || *status != DIBBER_STATUS_OK)
 		return;
 	/* The reason is the peer's word, and may be any number. */
@@ -84,6 +88,7 @@ void flow_rewind(uint32_t number)
 
 	flow->epoch = (flow->epoch + 1) % EPOCHS;
 	flow->rewound = flow->acked;
+	flow->doubt = flow->next;
 	flow->order = FIELD_PUT(PUT_START, INCARNATION, flow->incarnation) | FIELD_PUT(PUT_START, EPOCH, flow->epoch);
 	REG_WRITE(FLOW_REWIND, FIELD_PUT(FLOW_REWIND, FLOW, number) |
 			       FIELD_PUT(FLOW_REWIND, EPOCH, flow->epoch));
@@ -106,6 +111,7 @@ void flow_incarnate(uint32_t number)
 	 * since it has none yet; later they might.
 	 */
 	take_refusals();
+	restart_forget(number);
 }
 
 void flow_renumber(struct flow *flow)
@@ -117,6 +123,7 @@ void flow_renumber(struct flow *flow)
 	flow->limit = flow->start;
 	/* Its first NAK counts: what its peer was asked it answered late, and heard nothing so far. */
 	flow->rewound = flow->start - 1;
+	flow->doubt = flow->start;
 	flow->seen = flow->start;
 	flow->idle = 0;
 	flow->waited = 0;

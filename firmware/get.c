@@ -212,7 +212,8 @@ void get_sent(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	if (transfer->status == DIBBER_STATUS_OK)
+	/* Of a peer that began anew nobody is left to be told. */
+	if (transfer->status == DIBBER_STATUS_OK || transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		message_free(tag);
 	else
 		message_failed(tag, 0, transfer->status);

@@ -29,8 +29,8 @@ from dibber.interface.schema import SCALARS
 CHECKED = FIRMWARE_HEADER["entry"].offset   # from here on the CRC covers the header
 
 def image_limit(sram_bytes):
-    """Bytes of the largest image for a card with so much SRAM: half of that, see mcp.ld."""
-    return sram_bytes//2
+    """Bytes of the largest image for a card with so much SRAM, see mcp.ld."""
+    return C.IMAGE_SCARCE if sram_bytes == C.SRAM_SCARCE else sram_bytes//2
 
 
 class ImageError(Exception):

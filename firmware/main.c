@@ -102,6 +102,9 @@ static RARE void step_waiting(void)
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
 	mcp_alive();
+	if (restart_work && queue_flush())
+		run(DIBBER_MCP_STATE_ACK, restart_step);
+	mcp_alive();
 	if (send_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	mcp_alive();
@@ -124,9 +127,9 @@ static ALWAYS bool step(uint32_t events)
 		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting)
+	if (message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting | admin_closing | queue_waiting)
 		step_waiting();
-	return flow_work | message_work | receive_work | barrier_work | send_lost | scout_waiting | admin_closing | queue_waiting;
+	return flow_work | message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting | admin_closing | queue_waiting;
 }
 
 RARE void mcp_alive(void)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "dibber_interface.h"
+#include "identity.h"
 #include "registers.h"
 
 #define MCP_BATCH	8	/* items a handler does before the others have their turn */
@@ -254,6 +255,7 @@ enum transfer_kind {
 	TRANSFER_RECEIVE,	/* the same; before that it waits for its turn */
 	TRANSFER_MESSAGE,	/* EXPRESS: a message from a slot of the OUTBOX, or a reply from that of the INBOX */
 	TRANSFER_REPLY,		/* what is to be such a message, at the slot of the INBOX that it answers */
+	TRANSFER_PROBE,		/* EXPRESS: a put of no bytes from a slot of the OUTBOX; however it ends, the target was heard */
 	TRANSFER_READY,		/* a RECEIVE of another node, at its slot of the INBOX */
 };
 
@@ -387,7 +389,8 @@ struct flow {
 	uint32_t order;		/* incarnation and epoch, as PUT_START has them */
 	uint32_t cursor;	/* EXPRESS, REQUEUE: the next to be queued again */
 	uint32_t place;		/* node and incarnation, as JOB_FLOW and EXPRESS_FLOW have them */
-	uint32_t epoch;
+	uint16_t epoch;
+	uint16_t doubt;		/* low half of the PSN behind those that a rewind may have sent again */
 	uint32_t rewound;	/* `acked` at the last rewind, or before the start */
 	uint32_t seen;		/* `acked` at the last tick */
 	uint16_t idle;		/* ticks without progress */
@@ -543,6 +546,13 @@ uint32_t bulk_step(uint32_t number);	/* complete what has ended, queue again wha
 void bulk_rewind(uint32_t number);
 bool bulk_is_lost(uint32_t number);	/* whether a NAK can be about packets that are wanted */
 void bulk_expire(uint32_t number);
+
+/*
+ * A new incarnation, as the target does not hold this one: what is before the PSN `end` ends with PEER_RESTARTED, the rest
+ * goes again. Not before all that is acknowledged has ended, of which bulk_settled() ends a batch.
+ */
+void bulk_restart(uint32_t number, uint32_t end);
+bool bulk_settled(uint32_t number);
 uint32_t bulk_job_handler(void);
 
 /* express.c ------------------------------------------------------------------------------------ */
@@ -552,6 +562,9 @@ bool express_accepts(uint32_t node);
 
 /* Queue the message of a transfer that was entered, with its `word`. */
 void express_message(uint32_t tag);
+
+/* Queue the put of a probe that was entered. */
+void express_probe(uint32_t tag);
 
 /* A PUT_INLINE; whether it was taken. */
 bool express_command(uint32_t tag, uint32_t first_word);
@@ -578,6 +591,7 @@ uint8_t *express_status(uint32_t number, uint32_t psn);
 uint32_t express_step(uint32_t number);
 void express_rewind(uint32_t number);
 void express_expire(uint32_t number);
+void express_restart(uint32_t number, uint32_t end);	/* as bulk_restart */
 
 /* put.c ---------------------------------------------------------------------------------------- */
 
@@ -639,6 +653,16 @@ void message_failed(uint32_t tag, uint32_t length, enum dibber_status status);
 void message_executed(uint32_t node, uint32_t slot, uint32_t word);
 void message_free(uint32_t tag);
 
+/*
+ * A node began anew: its requests that were acknowledged will not be answered. They are marked, and then ended, at most
+ * `most` at a time: how many were.
+ */
+void message_lose(uint32_t node);
+uint32_t message_restarted(uint32_t node, uint32_t most);
+
+/* Put no bytes to a node where nothing is under way: if it has begun anew it says so. Takes no room in its INBOX. */
+void message_probe(uint32_t node);
+
 void message_arrived(uint32_t arrival, uint32_t word);
 void message_stray(uint32_t arrival, uint32_t word);
 uint32_t message_handler(void);
@@ -672,6 +696,7 @@ bool receive_command(uint32_t tag, uint32_t first_word);
 uint32_t receive_handler(void);
 void receive_answered(uint32_t tag, uint32_t length);	/* the message has come */
 void receive_ended(uint32_t tag);
+void receive_probe(void);	/* the nodes whose messages are waited for */
 
 /* End one that waits for its message; false when that must wait. */
 bool receive_cancel(uint32_t tag, enum dibber_status status);
@@ -700,6 +725,15 @@ bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word);
 
 /* An atomic of another node has ended, and hardware has not replied. */
 uint32_t atomic_handler(void);
+
+/* restart.c ------------------------------------------------------------------------------------ */
+
+extern uint32_t restart_work;	/* a bit for each flow that its target does not hold any more */
+
+/* The target has refused a packet for that reason; and a new incarnation began for another one. */
+void restart_heard(uint32_t number, uint32_t psn);
+void restart_forget(uint32_t number);
+uint32_t restart_step(void);
 
 /* replay.c ------------------------------------------------------------------------------------- */
 

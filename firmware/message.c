@@ -15,22 +15,26 @@
 /* A get may be long, and its answer is not seen before its end: so many bytes a tick are enough. */
 #define ANSWER_BYTES	4096u
 
+/* Ticks of 50 us until the node that was asked is told something, and from then on to the next time. */
+#define PROBE_FIRST	4u
+#define PROBE_TICKS	16u
+
 static uint16_t asks[DIBBER_NODES][ASKS];	/* tags of requests that wait for their answers */
 static uint32_t asked;		/* a bit for each node with such a request, and until the next tick for others */
+static uint32_t lost;		/* a bit for each node of which requests are marked as lost */
 static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
 /*
- * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this finds nobody. Never
- * cleared: what the last program was answered late is not for the next one either, and what it holds at first does not
- * matter.
+ * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this answer finds
+ * nobody. The gateware counts, because answers to requests of the last program must not reach this one.
  */
-static uint8_t generation __attribute__((section(".persistent")));
+static uint8_t generation;
 
 static void next_generation(void)
 {
-	generation++;
-	REG_WRITE(FAST_GENERATION, generation);
+	REG_WRITE(GENERATION_NEXT, 0);
+	generation = REG_READ(GENERATION);
 }
 
 RARE void message_boot(void)
@@ -109,8 +113,9 @@ static void finish(uint32_t tag)
 	} else {
 		*find_ask(node, tag) = MCP_NO_TAG;
 	}
-	if ((transfer->status == DIBBER_STATUS_TIMEOUT || transfer->status == DIBBER_STATUS_FLUSHED) &&
-	    transfer->word >> 26 == generation % 64u)
+	if ((transfer->status == DIBBER_STATUS_TIMEOUT || transfer->status == DIBBER_STATUS_FLUSHED ||
+	     transfer->status == DIBBER_STATUS_PEER_RESTARTED) &&
+	    transfer->word >> 26 == generation)
 		next_generation();
 	transfer->busy = 0;
 	transfer_complete(tag);
@@ -189,14 +194,55 @@ RARE uint32_t message_tick(uint32_t works)
 				if (works >> node & 1)
 					transfer->age = 0;
 			}
-			if (++transfer->age <= patience)
+			if (++transfer->age <= patience) {
+				/* The node that was asked may have begun anew since, and says so only when it is told something. */
+				if (transfer->age % PROBE_TICKS == PROBE_FIRST)
+					message_probe(node);
 				continue;
+			}
 			transfer->status = DIBBER_STATUS_TIMEOUT;
 			mcp_shared.timeouts++;
 			finish(tag);
 			done++;
 		}
 	}
+	return done;
+}
+
+/* A node that began anew ------------------------------------------------------------------------ */
+
+RARE void message_lose(uint32_t node)
+{
+	mcp_alive();
+	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
+		/* To look through all 256 takes 50 us, which the first transfer to the new life would wait. */
+		if (!endpoints[tag / DIBBER_SLOTS].outstanding) {
+			tag |= DIBBER_SLOTS - 1;
+			continue;
+		}
+		if (transfers[tag].node == node && transfers[tag].busy == BUSY_ANSWER) {
+			transfers[tag].status = DIBBER_STATUS_PEER_RESTARTED;
+			lost |= 1u << node;
+		}
+	}
+}
+
+RARE uint32_t message_restarted(uint32_t node, uint32_t most)
+{
+	uint32_t done = 0;
+
+	if (!(lost & 1u << node))
+		return 0;
+	mcp_alive();
+	for (uint32_t tag = 0; tag < MCP_COMMANDS && done < most; tag++)
+		if (transfers[tag].node == node && transfers[tag].busy == BUSY_ANSWER &&
+		    transfers[tag].status == DIBBER_STATUS_PEER_RESTARTED) {
+			mcp_alive();
+			finish(tag);
+			done++;
+		}
+	if (done < most)
+		lost &= ~(1u << node);
 	return done;
 }
 
@@ -216,13 +262,22 @@ static bool may_tell(uint32_t node)
 	return ~outbox && express_accepts(node);
 }
 
+static uint32_t next_tag(void)
+{
+	return MCP_OUTBOX + lowest_bit(~outbox);
+}
+
+static void take(uint32_t tag)
+{
+	outbox |= 1u << (tag - MCP_OUTBOX);
+}
+
 static void tell(uint32_t node, uint32_t word)
 {
-	uint32_t slot = lowest_bit(~outbox);
-	uint32_t tag = MCP_OUTBOX + slot;
+	uint32_t tag = next_tag();
 	struct transfer *transfer = transfer_enter(tag, TRANSFER_MESSAGE, 0, node);
 
-	outbox |= 1u << slot;
+	take(tag);
 	transfer->word = word;
 	express_message(tag);
 }
@@ -233,6 +288,25 @@ bool message_tell(uint32_t node, uint32_t word)
 		return false;
 	tell(node, word);
 	return true;
+}
+
+RARE void message_probe(uint32_t node)
+{
+	struct flow *flow = &flows[node];
+	uint32_t tag;
+
+	/* What is under way finds out as well. */
+	if (flow->state == FLOW_ARMED ? REG_READ(FAST_ACTIVE) & 1u << node
+				      : flow->state != FLOW_OPEN || flow->ended != flow->next)
+		return;
+	if (!may_tell(node))
+		return;
+	tag = next_tag();
+	/* Without a notice. Which key and offset a former message left there does not matter for a put of no bytes. */
+	slot_write(tag, offsetof(struct dibber_inline_command, head), DIBBER_OPCODE_PUT_INLINE);
+	transfer_enter(tag, TRANSFER_PROBE, 0, node)->length = 0;
+	take(tag);
+	express_probe(tag);
 }
 
 /* Send the reply to what lies, or lay, in a slot of the inbox; false while it must wait. */
@@ -249,7 +323,7 @@ static APART bool reply(uint32_t inbox_tag)
 	}
 	if (!may_tell(from->node))
 		return false;
-	tag = MCP_OUTBOX + lowest_bit(~outbox);
+	tag = next_tag();
 	slot_write(tag, offsetof(struct dibber_reply, value), from->length);
 	slot_write(tag, offsetof(struct dibber_reply, value) + 4, 0);
 	slot_write(tag, offsetof(struct dibber_reply, status), from->status);
@@ -292,12 +366,18 @@ void message_executed(uint32_t node, uint32_t slot, uint32_t word)
 
 void message_sent(uint32_t tag)
 {
+	bool probe;
+
 	if (tag >= MCP_INBOX) {
 		message_free(tag);
 		return;
 	}
+	probe = transfers[tag].kind == TRANSFER_PROBE;
 	transfer_free(&transfers[tag]);
 	outbox &= ~(1u << (tag - MCP_OUTBOX));
+	/* Its flow may have been the fast path's. */
+	if (probe)
+		express_rest(transfers[tag].node);
 }
 
 /* What could not go on when it came: answers to gets and receives, and replies. */

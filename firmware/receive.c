@@ -116,6 +116,15 @@ void receive_ended(uint32_t tag)
 	receive_work |= turn.head != MCP_NO_TAG;
 }
 
+RARE void receive_probe(void)
+{
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		if (readies[node]) {
+			mcp_alive();
+			message_probe(node);
+		}
+}
+
 static RARE void leave_turn(uint32_t tag, enum dibber_status status)
 {
 	uint32_t before = MCP_NO_TAG;

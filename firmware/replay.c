@@ -101,6 +101,9 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
+	/* It has 16 bits: one that is behind must not come round. */
+	if ((uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
+		flow->doubt = flow->acked;
 	if (empty || works || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;

@@ -9,6 +9,8 @@
 
 #include "mcp.h"
 
+#define PROBE_TICKS	16u	/* of 50 us, between two probes of nodes that owe a message */
+
 static struct line sends;
 static struct line readies;
 uint32_t send_waiting;
@@ -139,6 +141,20 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
+/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had before. */
+static RARE void drop_former(struct transfer *transfer)
+{
+	uint32_t context = MCP_CONTEXT_TAG(transfer->cookie);
+
+	mcp_alive();
+	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
+		if (transfers[tag].node == transfer->node && MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
+			leave(&readies, tag);
+			message_free(tag);
+			return;
+		}
+}
+
 void send_ready(uint32_t ready_tag)
 {
 	struct transfer *transfer = &transfers[ready_tag];
@@ -154,6 +170,7 @@ void send_ready(uint32_t ready_tag)
 		message_failed(ready_tag, 0, status);
 		return;
 	}
+	drop_former(transfer);
 	transfer->length = length;
 	transfer->key = pair(transfer->node, first_word >> 24, transfer->cookie >> 8 & 0xff);
 	tag = take_oldest(&sends, transfer->key);
@@ -183,7 +200,7 @@ void send_ended(uint32_t tag)
 	struct transfer *transfer = &transfers[tag];
 
 	/* The last packet tells the receiver, if all went well. */
-	if (transfer->status == DIBBER_STATUS_OK)
+	if (transfer->status == DIBBER_STATUS_OK || transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		message_free(transfer->peer);
 	else
 		message_failed(transfer->peer, 0, transfer->status);
@@ -258,7 +275,11 @@ RARE void send_tick(bool link)
 {
 	static uint32_t down;
 
+	static uint32_t ticks;
+
 	down = link ? 0 : down + 1;
+	if (link && !(++ticks % PROBE_TICKS))
+		receive_probe();
 	if (down > MCP_GIVE_UP) {
 		send_lost = (1u << DIBBER_NODES) - 1;
 		down = 0;

@@ -15,14 +15,15 @@ from dibber.deposit.expected import ExpectedTable
 from dibber.deposit.express import ExpressLander
 from dibber.deposit.finder import PageFinder
 from dibber.deposit.reach import FAR
-from dibber.deposit.reads import ReadArbiter, Reader
+from dibber.deposit.reads import ReadArbiter
 from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send import SendEngine
 from dibber.deposit.writes import WriteArbiter
+from dibber.host.completions import REASONS, CompletionChecker
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL
+from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
@@ -34,6 +35,7 @@ from dibber.mcp.contexts import Contexts
 from dibber.mcp.doorbells import EndpointPages
 from dibber.mcp.halt import Cutter, Halt, HaltInserter
 from dibber.mcp.identity import HostRegisters, collect_counters
+from dibber.mcp.keys import KeyCount
 from dibber.mcp.orders import OrderQueue
 from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.mcp.queues import EventWriter, QueueWriter
@@ -52,7 +54,10 @@ from dibber.places import BlockFIFO
 # Geometry -----------------------------------------------------------------------------------------
 
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
-ATOMIC   = Reader(base=1, tags=1)
+
+# A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up after 40 ms and
+# some ticks of 50 µs. So no peer can hear that a packet landed whose writes are dropped.
+BUS_MASTER_SECONDS = 41e-3
 
 # Helpers ------------------------------------------------------------------------------------------
 
@@ -61,6 +66,22 @@ def attach(master, *slaves):
     return [
         *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
         master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
+    ]
+
+def connect_done(engine, layer, host):
+    """Connect the ends of an engine's packets to the packet layer.
+
+    While requests to host memory are held none is told of, so that nothing is acknowledged whose writes may yet be
+    dropped. While they are dropped each is refused.
+    """
+    return [
+        engine.connect(layer, omit={"valid", "ready"}),
+        layer.valid.eq(engine.valid & (host.enable | host.discard)),
+        engine.ready.eq(layer.ready & (host.enable | host.discard)),
+        If(host.discard & ~engine.refused,
+            layer.refused.eq(1),
+            layer.reason.eq(STATUS.REMOTE_BAD_KEY)
+        ),
     ]
 
 def look_up(user, table):
@@ -101,9 +122,11 @@ class DibberCore(LiteXModule):
         # Layers -----------------------------------------------------------------------------------
 
         bits = reach.address
-        self.host      = host      = HostInterface(phy, data_width, sram_bytes, bits)
-        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, ATOMIC,
+        self.host      = host      = HostInterface(
+            phy, data_width, sram_bytes, bits, patience=int(clock_hz*BUS_MASTER_SECONDS))
+        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, reach.atomic,
             reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
+        self.checker   = checker   = CompletionChecker(data_width, reads.tags)
         self.writes    = writes    = WriteArbiter(data_width, sinks=3)
         self.regions   = regions   = RegionTable(C.REGIONS, ports=4, address_bits=bits)
         self.expected  = expected  = ExpectedTable(CONTEXTS)
@@ -111,7 +134,7 @@ class DibberCore(LiteXModule):
         self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, tags=reach.gather.tags)
         self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits)
         self.lander    = lander    = ExpressLander(data_width, bits)
-        self.atomic    = atomic    = AtomicUnit(data_width, address_bits=bits)
+        self.atomic    = atomic    = AtomicUnit(data_width, reach.atomic.tags, reach.atomic.base, address_bits=bits)
         self.packet    = packet    = PacketLayer(data_width, bits)
         self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = equipment = LinkEquipment()
@@ -141,6 +164,7 @@ class DibberCore(LiteXModule):
         self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
         self.registers = registers = ControlRegisters(identity.shown, identity.cycles, endpoints)
         self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
+        self.keys      = keys      = KeyCount()
 
         # # #
 
@@ -173,7 +197,8 @@ class DibberCore(LiteXModule):
             watchdog.cycles.eq(registers.watchdog.cycles),
             watchdog.hold.eq(processor.halted),
             processor.timer_interrupt.eq(watchdog.interrupt),
-            identity.bite.eq(watchdog.bite),
+            identity.bite.eq(watchdog.bite | host.lost),
+            identity.lost.eq(host.lost),
         ]
 
         # Commands and Queues ----------------------------------------------------------------------
@@ -206,7 +231,7 @@ class DibberCore(LiteXModule):
             registers.digest.eq(commands.digest),
             *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
                 for name in ["put_inline", "put", "get", "atomic"]],
-            commands.generation.eq(registers.generation),
+            commands.generation.eq(keys.generation),
             requests.offer.connect(commands.request),
             requests.taken.eq(commands.answered),
             requests.again.eq(registers.arrivals_again),
@@ -309,6 +334,16 @@ class DibberCore(LiteXModule):
         # Regions ----------------------------------------------------------------------------------
 
         entry, expect = registers.region, registers.expect
+        self.comb += [
+            keys.draw.eq(identity.key_draw),
+            identity.key_next.eq(keys.next),
+            identity.keys_left.eq(keys.left),
+            keys.key.eq(entry.key),
+            keys.enter.eq(entry.we & entry.valid),
+            keys.advance.eq(registers.advance),
+            registers.region_fresh.eq(keys.fresh),
+            registers.generation.eq(keys.generation),
+        ]
         if bits < 64:
             self.narrow = narrow = NarrowRegion(bits)
             self.comb  += [getattr(narrow, name).eq(getattr(entry, name)) for name in ["base", "length", "table"]]
@@ -317,7 +352,7 @@ class DibberCore(LiteXModule):
                 for client, port in zip([send, scatter, lander, atomic], regions.ports, strict=True)],
             regions.write.eq(entry.we | halt.clear),
             regions.index.eq(Mux(halt.clear, halt.index, entry.index)),
-            regions.valid.eq(entry.valid & ~halt.clear & (1 if bits == 64 else narrow.fits)),
+            regions.valid.eq(entry.valid & keys.fresh & ~halt.clear & (1 if bits == 64 else narrow.fits)),
             *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "rights", "owner"]],
             *([regions.base.eq(entry.base), regions.length.eq(entry.length)] if bits == 64 else [regions.base.eq(narrow.low), regions.length.eq(narrow.size)]),
             scatter.expected.connect(expected.port),
@@ -346,8 +381,11 @@ class DibberCore(LiteXModule):
             *[pages_.directory.strobe.eq(entry.we) for pages_ in tables],
             *[getattr(pages_.directory, name).eq(getattr(entry, field)) for pages_ in tables
                 for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
-            reads.source.connect(host.reads),
-            host.completions.connect(reads.sink),
+            reads.source.connect(checker.reads),
+            checker.requests.connect(host.reads),
+            checker.id.eq(phy.id),
+            host.completions.connect(checker.sink),
+            checker.source.connect(reads.sink),
             send.max_request.eq(host.max_request),
             send.packets.connect(packet.packets),
             send.payload.connect(packet.payload_in),
@@ -355,12 +393,13 @@ class DibberCore(LiteXModule):
 
             packet.deposits.connect(scatter.deposits),
             packet.payload_out.connect(scatter.payload),
-            scatter.done.connect(packet.deposit_done),
+            *connect_done(scatter.done, packet.deposit_done, host),
             packet.deposit_open.eq(scatter.open),
+            packet.stored.eq(scatter.stored),
             scatter.max_payload.eq(host.max_payload),
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),
-            lander.done.connect(packet.express_done),
+            *connect_done(lander.done, packet.express_done, host),
             packet.express_open.eq(lander.open),
             packet.inbox_freed.eq(lander.inbox_freed),
             writes.source.connect(host.writes),
@@ -386,7 +425,8 @@ class DibberCore(LiteXModule):
                 engine.marked.eq(writes.landed[n]),
             ]
         if hasattr(phy, "extended_tags"):
-            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in [send, scatter.pages, scatter.lists]]
+            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in
+                [send, scatter.pages, scatter.lists, finder, atomic]]
 
         # Link -------------------------------------------------------------------------------------
 
@@ -409,6 +449,7 @@ class DibberCore(LiteXModule):
 
         # Halt -------------------------------------------------------------------------------------
 
+        was_halted = Signal()
         self.comb += [
             halt.run.eq(identity.run & ~processor.ndmreset),
             processor.reset.eq(halt.reset),
@@ -417,12 +458,17 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
+            # A new program does not go on with the flows that peers had begun with the last one. Their sources are told.
+            packet.forget.eq(was_halted & ~halt.reset),
             pages.program.halts.eq(halt.halts),
             host.halted.eq(halt.halted),
+            host.running.eq(~halt.reset),
+            pages.program.bus_master.eq(host.enable),
             *[HaltInserter()(module).halt.eq(halt.reset)
                 for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
                     *packet.transmitter.sending]],
         ]
+        self.sync += was_halted.eq(halt.reset)
         self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))
 
     # Counters -------------------------------------------------------------------------------------
@@ -432,8 +478,10 @@ class DibberCore(LiteXModule):
         counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
         lists    = [self.send.lists, self.scatter.lists]
         readers  = [self.send, self.atomic, *lists, self.send.pages, self.scatter.pages, self.finder]
+        counters.update({name: self.checker.pulses[name] for name in REASONS})
         for name in self.send.pulses:
-            joined = Pulses(*[reader.pulses[name] for reader in readers], bits=5)
+            sources = readers + [self.checker] if name in self.checker.pulses else readers
+            joined  = Pulses(*[source.pulses[name] for source in sources], bits=5)
             self.add_module(f"count_{name.lower()}", joined)
             counters[name] = joined.pulse
         return counters

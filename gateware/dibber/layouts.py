@@ -38,10 +38,28 @@ def completion_layout(data_width):
     were outstanding before this completion, its own included (0 stands for 4096); `bytes` is how many
     it carries; `status` is 0 for success (PCIe Base 3.0, 2.2.9), and then there is data; otherwise
     one beat without data.
+
+    `failed`, with a status other than 0: the completion checker refused what the host sent, and the read ends here.
+    The host may send more for this tag, so the reader keeps the tag in quarantine (`Tags.fail`).
     """
     return EndpointDescription(
         [("dat", data_width)],
-        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13)])
+        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13), ("failed", 1)])
+
+FLAW_LENGTH, FLAW_STATUS, FLAW_POISON, FLAW_BITS = 1, 2, 3, 2
+
+def raw_completion_layout(data_width):
+    """A completion as the host sent it, before the completion checker.
+
+    `count` is 1 to 4096 bytes. `requester` is the ID in it, `modified` its bit BCM (PCIe Base 3.0, 2.2.9).
+    `flaw` says that it contradicts itself: FLAW_LENGTH, its length is not that of its payload, or more than its count;
+    FLAW_STATUS, success without data, or data without success; FLAW_POISON, its data are poisoned (2.7.2.2).
+    A completion with a flaw is one beat without data, and its `status` is not 0.
+    """
+    return EndpointDescription(
+        [("dat", data_width)],
+        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13), ("requester", 16), ("modified", 1),
+         ("flaw", FLAW_BITS)])
 
 def ends_read(completions):
     """Whether the line at `completions` is the last one of its read: of the completion that carries all that was outstanding, or of one without success."""

@@ -1,7 +1,7 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The model check of the delivery protocol, delivery.pml: Spin, exhaustively."""
+"""The model checks of the delivery protocol, delivery.pml, and of ends that begin anew, restart.pml: Spin, exhaustively."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-MODEL = pathlib.Path(__file__).with_name("delivery.pml")
+FOLDER = pathlib.Path(__file__).parent
 
 @dataclass
 class Check:
@@ -20,10 +20,13 @@ class Check:
     defines : tuple
     quick   : bool = False
     mutant  : bool = False
+    model   : str = "delivery.pml"
 
 # All of them at once are too many states: 90 s of processor time were not enough.
 LOSSES_AND_TIMER    = ("TIMEOUTS=1", "LOSSES=2", "DUPLICATES=0")
 DUPLICATE_AND_TIMER = ("TIMEOUTS=1", "LOSSES=0", "DUPLICATES=1")
+
+RESTART             = ("SOURCES=0", "TARGETS=1", "MESSAGES=3")
 
 MODELS = [
     Check("delivery-both-ways", "exactly once, in order, no deadlock",
@@ -34,6 +37,12 @@ MODELS = [
         "2 flows, window 4 of 8 numbers, endless; 1 duplicate, 1 timeout", DUPLICATE_AND_TIMER),
     Check("delivery-one-way", "the same to its end, wrapping twice",
         "1 flow, window 4 of 8, 17 packets; 2 losses, 1 duplicate, 1 timeout", ("FLOWS=1", "MESSAGES=17"), quick=True),
+    Check("restart-target", "a target that begins anew at any moment: nothing twice, OK means executed, all end",
+        "1 flow, 3 packets; target twice, 1 loss, 1 timeout", ("SOURCES=0", "MESSAGES=3"), model="restart.pml"),
+    Check("restart-both", "the same of both ends",
+        "1 flow, 3 packets; target and source once, 1 loss", ("TARGETS=1", "MESSAGES=3", "TIMEOUTS=0"), quick=True, model="restart.pml"),
+    Check("restart-both-timer", "the same with a timer that ran out without need",
+        "1 flow, 3 packets; target and source once, 1 loss, 1 timeout", ("TARGETS=1", "MESSAGES=3"), model="restart.pml"),
 ]
 
 # What they must find: in the model of one flow, but where the name says more.
@@ -46,6 +55,14 @@ MUTANTS = [
         (*DUPLICATE_AND_TIMER, "MUTANT_WINDOW"), mutant=True),
     Check("duplicate not acknowledged again, both ways with timer", "", "",
         (*LOSSES_AND_TIMER, "MUTANT_DUPLICATE"), mutant=True),
+    Check("what a rewind sent again is not in doubt", "", "",
+        (*RESTART, "MUTANT_DOUBT"), quick=True, mutant=True, model="restart.pml"),
+    Check("target takes up a flow without having been asked", "", "",
+        (*RESTART, "MUTANT_OPEN"), quick=True, mutant=True, model="restart.pml"),
+    Check("source does not ask after its flow was refused", "", "",
+        (*RESTART, "MUTANT_SURE"), quick=True, mutant=True, model="restart.pml"),
+    Check("an answer overtakes the second telling of a refusal", "", "",
+        (*RESTART, "MUTANT_ORDER"), quick=True, mutant=True, model="restart.pml"),
     Check("NAK forgotten, and no timer", "", "", ("FLOWS=1", "MUTANT_NAK", "MUTANT_TIMER"), quick=True, mutant=True),
 ]
 
@@ -55,13 +72,13 @@ def run(check, folder, timeout):
     folder = folder/re.sub(r"\W+", "_", check.name)
     folder.mkdir(parents=True, exist_ok=True)
     start  = time.monotonic()
-    (folder/MODEL.name).write_text(MODEL.read_text())
+    (folder/check.model).write_text((FOLDER/check.model).read_text())
     def step(*command):
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout)
         if result.returncode:
             raise RuntimeError(f"{command[0]}: {(result.stdout + result.stderr)[-1000:]}")
         return result.stdout
-    step("spin", "-a", *[f"-D{define}" for define in check.defines], MODEL.name)
+    step("spin", "-a", *[f"-D{define}" for define in check.defines], check.model)
     # All states, exactly: neither hashing (BITSTATE, HC) nor reduction. A mutant's error by breadth first:
     # the shortest run to it.
     step("gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DCOLLAPSE", *(["-DBFS"] if check.mutant else []),

@@ -50,11 +50,12 @@ def obligations(names, quick):
                 return dict(verdict="ERROR", seconds=0.0, depth=None, failed=[str(e)])
         return run
     chosen = [c for c in delivery.MODELS if not (quick and not c.quick) and (not names or c.name in names)]
-    proofs += [(dict(name=c.name, block="delivery.pml", says=c.says, widths=c.widths, method="all states (Spin)"),
+    proofs += [(dict(name=c.name, block=c.model, says=c.says, widths=c.widths, method="all states (Spin)"),
         model(c)) for c in chosen]
-    if chosen:
-        mutants += [(dict(property="delivery", mutant=c.name, where="delivery.pml"), model(c))
-            for c in delivery.MUTANTS[:1 if quick else None]]
+    for name in dict.fromkeys(c.model for c in chosen):
+        of_model = [c for c in delivery.MUTANTS if c.model == name]
+        mutants += [(dict(property=name.removesuffix(".pml"), mutant=c.name, where=name), model(c))
+            for c in of_model[:1 if quick else None]]
     return proofs, mutants
 
 

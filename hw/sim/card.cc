@@ -56,6 +56,7 @@ public:
         model_.pcie_max_request   = in.pcie_max_request;
         model_.pcie_extended_tags = in.pcie_extended_tags;
         model_.pcie_msix_enable   = in.pcie_msix_enable;
+        model_.pcie_bus_master    = in.pcie_bus_master;
         model_.serial_tx_ready    = in.serial_tx_ready;
         model_.serial_rx_signal   = in.serial_rx_signal;
         model_.serial_rx_valid    = in.serial_rx_valid;

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdio>
 
+#include "random.h"
+
 namespace dibber {
 
 namespace {
@@ -207,11 +209,19 @@ void Simulation::run_card(unsigned n)
 
 void Simulation::reset_card(unsigned card)
 {
-    if (options_.reset_takes_power)
+    if (options_.reset_takes_power) {
         nodes_[card]->device = make_device(options_.device, card, profile_, options_.seed);
+        nodes_[card]->powered++;
+    }
     nodes_[card]->phy.reset();
     nodes_[card]->host->reset();
     nodes_[card]->reset_cycles = reset_length;
+}
+
+uint32_t Simulation::drawn_for(unsigned card) const
+{
+    Random random(options_.seed, 0x300 + card + (uint64_t(nodes_[card]->powered) << 32));
+    return uint32_t(1 + random.below(UINT32_MAX));
 }
 
 void Simulation::written(unsigned card, uint64_t address, uint64_t bytes) { clock_.written(card, address, bytes); }

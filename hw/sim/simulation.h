@@ -64,6 +64,7 @@ public:
     void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) override;
     void forget(unsigned card) override;
     void reset_card(unsigned card) override;
+    uint32_t drawn_for(unsigned card) const override;
     Time now() const override { return now_; }
     void written(unsigned card, uint64_t address, uint64_t bytes) override;
     void interrupt(unsigned card, unsigned vector) override;
@@ -82,6 +83,7 @@ private:
         Inputs  in;
         Outputs out;
         unsigned reset_cycles;
+        unsigned powered = 0;    /* how often it has lost power */
     };
     using ActionKey = std::tuple<Time, unsigned, unsigned, uint64_t>;    /* …, card, endpoint, order of arrival */
 

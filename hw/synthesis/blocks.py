@@ -42,7 +42,7 @@ from dibber.link.port import LinkPort
 from dibber.mcp.commands import FastCommands
 from dibber.mcp.contexts import Contexts
 from dibber.mcp.identity import HostRegisters
-from dibber.mcp.processor import Processor
+from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.mcp.registers import ControlRegisters
 from dibber.mcp.slots import Slots
 from dibber.mcp.turns import CommandTurns
@@ -74,7 +74,7 @@ BLOCKS = {
     "receiver":    lambda platform, dw: PacketReceiver(dw),
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link":        lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
-    "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw),
+    "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
     "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns":       lambda platform, dw: CommandTurns(),

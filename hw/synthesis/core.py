@@ -34,7 +34,7 @@ def boundary(phy, serial, dmi, link_up, flash):
         pins += [(given, f"{prefix}_{name}", getattr(endpoint, name)) for name in ["valid", "first", "last", *payload]]
         pins += [(taken, f"{prefix}_ready", endpoint.ready)]
     pins += [("input", f"pcie_{name}", getattr(phy, name))
-        for name in ["id", "max_payload_size", "max_request_size", "extended_tags", "msix_enable"]]
+        for name in ["id", "max_payload_size", "max_request_size", "extended_tags", "msix_enable", "bus_master"]]
     pins += [("input", "serial_signal", serial.signal), ("output", "serial_loopback", serial.loopback)]
     pins += [("input", f"dmi_{name}", getattr(dmi, name)) for name in ["adr", "dat_w", "we", "re"]]
     pins += [("output", f"flash_{name}", getattr(flash, name)) for name in ["cs_n", "clk", "mosi"]]

@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from dibber.interface.description import ADMIN, C, DOORBELL, HOST, LINK_STATE, MCP_STATE, OPCODE, RIGHT, STATUS
+from dibber.interface.description import ADMIN, C, DOORBELL, FIRMWARE_HEADER, HOST, LINK_STATE, MCP_STATE, OPCODE, RIGHT, STATUS
 
 import libdibber
 from boards.bridged import ENDPOINTS
@@ -27,6 +27,18 @@ from test_flash import published
 from wire import Wire
 
 IMAGE = str(pathlib.Path(__file__).resolve().parents[2]/"build"/"firmware"/"mcp.dibfw")
+
+
+def identity_of(sram_bytes):
+    """The identity of the image for so much SRAM in the file."""
+    file, at = pathlib.Path(IMAGE).read_bytes(), 0
+    while at < len(file):
+        word = lambda name: int.from_bytes(file[at + FIRMWARE_HEADER[name].offset:][:4], "little")
+        if word("sram") == sram_bytes:
+            return word("identity")
+        at += FIRMWARE_HEADER.size + word("bytes")
+    raise AssertionError(f"no image for {sram_bytes} bytes of SRAM")
+
 
 # Queues of all endpoints that find room beside a region.
 SHORT = dict(cq_entries=32, eq_entries=32)
@@ -64,8 +76,8 @@ def test_the_command_line_looks_at_a_card_loads_it_and_shows_its_trace(wire, cap
     shown = said("info")
     assert "RESET, identity 00000000" in shown and "64 bits at 64 MHz" in shown and "64 KiB on the card" in shown
     assert "runs on uart:" in said("fw", "load", IMAGE)
-    identity = pathlib.Path(IMAGE).read_bytes()[24:28][::-1].hex()  # struct firmware_header
-    assert f", identity {identity}" in said("info")
+    assert f", identity {identity_of(0x10000):08x}" in said("info")
+    assert "SRAM 64 KiB, image at most 32768 bytes: it has " in said("info")
     assert "words_received" in said("link", "status")
     assert "INCARNATION" in said("fw", "trace")
 

@@ -38,7 +38,10 @@ static const uint32_t silent[] = DIBBER_MCP_SILENT;
 
 void fake_reset(void)
 {
+	uint32_t generation = REG(GENERATION);
+
 	memset(fake_registers, 0, sizeof(fake_registers));
+	REG(GENERATION) = generation;	/* only power clears it */
 	memset(fake_slots, 0, sizeof(fake_slots));
 	memset(fifo_head, 0, sizeof(fifo_head));
 	memset(fifo_tail, 0, sizeof(fifo_tail));
@@ -53,6 +56,7 @@ void fake_reset(void)
 	REG(EXPRESS_SPACE) = 16;
 	REG(SCOUT_SPACE) = DIBBER_SCOUTS;
 	REG(LINK) = 1;
+	REG(REGION_FRESH) = 1;
 	REG(ENDPOINTS) = DIBBER_ENDPOINTS;
 }
 
@@ -267,7 +271,7 @@ void fake_write(uint32_t address, uint32_t value)
 		abort();
 	switch (offset) {
 	case DIBBER_MCP_TIMER:
-		timer = value;
+		REG(TIMER) = timer = value;
 		break;
 	case DIBBER_MCP_JOB_START:
 		if (!REG(JOB_SPACE))
@@ -372,6 +376,9 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_FLOW_CLAIM:
 	case DIBBER_MCP_CLAIM_POP:
 		fast_write(offset, value);
+		break;
+	case DIBBER_MCP_GENERATION_NEXT:
+		REG(GENERATION) = (REG(GENERATION) + 1) % 64;
 		break;
 	case DIBBER_MCP_REGION_WRITE:
 		fake_log_write(offset, value, &REG(REGION_KEY), 8);

@@ -464,7 +464,7 @@ static void offer(uint32_t endpoint)
 		put.kind = DIBBER_FAST_KIND_ASK;
 		put.atomic = is_atomic(opcode);
 		put.word = (put.atomic ? DIBBER_MESSAGE_ATOMIC : DIBBER_MESSAGE_GET) | endpoint << 8 | tag << 16 |
-			   REG(FAST_GENERATION) << 26;
+			   REG(GENERATION) << 26;
 	}
 	if (opcode == DIBBER_OPCODE_GET)
 		expect(&put, flow, true);

@@ -130,7 +130,9 @@ def route(opcode, **values):
 
 @functools.cache
 def build():
-    """Compile sources and fake into a shared library; undefined behaviour ends the process."""
+    """Compile sources and fake into a shared library; undefined behaviour ends the process. MCP_LIBRARY names another one."""
+    if "MCP_LIBRARY" in os.environ:
+        return pathlib.Path(os.environ["MCP_LIBRARY"])
     write_if_changed(OUT/"dibber_interface.h", c_header())
     write_if_changed(OUT/"identity.h", f"#define MCP_IDENTITY 0x{IDENTITY:08x}u\n")
     library = OUT/"mcp.so"
@@ -263,6 +265,10 @@ class Fake:
     def ack(self, flow, psn):
         self.library.fake_ack(flow, psn & 0xffff)
 
+    def left(self, flow, psn):
+        """The flow's packets up to `psn` have left the card to their ends."""
+        self.library.fake_left(flow, psn & 0xffff)
+
     def nak(self, flow, psn):
         """Everything up to `psn` is acknowledged, and something after it was missed."""
         self.library.fake_ack(flow, psn & 0xffff)
@@ -366,9 +372,12 @@ class Card(Fake):
                                  eq_base=self.eq(endpoint), cq_entries=cq_entries, eq_entries=eq_entries,
                                  vector=endpoint if vector is None else vector)
 
-    def wait(self, cycles, step=6000):
-        """Let time pass, with turns of the loop in it."""
+    def wait(self, cycles, step=6000, present=()):
+        """Let time pass, with turns of the loop in it. The nodes `present` acknowledge what comes on their EXPRESS flow."""
         end = self.library.fake_now() + cycles
         while self.library.fake_now() < end:
             self.library.fake_advance(step)
             self.step(2)
+            for node in present:
+                for packet in [p for p in self.express if p.node == node][-1:]:
+                    self.ack(node, packet.psn)

@@ -6,6 +6,7 @@
 Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
 another incarnation or epoch than the flow's, and counts what incarnation it is on the link (`numbers`); the peer executes
 only the packet that it expects. A flow that is not sure asks its peer first; if the answer is late its packets are dropped.
+A peer that began anew refuses what it does not hold; its flow is silent until it is reset, and asks before its first packet.
 """
 
 from collections import deque, namedtuple
@@ -16,16 +17,25 @@ from mcp_native import BULK, Card
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
 
-ACK, NAK = "ACK", "NAK"
+ACK, NAK, GONE = "ACK", "NAK", "GONE"
 
 
 class Peer:
-    """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution."""
+    """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution, over all its lives.
+
+    `opened`: its source has asked this life of it.
+    """
     def __init__(self, held=None):
         self.held, self.expected, self.executed, self.naked = held, 0, [], False
+        self.opened = True
+
+    def begin_anew(self):
+        self.held, self.opened = None, False
 
     def receive(self, packet):
-        """The answer: ACK, NAK or None."""
+        """The answer: ACK, NAK, GONE or None."""
+        if self.held is None and not self.opened:
+            return GONE
         if packet.incarnation != self.held:
             newer = self.held is None or 0 < (packet.incarnation - self.held) % 256 < 128
             if packet.psn or not newer:
@@ -59,6 +69,7 @@ class WiredCard(Card):
     deaf    : nothing that peers answer arrives
     numbers : dict flow -> incarnation on the link, which outlives the program; where they stand before it boots
     unsure  : flows whose peers have not told yet what they hold
+    silent  : flows that their peers do not hold, until they are reset; `asks`: those that ask before their next packet
     sent    : messages of which a packet was made
     """
     def __init__(self, numbers=None, **options):
@@ -71,6 +82,7 @@ class WiredCard(Card):
         self.incarnation, self.epoch = {}, {}
         self.numbers = dict.fromkeys(self.peers, 0) if numbers is None else dict(numbers)
         self.unsure  = set()
+        self.silent, self.asks = set(), set()
         self.begin()
         self.statuses, self.keys = {}, {}
         self.sent    = []
@@ -82,6 +94,9 @@ class WiredCard(Card):
         """What the program did to its flows since the last call."""
         for flow, incarnation in self.resets:
             self.incarnation[flow] = incarnation
+            if flow in self.silent:
+                self.silent.discard(flow)
+                self.asks.add(flow)
             self.numbers[flow] = (self.numbers[flow] + 1) % 256
         for flow, epoch in self.rewinds:
             self.epoch[flow] = epoch
@@ -135,11 +150,18 @@ class WiredCard(Card):
         packet = self.buffer.popleft()
         if (packet.incarnation, packet.epoch) != (self.incarnation[packet.flow], self.epoch[packet.flow]):
             return
+        if packet.flow in self.silent:
+            return
         if packet.flow in self.unsure:
             self.library.fake_vain(packet.flow)
             return
+        if packet.flow in self.asks:
+            peer = self.peers[packet.flow]
+            self.asks.discard(packet.flow)
+            peer.opened = True
+            self.numbers[packet.flow] = ((peer.held or 0) + 1) % 256
         self.wire.append(packet._replace(incarnation=self.numbers[packet.flow]))
-        self.library.fake_left(packet.flow, packet.psn)
+        self.left(packet.flow, packet.psn)
 
     def deliver(self):
         """Let the oldest packet on the link arrive, and the answer to it, unless they are lost."""
@@ -151,7 +173,14 @@ class WiredCard(Card):
         refused = len(peer.executed) > before and packet.cookie in self.refuses
         if refused:
             peer.executed.pop()
-        if answer is None or self.deaf or packet.incarnation != self.numbers[packet.flow]:
+        if answer is None or self.deaf or packet.incarnation != self.numbers[packet.flow] or packet.flow in self.silent:
+            return
+        if answer == GONE:
+            # Of a packet that is acknowledged the source does not believe it.
+            if (packet.psn - self["ACKED", packet.flow] - 1) % 65536 >= 32768:
+                return
+            self.silent.add(packet.flow)
+            self.refuse(packet.flow, packet.psn, STATUS.PEER_RESTARTED)
             return
         if refused:
             self.refuse(packet.flow, packet.psn, self.refuses[packet.cookie])

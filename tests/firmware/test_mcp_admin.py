@@ -29,7 +29,7 @@ def test_a_region_is_entered_and_removed(card):
 
 
 @pytest.mark.parametrize("change", [
-    dict(key=0), dict(key=C.REGIONS), dict(key=0xff), dict(rights=16), dict(endpoint=C.ENDPOINTS),
+    dict(key=0), dict(rights=16), dict(endpoint=C.ENDPOINTS),
     dict(length=0), dict(length=C.MAX_OFFSET + 2), dict(base=2**64 - 1, length=2), dict(base=2**64 - 0x8000),
     dict(base=2**63 - 0x8000), dict(base=2**63)])
 def test_an_impossible_region_is_refused_and_not_entered(card, change):
@@ -85,6 +85,34 @@ def test_a_region_entry_in_use_is_not_overwritten(card):
     assert region(card, key=0x205) == STATUS.IN_USE
     assert card.administrate(OPCODE.REGION_REMOVE, key=0x205) == STATUS.BAD_ARGUMENT
     assert card.regions == []
+
+
+@pytest.mark.parametrize("key", [C.REGIONS, 0xff, 0x80000000, 2**32 - 1])
+def test_the_low_bits_of_any_key_are_its_entry(card, key):
+    card.regions.clear()
+    assert region(card, key=key) == STATUS.OK
+    assert [entry[:2] for entry in card.regions] == [(key % C.REGIONS, key)]
+    assert card.administrate(OPCODE.REGION_REMOVE, key=key ^ 1 << 6) == STATUS.BAD_ARGUMENT
+    assert card.administrate(OPCODE.REGION_REMOVE, key=key) == STATUS.OK
+
+
+@pytest.mark.fault
+def test_a_key_that_was_given_before_is_refused_and_not_entered(card):
+    card.regions.clear()
+    card["REGION_FRESH"] = 0
+    assert region(card) == STATUS.IN_USE
+    assert card.regions == [] and card["REGION_KEY"] == 0x105, "it is this key that the gateware was asked about"
+    card["REGION_FRESH"] = 1
+    assert region(card) == STATUS.OK
+
+
+@pytest.mark.fault
+def test_contexts_of_each_program_have_another_generation(card):
+    generations = []
+    for _ in range(3):
+        card.boot()
+        generations.append(card["GENERATION"])
+    assert len(set(generations)) == 3
 
 
 def test_only_the_administrator_enters_regions(card):

@@ -3,6 +3,8 @@
 
 """Stack and instructions of the image have bounds, and the tool that says so refuses what has none."""
 
+import os
+import pathlib
 import random
 import re
 import subprocess
@@ -19,7 +21,9 @@ import bounds
 
 @pytest.fixture(scope="module", params=["128k", "64k"])
 def image(request):
-    """The ELF of each size of SRAM."""
+    """The ELF of each size of SRAM. MCP_IMAGES names another folder of them."""
+    if "MCP_IMAGES" in os.environ:
+        return pathlib.Path(os.environ["MCP_IMAGES"])/request.param/"mcp.elf"
     subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
     return FIRMWARE.parent/"build"/"firmware"/request.param/"mcp.elf"
 
@@ -44,9 +48,9 @@ def test_the_stack_fits_whatever_is_called(report, figure, of_image):
 def test_each_handler_has_a_bound(report):
     rows, _ = report
     costs = {name: cost for name, _, cost, _ in rows}
-    assert set(bounds.HANDLERS) < set(costs) and min(costs.values()) > 10
+    assert set(bounds.HANDLERS) - bounds.OPTIONAL < set(costs) and min(costs.values()) > 10
     # A turn runs handlers that were inlined, too.
-    assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS)
+    assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS if name in costs)
 
 
 # The watchdog's, in cycles.

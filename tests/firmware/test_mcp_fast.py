@@ -618,7 +618,7 @@ def test_an_ask_that_is_never_answered_ends_in_time_and_its_answer_is_nobodys(as
         assert asking.expected[-1][2] == 0
     answer(asking, message)
     asking.settle()
-    assert asking.shared("strays") == 1 and asking["FAST_GENERATION"] == 2
+    assert asking.shared("strays") == 1 and asking["GENERATION"] == 2
     for _ in range(C.SLOTS - 1):
         asking.ring(1, inline(cookie=20 + _))
         asking.settle()

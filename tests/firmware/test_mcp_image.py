@@ -56,7 +56,7 @@ BAD = [
     ("bad crc",     changed("crc", 0)),
     ("bad crc",     changed("sram", LARGE)),
     ("bad crc",     changed("features", 1)),
-    ("too large",   changed("bytes", SMALL//2 + 4)),
+    ("too large",   changed("bytes", C.IMAGE_SCARCE + 4)),
     ("too large",   changed("bytes", 0xfffffffc)),
     ("bad magic",   GOOD + bytes(4)),
     ("truncated",   GOOD + GOOD[:4]),
@@ -82,9 +82,11 @@ def test_a_bad_image_is_refused_with_its_reason(tmp_path, reason, file, capsys):
 
 def test_an_image_that_does_not_fit_is_not_packed():
     for sram in (SMALL, LARGE):
-        tool.pack(bytes(sram//2), 1, "", sram)
-        with pytest.raises(tool.TooLarge, match=f"at most {sram//2} on a card with {sram >> 10} KiB"):
-            tool.pack(bytes(sram//2 + 1), 1, "", sram)
+        limit = tool.image_limit(sram)
+        assert limit == {SMALL: C.IMAGE_SCARCE, LARGE: LARGE//2}[sram]
+        tool.pack(bytes(limit), 1, "", sram)
+        with pytest.raises(tool.TooLarge, match=f"at most {limit} on a card with {sram >> 10} KiB"):
+            tool.pack(bytes(limit + 1), 1, "", sram)
 
 
 def test_a_card_gets_the_first_image_that_fits_it():
@@ -105,7 +107,7 @@ def test_the_file_that_is_built_has_an_image_for_each_size_of_sram(sram):
     built = FIRMWARE.parent/"build"/"firmware"
     header, image = tool.choose((built/"mcp.dibfw").read_bytes(), sram)
     assert header["sram"] == sram and image == (built/f"{sram >> 10}k"/"mcp.bin").read_bytes()
-    assert len(image) <= sram//2
+    assert len(image) <= tool.image_limit(sram)
 
 
 def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path):

@@ -40,7 +40,7 @@ def test_a_receive_tells_the_other_end_and_ends_with_the_message(card):
     assert message.word == word(MESSAGE.READY)
     assert card.expected == [(context(C.SLOTS), 1, 1, 0x305)]
     card.ack(1, 0)
-    card.wait(3*TIMEOUT)
+    card.wait(3*TIMEOUT, present=(1,))
     assert card.entries() == []
     card.respond(1, message.word, 4000)
     card.step()

@@ -154,6 +154,7 @@ def test_whatever_happens_in_that_moment_nothing_is_lost(wired, event):
         wired.step(4)
         wired.link(True)
     elif event == "time":
+        wired.left(FLOW, psn)
         wired.wait(10*TICK)
     elif event == "refusal":
         wired.refuse(FLOW, psn, STATUS.REMOTE_BAD_KEY)

@@ -428,6 +428,7 @@ static void act(void)
 		if (!puts_only)
 			fake_fast = byte() & 3;
 		REG(REGION_BUSY) = byte() & 1;
+		REG(REGION_FRESH) = byte() & 1;
 		break;
 	case 30:
 		/* Few inputs wait until somebody gives up: each tick costs as much as ten of the rest. */
@@ -490,6 +491,7 @@ static void boot(void)
 {
 	clear(__start_mcp_data, __stop_mcp_data);
 	clear(__start_mcp_kept, __stop_mcp_kept);
+	REG(GENERATION) = 0;
 	fake_reset();
 	engines_reset();
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++)

@@ -23,6 +23,7 @@ SIZE    = COUNTER + 1024
 FILL    = 0xee
 BESIDE  = 0x5a                      # what is not offered
 LIMIT   = 100_000_000               # ns; a transfer that did not end by then hangs
+STEP    = 20_000                    # ns that one waits to let time go on
 SETTLE  = 5_000                     # ns; what comes twice has come by then
 
 

@@ -15,6 +15,7 @@ import json
 import pathlib
 import random
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
@@ -140,8 +141,13 @@ def one(ends, keys, choice, number, fault, following=float("inf")):
 BULK = 48 << 10
 
 def restart(ends, keys, choice, number):
-    """The control program of one card starts again while bulk goes both ways; then traffic as in one()."""
+    """One card begins anew while bulk goes both ways; then traffic as in one().
+
+    It gets another control program, or it is opened again, which resets it. A receive waits for a message of it at that time.
+    """
     victim, pause = choice.choice((0, 1)), choice.uniform(3, 120)*1000
+    opens  = choice.random() < 0.5
+    back   = threading.Event()
     sent = np.frombuffer(choice.randbytes(BULK), np.uint8)
 
     def room(side):
@@ -161,29 +167,39 @@ def restart(ends, keys, choice, number):
         side.endpoint.close()
         for region in (*side.regions, side.region):
             region.close()
+        if opens:
+            side.card.close()
+            side.card = libdibber.Card(side.uri)
+            side.card.set_node(side.node)
         side.card.load_firmware(str(paths.FIRMWARE))
         side.endpoint = side.card.endpoint(1)
+        back.set()
         return {}
 
     def survive(side):
         """Every put ends, with whatever may be the end of one whose target went away."""
         begin, ended = side.now(), {}
-        while len(ended) < 3 and side.now() < begin + fault_traffic.LIMIT:
-            side.endpoint.wait(fault_traffic.LIMIT//20)
+        side.endpoint.receive(side.regions[0].key, 0, 64, node=victim, endpoint=1, tag=3)
+        # Time goes on for one that comes only while somebody is there.
+        while len(ended) < 4 and side.now() < begin + fault_traffic.LIMIT or not back.is_set():
+            side.endpoint.wait(fault_traffic.STEP)
             ended |= {done.tag: STATUS.name_of(done.status) for done in side.endpoint.poll()}
             side.endpoint.poll_events()
         for region in side.regions:
             region.close()
         return ended
 
-    bulk  = ends.both(room)
-    ended = ends.both(blast)[1 - victim]
+    bulk = ends.both(room)
+    # One that watches has the simulator look at each turn for one that comes.
+    with libdibber.Card(ends.sides[victim].uri, observe=True):
+        ended = ends.both(blast)[1 - victim]
     new   = ends.both(*[(lambda side: fault_traffic.offer(side, side.node)) if n == victim else (lambda side: keys[side.node])
                         for n in range(2)])
     keys[victim] = new[victim]
-    faults = [] if len(ended) == 3 else [f"after a restart card {1 - victim} hangs: {ended}"]
+    faults = [] if len(ended) == 4 else [f"after a restart card {1 - victim} hangs: {ended}"]
+    faults += [f"a receive ended as {ended[3]}"]*(ended.get(3) not in (None, "PEER_RESTARTED"))
     faults += [f"after a restart a put ended as {status}" for status in ended.values()
-               if status not in ("OK", "TIMEOUT", "REMOTE_BAD_KEY", "REMOTE_NOT_PERMITTED")]
+               if status not in ("OK", "PEER_RESTARTED", "REMOTE_BAD_KEY", "REMOTE_NOT_PERMITTED")]
     landed = [side.bulk.copy() for side in ends.sides]
     found, counted = one(ends, keys, choice, number, Fault("restart"))
     for n, side in enumerate(ends.sides):

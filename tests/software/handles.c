@@ -10,9 +10,9 @@
 
 #include "handle.h"
 
-#define HANDLES  4000000u
+#define HANDLES  1000000u
 #define SAMPLES  1000u
-#define MOST_KIB 8192		/* of growth; the handles together have 244 MiB */
+#define MOST_KIB 4096		/* of growth; the handles together have 61 MiB */
 
 static long resident_kib(void)
 {

@@ -79,8 +79,9 @@ class Card:
                             ("INTERFACE_HASH", INTERFACE.hash), ("CLOCK_HZ", 125_000_000), ("DATA_WIDTH", 128),
                             ("GEOMETRY", C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26),
                             ("SRAM", sram_bytes >> 10 | sram_bytes >> 11 << 16),
-                            ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2)):
+                            ("PCIE_STATUS", 256 | 512 << 16), ("LINK_STATUS", 2), ("KEYS_LEFT", 2**32 - 1)):
             self.registers[HOST[name].offset] = value
+        self.drawn = False
         self.config, self.sram = bytearray(256), bytearray(sram_bytes)
         self.vectors, self.doorbells, self.writes, self.commands, self.calls = {}, [], [], [], []
         self.slots = [bytearray(C.SLOTS*C.SLOT_BYTES) for _ in range(C.ENDPOINTS)]
@@ -98,6 +99,12 @@ class Card:
         self.registers[HOST["FEATURES"].offset] = 1
         for n, word in enumerate(struct.unpack("<4I", board.encode().ljust(16, b"\0"))):
             self.registers[HOST["BOARD"].offset + 4*n] = word
+
+    def lose_power(self):
+        """What only power clears; the client is gone before."""
+        self.drawn = False
+        self.registers[HOST["KEY_NEXT"].offset]  = 0
+        self.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 1
 
     def reset(self):
         """The client is gone, and with it all who took part in the clock."""
@@ -152,6 +159,10 @@ class Card:
         self.registers[offset] = value = struct.unpack("<I", data)[0]
         if offset == HOST["MCP_CONTROL"].offset:
             self._run(value & 1)
+        if offset == HOST["KEY_DRAW"].offset and not self.drawn:
+            self.drawn = True
+            self.registers[HOST["KEY_NEXT"].offset]  = value
+            self.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 1
         if offset == HOST["FLASH_UNLOCK"].offset:
             self.registers[HOST["FLASH_STATUS"].offset] = 2*(value == C.FLASH_KEY)
         if offset == HOST["FLASH_TRANSFER"].offset and self.flash:
@@ -252,6 +263,11 @@ class Card:
         elif command["opcode"] == OPCODE.ENDPOINT_CLOSE:
             del self.queues[command["endpoint"]]
         elif command["opcode"] == OPCODE.REGION_ADD:
+            distance = (command["key"] - self.get("KEY_NEXT")) % 2**32
+            if distance >= self.get("KEYS_LEFT"):
+                return STATUS.IN_USE
+            self.registers[HOST["KEY_NEXT"].offset]  = (command["key"] + 1) % 2**32
+            self.registers[HOST["KEYS_LEFT"].offset] = self.get("KEYS_LEFT") - distance - 1
             self.regions[command["key"]] = command
         elif command["opcode"] == OPCODE.REGION_REMOVE:
             del self.regions[command["key"]]

@@ -53,10 +53,10 @@ def test_after_a_new_program_fw_top_counts_from_0():
 
 
 def test_the_trace_of_a_program_that_began_anew_is_shown_from_its_start():
-    from test_fw import Memory
+    from test_fw import SRAM_BYTES, Memory
     memory = Memory()
     memory.trace(0, 1, 2)
-    entries, lost, following = trace.read(Shared(memory.read), since=500)
+    entries, lost, following = trace.read(Shared(memory.read, SRAM_BYTES), since=500)
     assert len(entries) == 1 and lost == 0 and following == 1
 
 

@@ -95,7 +95,7 @@ CALLS = {
     "dib_mailbox_connect": lambda lib, m: lib.dib_mailbox_connect(m.mailbox, m.peer, m.address),
     "dib_mailbox_send"   : lambda lib, m: lib.dib_mailbox_send(m.mailbox, m.peer, MEMORY, 8),
     "dib_mailbox_receive": lambda lib, m: lib.dib_mailbox_receive(m.mailbox, MEMORY, m.length, m.message and Message()),
-    "dib_mailbox_wait"   : lambda lib, m: lib.dib_mailbox_wait(m.mailbox, 1 + 4*m.peer, 0),
+    "dib_mailbox_wait"   : lambda lib, m: lib.dib_mailbox_wait(m.mailbox, 1 + 4*m.peer, m.timeout),
 }
 
 UNLOADED = ("dib_node_set", "dib_firmware_load")     # want a card without a control program
@@ -111,6 +111,7 @@ class Mock:
         self.child, self.closes = False, False
         self.opened, self.length, self.network = None, 4096, binding.Network()
         self.mailbox, self.address, self.peer, self.message = ctypes.c_void_p(), MailboxAddress(), 0, True
+        self.timeout = 0
 
     def prepare(self, name):
         """Bring it to where the call `name` succeeds."""
@@ -244,7 +245,30 @@ def peer_is(status):
 
 
 def hostile_peer(m):
-    m.server.write_memory(m.device.regions[m.address.key]["base"] + m.address.slots*m.address.slot_bytes, bytes([1]))
+    m.server.write_memory(m.device.regions[m.address.key]["base"] + m.address.slots*m.address.slot_bytes, bytes([255]))
+
+
+def lost_peer(then=lambda m: None, under_way=False):
+    """The mailbox has given its peer up, with or without a command to it under way; `then` comes behind that."""
+    def provoke(m):
+        if m.lib.dib_mailbox_connect(m.mailbox, 0, m.address) == 0:
+            binding.check(m.lib.dib_mailbox_address(m.mailbox, 0, m.address))
+        m.device.silent = under_way
+        binding.check(m.lib.dib_mailbox_send(m.mailbox, 0, MEMORY, 8))
+        m.lib.dib_mailbox_wait(m.mailbox, 1, 1000)
+        hostile_peer(m)
+        assert m.lib.dib_mailbox_send(m.mailbox, 0, MEMORY, 8) == -(1 + binding.ERRORS.index("PROTOCOL"))
+        then(m)
+    return provoke
+
+
+def told(status):
+    """The only peer's end was told, and the call waits for ever."""
+    def provoke(m):
+        peer_is(status)(m)
+        assert m.lib.dib_mailbox_receive(m.mailbox, MEMORY, m.length, Message()) < 0
+        m.timeout = 2**64 - 1
+    return provoke
 
 
 def full_mailbox(m):
@@ -320,6 +344,11 @@ HERE = {
     ("dib_mailbox_send", "CLOCK")     : full_and_no_clock,
     ("dib_mailbox_send", "LOST")      : lost_with_a_full_mailbox,
     ("dib_mailbox_receive", "ARGUMENT"): lambda m: setattr(m, "message", None),
+    **{(f"dib_mailbox_{call}", error): lost_peer(EVERYWHERE.get(error, lambda m: None))
+       for call in ("address", "connect") for error in ("LIMIT", "NO_FIRMWARE", "COMMAND", "TIMEOUT", "CLOCK", "LOST", "PROTOCOL", "SYSTEM")},
+    **{(f"dib_mailbox_{call}", "AGAIN"): lost_peer(under_way=True) for call in ("address", "connect")},
+    ("dib_mailbox_wait", "TIMEOUT")   : told(STATUS.TIMEOUT),
+    ("dib_mailbox_wait", "COMMAND")   : told(STATUS.REMOTE_BOUNDS),
     **{(f"dib_flash_{call}", "NOT_FOUND"): no_flash for call in ("info", "allow", "read", "erase", "write")},
     **{(f"dib_flash_{call}", "FLASH"): set_flash(jedec=bytes(3)) for call in ("info", "allow", "read")},
     **{(f"dib_flash_{call}", "FLASH"): set_flash(status=0x1c) for call in ("erase", "write")},
@@ -334,6 +363,9 @@ ELSEWHERE = {("dib_open", "IN_USE"): "tests/system/qemu/vfio_refusals.c"}     # 
 END        = 1 << 48
 LAST_PAGES = {("dib_firmware_load", "LIMIT"): 0, ("dib_endpoint_open", "LIMIT"): 7}
 
+# Wrong from the beginning: so many keys are left, those of a mailbox.
+USED_UP = {("dib_mailbox_address", "LIMIT"): 2, ("dib_mailbox_connect", "LIMIT"): 2}
+
 # Wrong is that the control program runs.
 RUNNING = {("dib_node_set", "IN_USE")}
 
@@ -343,6 +375,10 @@ def test_a_documented_error_comes(serve, image, name, error):
     case   = (name, error)
     m      = Mock(serve(), image, END - 4096*LAST_PAGES[case] if case in LAST_PAGES else 0)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if case in USED_UP:
+        m.device.drawn = True
+        set_register("KEY_NEXT", 1)(m)
+        set_register("KEYS_LEFT", USED_UP[case])(m)
     m.prepare("" if case in RUNNING else name)
     try:
         if case not in LAST_PAGES and case not in RUNNING:

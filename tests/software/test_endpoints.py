@@ -79,7 +79,7 @@ def test_all_regions_in_use_then_one_freed(loaded):
     old = regions.pop()
     old.close()
     new = mock.endpoint.register(memory)
-    assert new.key & 0xff == old.key & 0xff and new.key != old.key
+    assert new.key % C.REGIONS == old.key % C.REGIONS and new.key != old.key
 
 
 def test_a_key_is_not_given_twice(loaded):
@@ -88,6 +88,49 @@ def test_a_key_is_not_given_twice(loaded):
         with mock.endpoint.register(matrix(2, 2)) as region:
             keys.add(region.key)
     assert len(keys) == 20 and 0 not in keys
+
+
+def registered(mock, image, count):
+    """The keys of so many regions of a handle of its own."""
+    with libdibber.Card(mock.uri) as card:
+        card.load_firmware(image)
+        with card.endpoint(1) as endpoint:
+            memory  = matrix(2, 2)
+            regions = [endpoint.register(memory) for _ in range(count)]
+            keys    = [region.key for region in regions]
+            for region in regions:
+                region.close()
+    return keys
+
+
+@pytest.mark.fault
+def test_a_key_is_not_given_again_by_another_handle_or_under_another_program(serve, image):
+    mock, keys = serve(), []
+    for count in (3, C.REGIONS, 1, C.REGIONS, 2):
+        keys += registered(mock, image(), count)
+    assert len(set(keys)) == len(keys) and 0 not in keys
+
+
+@pytest.mark.fault
+def test_the_first_key_after_power_on_is_drawn_at_random(serve, image):
+    """Each bit is as often 1 as 0, within six standard deviations, and no key comes twice."""
+    mock, path, count = serve(), image(), 150
+    keys = []
+    for _ in range(count):
+        mock.device.lose_power()
+        keys += registered(mock, path, 1)
+    assert len(set(keys)) == count
+    assert all(abs(sum(key >> bit & 1 for key in keys) - count/2) < 6*(count/4)**0.5 for bit in range(32))
+
+
+@pytest.mark.fault
+def test_keys_that_are_used_up_do_not_come_again(serve, image):
+    mock = serve()
+    mock.device.drawn = True
+    mock.device.registers[HOST["KEY_NEXT"].offset], mock.device.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 2, 5
+    assert registered(mock, image(), 4) == [2**32 - 2, 2**32 - 1, 1, 2]     # 0 is no key
+    with fails("LIMIT", "all keys of this card are used up"):
+        registered(mock, image(), 1)
 
 
 def test_bus_addresses_below_4_gib_unless_asked_otherwise(serve, image):

@@ -30,6 +30,7 @@ ARGUMENT, CLOSED = -1, -17
 # Calls that take a handle: {name: its kind}.
 HANDLES = {name: found[1] for name, function in FUNCTIONS.items()
            if (found := re.search(r"struct dib_(card|endpoint|region|mailbox) \*\w+[,)]", function.prototype))}
+VALUES  = {"dib_key", "dib_firmware_size"}    # 0 is their only error
 CLOSES  = {"card": "dib_close", "endpoint": "dib_endpoint_close", "region": "dib_unregister", "mailbox": "dib_mailbox_close"}
 OTHER   = {"card": "endpoint", "endpoint": "card", "region": "endpoint", "mailbox": "region"}
 OWNERS  = [(name, owner) for name, kind in HANDLES.items()
@@ -47,11 +48,11 @@ def m(serve, image):
 
 
 def call(m, name):
-    """What it returns; of dib_key() the key, or CLOSED or ARGUMENT by the reason that it left."""
-    if name != "dib_key":
+    """What it returns; of a call whose value is no error, CLOSED or ARGUMENT if that is 0, by the reason that it left."""
+    if name not in VALUES:
         return CALLS[name](m.lib, m)
-    key = m.lib.dib_key(m.region)
-    return key or (CLOSED if b"closed" in m.lib.dib_last_reason() else ARGUMENT)
+    value = getattr(m.lib, name)(getattr(m, HANDLES[name]))
+    return value or (CLOSED if b"closed" in m.lib.dib_last_reason() else ARGUMENT)
 
 
 def close(m, kind):
@@ -62,7 +63,7 @@ def test_every_call_but_those_without_a_handle_is_tried():
     assert set(FUNCTIONS) - set(HANDLES) == {
         "dib_strerror", "dib_last_reason", "dib_status_name", "dib_status_string", "dib_open", "dib_alloc", "dib_free",
         "dib_network_routes"}
-    assert set(HANDLES) - set(CALLS) == {"dib_key"}
+    assert set(HANDLES) - set(CALLS) == VALUES
 
 
 @pytest.mark.parametrize("name", HANDLES)

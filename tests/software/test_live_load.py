@@ -84,6 +84,20 @@ def test_what_was_under_way_ends_with_a_status_after_what_had_ended(mock, image,
             call()
 
 
+@pytest.mark.fault
+def test_what_was_under_way_ends_when_the_card_was_reset_under_its_users(mock):
+    arrived(mock)
+    mock.device.silent = True
+    for tag in range(3):
+        mock.endpoint.submit(NOP, tag)
+    arrived(mock)
+    mock.device._run(False)
+    mock.device.halts = 0    # it counts anew
+    assert [(done.tag, done.status) for done in taken(mock.endpoint, 3)] == [(tag, STATUS.HALTED) for tag in range(3)]
+    notice(mock)
+    mock.device.silent = False
+
+
 @pytest.mark.parametrize("how", ["loaded by itself", "loaded beside it"])
 def test_what_is_opened_again_works_and_old_handles_harm_nobody(mock, image, how):
     old = mock.endpoint.register(libdibber.alloc(4096), RIGHTS)

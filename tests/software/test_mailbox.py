@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from dibber.interface.description import CALL, CLOCK_OP, RIGHT, STATUS
+from dibber.interface.description import CALL, CLOCK_OP, OPCODE, RIGHT, STATUS
 from libdibber import DibberError, PeerError
 from libdibber.binding import MailboxAddress
 from libdibber.mailbox import MESSAGE, ROOM
@@ -137,7 +137,9 @@ def test_a_closed_mailbox_is_told_once_and_after_its_messages(ends):
     with pytest.raises(PeerError, match="peer 0 .* has closed its mailbox") as raised:
         e.here.receive()
     assert raised.value.name == "CLOSED" and raised.value.peer == 0
-    assert e.here.receive() is None and not e.here.wait(MESSAGE, 1000)
+    assert e.here.receive() is None
+    with pytest.raises(DibberError, match="has closed its mailbox"):
+        e.here.wait(MESSAGE, 1000)
     with pytest.raises(DibberError, match="has closed its mailbox"):
         e.here.send(b"too late")
 
@@ -187,6 +189,125 @@ def test_a_failed_fetch_is_told_and_other_peers_go_on(ends):
     e.mock.device._execute = real
     e.others[1].send(bytes(LONGEST))
     assert drain(e.here) == [(bytes(LONGEST), 1)]
+
+
+# Peers that are gone ------------------------------------------------------------------------------
+
+GIVES_UP = 40*10**9    # ps, of a transfer to a card that cannot be reached
+
+
+def let_die(e):
+    """The peer's process is dead and its card lives: what is put there is taken, and its memory cannot be read."""
+    real = e.mock.device._execute
+    e.mock.device._execute = lambda endpoint, command, slot: (
+        STATUS.REMOTE_READ_ERROR if command["opcode"] == OPCODE.GET else STATUS.OK)
+    return real
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("how", ["send", "wait for room", "wait for a message", "receive"])
+def test_a_peer_whose_process_died_is_told_by_each_call_that_waits_for_it(ends, how):
+    e = ends()
+    let_die(e)
+    begin = e.endpoints[0].clock().now_ps
+
+    def go_on():
+        e.mock.device.now += 10**7    # a call of the mock takes next to no time: 10 µs more
+        if how == "receive":
+            return e.here.receive()
+        e.here.send(b"is anybody there?")
+        if how.startswith("wait"):
+            e.here.wait(ROOM if how == "wait for room" else MESSAGE, 10**6)
+            return how == "wait for a message" and e.here.receive()
+
+    with pytest.raises(DibberError, match="has closed its mailbox, or has ended") as raised:
+        while e.endpoints[0].clock().now_ps - begin < GIVES_UP:
+            go_on()
+    assert raised.value.name == "CLOSED"
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("status, name", [(STATUS.TIMEOUT, "TIMEOUT"), (STATUS.REMOTE_READ_ERROR, "CLOSED")])
+@pytest.mark.parametrize("timeout_ns", [1000, 2**64 - 1])
+def test_who_waits_hears_of_a_loss_that_was_told_already(ends, status, name, timeout_ns):
+    e = ends()
+    e.mock.device._execute = lambda *_: status
+    assert e.here.wait()
+    with pytest.raises(PeerError) as raised:
+        e.here.receive()
+    assert raised.value.name == name
+    with pytest.raises(DibberError) as raised:
+        e.here.wait(MESSAGE, timeout_ns)
+    assert raised.value.name == name
+
+
+@pytest.mark.fault
+def test_a_peer_that_lives_and_does_not_receive_is_no_error(ends):
+    e = ends()
+    while e.here.send(b"wait for me"):
+        pass
+    for _ in range(30):
+        assert not e.here.wait(ROOM, 10*10**6) and not e.here.send(b"no room")
+    assert e.here.receive() is None and len(drain(e.there)) == SLOTS and e.here.send(b"room")
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("status, name", [(STATUS.TIMEOUT, "TIMEOUT"), (STATUS.REMOTE_BAD_KEY, "CLOSED"),
+                                          (STATUS.REMOTE_READ_ERROR, "CLOSED")])
+def test_another_mailbox_is_connected_in_the_place_of_one_that_was_given_up(ends, status, name):
+    e, real = ends(), None
+    for turn in range(3):
+        e.here.send(bytes([turn]))
+        e.here.send(bytes(LONGEST))
+        assert [len(m[0]) for m in drain(e.there)] == [1, LONGEST] and e.there.send(b"unread")
+        real = e.mock.device._execute
+        e.mock.device._execute = lambda *_: status
+        with pytest.raises(DibberError) as raised:
+            while True:
+                e.here.send(b"x")
+                e.here.wait(ROOM, 1000)
+        assert raised.value.name == name
+        e.mock.device._execute = real
+        former, left = e.here.address(), e.there
+        e.others[0] = e.there = None
+        left.close()
+        e.endpoints[1].close()
+        e.endpoints[1] = e.mock.card.endpoint(2)
+        e.others[0] = e.there = e.endpoints[1].mailbox(**SIZES)
+        e.here.connect(e.there.address())
+        e.there.connect(e.here.address())
+        assert drain(e.here) == [] and former == e.here.address(), "the address that was asked for behind the error stays"
+        assert e.there.send(b"anew") and e.here.wait() and drain(e.here) == [(b"anew", 0)]
+    with pytest.raises(DibberError, match="peer 0 is connected already"):
+        e.here.connect(e.there.address())
+
+
+@pytest.mark.fault
+def test_a_peer_that_was_given_up_and_lives_writes_into_no_other_ones_ring(ends):
+    e = ends()
+    base, ring = e.ring(e.here)
+    e.mock.server.write_memory(base + ring, struct.pack("<II", 7, 0))
+    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+        e.here.send(b"x")
+    former = MailboxAddress.from_buffer_copy(e.there.address()).key
+    known  = [key for key in e.mock.device.regions]
+    key    = MailboxAddress.from_buffer_copy(e.here.address()).key
+    assert key not in known and former in e.mock.device.regions
+    e.there.send(b"to the former address")
+    with pytest.raises(DibberError, match="has closed its mailbox, or has ended"):
+        while True:
+            e.there.send(b"x")
+            e.there.wait(ROOM, 1000)
+
+
+@pytest.mark.fault
+def test_closing_does_not_linger_for_a_peer_that_is_gone(ends):
+    e = ends()
+    e.here.send(bytes(LONGEST))
+    let_die(e)
+    begin = e.endpoints[1].clock().now_ps
+    e.here.close()
+    assert e.endpoints[1].clock().now_ps - begin < GIVES_UP
 
 
 # Hostile peers ------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 
 """Two processes, two cards, one cable: puts arrive byte by byte, and every bad thing has its name."""
 
+import ctypes
+import mmap
 import os
 import random
 import select
 import struct
 import threading
 
+import numpy as np
 import pytest
 
 import libdibber
@@ -17,6 +20,7 @@ from dibber_cli import paths, profile
 from dibber_cli.errors import SimulatorError
 from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
+from libdibber.binding import library
 
 from pair import Pair, Refused, Side
 
@@ -253,8 +257,58 @@ def test_rights_and_owners(pair):
     assert good(pair)
 
 
-def _foreign_region(side):
-    side.other   = side.card.endpoint(2)
+@pytest.mark.fault
+def test_a_region_of_another_endpoint_is_told_by_one_name_wherever_it_is_local(pair):
+    readable = pair.second(Side.register, "readable", 4096, True, RIGHT.REMOTE_READ)
+    foreign  = pair.first(_foreign_region, 3)
+    blind    = pair.first(Side.register, "blind", 4096, True, RIGHT.LOCAL_READ)
+    assert STATUS.name_of(put(pair, (foreign, 64), (pair.target, 64))) == "NOT_OWNER"
+    assert STATUS.name_of(pair.first(_get, (readable, 64), (foreign, 64))) == "NOT_OWNER"
+    assert STATUS.name_of(pair.first(_get, (readable, 64), (blind, 64))) == "NOT_PERMITTED"
+    pair.together((Side.unregister, "blind"), (Side.unregister, "readable"))
+    pair.first(_close_foreign)
+    assert good(pair)
+
+
+def _get(side, source, target):
+    side.endpoint.get_strided(Walk(*source), Walk(*target), node=1)
+    return side.completion()
+
+
+def _close_foreign(side):
+    side.foreign.close()
+    side.other.close()
+
+
+OVER = 1000     # bytes by which a walk leaves its region
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("kind", ["one block", "blocks"])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_what_leaves_its_region_has_written_a_beginning_and_nothing_else(pair, side, kind):
+    """dibber(7), "Failures": the target holds the right bytes up to some place, at most the region's end, then what it had."""
+    pair.first(Side.fill, "source", 7)
+    pair.second(Side.fill, "target", None, 0x77)
+    sent   = pair.first(Side.read, "source")
+    length = 8000 if kind == "one block" else 8001
+    walk   = lambda key, offset: ((key, length, offset, ()) if kind == "one block" else
+                                  (key, 127, offset, ((63, 127),)))
+    begin  = {name: SIZE - length + OVER if name == side else 0 for name in ("source", "target")}
+    ended  = put(pair, walk(pair.source, begin["source"]), walk(pair.target, begin["target"]))
+    assert STATUS.name_of(ended) == {"source": "BOUNDS", "target": "REMOTE_BOUNDS"}[side]
+    got    = pair.second(Side.read, "target")
+    held   = got[begin["target"]:]
+    right  = (sent + bytes(OVER))[begin["source"]:][:length]
+    equal  = next((n for n in range(len(held)) if held[n:n + 64] == b"\x77"*len(held[n:n + 64])), len(held))
+    assert held[:equal] == right[:equal] and set(held[equal:]) <= {0x77}
+    assert set(got[:begin["target"]]) <= {0x77}
+    assert equal <= length - OVER
+    assert good(pair)
+
+
+def _foreign_region(side, number=2):
+    side.other   = side.card.endpoint(number)
     side.foreign = side.other.register(libdibber.alloc(4096))
     return side.foreign.key
 
@@ -327,6 +381,46 @@ def test_a_program_that_dies_leaves_the_card_to_the_next(one):
         assert endpoint.wait(10**6) and endpoint.poll()[0].status == STATUS.OK
         endpoint.close()
         card.close()
+
+
+@pytest.mark.fault
+def test_who_sleeps_on_a_descriptor_is_woken_when_the_simulator_is_killed():
+    with pytest.raises(SimulatorError, match="ended with code"), \
+            Simulator(profile.load("gen2x4"), participants=1) as simulator:
+        card = libdibber.Card(simulator.uris[0])
+        card.load_firmware(paths.FIRMWARE)
+        endpoint = card.endpoint(1)
+        fd       = endpoint.event_fd()
+        library().dib_clock_leave(endpoint._handle)     # for good: nobody is left to come back to
+        assert not select.select([fd], [], [], 0.5)[0]
+        simulator.process.kill()
+        for _ in range(3):
+            assert select.select([fd], [], [], 60)[0]
+            os.read(fd, 8)
+            with pytest.raises(DibberError, match="went away"):
+                for _ in range(10_000):
+                    endpoint.poll()
+            assert select.select([fd], [], [], 60)[0]
+        endpoint.close()
+        card.close()
+
+
+@pytest.mark.fault
+def test_a_page_that_goes_away_under_a_transfer_ends_it_with_a_read_error(pair):
+    assert STATUS.name_of(pair.first(_put_from_memory_that_goes_away, pair.target)) == "READ_ERROR"
+    assert good(pair)
+
+
+def _put_from_memory_that_goes_away(side, target):
+    memory = mmap.mmap(-1, 1 << 16)
+    array  = np.frombuffer(memory, np.uint8)
+    region = side.endpoint.register(array)
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(region.address + 4096), ctypes.c_size_t(4096), 0)
+    try:
+        return side.put_strided((region.key, 1 << 16), (target, 1 << 16))
+    finally:
+        ctypes.CDLL(None).mprotect(ctypes.c_void_p(region.address + 4096), ctypes.c_size_t(4096), 3)
+        region.close()
 
 
 def test_a_socket_that_is_not_there(one):

@@ -43,9 +43,9 @@ WRONG = {
 # Of a walk whose region and whose list's region have two owners. Who writes to or reads from another node's memory need
 # not own it, but its list must be the same endpoint's.
 OTHERS = {("put", "source"): "NOT_OWNER",       ("put", "target"): "REMOTE_BAD_LIST",
-          ("get", "source"): "REMOTE_BAD_LIST", ("get", "target"): "NOT_PERMITTED",
+          ("get", "source"): "REMOTE_BAD_LIST", ("get", "target"): "NOT_OWNER",
           ("message", "source"): ["NOT_OWNER", "REMOTE_NOT_PERMITTED"],
-          ("message", "target"): ["REMOTE_NOT_PERMITTED", "NOT_PERMITTED"]}
+          ("message", "target"): ["REMOTE_NOT_PERMITTED", "NOT_OWNER"]}
 
 
 def seen(operation, side, status):

@@ -170,7 +170,7 @@ def test_gets_in_both_directions_at_once(pair):
     (("memory", SIZE-63), ("memory", 0),        "REMOTE_BOUNDS"),
     (("memory", 0),       ("unknown", 0),       "BAD_KEY"),
     (("memory", 0),       ("readable", 0),      "NOT_PERMITTED"),
-    (("memory", 0),       ("foreign", 0),       "NOT_PERMITTED"),
+    (("memory", 0),       ("foreign", 0),       "NOT_OWNER"),
     (("memory", 0),       ("memory", SIZE),     "BOUNDS")])
 def test_a_get_that_may_not_be_has_its_status_and_writes_nothing(pair, source, target, status):
     before = [bytes(m) for m in refill(pair)]

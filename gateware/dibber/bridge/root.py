@@ -106,7 +106,7 @@ class RootComplex(LiteXModule):
             registers.bad.eq(self.bad_frame),
             receiver.writes.connect(decoder.writes),
             receiver.requests.connect(decoder.requests),
-            receiver.completions.connect(requester.completions),
+            receiver.completions.connect(requester.completions, omit={"requester", "modified", "flaw"}),
             *[getattr(memory.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
             port.dat_r.eq(memory.port.dat_r),
             decoder.replies.connect(transmitter.replies),

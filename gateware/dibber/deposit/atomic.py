@@ -31,11 +31,14 @@ class AtomicUnit(LiteXModule):
     The command lies in a slot of the INBOX, and so does its struct reply at the end: value before, and enum status. Other
     than OK, without an access: REMOTE_BAD_HEADER (no atomic's opcode), REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both
     REMOTE_READ and REMOTE_WRITE), REMOTE_BOUNDS, REMOTE_ALIGNMENT; and REMOTE_READ_ERROR, nothing was
-    written. While the host still owes the answer to a read that was given up, all others fail so, too.
+    written. While the host still owes the answers to as many reads that were given up as there are tags, all
+    others fail so, too.
 
     Parameters
     ----------
     data_width : 64 or 128
+    tags       : one is in use, the others are spare for those in quarantine
+    base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
     address_bits : 64 or 32
 
@@ -47,8 +50,9 @@ class AtomicUnit(LiteXModule):
     reply       : slot_write_port(data_width)
     lookup      : lookup_port(), to the region table
     pages       : finder_port(), to the page finder
-    reads       : Endpoint(read_layout), out         tag 0 only
+    reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in    always ready
+    extended_tags : Signal(), in
     writes      : Endpoint(write_layout), out
     marked      : Signal(), in      the write was taken by the PHY
     done        : Endpoint(request_layout), out      the reply lies in this slot
@@ -58,7 +62,7 @@ class AtomicUnit(LiteXModule):
     Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from `marked` to
     `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
     """
-    def __init__(self, data_width, timeout=6250, quarantine=2**23, address_bits=64):
+    def __init__(self, data_width, tags=1, base=1, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(request_layout())
         self.forget      = Signal()
         self.lookup      = lookup = lookup_port()
@@ -107,7 +111,7 @@ class AtomicUnit(LiteXModule):
 
         found     = Signal()
         permitted = Signal()
-        base      = Signal(address_bits)
+        origin    = Signal(address_bits)
         size      = Signal(address_bits)
         virtual   = Signal(address_bits)  # as the region has it
         address   = Signal(address_bits)  # as the host has it
@@ -120,10 +124,10 @@ class AtomicUnit(LiteXModule):
             If(lookup.done,
                 found.eq(lookup.found),
                 permitted.eq((lookup.rights & both) == both),
-                base.eq(lookup.base),
+                origin.eq(lookup.base),
                 size.eq(lookup.length),
             ),
-            virtual.eq(base + offset),
+            virtual.eq(origin + offset),
             room.eq(size - offset),
         ]
         if address_bits < 64:
@@ -148,22 +152,27 @@ class AtomicUnit(LiteXModule):
         # Read -------------------------------------------------------------------------------------
 
         # The answer is one line: a naturally aligned operand lies in one.
-        self.tags = tags = Tags(1, timeout, quarantine)
+        self.tags = tags = Tags(tags, timeout, quarantine, base)
+        self.extended_tags = tags.extended
         answered  = Signal()
+        mine      = Signal()   # to the read under way: the others ran out of time, or failed
         line      = Signal(data_width)
         before    = Signal(64)
         self.comb += [
             answer.ready.eq(1),
             answered.eq(answer.valid & answer.last),
-            tags.release.eq(answered),
+            mine.eq(answered & tags.live),
+            tags.answered.eq(answer.tag),
+            tags.release.eq(answered & ~answer.failed),
+            tags.fail.eq(answered & answer.failed),
             reads.last.eq(1),
             reads.address.eq(address),
             reads.length.eq(Mux(wide, 8, 4)),
         ]
         self.sync += [
-            If(answered, line.eq(answer.dat)),
+            If(mine, line.eq(answer.dat)),
             pulses["COMPLETION_UNEXPECTED"].eq(answered & ~tags.known),
-            pulses["COMPLETION_ERROR"].eq(answered & tags.live & (answer.status != 0)),
+            pulses["COMPLETION_ERROR"].eq(mine & (answer.status != 0) & ~answer.failed),
             pulses["COMPLETION_TIMEOUT"].eq(tags.expire),
         ]
 
@@ -257,9 +266,10 @@ class AtomicUnit(LiteXModule):
         )
         fsm.act("TAG",
             tags.source.ready.eq(1),
+            NextValue(reads.tag, tags.source.tag),
             If(tags.source.valid,
                 NextState("READ")
-            ).Elif(tags.expired[0],
+            ).Elif(tags.exhausted,
                 NextValue(status, STATUS.REMOTE_READ_ERROR),
                 NextState("REPLY")
             )
@@ -269,14 +279,14 @@ class AtomicUnit(LiteXModule):
             If(reads.ready, NextState("WAIT"))
         )
         fsm.act("WAIT",
-            If(answered,
+            If(mine,
                 If(answer.status == 0,
                     NextState("TURN")
                 ).Else(
                     NextValue(status, STATUS.REMOTE_READ_ERROR),
                     NextState("REPLY")
                 )
-            ).Elif(tags.expired[0],
+            ).Elif((tags.expired >> reads.tag)[0],
                 NextValue(status, STATUS.REMOTE_READ_ERROR),
                 NextState("REPLY")
             )

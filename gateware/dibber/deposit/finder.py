@@ -42,7 +42,7 @@ class PageFinder(LiteXModule):
     data_width : 64 or 128
     ports      : who ask, by turns
     lines      : of the tables that are kept, a power of two; direct-mapped by region and place in the table
-    tags       : one is in use, the others are spare for those in quarantine
+    tags       : one is in use, the others are spare for those in quarantine; with none left, `fault`
     base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
     address_bits : 64 or 32
@@ -53,6 +53,7 @@ class PageFinder(LiteXModule):
     directory   : Record(directory_layout), in   also forgets all lines; without a shift it does no more
     reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in   always ready
+    extended_tags : Signal(), in
     pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
     Cycles: 5 from `valid` to `done` with pages of 4 KiB whose line is here, of 2 MiB 8, of 1 GiB 11; one more when it was another's turn.
@@ -63,6 +64,7 @@ class PageFinder(LiteXModule):
         self.reads       = reads  = stream.Endpoint(read_layout())
         self.completions = stream.Endpoint(completion_layout(data_width))
         self.tags        = pool   = Tags(tags, timeout, quarantine, base)
+        self.extended_tags = pool.extended
         self.pulses      = pulses = {name: Signal(name=f"finder_{name.lower()}") for name in (
             "COMPLETION_UNEXPECTED", "COMPLETION_ERROR", "COMPLETION_TIMEOUT")}
 
@@ -83,7 +85,7 @@ class PageFinder(LiteXModule):
         self.sync += [
             answer.valid.eq(self.completions.valid),
             final.eq(ends_read(self.completions)),
-            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
         ]
 
         # Turn -------------------------------------------------------------------------------------
@@ -172,13 +174,14 @@ class PageFinder(LiteXModule):
             pool.answered.eq(answer.tag),
             # Nothing else is under way that did not run out of time.
             mine.eq(answer.valid & pool.live),
-            pool.release.eq(final),
+            pool.release.eq(final & ~answer.failed),
+            pool.fail.eq(final & answer.failed),
             fill.we.eq(mine & (answer.status == 0)),
             lost.eq((mine & (answer.status != 0)) | pool.expire),
         ]
         self.sync += [
             pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
-            pulses["COMPLETION_ERROR"].eq(mine & final & (answer.status != 0)),
+            pulses["COMPLETION_ERROR"].eq(mine & final & (answer.status != 0) & ~answer.failed),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 
@@ -222,6 +225,9 @@ class PageFinder(LiteXModule):
                 pool.source.ready.eq(1),
                 holder.we.eq(1),
                 NextState("FILL")
+            ).Elif(pool.exhausted,
+                NextValue(broken, 1),
+                NextState("DONE")
             )
         )
         fsm.act("FILL",

@@ -27,7 +27,8 @@ class Gather(LiteXModule):
     written where they belong whenever they come. When a read is complete its picks, the bytes that are
     wanted of it, are read out in order, whatever their order in memory.
 
-    A transfer fails when a read is answered with an error, or not in time, or when an error piece
+    Completions agree with their reads: `CompletionChecker` stands in front of this. A transfer fails when a
+    read is answered with an error, or not in time, or when an error piece
     comes. Its output then ends with a line whose `status` says why and which has no bytes of worth.
     `abort` asks the walker to end the transfer; reads of it that are in flight are awaited.
 
@@ -190,19 +191,20 @@ class Gather(LiteXModule):
             start.eq(found_end - outstanding),
             line.eq(Mux(begin, start[bits:], next_line)),
             self.tags.answered.eq(beat.tag),
-            self.tags.release.eq(final),
+            self.tags.release.eq(final & ~beat.failed),
+            self.tags.fail.eq(final & beat.failed),
         ]
         self.sync += [
             beat.valid.eq(completions.valid),
             final.eq(ends_read(completions)),
             *[getattr(beat, n).eq(getattr(completions, n)) for n in (
-                "last", "dat", "tag", "status", "count", "bytes")],
+                "last", "dat", "tag", "status", "count", "bytes", "failed")],
             If(beat.valid,
                 begin.eq(beat.last),
                 next_line.eq(line + 1),
             ),
             pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~known),
-            pulses["COMPLETION_ERROR"].eq(final & live & (beat.status != 0)),
+            pulses["COMPLETION_ERROR"].eq(final & live & (beat.status != 0) & ~beat.failed),
             pulses["COMPLETION_TIMEOUT"].eq(self.tags.expire),
         ]
 

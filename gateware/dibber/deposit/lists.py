@@ -256,7 +256,7 @@ class ListReader(LiteXModule):
         self.sync += [
             answer.valid.eq(self.completions.valid),
             final_.eq(ends_read(self.completions)),
-            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+            *[getattr(answer, n).eq(getattr(self.completions, n)) for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
         ]
         width  = data_width//8
         beats  = LINE//width
@@ -281,7 +281,8 @@ class ListReader(LiteXModule):
             pool.answered.eq(answer.tag),
             of_answer.adr.eq(answer.tag),
             of_expired.adr.eq(pool.expire_tag),
-            pool.release.eq(final_),
+            pool.release.eq(final_ & ~answer.failed),
+            pool.fail.eq(final_ & answer.failed),
             start.eq(Cat(Constant(0, ENTRY), of_answer.dat_r[slot_bits:-1]) - answer.count),
             fill.adr.eq(Cat(Mux(first, start[log2_int(width):log2_int(LINE)], beat), slot)),
             fill.dat_w.eq(answer.dat if address_bits == 64 else
@@ -299,7 +300,7 @@ class ListReader(LiteXModule):
                 beat.eq(fill.adr[:log2_int(beats)] + 1),
             ),
             pulses["COMPLETION_UNEXPECTED"].eq(answer.valid & answer.last & ~pool.known),
-            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0)),
+            pulses["COMPLETION_ERROR"].eq(filled & (answer.status != 0) & ~answer.failed),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 

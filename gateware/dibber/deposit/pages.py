@@ -283,7 +283,7 @@ class Translator(LiteXModule):
         self.sync += [
             beat.valid.eq(answer.valid),
             final.eq(ends_read(answer)),
-            *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes")],
+            *[getattr(beat, n).eq(getattr(answer, n)) for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
         ]
         owners = Memory(index_bits + 1, max(tags, 2))  # line and phase of a tag
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
@@ -306,7 +306,8 @@ class Translator(LiteXModule):
             pool.answered.eq(beat.tag),
             of_answer.adr.eq(beat.tag),
             of_expired.adr.eq(pool.expire_tag),
-            pool.release.eq(final),
+            pool.release.eq(final & ~beat.failed),
+            pool.fail.eq(final & beat.failed),
             fill.adr.eq(Cat(Mux(first, (LINE - beat.count)[log2_int(width):], onward)[:log2_int(beats)], of_answer.dat_r[:index_bits])),
             fill.dat_w.eq(beat.dat if address_bits == 64 else
                 Cat(*[narrow_entry(beat.dat[64*n:64*n + 64], address_bits) for n in range(width//8)])),
@@ -324,7 +325,7 @@ class Translator(LiteXModule):
                 onward.eq(fill.adr + 1),
             ),
             pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~pool.known),
-            pulses["COMPLETION_ERROR"].eq(filled & (beat.status != 0)),
+            pulses["COMPLETION_ERROR"].eq(filled & (beat.status != 0) & ~beat.failed),
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 

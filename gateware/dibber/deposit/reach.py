@@ -18,9 +18,10 @@ class Table(namedtuple("Table", "reader lines")):
         return {"lines": self.lines, "tags": self.reader.tags, "base": self.reader.base}
 
 
-Reach = namedtuple("Reach", "gather walked found listed address")
+Reach = namedtuple("Reach", "gather atomic walked found listed address")
 Reach.__doc__ = """
 gather  : Reader of payload
+atomic  : Reader of operands: one is in use, the others are spare for those in quarantine
 walked  : Table of pages, of each walk
 found   : Table of pages, of single addresses
 listed  : Table of indices, of each walk
@@ -28,7 +29,7 @@ address : bits of a bus address, 64 or 32
 """
 
 # A host's memory behind PCIe, 400 ns away and more: 64 reads of payload at once, 16 of tables.
-FAR  = Reach(Reader(UNEXTENDED, 64), Table(Reader(1, 16), 64), Table(Reader(4, 4), 16), Table(Reader(2, 16), 32), 64)
+FAR  = Reach(Reader(UNEXTENDED, 64), Reader(1, 8), Table(Reader(1, 16), 64), Table(Reader(4, 8), 16), Table(Reader(2, 16), 32), 64)
 
 # Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table. Its root complex decodes 31 bits.
-NEAR = Reach(Reader(16, 16), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8), 32)
+NEAR = Reach(Reader(16, 16), Reader(4, 4), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8), 32)

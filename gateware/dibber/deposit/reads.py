@@ -45,6 +45,7 @@ class ReadArbiter(LiteXModule):
     completions : list of Endpoint(completion_layout), out   valid only, `ready` is ignored
     source      : Endpoint(read_layout), out
     sink        : Endpoint(completion_layout), in            always ready
+    tags        : on the bus, from 0 on
 
     Cycles: 0 each way, but one when another reader's turn comes; a read a cycle.
     """
@@ -68,6 +69,7 @@ class ReadArbiter(LiteXModule):
             low    += reader.base
             high   += reader.tags - reader.base
         ranges = [r for r in ranges if r[3]]
+        self.tags = max(bus + count for _, _, bus, count in ranges)
 
         # Reads ------------------------------------------------------------------------------------
 

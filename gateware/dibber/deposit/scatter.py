@@ -215,6 +215,8 @@ class ScatterEngine(LiteXModule):
                                                   its `pages` to the page finder
     done        : Endpoint(deposit_done_layout), out
     open        : Signal(), out                   see `Landing`
+    stored      : Record, out                     `line`: a line of payload leaves for host memory, or is drained; `last`: the
+                                                  last one of its packet. In the packets' order
     arrivals    : Endpoint(arrival_layout), out
     departures  : Departures of packets
 
@@ -231,6 +233,7 @@ class ScatterEngine(LiteXModule):
         self.max_payload = Signal(13)
         self.done        = stream.Endpoint(deposit_done_layout())
         self.open        = Signal()
+        self.stored      = Record([("line", 1), ("last", 1)])
         self.arrivals    = stream.Endpoint(arrival_layout())
 
         # # #
@@ -276,6 +279,8 @@ class ScatterEngine(LiteXModule):
         taken   = Signal()
         self.comb += [
             store.source.connect(unpacker.sink),
+            self.stored.line.eq(store.source.valid & store.source.ready),
+            self.stored.last.eq(store.source.last),
             payload.connect(store.sink, omit={"valid", "ready"}),
             taken.eq(payload.valid & payload.ready),
             payload.ready.eq(store.sink.ready & ends.sink.ready),

@@ -40,7 +40,10 @@ class Tags(LiteXModule):
     live     : Signal(), out   it is in flight
     release  : Signal(), in    the completion is the last one of its read: the tag, if known, is free again.
                                Nothing expires in this cycle
+    fail     : Signal(), in    the read has failed, but the host may still send for it: the tag, if live, goes into
+                               quarantine. Nothing expires in this cycle. Not together with `release`
     expired  : Signal(tags), out   in quarantine
+    exhausted : Signal(), out  all tags that may be used are in quarantine
     expire   : Signal(), out   one cycle: `expire_tag` goes into quarantine
     expire_tag : Signal(8), out
 
@@ -55,6 +58,8 @@ class Tags(LiteXModule):
         self.known      = Signal()
         self.live       = Signal()
         self.release    = Signal()
+        self.fail       = Signal()
+        self.exhausted  = Signal()
         self.expired    = expired = Signal(tags)
         self.expire     = Signal()
         self.expire_tag = Signal(8)
@@ -78,6 +83,7 @@ class Tags(LiteXModule):
         flying  = Array(busy[i] for i in range(tags))
         dead    = Array(expired[i] for i in range(tags))
         in_use  = lambda tag: flying[tag] & ~(free & (which == tag))
+        failing = Signal()   # the tag that is looked at goes into quarantine
         self.comb += [
             self.known.eq(in_use(self.answered) & (self.answered < tags)),
             self.live.eq(self.known & ~dead[self.answered]),
@@ -91,7 +97,7 @@ class Tags(LiteXModule):
                 If(source.valid & source.ready & (source.tag == i),
                     busy[i].eq(1)
                 ),
-                If(self.expire & (scan == i),
+                If((self.expire & (scan == i)) | (self.fail & self.live & (self.answered == i)),
                     expired[i].eq(1)
                 ),
                 If(free & (which == i),
@@ -102,6 +108,8 @@ class Tags(LiteXModule):
 
         # Free tags: those that every host takes, and those for hosts that enable extended tags.
         low    = min(tags, base)
+        every  = 2**tags - 1
+        self.sync += self.exhausted.eq(Mux(self.extended, expired == every, expired[:low] == 2**low - 1))
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
         for first, count in groups:
@@ -148,10 +156,12 @@ class Tags(LiteXModule):
             age.eq(now - look.dat_r),
             self.expire_tag.eq(scan),
         ]
-        self.sync += If(free & (which == scan), watched.eq(0))
+        # A tag that fails while it is looked at is looked at again a round later, as one in quarantine.
+        self.comb += failing.eq(self.fail & self.live & (self.answered == scan))
+        self.sync += If((free & (which == scan)) | failing, watched.eq(0))
         self.fsm = fsm = FSM(reset_state="LOOK")
         fsm.act("LOOK",
-            NextValue(watched, in_use(scan)),
+            NextValue(watched, in_use(scan) & ~failing),
             NextValue(gone, dead[scan]),
             NextState("COMPARE")
         )
@@ -161,7 +171,7 @@ class Tags(LiteXModule):
             NextState("JUDGE")
         )
         fsm.act("JUDGE",
-            If(~self.release,
+            If(~(self.release | self.fail),
                 If(watched & ~(free & (which == scan)),
                     self.expire.eq(due & ~gone),
                     late.eq(over & gone),

@@ -10,11 +10,11 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.host.bar import BARDecoder, bar_windows
+from dibber.host.master import BusMaster
 from dibber.host.msix import MSIX
 from dibber.host.receiver import TLPReceiver
 from dibber.host.transmitter import TLPTransmitter
 from dibber.interface import C
-from dibber.layouts import completion_layout
 
 # Host Interface -----------------------------------------------------------------------------------
 
@@ -25,17 +25,19 @@ class HostInterface(LiteXModule):
     ----------
     phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`, `qword_aligned`,
                  `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and `msix_enable` (Signal)
-                 if it has one: without, only the table's mask bits hold interrupts back
+                 if it has one: without, only the table's mask bits hold interrupts back. `bus_master`
+                 (Signal) if it has one: while it is 0 no request leaves, see BusMaster
     data_width : 64 or 128, that of the PHY
     sram_bytes : of the control program's SRAM, which the host has a window on
     address_bits : see MSIX
+    patience   : see BusMaster
 
     Attributes
     ----------
     writes      : Endpoint(write_layout), in         writes to host memory
     marked      : Signal, out                        the PHY took the last beat of a write with `mark`
     reads       : Endpoint(read_layout), in          reads of host memory
-    completions : Endpoint(completion_layout), out   their answers; valid only, `ready` is ignored
+    completions : Endpoint(raw_completion_layout), out   their answers; valid only, `ready` is ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
     open        : Record(vector_open_layout), in     a queue was opened with this vector
     halted      : Signal, in                         one cycle: the control program was halted, which raises those
@@ -43,8 +45,10 @@ class HostInterface(LiteXModule):
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
     max_payload : Signal(16), out                    bytes that a write may have
     max_request : Signal(16), out                    bytes that a read may ask for
+    running     : Signal, in                         the control program runs
+    enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 where the PHY has no such bit
     """
-    def __init__(self, phy, data_width, sram_bytes, address_bits=64):
+    def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23):
         assert phy.data_width == data_width
         assert not phy.qword_aligned
         assert phy.bar0_size == C.BAR0_SIZE
@@ -69,9 +73,14 @@ class HostInterface(LiteXModule):
             "TLP_MALFORMED"   : receiver.malformed,
             "POSTS"           : msix.posted,
             "INTERRUPTS"      : msix.interrupted,
+            "REQUESTS_DROPPED": transmitter.dropped,
         }
         self.max_payload = phy.max_payload_size
         self.max_request = phy.max_request_size
+        self.running     = Signal()
+        self.enable      = Signal(reset=1)
+        self.discard     = Signal()
+        self.lost        = Signal()
 
         # # #
 
@@ -90,5 +99,17 @@ class HostInterface(LiteXModule):
             transmitter.source.connect(phy.sink),
             transmitter.id.eq(phy.id),
         ]
-        if hasattr(phy, "msix_enable"):
-            self.comb += msix.enable.eq(phy.msix_enable)
+        if hasattr(phy, "bus_master"):
+            self.master = master = BusMaster(patience)
+            self.comb += [
+                master.allowed.eq(phy.bus_master),
+                master.running.eq(self.running),
+                master.waits.eq(transmitter.waits),
+                self.enable.eq(master.enable),
+                self.discard.eq(master.discard),
+                self.lost.eq(master.lost),
+                transmitter.enable.eq(self.enable),
+                transmitter.discard.eq(self.discard),
+            ]
+        # A message is a request, too: its vector stays pending until it may leave.
+        self.comb += msix.enable.eq(self.enable & getattr(phy, "msix_enable", 1))

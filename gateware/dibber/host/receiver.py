@@ -14,7 +14,7 @@ from litex.soc.interconnect import stream
 from litepcie.common import phy_layout
 
 from dibber.host import tlp
-from dibber.layouts import completion_layout
+from dibber.layouts import FLAW_BITS, FLAW_LENGTH, FLAW_POISON, FLAW_STATUS, raw_completion_layout
 
 # TLP Receiver -------------------------------------------------------------------------------------
 
@@ -26,6 +26,8 @@ class TLPReceiver(LiteXModule):
 
     A TLP is checked as a whole (kind, addresses, byte enables, its length against its beats) before
     anything of it is passed on: its entries are written to the queue but committed by its last beat.
+    A completion that contradicts itself is passed on without its data and with the reason in `flaw`, so that the
+    read that waits for it ends at once.
     What is passed on stays in the order of arrival, so that a read never overtakes an earlier write.
 
     `first` and `be` of the PHY are not used: the 7-series PHY gives no `first` at 64 bits, and its
@@ -48,9 +50,9 @@ class TLPReceiver(LiteXModule):
     sink        : Endpoint(phy_layout), in
     writes      : Endpoint(line_layout), out         valid only
     requests    : Endpoint(request_layout), out      reads, and all that gets Unsupported Request
-    completions : Endpoint(completion_layout), out   valid only
+    completions : Endpoint(raw_completion_layout), out   valid only
     unsupported : Signal, out    pulses for each request that the card does not serve
-    malformed   : Signal, out    pulses for each TLP dropped because it contradicts itself
+    malformed   : Signal, out    pulses for each TLP whose content is dropped because it contradicts itself
 
     Cycles: 4 from a TLP's last beat to its first line.
     """
@@ -61,7 +63,7 @@ class TLPReceiver(LiteXModule):
         address_bits = offset_bits - lane_bits         # of a line in BAR 0
         self.sink        = sink        = stream.Endpoint(phy_layout(data_width))
         self.writes      = writes      = stream.Endpoint(tlp.line_layout(data_width, address_bits))
-        self.completions = completions = stream.Endpoint(completion_layout(data_width))
+        self.completions = completions = stream.Endpoint(raw_completion_layout(data_width))
         self.unsupported = Signal()
         self.malformed   = Signal()
 
@@ -144,8 +146,8 @@ class TLPReceiver(LiteXModule):
         self.comb += [
             bad.eq(~(memory | completion | message | refused)),
             # 2.2.7.1: poisoned data is not used.
-            If(data & dw0[14], bad.eq(1)),
-            If(data & (length > max_payload//4), bad.eq(1)),
+            If(data & dw0[14] & ~completion, bad.eq(1)),
+            If(data & (length > max_payload//4) & ~completion, bad.eq(1)),
             If(memory,
                 # 2.2.7: no request crosses 4 KiB. 2.2.5: byte enables of one and of several DWs.
                 If(low[2:12] + length > 1024, bad.eq(1)),
@@ -155,11 +157,13 @@ class TLPReceiver(LiteXModule):
                     bad.eq(1)
                 ),
             ),
-            If(completion,
-                # 2.2.9: data and success go together, and data is not more than was asked for.
-                If(data == (dw1[13:16] != tlp.STATUS_SUCCESS), bad.eq(1)),
-                If(data & ((count + dw2[0:2] + 3)[2:] < length), bad.eq(1)),
-            ),
+        ]
+        flaw = Signal(FLAW_BITS)
+        self.comb += [
+            # 2.2.9: data is not more than was asked for, and goes together with success. 2.7.2.2: poisoned data is not used.
+            If(data & ((length > max_payload//4) | ((count + dw2[0:2] + 3)[2:] < length)), flaw.eq(FLAW_LENGTH)),
+            If(data == (dw1[13:16] != tlp.STATUS_SUCCESS), flaw.eq(FLAW_STATUS)),
+            If(data & dw0[14], flaw.eq(FLAW_POISON)),
         ]
 
         carried = Signal(13)  # bytes of a completion, if it is not the last of its request
@@ -186,12 +190,12 @@ class TLPReceiver(LiteXModule):
         begin         = Signal(lane_bits)
         adr           = Signal(address_bits)
         request       = Record(tlp.request_layout(offset_bits).payload_layout)
-        answer        = Record(completion_layout(data_width).param_layout)
+        answer        = Record(raw_completion_layout(data_width).param_layout)
         single        = Signal()
         self.sync += [
             If(headed,
                 is_write.eq(memory & data & served),
-                is_lines.eq((memory & data & served) | (completion & data)),
+                is_lines.eq((memory & data & served) | (completion & data & (flaw == 0))),
                 is_request.eq((memory & ~data) | refused),
                 is_completion.eq(completion),
                 is_refused.eq(message | refused | (memory & ~served)),
@@ -212,10 +216,13 @@ class TLPReceiver(LiteXModule):
                 request.refused.eq(refused | ~served),
                 request.offset.eq(offset),
                 answer.tag.eq(dw2[8:16]),
-                answer.status.eq(dw1[13:16]),
+                answer.status.eq(Mux(flaw != 0, tlp.STATUS_UNSUPPORTED, dw1[13:16])),
                 answer.lower.eq(dw2[0:7]),
                 answer.count.eq(count),
-                answer.bytes.eq(Mux(data, Mux(count < carried, count, carried), 0)),
+                answer.bytes.eq(Mux(data & (flaw == 0), Mux(count < carried, count, carried), 0)),
+                answer.requester.eq(dw2[16:32]),
+                answer.modified.eq(dw1[12]),
+                answer.flaw.eq(flaw),
             ).Elif(valid & body,
                 exact.eq((left != 0) & (left <= lanes)),
                 left.eq(Mux(left > lanes, left - lanes, 0)),
@@ -264,29 +271,42 @@ class TLPReceiver(LiteXModule):
         self.requests = fifo.source
         requests      = fifo.sink
         good          = Signal()
-        self.comb += good.eq(flush & whole & exact & ~is_bad)
+        broken        = Signal()  # a completion whose length is not that of its beats: its lines become one flaw
+        self.comb += [
+            good.eq(flush & whole & exact & ~is_bad),
+            broken.eq(flush & whole & is_completion & ~exact),
+        ]
         self.sync += [
-            self.malformed.eq(flush & ~good),
+            self.malformed.eq(flush & (~good | (is_completion & ((answer.flaw == FLAW_LENGTH) | (answer.flaw == FLAW_STATUS))))),
             # A read for which there is no room is lost: `read_depth` says why there always is.
             self.unsupported.eq((good & is_refused) | (requests.valid & ~requests.ready)),
         ]
         info_bits = max(len(be) + address_bits, len(answer.raw_bits()))
         entry     = Record([("write", 1), ("request", 1), ("last", 1),
                             ("dat", data_width), ("info", info_bits)])
+        told      = Record(answer.layout)
+        self.comb += [
+            *[getattr(told, name).eq(getattr(answer, name)) for name, *_ in answer.layout],
+            If(broken,
+                told.status.eq(tlp.STATUS_UNSUPPORTED),
+                told.bytes.eq(0),
+                told.flaw.eq(FLAW_LENGTH)
+            )
+        ]
         push      = Signal()
         commit    = Signal()
         discard   = Signal()
         req_head  = Cat(*[getattr(request, f[0]) for f in request.layout[:-1]])
         self.comb += [
-            push.eq(line | (flush & (is_request | (is_completion & ~is_lines)))),
-            commit.eq(good),
-            discard.eq(flush & ~good),
+            push.eq(line | broken | (flush & (is_request | (is_completion & ~is_lines)))),
+            commit.eq(good | broken),
+            discard.eq(flush & ~good & ~broken),
             entry.write.eq(is_write),
             entry.request.eq(is_request),
-            entry.last.eq((ahead <= lanes) | ~is_lines),
+            entry.last.eq((ahead <= lanes) | ~is_lines | broken),
             entry.dat.eq(Mux(is_request, req_head, dat)),
             If(is_completion,
-                entry.info.eq(answer.raw_bits())
+                entry.info.eq(told.raw_bits())
             ).Elif(is_request,
                 entry.info.eq(request.offset)
             ).Else(
@@ -308,10 +328,10 @@ class TLPReceiver(LiteXModule):
         out       = Record(entry.layout)
         after     = Signal(max=depth)
         self.comb += [
-            wr.adr.eq(produce),
+            wr.adr.eq(Mux(broken, committed, produce)),
             wr.dat_w.eq(entry.raw_bits()),
             wr.we.eq(push),
-            after.eq(produce + push),
+            after.eq(wr.adr + push),
             rd.adr.eq(consume),
             readable.eq(consume != committed),
             out.raw_bits().eq(rd.dat_r),

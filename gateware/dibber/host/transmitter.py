@@ -254,6 +254,11 @@ class TLPTransmitter(LiteXModule):
     the host has read must not run ahead of a queue entry or an interrupt. A source should offer the
     lines of a TLP without gaps; the others wait for its last one.
 
+    While `enable` is 0 no request begins: posts, writes and reads wait, and replies pass them (PCIe Base 3.0,
+    7.5.1.1: Bus Master Enable does not affect completions). A TLP that has begun ends whole. With `discard`
+    the requests that may not begin are dropped, each as a whole. A dropped write with `mark` pulses `marked`,
+    because its source waits for that.
+
     Parameters
     ----------
     data_width : 64 or 128
@@ -268,6 +273,10 @@ class TLPTransmitter(LiteXModule):
     source  : Endpoint(phy_layout), out
     marked  : Signal, out       the PHY takes the last beat of a write or post with `mark`
     id      : Signal(16), in    requester and completer ID
+    enable  : Signal, in        requests may begin; 1 where nothing drives it
+    discard : Signal, in        requests that may not begin are dropped
+    waits   : Signal, out       a request is here and may not begin
+    dropped : Signal, out       one cycle for each request that is dropped
 
     Cycles: as many as the TLPs have beats; 2 from a sink to the source.
     """
@@ -282,16 +291,20 @@ class TLPTransmitter(LiteXModule):
         self.writes    = self.writes_composer.sink
         self.reads     = self.reads_composer.sink
         self.source    = assembler.source
-        self.marked    = assembler.marked
+        self.marked    = Signal()
         self.id        = Signal(16)
+        self.enable    = Signal(reset=1)
+        self.discard   = Signal()
+        self.waits     = Signal()
+        self.dropped   = Signal()
 
         # # #
 
         composers = [self.posts_composer, self.replies_composer, self.writes_composer, self.reads_composer]
-        post, reply, write, read = (c.source for c in composers)
         self.comb += [c.id.eq(self.id) for c in composers]
 
         POST, REPLY, WRITE, READ = range(4)
+        post, reply, write, read = (stream.Endpoint(tlp.tlp_layout(data_width)) for _ in range(4))
         choice = Signal(2)
         held   = Signal(2)
         locked = Signal()  # between the first beat and the last line of a TLP
@@ -308,8 +321,54 @@ class TLPTransmitter(LiteXModule):
             ).Else(
                 choice.eq(READ)
             ),
-            Case(choice, {n: c.source.connect(assembler.sink) for n, c in enumerate(composers)}),
+            Case(choice, {n: source.connect(assembler.sink) for n, source in enumerate([post, reply, write, read])}),
         ]
+
+        # Bus Mastering ----------------------------------------------------------------------------
+
+        # A request passes when the gate is open, or when the assembler has begun it.
+        open     = Signal(reset=1)
+        begun    = Signal()   # the assembler has begun a request, and its last line is still to come
+        marks    = Signal(2)  # requests with `mark` whose last line is in the assembler
+        dropping = Signal()   # a request may be taken away: no mark of the PHY can come in the same cycle
+        waits    = Signal(3)
+        drop     = Signal(3)  # one at most in a cycle, so that a counter can count them
+        ends     = Signal(3)  # of these, the last line of a request
+        marked   = Signal(3)
+        self.comb += [
+            self.replies_composer.source.connect(reply),
+            begun.eq(locked & (held != REPLY)),
+            dropping.eq(self.discard & ~open & ~begun & (marks == 0)),
+        ]
+        sources = [composer.source for composer in composers]
+        for n, (kind, gate) in enumerate([(POST, post), (WRITE, write), (READ, read)]):
+            source  = sources[kind]
+            passes  = Signal()
+            cutting = Signal()  # a part of it has been taken away: the rest follows, whatever `enable` is by then
+            dropped = Signal()  # its line may be taken away in this cycle
+            self.comb += [
+                passes.eq((open & ~cutting) | (locked & (held == kind))),
+                source.connect(gate, omit={"valid", "ready"}),
+                gate.valid.eq(source.valid & passes),
+                dropped.eq((dropping | cutting) & ((drop[:n] == 0) if n else 1)),
+                source.ready.eq(Mux(passes, gate.ready, dropped)),
+                waits[n].eq(source.valid & ~passes),
+                drop[n].eq(waits[n] & dropped),
+                ends[n].eq(drop[n] & source.last),
+                marked[n].eq(ends[n] & source.mark),
+            ]
+            self.sync += If(drop[n], cutting.eq(~source.last))
+        self.comb += [
+            self.marked.eq(assembler.marked | (marked != 0)),
+            self.dropped.eq(ends != 0),
+        ]
+        self.sync += [
+            open.eq(self.enable),
+            self.waits.eq(waits != 0),
+            marks.eq(marks + (assembler.sink.valid & assembler.sink.ready & assembler.sink.last & assembler.sink.mark) - assembler.marked),
+        ]
+        # Choice -----------------------------------------------------------------------------------
+
         self.sync += [
             If(assembler.begun,
                 locked.eq(1),

@@ -68,7 +68,8 @@ class HostRegisters(LiteXModule):
     port         : line_port(data_width), from HOST_BASE
     cycles       : Signal(64), out   the card's clock, from power-up
     run          : Signal(), out     MCP_CONTROL.run, and not bitten since that was written
-    bite         : Signal(), in      the watchdog stops the control program
+    bite         : Signal(), in      the watchdog stops the control program, or `lost` does
+    lost         : Signal(), in      requests to host memory have not been allowed for too long
     fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
     shown        : Record(shown_layout()), `index` in   the host registers that the control program sees
@@ -81,11 +82,14 @@ class HostRegisters(LiteXModule):
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
     link_nonce   : Signal(16), out
+    key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
+    key_next, keys_left : Signal(32), in
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
+        self.lost         = Signal()
         self.fast_path    = Record([(f.name, f.bits) for f in HOST["FAST_PATH"].fields])
         self.node_id      = Signal(16)
         self.shown        = Record(shown_layout())
@@ -100,6 +104,9 @@ class HostRegisters(LiteXModule):
         self.link_test    = Signal()
         self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])
         self.link_nonce   = Signal(16)
+        self.key_draw     = Record([("strobe", 1), ("value", 32)])
+        self.key_next     = Signal(32)
+        self.keys_left    = Signal(32)
 
         # # #
 
@@ -143,7 +150,10 @@ class HostRegisters(LiteXModule):
         self.sync += [
             If(~asked, bitten.eq(0)).Elif(self.bite, bitten.eq(1)),
             # A program that came to its trap handler has said so, and had the watchdog bite at once.
-            If(~bitten, why.eq(Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG))),
+            If(~bitten,
+                why.eq(Mux(self.lost, MCP_STATE.BUS_MASTER,
+                    Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)))
+            ),
         ]
         self.comb += [
             self.run.eq(asked & ~bitten),
@@ -172,6 +182,15 @@ class HostRegisters(LiteXModule):
             *[getattr(self.link_command, name).eq(bank.strobe["LINK_COMMAND"][0] & field)
                 for name, field in command.items()],
             self.link_nonce.eq(storage["LINK_NONCE"]),
+        ]
+
+        # Keys -------------------------------------------------------------------------------------
+
+        self.comb += [
+            self.key_draw.strobe.eq(bank.strobe["KEY_DRAW"][0]),
+            self.key_draw.value.eq(bank.written["KEY_DRAW"][0]),
+            status["KEY_NEXT"][0].eq(self.key_next),
+            status["KEYS_LEFT"][0].eq(self.keys_left),
         ]
 
         # Flash ------------------------------------------------------------------------------------

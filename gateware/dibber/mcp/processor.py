@@ -22,10 +22,14 @@ from dibber.mcp.sram import SharedSRAM
 # Bytes of SRAM, which are a parameter of the card because block RAM is scarce on some parts. A size needs an image that
 # was linked for it (SIZES in firmware/Makefile).
 SRAM_BYTES  = 128*1024
-SRAM_SCARCE = 64*1024
+SRAM_SCARCE = C.SRAM_SCARCE
 
 def image_bytes(sram_bytes):
-    """Bytes of the largest image, and so of the instruction cache: half of the SRAM, as firmware/mcp.ld has it."""
+    """Bytes of the largest image, as firmware/mcp.ld has it."""
+    return C.IMAGE_SCARCE if sram_bytes == SRAM_SCARCE else sram_bytes//2
+
+def cache_bytes(sram_bytes):
+    """Bytes of the instruction cache, a power of two. An image for a small SRAM may be somewhat larger: see firmware/mcp.ld."""
     return sram_bytes//2
 
 # Slot Window --------------------------------------------------------------------------------------
@@ -180,7 +184,7 @@ class Processor(LiteXModule):
         following, taken = Signal(30), Signal()  # what becomes the address of `dbus`, and when
         # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
         folder = getattr(platform, "output_dir", None) or "build"
-        cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", image_bytes(sram_bytes), folder)))
+        cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", cache_bytes(sram_bytes), folder)))
         cpu.set_reset_address(0)
         cpu.cpu_params.update(
             i_timerInterrupt                = self.timer_interrupt,

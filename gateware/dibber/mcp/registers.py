@@ -67,7 +67,8 @@ class ControlRegisters(LiteXModule):
     digest     : Record(digest_layout), in            of what will be pending
     fast_enable : Record, out                         register FAST_OPCODES
     fast_endpoints : Signal(endpoints), out
-    generation : Signal(6), out                       register FAST_GENERATION
+    generation : Signal(6), in                        register GENERATION
+    advance    : Signal(), out                        GENERATION_NEXT is written
     arm, claim : Record, out                          `strobe` for one cycle: FLOW_ARM, FLOW_CLAIM
     claim_pop  : Signal(), out
     claimed    : Record, in                           what CLAIM_* show
@@ -93,7 +94,7 @@ class ControlRegisters(LiteXModule):
     replies_twice, arrivals_twice : Signal(), in      those that were offered again
     region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
                                                       that is paged
-    region_busy : Signal(), in
+    region_fresh, region_busy : Signal(), in          REGION_FRESH, REGION_BUSY
     route      : Record(route_write_layout), out      an entry of the route table
     scouts     : Endpoint(scout_layout), out
     scouts_came : Endpoint(scout_layout), in
@@ -125,6 +126,7 @@ class ControlRegisters(LiteXModule):
         self.fast_enable   = Record([(field.name, field.bits) for field in MCP["FAST_OPCODES"].fields])
         self.fast_endpoints = Signal(endpoints)
         self.generation    = Signal(6)
+        self.advance       = Signal()
         self.fast_busy     = Signal(endpoints)
         self.fast_active   = Signal(FLOWS)
         self.fast_moved    = [Record(flow_event_layout()) for _ in range(2)]
@@ -152,6 +154,7 @@ class ControlRegisters(LiteXModule):
         self.region        = Record([
             ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
             ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
+        self.region_fresh  = Signal()
         self.region_busy   = Signal()
         self.route         = Record(route_write_layout())
         self.scouts        = stream.Endpoint(scout_layout())
@@ -253,12 +256,11 @@ class ControlRegisters(LiteXModule):
         arm     = bank.fields(MCP, "FLOW_ARM")
         state   = bank.fields(MCP, "CLAIM_STATE")
         entry   = bank.fields(MCP, "CLAIM_ENTRY")
-        generation = Signal.like(self.generation)
-        self.sync += generation.eq(self.generation)
         self.comb += [
             *[getattr(self.fast_enable, name).eq(bit) for name, bit in opcodes.items()],
             self.fast_endpoints.eq(storage["FAST_ENDPOINTS"][0]),
-            self.generation.eq(Mux(strobe["FAST_GENERATION"][0], bank.written["FAST_GENERATION"][0], generation)),
+            status["GENERATION"][0].eq(self.generation),
+            self.advance.eq(strobe["GENERATION_NEXT"][0]),
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
             status["FAST_ACTIVE"][0].eq(self.fast_active),
             status["FAST_MOVED"][0].eq(Reduce("OR", [flow_bit(event) for event in self.fast_moved])),
@@ -475,6 +477,7 @@ class ControlRegisters(LiteXModule):
 
         access = bank.fields(MCP, "REGION_ACCESS")
         self.comb += [
+            status["REGION_FRESH"][0].eq(self.region_fresh),
             status["REGION_BUSY"][0].eq(self.region_busy),
             self.region.we.eq(strobe["REGION_WRITE"][0]),
             self.region.index.eq(bank.written["REGION_WRITE"][0]),

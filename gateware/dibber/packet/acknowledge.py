@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C, LANE, PACKET_FLAG
+from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.layouts import ack_layout, deposit_done_layout
 from dibber.packet.header import flag
 from dibber.packet.pulses import Pulses
@@ -39,6 +39,10 @@ class LaneAcknowledger(LiteXModule):
     each carries the number of refusals up to its PSN, by which the source sees that one is missing, and
     a refusal is told twice, so that one that is lost costs nothing.
 
+    A packet of a flow that is not held is answered by a refusal with the reason PEER_RESTARTED. It covers nothing and counts
+    as no refusal. No more than one waits beside the four refusals; while it waits others are not told, because each of their
+    sources hears of its next packet.
+
     One that answers a question has FIRST, and its token for `psn`; if no flow was started yet its incarnation is any.
 
     Parameters
@@ -53,6 +57,7 @@ class LaneAcknowledger(LiteXModule):
     gap     : Record, in     `strobe`, `node`: tell that a packet is missing
     asked   : Record, in     `strobe`, `node`, `token`: tell what is held
     alive   : Signal(NODES), in   nodes that are to be told again what is acknowledged
+    absent  : Record, in     `strobe`, `node`, `incarnation`, `psn`: tell that this packet's flow is not held
     source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
     refused : Signal(), out  one cycle for each refusal
 
@@ -65,6 +70,7 @@ class LaneAcknowledger(LiteXModule):
         self.gap     = gap     = Record([("strobe", 1), ("node", 16)])
         self.asked   = asked   = Record([("strobe", 1), ("node", 16), ("token", 16)])
         self.alive   = Signal(C.NODES)
+        self.absent  = absent  = Record([("strobe", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
         self.source  = source  = stream.Endpoint(ack_layout())
         self.refused = Signal()
 
@@ -90,6 +96,8 @@ class LaneAcknowledger(LiteXModule):
         # Ends of deposits.
         refusal = [("node", 16), ("incarnation", 8), ("psn", 16), ("reason", 8), ("refusals", 8)]
         self.refusals = refusals = Row(refusal, 4)
+        strange = Record([("valid", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])  # of a flow that is not held
+        enter   = Signal()  # it is the next one to be told
         about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
         current = Signal()
         finish  = Signal()
@@ -109,12 +117,22 @@ class LaneAcknowledger(LiteXModule):
             write_flow.adr.eq(started.node[:bits]),
             write_flow.dat_w.eq(started.incarnation),
             write_flow.we.eq(started.strobe),
-            refusals.sink.valid.eq(finish & done.refused),
-            refusals.sink.node.eq(done.node),
-            refusals.sink.incarnation.eq(done.incarnation),
-            refusals.sink.psn.eq(done.psn),
-            refusals.sink.reason.eq(done.reason),
-            refusals.sink.refusals.eq(count),
+            enter.eq(strange.valid & ~(finish & done.refused)),
+            refusals.sink.valid.eq((finish & done.refused) | strange.valid),
+            refusals.sink.node.eq(Mux(enter, strange.node, done.node)),
+            refusals.sink.incarnation.eq(Mux(enter, strange.incarnation, done.incarnation)),
+            refusals.sink.psn.eq(Mux(enter, strange.psn, done.psn)),
+            refusals.sink.reason.eq(Mux(enter, STATUS.PEER_RESTARTED, done.reason)),
+            refusals.sink.refusals.eq(Mux(enter, 0, count)),
+        ]
+        self.sync += [
+            If(enter & refusals.sink.ready, strange.valid.eq(0)),
+            If(absent.strobe & ~strange.valid,
+                strange.valid.eq(1),
+                strange.node.eq(absent.node),
+                strange.incarnation.eq(absent.incarnation),
+                strange.psn.eq(absent.psn),
+            ),
         ]
 
         # What is to be told. The lowest node goes first; no node starves, because an acknowledgement

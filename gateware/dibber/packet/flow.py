@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.interface.description import C
+from dibber.interface.description import C, STATUS
 from dibber.layouts import ack_layout, acked_layout, flow_event_layout, judging_layout
 from dibber.packet.header import flag
 
@@ -54,7 +54,7 @@ class FlowGate(LiteXModule):
     The incarnation that a flow's packets carry is counted here, where no reset reaches: each reset of the flow takes
     the next one. So whatever a control program did, the next one's packets are newer than its own. The memory that counts
     says too whether the flow is sure: that its target holds nothing newer, nor the very same. It is not after power-on, and
-    again when the count comes to a multiple of DOUBTS. Then the target is asked, and a packet waits for the answer.
+    again when the count comes to a multiple of DOUBTS, or the target did not hold the flow before. Then the target is asked, and a packet waits for the answer.
 
     Attributes
     ----------
@@ -70,6 +70,9 @@ class FlowGate(LiteXModule):
     asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
     vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
     vains   : Memory, the same for each node
+    lost    : Signal(), out   the target does not hold the flow to `node`: its packets are dropped until it is reset, which
+                              makes it a flow that is not sure
+    lose    : Record, in      `strobe`, `node`: the target says so. Not in the cycle of a reset
     move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
     leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation that packets carry from now
                               on. Likewise
@@ -87,10 +90,12 @@ class FlowGate(LiteXModule):
         self.known       = Signal()
         self.sure        = Signal()
         self.number      = Signal(8)
+        self.lost        = Signal()
         self.sent        = Signal(16)
         self.acked       = Signal(16)
         self.reached     = [Record([("node", bits), ("psn", 16)]) for _ in range(LOOKUPS)]
         self.move        = move   = Record([("strobe", 1), ("node", bits), ("psn", 16)])
+        self.lose        = lose   = Record([("strobe", 1), ("node", bits)])
         self.leap        = leap   = Record([("strobe", 1), ("node", bits), ("number", 8)])
         self.token       = Signal(16)
         self.asked       = asked  = Record([("open", 1), ("node", bits), ("token", 16)])
@@ -131,10 +136,11 @@ class FlowGate(LiteXModule):
         ahead       = Signal()  # no later packet of the flow was sent yet
         fresh       = lambda value: (reset.strobe, reset.flow[:bits], value)
         before      = Signal(9)
+        losts       = Signal(C.NODES)
         following   = Signal(8)
         incarnation, *_ = table("incarnations", 8, [fresh(reset.incarnation)])
         number, old, _ = table("numbers", 8 + 1, [
-            fresh(Cat(following, before[8] & (following[:log2_int(DOUBTS)] != 0))),
+            fresh(Cat(following, before[8] & (following[:log2_int(DOUBTS)] != 0) & ~(losts >> reset.flow[:bits])[0])),
             (leap.strobe, leap.node, Cat(leap.number, 1)),
         ], Cat(self.number, self.sure))
         epoch, *_   = table("epochs", 4, [fresh(0), (rewind.strobe, rewind.flow[:bits], rewind.epoch)])
@@ -158,10 +164,14 @@ class FlowGate(LiteXModule):
             (waits & (waited == PATIENCE - 1), sink.node[:bits], 1),
         ], self.vain, leap.node)
         begun       = Signal()  # the packet's flow was
-        self.comb += self.known.eq((known >> self.node)[0])
+        self.comb += [
+            self.known.eq((known >> self.node)[0]),
+            self.lost.eq((losts >> self.node)[0]),
+        ]
         self.sync += [
-            begun.eq((known >> sink.node[:bits])[0] & (sink.node < C.NODES)),
-            If(reset.strobe, known.eq(known | (1 << reset.flow[:bits]))),
+            begun.eq(((known & ~losts) >> sink.node[:bits])[0] & (sink.node < C.NODES)),
+            If(reset.strobe, known.eq(known | (1 << reset.flow[:bits])), losts.eq(losts & ~(1 << reset.flow[:bits]))),
+            If(lose.strobe, losts.eq(losts | (1 << lose.node))),
         ]
 
         # Lookup, then comparison; believed when neither packet nor table has changed meanwhile. PSNs are
@@ -199,6 +209,7 @@ class FlowGate(LiteXModule):
                 asked.token.eq(self.token),
             ),
             If(leap.strobe, settled.eq(0), asked.open.eq(0)),
+            If(lose.strobe, settled.eq(0)),
             If(~sink.valid | sink.ready | change, settled.eq(0), waits.eq(0)),
         ]
 
@@ -217,6 +228,10 @@ class FlowTable(LiteXModule):
     is new. If any other number is told a refusal was lost on the link. That one, and one that finds its
     FIFO full, would let its transfer end as a success; so from then on nothing that is said of the flow is
     believed, until it is reset.
+
+    A refusal with the reason PEER_RESTARTED says that the target does not hold the flow. It counts if it is of the current
+    incarnation and of a packet that was sent and is not acknowledged. From then on the flow sends nothing and hears nothing
+    until it is reset. If its FIFO is full it does not count, and the next packet brings another one.
 
     Attributes
     ----------
@@ -318,7 +333,9 @@ class FlowTable(LiteXModule):
         believed = Signal()
         forward  = Signal()
         enter    = Signal()
+        gone     = Signal()    # the target does not hold the flow
         deafen   = Signal()
+        lose     = Signal()
         move     = Signal()
         late     = Signal()
         about    = Cat(acks.node[:bits], ~flag(acks.flags, "EXPRESS"))  # enum lane: EXPRESS is 0
@@ -354,12 +371,13 @@ class FlowTable(LiteXModule):
                 for name, *_ in last.layout],
             late.eq(Array([gate.vain for gate in gates])[flow[bits:]]),
             enter.eq(judged & believed & ~reset.strobe),
-            queue.sink.valid.eq(enter & new),
+            lose.eq(enter & gone & forward & queue.sink.ready),
+            queue.sink.valid.eq(enter & (new | (gone & forward))),
             queue.sink.flow.eq(flow),
             queue.sink.psn.eq(psn),
             queue.sink.reason.eq(reason),
             deafen.eq(enter & (lost | (new & ~queue.sink.ready))),
-            move.eq(enter & forward & ~deafen),
+            move.eq(enter & forward & ~deafen & ~gone),
             # It is the same still in the cycle after that in which it was judged.
             changed.flow.eq(flow),
             naked.flow.eq(flow),
@@ -371,6 +389,8 @@ class FlowTable(LiteXModule):
                 gate.move.strobe.eq(move & (flow[bits:] == lane)),
                 gate.move.node.eq(flow[:bits]),
                 gate.move.psn.eq(ack),
+                gate.lose.strobe.eq(lose & (flow[bits:] == lane)),
+                gate.lose.node.eq(flow[:bits]),
                 gate.leap.strobe.eq(leap & (flow[bits:] == lane)),
                 gate.leap.node.eq(flow[:bits]),
                 gate.leap.number.eq(held + 1),
@@ -384,10 +404,11 @@ class FlowTable(LiteXModule):
                 refused.eq(flag(acks.flags, "REFUSED")),
                 nak.eq(flag(acks.flags, "NAK")),
                 reason.eq(acks.reason),
+                gone.eq(flag(acks.flags, "REFUSED") & (acks.reason == STATUS.PEER_RESTARTED)),
                 count.eq(acks.refusals),
                 missed.eq(acks.refusals - lookup_count.dat_r[:len(count)]),
                 held.eq(acks.incarnation),
-                current.eq(shown("known") & shown("sure") & (acks.incarnation == shown("number")) & (acks.node < C.NODES)
+                current.eq(shown("known") & shown("sure") & ~shown("lost") & (acks.incarnation == shown("number")) & (acks.node < C.NODES)
                     & ~lookup_count.dat_r[len(count)] & ~(reset.strobe & (reset.flow == about))),
                 answered.eq(flag(acks.flags, "FIRST") & last.open & (last.node == acks.node) & (last.token == acks.psn)),
                 moved.eq(acks.ack - shown("acked")),
@@ -397,13 +418,13 @@ class FlowTable(LiteXModule):
                 judged.eq(1),
                 believed.eq(current & (moved <= possible)),
                 forward.eq(moved != 0),
-                new.eq(next_one),
-                lost.eq((missed != 0) & ~next_one),
+                new.eq(next_one & ~gone),
+                lost.eq((missed != 0) & ~next_one & ~gone),
             ),
             # The memories' write port is the reset's in its cycle.
             If(~reset.strobe, judged.eq(heard)),
             If(reset.strobe & (reset.flow == flow), believed.eq(0)),
-            naked.strobe.eq((leap & late) | (enter & nak & ~deafen)),
+            naked.strobe.eq((leap & late) | (enter & nak & ~deafen & ~gone)),
             changed.strobe.eq(move),
             # Whether it tells anything else was judged; a duplicate of a packet is answered so, too.
             works.strobe.eq(enter & ~forward & ~nak & ~refused),

@@ -31,9 +31,11 @@ class PacketLayer(LiteXModule):
     deposits         : Endpoint(deposit_layout), out   lane BULK
     payload_out      : Endpoint(payload_layout), out   payload received
     deposit_done     : Endpoint(deposit_done_layout), in
+    stored           : Record, in                      of lane BULK, see ScatterEngine
     deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
     express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
+    forget           : Signal(), in                    one cycle: hold no flow of others any more (see Sequencer)
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
@@ -73,6 +75,7 @@ class PacketLayer(LiteXModule):
         self.express_done     = acknowledger.lanes[LANE.EXPRESS].done
         self.express_open     = acknowledger.open[LANE.EXPRESS]
         self.inbox_freed      = receiver.inbox_freed
+        self.forget           = receiver.forget
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
         self.scouts           = transmitter.scouts
@@ -106,12 +109,12 @@ class PacketLayer(LiteXModule):
 
         self.store   = store = Storing()
         self.storing = store.moves
-        payload      = receiver.payload
+        self.stored  = Record([("line", 1), ("last", 1)])
         self.comb += [
             store.entered.eq(receiver.bulk.entered),
-            store.line.eq(payload.valid & payload.ready),
-            store.last.eq(payload.last),
+            store.line.eq(self.stored.line),
+            store.last.eq(self.stored.last),
             acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
-            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked")]
+            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked", "absent")]

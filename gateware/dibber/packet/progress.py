@@ -13,7 +13,7 @@ from dibber.interface.description import C
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
 
 BEAT     = 2048    # cycles; less than half of the 100 us after which a source repeats, on a card of 62.5 MHz too
-ARRIVING = 8       # packets of one lane that wait for their payload to be stored: the receiver has places for fewer
+ARRIVING = 16      # packets of one lane whose payload is not stored: receiver and ScatterEngine have places for fewer
 
 # What Has Left ------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Storing(LiteXModule):
     Attributes
     ----------
     entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload is to be executed
-    line    : Signal(), in        the engine takes a line of payload, in the order of the packets
+    line    : Signal(), in        a line of payload is stored, in the order of the packets
     last    : Signal(), in        and it is its packet's last one
     moves   : Signal(NODES), out  nodes with packets here, 2 cycles after a line was taken
     alive   : Signal(NODES), out  the same, each BEAT cycles: they are to be told

@@ -115,6 +115,8 @@ class DepositReceiver(LiteXModule):
     asked    : Record, out  `strobe`, `node`, `token`: a question came
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
     entered  : Record, out  `strobe`, `node`: a packet with payload is announced
+    absent   : Record, out  `strobe`, `node`, `incarnation`, `psn`: a packet of a flow that is not held came, and is dropped
+    forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
     freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
                one cycle an event
@@ -133,6 +135,8 @@ class DepositReceiver(LiteXModule):
         self.gap       = Record([("strobe", 1), ("node", 16)])
         self.asked     = Record([("strobe", 1), ("node", 16), ("token", 16)])
         self.entered   = Record([("strobe", 1), ("node", 16)])
+        self.absent    = Record([("strobe", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
+        self.forget    = Signal()
         self.freed     = Signal()
         self.received          = Signal()
         self.payload_crc_error = Signal()
@@ -194,6 +198,12 @@ class DepositReceiver(LiteXModule):
             sequencer.incarnation.eq(fields["incarnation"]),
             sequencer.psn.eq(fields["psn"]),
             sequencer.first.eq(flag(fields["flags"], "FIRST")),
+            sequencer.asked.eq(self.asked.strobe),
+            sequencer.forget.eq(self.forget),
+            self.absent.strobe.eq(good & sequencer.stale & sequencer.absent),
+            self.absent.node.eq(fields["source"]),
+            self.absent.incarnation.eq(fields["incarnation"]),
+            self.absent.psn.eq(fields["psn"]),
             good.eq(checker.good & ~question),
             expected.eq(good & sequencer.execute),
             execute.eq(expected & ~(message & full)),
@@ -386,6 +396,7 @@ class PacketReceiver(LiteXModule):
     deposits, payload                 : of lane BULK
     express_deposits, express_payload : of lane EXPRESS
     inbox_freed : Signal(), in   a slot of the inbox is free again
+    forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
     counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR, PAYLOAD_CRC_ERROR,
                PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE, PACKET_STALE,
                PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM, NAKS_RECEIVED
@@ -407,6 +418,8 @@ class PacketReceiver(LiteXModule):
         self.express_deposits = express.deposits
         self.express_payload  = express.payload
         self.inbox_freed      = express.freed
+        self.forget           = Signal()
+        self.comb += [lane.forget.eq(self.forget) for lane in self.lanes]
         checkers = [ack.checker, express.checker, bulk.checker]
         self.comb += [checker.node_id.eq(self.node_id) for checker in checkers]
 

@@ -19,11 +19,17 @@ class Sequencer(LiteXModule):
     fresh   : Signal(), out  with `execute`: it starts a flow
     stale, duplicate, gap : Signal(), out  why it is not executed
     again   : Signal(), out  with `gap`: this gap was told before
+    absent  : Signal(), out  with `stale`: no flow of the node is held, and none may start before its source has asked
+    asked   : Signal(), in   the packet is a question of `node`: a flow of it may start from now on
+    forget  : Signal(), in   one cycle: no flow is held any more, and nobody has asked
     accept  : Signal(), in   the packet is being executed, or starts its flow
     missing : Signal(), in   the gap is being told; also with `accept`, if the flow starts with a gap
     complete: Signal(), in   all of the packet was good: the next one is expected. Not before `accept`
 
     Cycles: 2 from the packet's fields to the verdict; 3 from `complete` to the next packet's.
+
+    A flow starts only where its source has asked in this life of the target. Without a question, a source could send the
+    first packet of a flow again that a former life has executed, because the acknowledgement was lost with that life.
     """
     def __init__(self):
         self.node        = Signal(log2_int(C.NODES))
@@ -36,6 +42,9 @@ class Sequencer(LiteXModule):
         self.duplicate   = Signal()
         self.gap         = Signal()
         self.again       = Signal()
+        self.absent      = Signal()
+        self.asked       = Signal()
+        self.forget      = Signal()
         self.accept      = Signal()
         self.missing     = Signal()
         self.complete    = Signal()
@@ -43,8 +52,9 @@ class Sequencer(LiteXModule):
         # # #
 
         # A node is unknown until its first flow, so that a card that was reset takes up with a peer
-        # that counts its incarnations from anywhere.
+        # that counts its incarnations from anywhere. The peer must have asked before that.
         known = Signal(C.NODES)
+        self.opened = opened = Signal(C.NODES)
         told  = Signal(C.NODES)
         flows = Memory(24, C.NODES)
         write = flows.get_port(write_capable=True)
@@ -54,6 +64,7 @@ class Sequencer(LiteXModule):
         held     = Signal(8)
         expected = Signal(16)
         is_known = Signal()
+        is_open  = Signal()
         bit      = Signal(C.NODES)
         following = Signal(16)
         self.comb += [
@@ -67,9 +78,13 @@ class Sequencer(LiteXModule):
         self.sync += [
             Cat(expected, held).eq(read.dat_r),
             is_known.eq((known & bit) != 0),
+            is_open.eq((opened & bit) != 0),
             self.again.eq((told & bit) != 0),
-            If(self.accept, known.eq(known | bit), told.eq(told & ~bit)),
+            # A verdict may be older than `forget`: what is accepted behind it is held by nobody.
+            If(self.accept, known.eq(known | (bit & (known | opened))), told.eq(told & ~bit)),
             If(self.missing, told.eq(told | bit)),
+            If(self.asked, opened.eq(opened | bit)),
+            If(self.forget, known.eq(0), opened.eq(0)),
         ]
 
         same   = Signal()
@@ -80,7 +95,7 @@ class Sequencer(LiteXModule):
         self.comb += [
             age.eq(self.incarnation - held),
             same.eq(is_known & (age == 0)),
-            newer.eq(~is_known | ((age != 0) & ~age[7])),
+            newer.eq(Mux(is_known, (age != 0) & ~age[7], is_open)),
             start.eq(self.first & (self.psn == 0) & newer),
             ahead.eq(self.psn - expected),
         ]
@@ -88,6 +103,7 @@ class Sequencer(LiteXModule):
             self.fresh.eq(start),
             self.execute.eq(start | (same & (ahead == 0))),
             self.stale.eq(~start & ~same),
+            self.absent.eq(~is_known & ~is_open),
             self.duplicate.eq(same & ahead[15]),
             self.gap.eq(same & ~ahead[15] & (ahead != 0)),
         ]

@@ -29,6 +29,7 @@ class S7PCIePHY(S7PCIEPHY):
     ----------
     extended_tags : Signal, out   more than 32 reads may be under way
     msix_enable   : Signal, out
+    bus_master    : Signal, out   requests may leave: Bus Master Enable is set, the power state is D0, the link is up
     all else      : see S7PCIEPHY
     """
     def __init__(self, platform, pads, data_width):
@@ -36,7 +37,17 @@ class S7PCIePHY(S7PCIEPHY):
         self.extended_tags = Signal()
         self.msix_enable   = self._msix_enable.status
 
+        self.bus_master    = Signal()
+
         # # #
+
+        # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs between `sys` and
+        # the hard block when the bit is cleared still leaves.
+        power   = Signal(2, name="power_state")    # 0: D0
+        powered = Signal(2, name="power_state_sys")
+        self.pcie_phy_params["o_cfg_pmcsr_powerstate"] = power
+        self.specials += MultiReg(power, powered)
+        self.sync += self.bus_master.eq(self._bus_master_enable.status & (powered == 0) & self._link_status.fields.status)
 
         # The device control register as the hard block gives it; bit 8 is Extended Tag Field Enable.
         control = self.pcie_phy_params["o_cfg_dcommand"]

@@ -89,6 +89,7 @@ class Deposits(Harness):
         # The flow of one node of the solver's choice, as the announced and the finished packets make it.
         node     = self.constant("node", 4)
         known    = Signal()
+        self.opened = opened = Signal()  # it has asked
         flow     = Signal(8)
         expected = Signal(16)
         current  = Signal()          # its packet was announced and is on its way in
@@ -100,6 +101,7 @@ class Deposits(Harness):
         ]
         done = block.received
         self.sync += [
+            If(block.asked.strobe & (fields["source"] == node), opened.eq(1)),
             # A flow may start with a message that finds no room and is not announced.
             If(mine | (block.started.strobe & (fields["source"] == node)),
                 known.eq(1),
@@ -113,7 +115,7 @@ class Deposits(Harness):
         newer = Signal(8)
         self.comb += newer.eq(fields["incarnation"] - flow)
         in_turn = (known & (fields["incarnation"] == flow) & (fields["psn"] == expected)) | (
-            (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & (~known | ((newer != 0) & ~newer[7])))
+            (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & Mux(known, (newer != 0) & ~newer[7], opened))
 
         # What a packet of this lane may be; and the room for messages, of which those that came whole take a slot each.
         message = fields["kind"] == PACKET.MESSAGE
@@ -205,9 +207,10 @@ class Deposits(Harness):
         self.comb += table.adr.eq(node)
         is_known, held_flow, held_psn = (inner(sequencer, name) for name in ("is_known", "held", "expected"))
         self.lemma("known",   (inner(sequencer, "known") >> node)[0] == known)
+        self.lemma("opened",  (inner(sequencer, "opened") >> node)[0] == opened)
         self.lemma("flow",    implies(known, (table.dat_r[16:] == flow) & (table.dat_r[:16] == expected)))
         self.lemma("looked_up", implies(header & (seen > 2) & (fields["source"] == node),
-            (is_known == known) & implies(known, (held_flow == flow) & (held_psn == expected))))
+            (is_known == known) & (inner(sequencer, "is_open") == opened) & implies(known, (held_flow == flow) & (held_psn == expected))))
         self.lemma("judged",  implies(header & (seen > 4) & (fields["source"] == node), sequencer.execute == in_turn))
 
         payload = fsm.ongoing("PAYLOAD") | fsm.ongoing("DRAIN")
@@ -221,11 +224,23 @@ class Deposits(Harness):
         self.lemma("busy",    implies(fsm.ongoing("PAYLOAD") & (fields["source"] == node), current))
 
 
+class Opened(Deposits):
+    """For mutants: every node has asked, which takes a packet's cycles otherwise."""
+    def __init__(self):
+        super().__init__()
+        self.opened.reset = Constant(1)
+        inner(self.block.sequencer, "opened").reset = Constant(2**C.NODES - 1)
+
+
 class ExpressDeposits(Deposits):
     lane = LANE.EXPRESS
 
 
-class ExpressFull(ExpressDeposits):
+class ExpressOpened(Opened):
+    lane = LANE.EXPRESS
+
+
+class ExpressFull(ExpressOpened):
     """For a mutant: the inbox is full from the start, which takes messages and cycles otherwise."""
     def __init__(self):
         super().__init__()
@@ -237,22 +252,24 @@ PROPERTIES = [
     Property("deposit-header", "packet/receive", "a header with a wrong CRC, node or number is not announced",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
             Mutant("CRC not looked at", "dibber.packet.check", "self.good.eq(judge & word.match &",
-                "self.good.eq(judge &", depth=12),
+                "self.good.eq(judge &", depth=12, harness="Opened"),
             Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] == self.node_id)",
-                "1", depth=12),
+                "1", depth=12, harness="Opened"),
             Mutant("a flow begins anywhere", "dibber.packet.sequence", "start.eq(self.first & (self.psn == 0) & newer)",
-                "start.eq(self.first & newer)", depth=12),
+                "start.eq(self.first & newer)", depth=12, harness="Opened"),
+            Mutant("a flow begins without a question", "dibber.packet.sequence", "(age != 0) & ~age[7], is_open)", "(age != 0) & ~age[7], 1)",
+                depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
                 "same.eq(age == 0)", depth=12),
     ]),
     Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
             Mutant("too long an inline put is taken", "dibber.packet.receive",
-                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12),
+                "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12, harness="ExpressOpened"),
             Mutant("a message may be a response", "dibber.packet.receive",
-                "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12),
+                "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12, harness="ExpressOpened"),
             Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
-                "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12),
+                "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12, harness="ExpressOpened"),
             Mutant("a message without room is taken", "dibber.packet.receive", "full.eq(room == 0)", "full.eq(0)", depth=12,
                 harness="ExpressFull"),
     ]),

@@ -93,7 +93,8 @@ class Flows(Harness):
         self.comb  += block.acked[0].flow.eq(number)
         starts      = named(1, reset.strobe & (reset.flow == number))
         queue       = block.queue.sink
-        queued      = named(1, queue.valid & queue.ready & (queue.flow == number))
+        gone        = inner(block, "gone")     # what is judged says that the target does not hold the flow
+        queued      = named(1, queue.valid & queue.ready & (queue.flow == number) & ~gone)
         psn         = fields["psn"]
         leaps       = named(1, of_lane(gate.leap.strobe & (gate.leap.node == node) for gate in gates))
         def table(name):
@@ -115,13 +116,14 @@ class Flows(Harness):
         ]
         window = named(16, sent - acked)
         ahead  = named(16, psn - acked - 1)
+        silent = named(1, of_lane((inner(gate, "losts") >> node)[0] for gate in gates))  # its target does not hold it
         vain   = table("vains")       # its target was asked, and said nothing
         alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
-        self.prove("alive",      implies(passes, alive & ~starts & ~(rewind.strobe & (rewind.flow == number))))
+        self.prove("alive",      implies(passes, alive & ~silent & ~starts & ~(rewind.strobe & (rewind.flow == number))))
         self.prove("no_other",   implies(taken & ~is_stale, fields["node"] < C.NODES))
         self.prove("in_window",  implies(passes, (ahead < C.WINDOW) | ahead[15]))
         # By as much as the window the acknowledgement may have moved since it was compared.
-        self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | (ahead >= 2**15 - C.WINDOW) | (vain & ~sure)))
+        self.prove("stale_only", implies(shown & of_flow & is_stale, ~alive | silent | (ahead >= 2**15 - C.WINDOW) | (vain & ~sure)))
         self.prove("acked",      window <= C.WINDOW)
 
         # Acknowledgements.
@@ -159,6 +161,8 @@ class Flows(Harness):
         self.lemma("sure", implies(sure, (gap <= wire[:log2_int(design.DOUBTS)] + 1) & ((gap != 0) | own)))
         self.lemma("asked", implies(asked["open"] & (asked["node"] == node), ~sure))
         self.prove("refusals",   implies(entered, refused == told))
+        was_silent = self.before(silent & ~starts)
+        self.prove("silent",     implies(was_silent, silent & ~entered) & implies(silent, known))
         was_deaf = self.before(deaf & ~starts)
         self.prove("deaf",       implies(was_deaf, deaf & ~entered & ~(block.naked.strobe & (block.naked.flow == number) & ~self.before(leaps))) & implies(deaf, ~queued))
 
@@ -177,14 +181,14 @@ class Flows(Harness):
         old     = named(16, psn - used - 1)
         beyond  = named(16, psn - sent - 1)
         self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
-        self.lemma("found",   implies(settled[0] & of_flow, (found["begun"] == known) & (found["number"] == counted) & implies(known,
+        self.lemma("found",   implies(settled[0] & of_flow, (found["begun"] == (known & ~silent)) & (found["number"] == counted) & implies(known,
             (found["incarnation"] == incarnation)
             & (found["epoch"] == epoch) & (found["sent"] == sent) & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
             & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
         self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["begun"]))
         self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
         self.lemma("hopeless", implies(settled[1] & of_flow & of_lane(inner(gate, "hopeless") for gate in gates), vain))
-        self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | old[15])) & (found["sure"] == sure) & implies(known,
+        self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | silent | old[15])) & (found["sure"] == sure) & implies(known,
             (found["room"] == (old < C.WINDOW)) & (found["ahead"] == ~beyond[15])
             & (named(16, sent - used) <= C.WINDOW) & (named(16, acked - used) <= named(16, sent - used)))))
 
@@ -194,7 +198,7 @@ class Flows(Harness):
             "missed", "new", "lost", "forward", "ack", "count"))
         mine = named(1, flow == number)
         step = named(16, said - acked)
-        fit  = known & (said_of == wire) & sure & ~deaf
+        fit  = known & (said_of == wire) & sure & ~deaf & ~silent
         self.lemma("answered", implies(mine & (heard | judged) & inner(block, "answered"), ~sure & (said_of == held)))
         self.lemma("held", implies(heard | judged, inner(block, "held") == said_of))
         self.lemma("one_at_once", ~(heard & judged))
@@ -202,7 +206,7 @@ class Flows(Harness):
         self.lemma("heard",   implies(heard & mine & current, fit & (moved == step) & (possible <= window)
             & (missed == named(8, refusals - told))))
         self.lemma("judged",  implies(judged & mine & believed, fit & (step <= window) & (forward == (step != 0))
-            & Mux(new, (refusals == named(8, told + 1)) & (step != 0) & ~lost, lost == (refusals != told))))
+            & Mux(gone, ~new & ~lost, Mux(new, (refusals == named(8, told + 1)) & (step != 0) & ~lost, lost == (refusals != told)))))
 
 
 class FlowsSmall(Flows):
@@ -238,7 +242,9 @@ PROPERTIES = [
                 depth=20, harness="FlowsSmall"),
             Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
                 "(enter & lost)", depth=20, harness="FlowsSmall"),
-            Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one)",
+            Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one & ~gone)",
                 "lost.eq(0)", depth=20, harness="FlowsSmall"),
+            Mutant("a flow goes on that its target does not hold", "dibber.packet.flow", "(known & ~losts) >> sink.node",
+                "known >> sink.node", depth=20, harness="FlowsSmall"),
     ]),
 ]

@@ -42,12 +42,14 @@ class Once(Harness):
             source.ready.eq(self.free("ready")),
             block.extended.eq(self.free("extended")),
             block.release.eq(self.free("release")),
+            block.fail.eq(self.free("fail")),
             block.answered.eq(self.free("answered", 8)),
             busy.eq((inner(block, "busy") >> tag)[0]),
             returning.eq(free & (which == tag)),
             alive.eq(busy & ~returning),
         ]
 
+        self.assume("one_end", ~(block.release & block.fail))
         handed   = Signal()
         answered = Signal()
         in_use   = Signal()
@@ -68,6 +70,10 @@ class Once(Harness):
         self.prove("not_twice", implies(handed, ~in_use | (cycles > self.quarantine)))
         self.prove("known",     implies(block.answered == tag, implies(block.known, in_use)
             & implies(in_use & (cycles <= self.quarantine), block.known)))
+        lost = Signal()   # the tag's read has failed
+        self.sync += If(handed, lost.eq(0)).Elif(block.fail & (block.answered == tag) & block.live, lost.eq(1))
+        self.prove("failed",    implies((block.answered == tag) & lost & in_use, ~block.live))
+        self.lemma("set_aside", implies(lost & alive, (block.expired >> tag)[0]))
 
         # The tag is not filled in yet, or in flight, or in one entry of the FIFO of its group.
         NEW, FLYING, WAITING = range(3)
@@ -122,7 +128,7 @@ class Once(Harness):
         ]
         begin = Signal(len(since))
         steps = Signal()
-        self.comb += [begin.eq(scan*3 + phase), steps.eq(~(fsm.ongoing("JUDGE") & block.release))]
+        self.comb += [begin.eq(scan*3 + phase), steps.eq(~(fsm.ongoing("JUDGE") & (block.release | block.fail)))]
         wraps = steps & (begin == 3*self.tags - 1) & (lag == 2**len(lag) - 1)
         self.sync += If(handed, since.eq(begin + steps)).Elif(wraps, since.eq(0)).Else(since.eq(since + steps))
         rounds = inner(block, "quarantine_rounds")
@@ -152,5 +158,9 @@ PROPERTIES = [
                 "over, age >= timeout_rounds", depth=48, harness="OnceSmall"),
             Mutant("a timeout frees the tag", "dibber.deposit.tags", "free.eq((self.release & self.known) | late)",
                 "free.eq((self.release & self.known) | late | self.expire)", depth=40, harness="OnceSmall"),
+            Mutant("a failed read frees the tag", "dibber.deposit.tags", "free.eq((self.release & self.known) | late)",
+                "free.eq(((self.release | self.fail) & self.known) | late)", depth=40, harness="OnceSmall"),
+            Mutant("a failed read's tag stays live", "dibber.deposit.tags", "(self.fail & self.live & (self.answered == i))",
+                "0", depth=40, harness="OnceSmall"),
     ]),
 ]

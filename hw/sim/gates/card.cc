@@ -39,6 +39,7 @@ public:
         set(max_request_, in.pcie_max_request);
         set(extended_tags_, in.pcie_extended_tags);
         set(msix_enable_, in.pcie_msix_enable);
+        set(bus_master_, in.pcie_bus_master);
         set(serial_tx_ready_, in.serial_tx_ready);
         set(signal_, in.serial_rx_signal);
         set(serial_rx_valid_, in.serial_rx_valid);
@@ -101,6 +102,7 @@ private:
     const Port& max_request_     = port("pcie_max_request");
     const Port& extended_tags_   = port("pcie_extended_tags");
     const Port& msix_enable_     = port("pcie_msix_enable");
+    const Port& bus_master_      = port("pcie_bus_master");
     const Port& serial_tx_data_  = port("serial_tx_data");
     const Port& serial_tx_k_     = port("serial_tx_k");
     const Port& serial_tx_ready_ = port("serial_tx_ready");

@@ -2,7 +2,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* One card offered to one client at a time over a UNIX socket, by the vfio-user protocol with the clock
- * extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`).
+ * extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`). Capability `dibber_random` offers a number
+ * that the client uses where it would draw one at random, so that a run repeats.
  *
  * Nothing here blocks: a register read is answered when its completion comes, memory behind the client is
  * read by messages whose answers come later. Malformed messages get an errno and a line on stderr; what
@@ -37,6 +38,8 @@ public:
     /* Drop what the client of `card` has scheduled; observers' accesses stay. */
     virtual void forget(unsigned card) = 0;
     virtual void reset_card(unsigned card) = 0;
+    /* A number for the card's present power-on: another one after each loss of power, the same for the same seed. */
+    virtual uint32_t drawn_for(unsigned card) const = 0;
     virtual Time now() const = 0;
 };
 

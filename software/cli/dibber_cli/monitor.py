@@ -14,7 +14,8 @@ from dibber_cli import counts, numbers, output, signals
 
 # Counters of which any change is an error.
 ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
-               or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_WRONG_NODE", "LINK_LOST", "COMPLETION_UNEXPECTED"))
+               or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_WRONG_NODE", "LINK_LOST")
+               or name.startswith("COMPLETION_"))
 
 
 # Samples ------------------------------------------------------------------------------------------

@@ -152,6 +152,8 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 		rc = set_bus_master(card, true);
 	if (!rc)
 		rc = identify(card);
+	if (!rc && !card->transport->observes)
+		rc = dib_keys_begin(card);
 	if (!rc)
 		rc = dib_program(card, DIB_CARD, &card->halts, &ready);
 	if (rc)

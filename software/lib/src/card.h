@@ -79,7 +79,8 @@ struct dib_card {
 
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
-	uint32_t generation[DIBBER_REGIONS];
+	uint32_t next_key;	/* the first number that was given as a key to no region … */
+	uint32_t keys_left;	/* … and how many there are from that one on; both as the card counts them */
 };
 
 struct dib_endpoint {
@@ -103,6 +104,7 @@ struct dib_endpoint {
 	uint32_t busy;			/* bit n: slot n's completion has not been polled */
 	uint32_t cookie[DIBBER_SLOTS];
 	uint64_t tag[DIBBER_SLOTS];
+	uint32_t target[DIBBER_SLOTS];	/* key */
 	uint8_t opcode[DIBBER_SLOTS];
 };
 
@@ -110,6 +112,7 @@ struct dib_region {
 	struct dib_handle handle;
 	struct dib_card *card;
 	unsigned int participant;	/* who registered it */
+	unsigned int owner;		/* number of the endpoint that it was registered for */
 	struct dib_map *map;		/* of its memory, or NULL: it has … */
 	struct dib_page_table *table;
 	uint32_t key;
@@ -223,10 +226,22 @@ int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t
 int dib_map_queues(struct dib_card *card, void *memory, size_t length, struct dib_map **map);
 int dib_unmap(struct dib_card *card, struct dib_map *map);
 
+/* protection.c */
+
+/* Whether each byte may be read, and written if `writable`: 0 or ARGUMENT. Costs three system calls and touches no byte. */
+int dib_check_memory(const void *memory, uint64_t length, bool writable);
+
 /* region.c */
 
+/* Have the keys of a card that has just got power begin at a random number, and learn which one is next. */
+int dib_keys_begin(struct dib_card *card);
+/* Withdraw a region from the card, and enter its memory, in one piece, under another key. With the card locked. */
+int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length, unsigned int rights);
 /* Withdraw a region from the card and forget it, leaving the handle as an orphan. With the card locked. */
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region);
+
+/* Whether a key names a region of another endpoint of this card. */
+bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key) __attribute__((cold));
 
 /* pages.c */
 

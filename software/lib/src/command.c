@@ -33,6 +33,7 @@ static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, u
 	endpoint->busy |= 1u << slot;
 	endpoint->cookie[slot] = command->cookie;
 	endpoint->tag[slot] = tag;
+	endpoint->target[slot] = command->target.key;
 	endpoint->opcode[slot] = command->opcode;
 	return 0;
 }
@@ -58,10 +59,13 @@ int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t ta
 	return issue(endpoint, image, tag, call);
 }
 
-int dib_check_two_sided(const struct dib_endpoint *endpoint)
+int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_delivery *delivery)
 {
 	if (endpoint->number == 0)
 		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 knows no sends and receives: they wait in slots that the library needs");
+	if (delivery->endpoint >= DIBBER_ENDPOINTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of the other node: no card has more than %u", delivery->endpoint,
+				DIBBER_ENDPOINTS);
 	return 0;
 }
 

@@ -27,8 +27,8 @@ static inline int dib_check_endpoint(const struct dib_endpoint *endpoint)
 	return dib_endpoint_refuse(endpoint, "commands");
 }
 
-/* Sends and receives are not for every endpoint. */
-int dib_check_two_sided(const struct dib_endpoint *endpoint);
+/* Sends and receives are not for every endpoint, here and there. */
+int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_delivery *delivery);
 
 /* `known` are the flags of the operation. */
 static inline int dib_check_delivery(const struct dib_delivery *d, unsigned int known)
@@ -40,6 +40,9 @@ static inline int dib_check_delivery(const struct dib_delivery *d, unsigned int 
 				d->flags, known);
 	if (d->flags & DIBBER_FLAG_INTERRUPT && !(d->flags & DIBBER_FLAG_NOTICE))
 		return dib_fail(DIB_ERR_ARGUMENT, "INTERRUPT comes with NOTICE only");
+	if (d->endpoint >= DIBBER_ENDPOINTS && d->flags & DIBBER_FLAG_NOTICE)
+		return dib_fail(DIB_ERR_ARGUMENT, "a notice for endpoint %u: no card has more than %u", d->endpoint,
+				DIBBER_ENDPOINTS);
 	return 0;
 }
 

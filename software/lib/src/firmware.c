@@ -197,7 +197,7 @@ static int start(struct dib_card *card, uint32_t expected)
 		if (identity == expected)
 			return 0;
 	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP && state != DIBBER_MCP_STATE_WATCHDOG &&
-		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
+		 state != DIBBER_MCP_STATE_BUS_MASTER && now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
 	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
 			now - begin, identity, expected,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
@@ -260,7 +260,7 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 
 uint32_t dib_firmware_size(struct dib_card *card)
 {
-	return card ? card->fixed.sram_bytes : 0;
+	return dib_check_card(card) ? 0 : card->fixed.sram_bytes;
 }
 
 /* Both ways between memory and SRAM. */

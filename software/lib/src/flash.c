@@ -214,8 +214,10 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 		uint8_t buffer[DIBBER_FLASH_BYTES];
 		int head = rc = transfer_at(card, READ, (uint32_t)(address + at), NULL, piece);
 
-		for (size_t place = 0; place < head + piece && rc >= 0; place += DIB_BAR_READ) {
-			size_t left = (head + piece - place + 3) / 4 * 4;
+		size_t end = rc < 0 ? 0 : (size_t)head + piece;
+
+		for (size_t place = 0; place < end && rc >= 0; place += DIB_BAR_READ) {
+			size_t left = (end - place + 3) / 4 * 4;
 
 			rc = card->transport->ops->bar_read(card->transport, DIBBER_FLASH_BUFFER + place, buffer + place,
 							    left < DIB_BAR_READ ? left : DIB_BAR_READ);

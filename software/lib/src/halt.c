@@ -33,7 +33,8 @@ static int look_for_halt(struct dib_endpoint *endpoint)
 
 	/* What was written before the halt is in memory when this answer is there. */
 	rc = dib_program(endpoint->card, endpoint->participant, &halts, &ready);
-	if (!rc && halts != endpoint->halts) {
+	/* A card that was reset under its users counts anew, but runs no program. */
+	if (!rc && (halts != endpoint->halts || !ready)) {
 		endpoint->halted = true;
 		dib_endpoint_update(endpoint);
 		dib_watch_ended(endpoint);

@@ -80,7 +80,7 @@ int dib_send_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *d
 	int rc;
 
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
-	    (rc = check_side("source", source, length)) || (rc = dib_check_two_sided(endpoint)))
+	    (rc = check_side("source", source, length)) || (rc = dib_check_two_sided(endpoint, delivery)))
 		return rc;
 	dib_fill_head(&image, DIBBER_OPCODE_SEND, delivery, length);
 	image.command.levels = (uint8_t)fill_side(&image.command.source, source);
@@ -94,7 +94,7 @@ int dib_receive_indexed(struct dib_endpoint *endpoint, const struct dib_delivery
 	int rc;
 
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
-	    (rc = check_side("target", target, length)) || (rc = dib_check_two_sided(endpoint)))
+	    (rc = check_side("target", target, length)) || (rc = dib_check_two_sided(endpoint, delivery)))
 		return rc;
 	dib_fill_head(&image, DIBBER_OPCODE_RECEIVE, delivery, length);
 	image.command.levels = (uint8_t)(fill_side(&image.command.target, target) << 4);

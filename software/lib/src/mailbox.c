@@ -4,6 +4,8 @@
 
 /* Mailboxes: opening, connecting, closing. */
 
+#include <string.h>
+
 #include "mailbox.h"
 
 #define PEERS      32u
@@ -57,7 +59,8 @@ static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
 	m->peer_bytes = (size_t)long_place(m, 2);
 	m->peer_bytes = (m->peer_bytes + DIB_PAGE - 1) & ~(size_t)(DIB_PAGE - 1);
 	m->landing = (uint64_t)ring_bytes(m) * m->size.peers;
-	own_bytes = (size_t)m->landing + m->size.max_length;
+	m->probes = (m->landing + m->size.max_length + PROBE_BYTES - 1) & ~(uint64_t)(PROBE_BYTES - 1);
+	own_bytes = (size_t)m->probes + (size_t)m->size.peers * PROBE_BYTES;
 	if ((rc = dib_alloc_own(m->peer_bytes * m->size.peers, &m->memory)) ||
 	    (rc = dib_alloc_own(own_bytes, &m->own)) ||
 	    (rc = dib_register(endpoint, m->own, own_bytes, OWN_RIGHTS, &m->own_region)))
@@ -112,6 +115,25 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	return 0;
 }
 
+/* Let time go on as long as `waits` says so, `most` nanoseconds at most. */
+static int wait_while(struct dib_mailbox *m, bool (*waits)(struct dib_mailbox *m), uint64_t most)
+{
+	struct dib_clock begin, now;
+	int rc = dib_mailbox_progress(m);
+
+	if (!rc)
+		rc = dib_clock_now(m->endpoint, &begin);
+	while (!rc && waits(m)) {
+		rc = dib_wait(m->endpoint, LOOK_NS);
+		if (rc < 0 || (rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)) ||
+		    (rc = dib_clock_now(m->endpoint, &now)))
+			return rc;
+		if ((now.now_ps - begin.now_ps) / 1000u > most)
+			return 0;
+	}
+	return rc;
+}
+
 int dib_mailbox_check(const struct dib_mailbox *m)
 {
 	int rc = dib_handle_check(m, DIB_KIND_MAILBOX);
@@ -134,10 +156,61 @@ static int check_peer(const struct dib_mailbox *m, uint32_t peer, const void *ad
 	return 0;
 }
 
+static bool commands_under_way(struct dib_mailbox *m)
+{
+	for (uint32_t i = 0; i < m->size.peers; i++)
+		if (m->peers[i].under_way)
+			return true;
+	return false;
+}
+
+static bool former_under_way(struct dib_mailbox *m)
+{
+	return m->peers[m->renewed].under_way;
+}
+
+/* Give the ring a key that a peer which was given up does not know: that one may still live, and write. */
+static int change_key(struct dib_mailbox *m, struct dib_peer *peer)
+{
+	struct dib_card *card = m->endpoint->card;
+	int rc = dib_card_enter(card, m->endpoint->participant);
+
+	if (rc)
+		return rc;
+	rc = dib_region_change_key(m->endpoint, peer->region, m->peer_bytes, PEER_RIGHTS);
+	dib_card_leave(card);
+	return rc;
+}
+
+/* A peer that was given up makes room for another one. */
+static int begin_anew(struct dib_mailbox *m, struct dib_peer *peer)
+{
+	struct dib_peer next = { .ring = peer->ring, .staging = peer->staging };
+	int rc;
+
+	/* What is under way would be taken for the next one's. */
+	m->renewed = (uint32_t)(peer - m->peers);
+	if ((rc = wait_while(m, former_under_way, SETTLE_NS)))
+		return rc;
+	if (peer->under_way)
+		return dib_fail(DIB_ERR_AGAIN, "commands to the former peer have not ended");
+	/* One that has said that it closed its mailbox writes no more. */
+	if ((peer->error != DIB_ERR_CLOSED || peer->status) && (rc = change_key(m, peer)))
+		return rc;
+	if (m->fetching == (uint32_t)(peer - m->peers))
+		m->fetching = NOBODY;
+	next.region = peer->region;
+	*peer = next;
+	memset(peer->ring, 0, (size_t)long_place(m, 0));
+	return 0;
+}
+
 int dib_mailbox_address(struct dib_mailbox *m, uint32_t peer, struct dib_mailbox_address *address)
 {
 	int rc = check_peer(m, peer, address);
 
+	if (!rc && m->peers[peer].error)
+		rc = begin_anew(m, &m->peers[peer]);
 	if (rc)
 		return rc;
 	*address = (struct dib_mailbox_address){
@@ -164,12 +237,19 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_
 		return dib_fail(DIB_ERR_ARGUMENT, "no node %u with an endpoint %u is possible", address->node,
 				address->endpoint);
 	peer = &m->peers[index];
+	if ((rc = dib_mailbox_progress(m)))
+		return rc;
+	if (peer->connected)
+		dib_mailbox_look_at_words(m, peer);
+	if (peer->error && (rc = begin_anew(m, peer)))
+		return rc;
 	if (peer->connected)
 		return dib_fail(DIB_ERR_IN_USE, "peer %u is connected already", index);
 	peer->key = address->key;
 	peer->node = address->node;
 	peer->endpoint = address->endpoint;
 	peer->connected = true;
+	peer->alive = true;
 	return 0;
 }
 
@@ -196,12 +276,10 @@ static bool long_waits(struct dib_mailbox *m)
 	return false;
 }
 
-static bool commands_under_way(struct dib_mailbox *m)
+/* The same, and ask the peers whether they are there. */
+static bool long_waits_there(struct dib_mailbox *m)
 {
-	for (uint32_t i = 0; i < m->size.peers; i++)
-		if (m->peers[i].under_way)
-			return true;
-	return false;
+	return long_waits(m) && !dib_mailbox_ask(m, NULL) && long_waits(m);
 }
 
 /* Tell those that were not told; whether there are more. */
@@ -219,20 +297,6 @@ static bool say_closed(struct dib_mailbox *m)
 	return false;
 }
 
-/* Let time go on as long as `waits` says so, `most` nanoseconds at most. */
-static void wait_while(struct dib_mailbox *m, bool (*waits)(struct dib_mailbox *m), uint64_t most)
-{
-	struct dib_clock begin, now;
-
-	if (dib_clock_now(m->endpoint, &begin))
-		return;
-	while (waits(m)) {
-		if (dib_wait(m->endpoint, LOOK_NS) < 0 || dib_mailbox_progress(m) || dib_mailbox_drop_events(m) ||
-		    dib_clock_now(m->endpoint, &now) || (now.now_ps - begin.now_ps) / 1000u > most)
-			return;
-	}
-}
-
 int dib_mailbox_close(struct dib_mailbox *m)
 {
 	bool open;
@@ -241,7 +305,7 @@ int dib_mailbox_close(struct dib_mailbox *m)
 	rc = dib_handle_check_close(m, DIB_KIND_MAILBOX, &open);
 	if (!open)
 		return rc;
-	wait_while(m, long_waits, LINGER_NS);
+	wait_while(m, long_waits_there, LINGER_NS);
 	wait_while(m, say_closed, SETTLE_NS);
 	wait_while(m, commands_under_way, SETTLE_NS);
 	m->endpoint->mailbox = NULL;

@@ -27,9 +27,13 @@
 #define WORDS   64u		/* bytes between ring and long messages; the first 8: messages taken, and 1 when closed */
 #define NOBODY  ~0u
 
-/* Bit 0 of a command's tag; the peer stands above. */
+/* The low bits of a command's tag; the peer stands above. */
+#define TAG_BITS  2u
 #define TAG_PUT   0u
 #define TAG_FETCH 1u
+#define TAG_PROBE 2u
+
+#define PROBE_BYTES 8u	/* that a probe reads: its peer's words */
 
 enum fetch { FETCH_NONE, FETCH_RUNS, FETCH_DONE };
 
@@ -55,6 +59,11 @@ struct dib_peer {
 	enum fetch fetch;		/* of the next message, a long one … */
 	uint32_t fetch_length;		/* … of so many bytes */
 
+	bool alive;			/* something came from it since it was last asked about … */
+	uint64_t heard_ps;		/* … and when that was noticed */
+	uint64_t silence_ns;		/* it is asked when nothing came for so long */
+	bool asked;			/* a probe is under way */
+
 	unsigned int under_way;		/* commands */
 	int error;			/* why it is not talked to any more, or 0 … */
 	uint8_t status;			/* … with COMMAND: enum dibber_status */
@@ -70,9 +79,11 @@ struct dib_mailbox {
 	void *own;			/* staging of all peers, then a long message that is fetched */
 	struct dib_region *own_region;
 	uint64_t landing;		/* where that is */
+	uint64_t probes;		/* where answers to probes go, PROBE_BYTES for each peer */
 	uint32_t fetching;		/* whose it is, or NOBODY */
 	uint32_t turn;			/* peer that is looked at first */
-	uint64_t news_ps;		/* when there was news, or peers were asked for it */
+	uint32_t renewed;		/* peer in whose place another one is being connected */
+	uint32_t looks;			/* that found nothing, since peers were last asked */
 	struct dib_peer peers[];
 };
 
@@ -115,6 +126,11 @@ int dib_mailbox_drop_events(struct dib_mailbox *mailbox);
 void dib_mailbox_look_at_words(struct dib_mailbox *mailbox, struct dib_peer *peer);
 /* Tell a peer how many of its messages were received; `closed`: and that no more will be, nor sent. */
 int dib_mailbox_give_back(struct dib_mailbox *mailbox, struct dib_peer *peer, bool closed);
+/*
+ * Ask each peer that is silent whether it is there, by reading its memory: the read fails when its process, mailbox or
+ * card is gone. `wait_ns`: set to the time until the next one is to be asked, NULL being allowed.
+ */
+int dib_mailbox_ask(struct dib_mailbox *mailbox, uint64_t *wait_ns);
 /* The peer's error, with its reason. */
 int dib_mailbox_error(const struct dib_mailbox *mailbox, const struct dib_peer *peer);
 /* The delivery of a command to a peer. */

@@ -14,6 +14,7 @@ static int error_of(enum dibber_status status)
 	case DIBBER_STATUS_TIMEOUT:
 		return DIB_ERR_TIMEOUT;
 	case DIBBER_STATUS_REMOTE_BAD_KEY:	/* its memory is gone: it ended without saying so */
+	case DIBBER_STATUS_REMOTE_READ_ERROR:	/* the same: nobody answers for its memory */
 		return DIB_ERR_CLOSED;
 	default:
 		return DIB_ERR_COMMAND;
@@ -28,7 +29,8 @@ int dib_mailbox_error(const struct dib_mailbox *m, const struct dib_peer *peer)
 	case DIB_ERR_TIMEOUT:
 		return dib_fail(DIB_ERR_TIMEOUT, "peer %u (node %u) cannot be reached", index, peer->node);
 	case DIB_ERR_CLOSED:
-		return dib_fail(DIB_ERR_CLOSED, "peer %u (node %u) has closed its mailbox", index, peer->node);
+		return dib_fail(DIB_ERR_CLOSED, "peer %u (node %u) has closed its mailbox%s", index, peer->node,
+				peer->status ? ", or has ended" : "");
 	case DIB_ERR_PROTOCOL:
 		return dib_fail(DIB_ERR_PROTOCOL, "peer %u (node %u) wrote what no mailbox does", index, peer->node);
 	default:
@@ -41,21 +43,24 @@ struct dib_delivery dib_mailbox_delivery(const struct dib_mailbox *m, const stru
 					 unsigned int flags)
 {
 	return (struct dib_delivery){
-		.tag = (uint64_t)(peer - m->peers) << 1 | tag, .node = peer->node, .endpoint = (uint8_t)peer->endpoint,
+		.tag = (uint64_t)(peer - m->peers) << TAG_BITS | tag, .node = peer->node, .endpoint = (uint8_t)peer->endpoint,
 		.flags = (uint8_t)flags,
 	};
 }
 
 static void ended(struct dib_mailbox *m, const struct dib_completion *done)
 {
-	struct dib_peer *peer = &m->peers[done->tag >> 1];
+	struct dib_peer *peer = &m->peers[done->tag >> TAG_BITS];
+	unsigned int tag = done->tag & ((1u << TAG_BITS) - 1);
 
 	peer->under_way--;
-	if ((done->tag & 1) == TAG_FETCH)
+	if (tag == TAG_PROBE)
+		peer->asked = false;
+	if (tag == TAG_FETCH)
 		peer->fetch = done->status == DIBBER_STATUS_OK ? FETCH_DONE : FETCH_NONE;
 	if (done->status == DIBBER_STATUS_OK)
 		return;
-	if ((done->tag & 1) == TAG_FETCH)
+	if (tag == TAG_FETCH)
 		m->fetching = NOBODY;
 	if (!peer->error) {
 		peer->status = done->status;
@@ -102,8 +107,10 @@ void dib_mailbox_look_at_words(struct dib_mailbox *m, struct dib_peer *peer)
 		peer->error = DIB_ERR_PROTOCOL;
 	else if (word >> 32)
 		peer->error = DIB_ERR_CLOSED;
-	else
+	else if (taken != peer->taken) {
 		peer->taken = taken;
+		peer->alive = true;
+	}
 }
 
 int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool closed)
@@ -120,5 +127,56 @@ int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool clo
 	peer->under_way++;
 	peer->returned = peer->received;
 	peer->owing = false;
+	return 0;
+}
+
+#define ASK_FIRST_NS 1000000u	/* without news of a peer, until it is asked … */
+#define ASK_LAST_NS  8000000u	/* … and doubled each time that it answers, up to this */
+
+static void ask(struct dib_mailbox *m, struct dib_peer *peer)
+{
+	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PROBE, 0);
+	uint64_t place = m->probes + (uint64_t)(peer - m->peers) * PROBE_BYTES;
+
+	/* Without a command slot it is asked next time: a command under way to it tells the same. */
+	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key, ring_bytes(m), dib_key(m->own_region),
+				 place, PROBE_BYTES, DIBBER_CALL_PUT))
+		return;
+	peer->under_way++;
+	peer->asked = true;
+	if (peer->silence_ns < ASK_LAST_NS)
+		peer->silence_ns *= 2;
+}
+
+int dib_mailbox_ask(struct dib_mailbox *m, uint64_t *wait_ns)
+{
+	uint64_t least = ASK_LAST_NS, silent;
+	struct dib_clock clock;
+	int rc = dib_clock_now(m->endpoint, &clock);
+
+	if (rc)
+		return rc;
+	m->looks = 0;
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		struct dib_peer *peer = &m->peers[i];
+
+		if (!peer->connected || peer->error || peer->asked)
+			continue;
+		if (peer->alive) {
+			peer->alive = false;
+			peer->heard_ps = clock.now_ps;
+			peer->silence_ns = ASK_FIRST_NS;
+		}
+		silent = (clock.now_ps - peer->heard_ps) / 1000u;
+		if (silent >= peer->silence_ns) {
+			ask(m, peer);
+			peer->heard_ps = clock.now_ps;
+			silent = 0;
+		}
+		if (peer->silence_ns - silent < least)
+			least = peer->silence_ns - silent;
+	}
+	if (wait_ns)
+		*wait_ns = least;
 	return 0;
 }

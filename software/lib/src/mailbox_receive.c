@@ -8,7 +8,7 @@
 
 #include "mailbox.h"
 
-#define PROBE_NS 20000000u	/* without news, until peers are asked whether they are there */
+#define LOOKS 256u	/* in vain, until peers are asked whether they are there */
 
 /* Begin to get the next message of a peer, when the only place for that is free and the card takes the command. */
 static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
@@ -85,6 +85,7 @@ static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32
 		m->fetching = NOBODY;
 	}
 	peer->received++;
+	peer->alive = true;
 	/* Half a ring at once; but the sender has two places only for long ones. */
 	if (length & LONG || peer->received - peer->returned >= m->size.slots / 2)
 		peer->owing = true;
@@ -136,26 +137,33 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct
 		return rc ? rc : 1;
 	}
 	rc = dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, m->size.peers);
+	if (!rc && ++m->looks >= LOOKS)
+		rc = dib_mailbox_ask(m, NULL);
 	return !rc && m->endpoint->halted ? dib_halted(m->endpoint) : rc;
 }
 
 /* Waiting ---------------------------------------------------------------------------------------- */
 
-/* Something to each peer that has nothing under way: if it is gone, that fails. */
-static void probe(struct dib_mailbox *m)
+/* The error of a connected peer, when all of them were given up and nothing is left to be told: no news can come. */
+static int nobody_is_left(const struct dib_mailbox *m, unsigned int news)
 {
-	for (uint32_t i = 0; i < m->size.peers; i++) {
-		struct dib_peer *peer = &m->peers[i];
+	const struct dib_peer *lost = NULL;
 
-		if (peer->connected && !peer->error && !peer->under_way)
-			dib_mailbox_give_back(m, peer, false);
+	for (uint32_t i = 0; i < m->size.peers; i++) {
+		const struct dib_peer *peer = &m->peers[i];
+
+		if (peer->connected && !(news & DIB_MAILBOX_MESSAGE ? peer->told : peer->error != 0))
+			return 0;
+		if (peer->connected)
+			lost = peer;
 	}
+	return lost ? dib_mailbox_error(m, lost) : 0;
 }
 
 int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_ns)
 {
 	struct dib_clock begin, now;
-	uint64_t left;
+	uint64_t left, pause;
 	int rc;
 
 	rc = dib_mailbox_check(m);
@@ -168,19 +176,18 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
 			return rc;
 		if ((news & DIB_MAILBOX_MESSAGE && dib_mailbox_has_message(m)) ||
-		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m))) {
-			m->news_ps = now.now_ps;
+		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m)))
 			return 1;
-		}
-		if ((now.now_ps - m->news_ps) / 1000u >= PROBE_NS) {
-			m->news_ps = now.now_ps;
-			probe(m);
-		}
+		if ((rc = nobody_is_left(m, news)))
+			return rc;
+		rc = dib_mailbox_ask(m, &pause);
+		if (rc)
+			return rc;
 		left = (now.now_ps - begin.now_ps) / 1000u;
 		if (left >= timeout_ns)
 			return 0;
 		left = timeout_ns - left;
-		rc = dib_wait(m->endpoint, left < PROBE_NS ? left : PROBE_NS);
+		rc = dib_wait(m->endpoint, left < pause ? left : pause);
 		if (rc < 0)
 			return rc;
 	}

@@ -109,6 +109,9 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 		rc = dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, 1);
 		if (!rc && m->endpoint->halted)
 			return dib_halted(m->endpoint);
+		/* It may be gone: then there will never be room. */
+		if (!rc)
+			rc = dib_mailbox_ask(m, NULL);
 		return rc ? rc : dib_fail(DIB_ERR_AGAIN, "peer %u has not taken what was sent, or the card is busy: wait for room",
 					  index);
 	}

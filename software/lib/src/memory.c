@@ -212,6 +212,11 @@ static int map_memory(struct dib_card *card, void *memory, size_t length, uint64
 	m->end = before + length;
 	m->queues = queues;
 	m->fd = find_descriptor(m->memory, m->size, &m->fd_offset);
+	rc = m->fd < 0 ? dib_check_memory(memory, length, writable) : 0;
+	if (rc) {
+		free(map);
+		return rc;
+	}
 	if (card->iova_base)
 		placed = place(card, map, alignment, card->iova_base, HIGH_LAST);
 	else

@@ -82,7 +82,7 @@ static int map_pages(struct dib_card *card, const struct dib_pages *pages, bool 
 int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bool writable,
 			struct dib_page_table **out)
 {
-	uint32_t entries = (pages->count + PER_LINE - 1) / PER_LINE * PER_LINE;
+	size_t entries = ((size_t)pages->count + PER_LINE - 1) / PER_LINE * PER_LINE;
 	struct dib_page_table *table = calloc(1, sizeof(*table));
 	int rc;
 
@@ -100,7 +100,7 @@ int dib_page_table_make(struct dib_card *card, const struct dib_pages *pages, bo
 	}
 	for (uint32_t n = 0; pages->bus && n < pages->count; n++)
 		table->entries[n] = pages->bus[n];
-	for (uint32_t n = pages->count; n < entries; n++)
+	for (size_t n = pages->count; n < entries; n++)
 		table->entries[n] = ABSENT;
 	*out = table;
 	return 0;

@@ -85,6 +85,16 @@ static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue,
 	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset), queue->taken);
 }
 
+/* The card refuses the target of a get or receive for its rights and its owner with one status. Its source it refuses by two,
+ * as here the target: the owner goes first. */
+static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_endpoint *endpoint, uint32_t slot)
+{
+	uint8_t opcode = endpoint->opcode[slot];
+	bool local = opcode == DIBBER_OPCODE_GET || opcode == DIBBER_OPCODE_RECEIVE;
+
+	return local && dib_is_foreign(endpoint, endpoint->target[slot]) ? DIBBER_STATUS_NOT_OWNER : DIBBER_STATUS_NOT_PERMITTED;
+}
+
 /* Give the slot of a completed command back. */
 static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry *entry,
 		  struct dib_completion *completion)
@@ -100,6 +110,8 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 		.tag = endpoint->tag[slot], .cycles = entry->cycles, .value = entry->key, .length = entry->length,
 		.node = entry->node, .status = entry->status,
 	};
+	if (__builtin_expect(entry->status == DIBBER_STATUS_NOT_PERMITTED, 0))
+		completion->status = refused_target(endpoint, slot);
 	if (dib_is_atomic(endpoint->opcode[slot])) {
 		completion->value = (uint64_t)entry->key << 32 | entry->length;
 		completion->length = 0;

@@ -90,7 +90,7 @@ static int one_side(struct dib_endpoint *endpoint, enum dibber_opcode opcode, co
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
 	    (rc = dib_check_walk(send ? "source" : "target", walk, &bytes)))
 		return rc;
-	rc = dib_check_two_sided(endpoint);
+	rc = dib_check_two_sided(endpoint, delivery);
 	if (rc)
 		return rc;
 	dib_fill_head(&slot, opcode, delivery, (uint32_t)bytes);
@@ -146,6 +146,12 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
 	return dib_issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
 }
 
+/* Whether so many bytes hold a number, as it is or with its sign. */
+static bool fits(uint64_t value, uint32_t bytes)
+{
+	return bytes == 8 || value <= UINT32_MAX || value >= (uint64_t)INT32_MIN;
+}
+
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic)
 {
@@ -161,6 +167,10 @@ int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *deliver
 	if ((atomic->size != 4 && atomic->size != 8) || atomic->offset > DIBBER_MAX_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "an atomic of %u bytes at offset 0x%llx: 4 and 8 are possible",
 				atomic->size, (unsigned long long)atomic->offset);
+	if (!fits(atomic->operand, atomic->size) ||
+	    (atomic->opcode == DIBBER_OPCODE_COMPARE_SWAP && !fits(atomic->compare, atomic->size)) ||
+	    (atomic->opcode == DIBBER_OPCODE_MASKED_SWAP && !fits(atomic->mask, atomic->size)))
+		return dib_fail(DIB_ERR_ARGUMENT, "an operand of an atomic of 4 bytes has more than 32 bits");
 	dib_fill_head(&slot, atomic->opcode, delivery, atomic->size);
 	slot.atomic.key = atomic->key;
 	slot.atomic.offset = atomic->offset;

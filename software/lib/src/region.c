@@ -4,22 +4,55 @@
 
 /* Regions: keys, and what the control program is told of the memory behind them. */
 
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
 #include "card.h"
 
 #define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
 		    DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
 #define WRITE_RIGHTS (DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_WRITE)
 
-/* A key is the index in bits 7:0 and above it how often the index was used, so that an old key fails. */
+/* The entry of the card's table that a key names. */
+static uint32_t entry_of(uint32_t key)
+{
+	return key % DIBBER_REGIONS;
+}
+
+int dib_keys_begin(struct dib_card *card)
+{
+	uint32_t first = card->transport->random;
+	int rc;
+
+	while (!first && getrandom(&first, sizeof(first), 0) < 0) {
+		if (errno != EINTR)
+			return dib_fail(DIB_ERR_SYSTEM, "getrandom: %s", strerror(errno));
+	}
+	/* The card takes this number only if none was drawn since it has power. */
+	if ((rc = dib_write_register(card, DIBBER_HOST_KEY_DRAW, first)) ||
+	    (rc = dib_read_register(card, DIBBER_HOST_KEY_NEXT, &card->next_key)))
+		return rc;
+	return dib_read_register(card, DIBBER_HOST_KEYS_LEFT, &card->keys_left);
+}
+
+/*
+ * The next number whose entry is free. The card takes each number once while it has power, so a key of a former region,
+ * handle, process or control program is not given again. Counting goes through the entries as well, so that from one
+ * power-on to the next all 32 bits of a key differ by chance.
+ */
 static int new_key(struct dib_card *card, uint32_t *key)
 {
-	for (uint32_t i = 0; i < card->fixed.regions; i++) {
-		if (card->regions[i])
+	for (uint32_t skipped = 0; skipped <= DIBBER_REGIONS; skipped++) {
+		uint32_t number = card->next_key + skipped;
+
+		if (skipped >= card->keys_left)
+			return dib_fail(DIB_ERR_LIMIT, "all keys of this card are used up: it gives no more until it has lost power");
+		if (!number || entry_of(number) >= card->fixed.regions || card->regions[entry_of(number)])
 			continue;
-		card->generation[i] = (card->generation[i] + 1) & 0xffffff;
-		if (card->generation[i] == 0)
-			card->generation[i] = 1;
-		*key = card->generation[i] << 8 | i;
+		card->next_key = number + 1;
+		card->keys_left -= skipped + 1;
+		*key = number;
 		return 0;
 	}
 	return dib_fail(DIB_ERR_LIMIT, "all %u regions are in use", card->fixed.regions);
@@ -62,8 +95,9 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	}
 	region->card = card;
 	region->participant = endpoint->participant;
+	region->owner = endpoint->number;
 	region->halts = endpoint->halts;
-	card->regions[region->key & 0xff] = region;
+	card->regions[entry_of(region->key)] = region;
 	return 0;
 }
 
@@ -129,6 +163,20 @@ uint32_t dib_key(const struct dib_region *region)
 	return dib_handle_check(region, DIB_KIND_REGION) ? 0 : region->key;
 }
 
+bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key)
+{
+	struct dib_card *card = endpoint->card;
+	const struct dib_region *region;
+	bool foreign;
+
+	if (dib_card_enter(card, endpoint->participant))
+		return false;
+	region = (key & 0xff) < DIBBER_REGIONS ? card->regions[key & 0xff] : NULL;
+	foreign = region && region->key == key && region->owner != endpoint->number;
+	dib_card_leave(card);
+	return foreign;
+}
+
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 {
 	struct dibber_admin_command command = {
@@ -137,10 +185,36 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 	int rc = dib_admin_of(card, region->participant, region->halts, &command, "unregistering memory");
 	int rc_unmap = unmap_region(card, region);
 
-	card->regions[region->key & 0xff] = NULL;
+	card->regions[entry_of(region->key)] = NULL;
 	dib_handle_orphan(region, DIB_KIND_CARD);
 	/* A halt takes every region out of the table. */
 	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
+}
+
+int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length, unsigned int rights)
+{
+	struct dib_card *card = endpoint->card;
+	struct dibber_admin_command remove = { .opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key };
+	struct dibber_admin_command add = {
+		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights, .endpoint = (uint8_t)endpoint->number,
+		.base = region->map->mapping.iova + region->map->mapping.first, .length = length,
+	};
+	uint32_t former = entry_of(region->key);
+	int rc;
+
+	card->regions[former] = NULL;
+	rc = new_key(card, &add.key);
+	if (!rc)
+		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &remove, "changing a region's key");
+	if (!rc)
+		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &add, "changing a region's key");
+	if (rc) {
+		card->regions[former] = region;
+		return rc;
+	}
+	card->regions[entry_of(add.key)] = region;
+	region->key = add.key;
+	return 0;
 }
 
 int dib_unregister(struct dib_region *region)

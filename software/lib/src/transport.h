@@ -99,6 +99,7 @@ struct dib_transport {
 	struct dib_range usable[DIB_RANGES];	/* the bus addresses that map() can be given, ascending */
 	unsigned int usable_count;
 	bool observes;		/* by observe() */
+	uint32_t random;	/* a number to use in place of one drawn at random, so that a run repeats; 0: none */
 	bool copies;				/* the card has copies of memory, which serve() brings up to date */
 	uint32_t shared_bytes;			/* with copies: for how much there is room */
 };

@@ -51,6 +51,18 @@ static bool offered(const char *json, const char *name)
 	return *p == 't' || (*p >= '1' && *p <= '9');
 }
 
+/* The number that such a capability has, modulo 2³², or 0. */
+static uint32_t offered_number(const char *json, const char *name)
+{
+	const char *p = strstr(json, name);
+
+	if (!p)
+		return 0;
+	p += strlen(name);
+	p += strspn(p, "\" \t\r\n:");
+	return (uint32_t)strtoull(p, NULL, 10);
+}
+
 /* Whether the server has said that another client has the card: EBUSY, as an answer to VERSION. The server closes the
  * connection then, so that sending VERSION may fail before the answer is read. The answer is still in the socket. */
 static bool is_busy(struct vfio_user *v)
@@ -91,6 +103,7 @@ static int negotiate(struct vfio_user *v, const char *path)
 				answer.version.major, answer.version.minor);
 	((char *)&answer)[w.length] = 0;
 	v->clock = offered(answer.json, "\"dibber_clock\"");
+	v->base.random = offered_number(answer.json, "\"dibber_random\"");
 	return 0;
 }
 

@@ -70,7 +70,7 @@ static int set_up(const struct uart_line *line)
 		return dib_fail(DIB_ERR_SYSTEM, "%s does not do %u baud: %s", line->port, line->baud, strerror(errno));
 	/* USB adapters may keep what came for 16 ms; those that can are asked not to. */
 	if (ioctl(line->fd, TIOCGSERIAL, &serial) == 0) {
-		serial.flags |= ASYNC_LOW_LATENCY;
+		serial.flags |= (int)ASYNC_LOW_LATENCY;
 		ioctl(line->fd, TIOCSSERIAL, &serial);
 	}
 	ioctl(line->fd, TCFLSH, TCIOFLUSH);

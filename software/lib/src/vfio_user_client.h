@@ -51,7 +51,8 @@ struct vfio_user {
 	bool reading;		/* a thread is at the socket's receiving end */
 	int lost;		/* 0, or the error that ended the connection */
 	char reason[256];
-	uint8_t *payload;	/* of the message being handled; the reader's */
+	uint8_t *payload;	/* of the message being handled; the reader's … */
+	int payload_fd;		/* … and the same memory as a file */
 
 	pthread_mutex_t map_lock;
 	struct dib_mapping *maps;

@@ -4,19 +4,46 @@
 
 /* A vfio-user connection: sending, receiving, and bringing answers to who asked. */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "vfio_user_client.h"
 
+#define GUARD 4096u	/* bytes; MAX_PAYLOAD is a multiple */
+
+/* A file in memory, mapped between two pages that nobody may touch. */
+static int make_payload(struct vfio_user *v)
+{
+	uint8_t *memory = MAP_FAILED;
+
+	v->payload_fd = memfd_create("dibber message", MFD_CLOEXEC);
+	if (v->payload_fd >= 0 && ftruncate(v->payload_fd, MAX_PAYLOAD) == 0)
+		memory = mmap(NULL, MAX_PAYLOAD + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED &&
+	    mmap(memory + GUARD, MAX_PAYLOAD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, v->payload_fd, 0) == MAP_FAILED) {
+		munmap(memory, MAX_PAYLOAD + 2 * GUARD);
+		memory = MAP_FAILED;
+	}
+	if (memory == MAP_FAILED) {
+		if (v->payload_fd >= 0)
+			close(v->payload_fd);
+		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a message");
+	}
+	v->payload = memory + GUARD;
+	return 0;
+}
+
 int dib_vfio_init(struct vfio_user *v)
 {
-	v->payload = malloc(MAX_PAYLOAD);
-	if (!v->payload)
-		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for a message");
+	int rc = make_payload(v);
+
+	if (rc)
+		return rc;
 	v->helper_wake = -1;
 	pthread_mutex_init(&v->send_lock, NULL);
 	pthread_mutex_init(&v->lock, NULL);
@@ -38,7 +65,8 @@ void dib_vfio_fini(struct vfio_user *v)
 	pthread_mutex_destroy(&v->map_lock);
 	pthread_cond_destroy(&v->changed);
 	free(v->maps);
-	free(v->payload);
+	munmap(v->payload - GUARD, MAX_PAYLOAD + 2 * GUARD);
+	close(v->payload_fd);
 }
 
 int dib_vfio_lose(struct vfio_user *v, int error, const char *reason)

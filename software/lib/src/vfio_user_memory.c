@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vfio_user_client.h"
 
@@ -57,6 +58,21 @@ static const struct dib_mapping *find_mapping(struct vfio_user *v, uint64_t addr
 	return NULL;
 }
 
+/*
+ * Between the program's memory and `at` of the payload. The kernel copies, by the file that the payload is, because the
+ * memory may be gone by now, or read-only, or the file behind it be shorter: then the kernel says so, and nobody gets a
+ * signal. What stood before the place that is gone has been copied.
+ */
+static bool take_memory(struct vfio_user *v, size_t at, const uint8_t *memory, size_t length)
+{
+	return length == 0 || pwrite(v->payload_fd, memory, length, (off_t)at) == (ssize_t)length;
+}
+
+static bool give_memory(struct vfio_user *v, size_t at, uint8_t *memory, size_t length)
+{
+	return length == 0 || pread(v->payload_fd, memory, length, (off_t)at) == (ssize_t)length;
+}
+
 int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *header, size_t length)
 {
 	struct vfio_user_dma_access access;
@@ -86,8 +102,10 @@ int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *h
 	if (!m) {
 		error = EFAULT;
 	} else if (header->command == VFIO_USER_DMA_READ) {
-		memcpy(copy, m->memory + (access.address - m->iova), access.count);
-		data_length = access.count;
+		if (take_memory(v, sizeof(access), m->memory + (access.address - m->iova), access.count))
+			data_length = access.count;
+		else
+			error = EFAULT;
 	} else {
 		uint64_t offset = access.address - m->iova;
 
@@ -95,8 +113,8 @@ int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *h
 			error = EINVAL;
 		else if (offset < m->first || offset + access.count > m->last)
 			error = EFAULT;
-		else
-			memcpy(m->memory + offset, copy, access.count);
+		else if (!give_memory(v, sizeof(access), m->memory + offset, access.count))
+			error = EFAULT;
 	}
 	pthread_mutex_unlock(&v->map_lock);
 answer:

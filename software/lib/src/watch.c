@@ -172,10 +172,12 @@ int dib_watch_add(struct dib_card *card, struct dib_endpoint *endpoint)
 
 void dib_watch_ended(struct dib_endpoint *endpoint)
 {
-	struct dib_watch *w = endpoint->card->watch;
+	struct dib_watch *w;
 
-	if (!w || endpoint->event_fd < 0)
+	/* With a descriptor there is a thread: both came with the card locked. */
+	if (endpoint->event_fd < 0)
 		return;
+	w = endpoint->card->watch;
 	pthread_mutex_lock(&w->lock);
 	end_endpoint(w, endpoint->number);
 	pthread_mutex_unlock(&w->lock);

@@ -65,11 +65,11 @@ class Mailbox:
         return found
 
     def address(self, peer=0):
-        """What the other program must know to be `peer` of this mailbox, as bytes."""
+        """What the other program must know to be `peer` of this mailbox, as bytes. A new one when the peer was given up."""
         return bytes(self._address(peer))
 
     def connect(self, address, peer=0):
-        """Connect `peer` with what address() is at the other end."""
+        """Connect `peer` with what address() is at the other end; or connect one anew whose error was raised."""
         told = contiguous("address", address)
         if len(told) != ctypes.sizeof(MailboxAddress):
             raise ValueError(f"address has {len(told)} bytes; what address() gives has {ctypes.sizeof(MailboxAddress)}")
@@ -135,7 +135,10 @@ class Mailbox:
         return taken and (bytes(self._room[:taken[0]]), taken[1])
 
     def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
-        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over."""
+        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over.
+
+        Raises the error of a peer when all were given up, because nothing can come any more.
+        """
         if self._left and whole("news", news) & MESSAGE:
             return True
         news, timeout_ns, handle = whole("news", news), whole("timeout_ns", timeout_ns), self._handle

@@ -18,6 +18,7 @@ from dibber.packet.receive import PacketReceiver
 
 from compiled import run_simulation, shared
 from drive import finish, sink, source, whole
+from flows import opened
 from hostwrite import HostWrite
 from packet import Packet as WirePacket, encode
 
@@ -256,6 +257,7 @@ class Way(LiteXModule):
     def __init__(self, data_width):
         self.engine   = engine   = Engine(data_width)
         self.receiver = receiver = PacketReceiver(data_width)
+        opened(receiver)
         lander = engine.lander
         self.comb += [
             receiver.express_deposits.connect(lander.deposits),

@@ -21,6 +21,7 @@ from dibber.packet.receive import PacketReceiver
 
 from compiled import run_simulation
 from drive import finish, sink, source
+from flows import opened
 from hostwrite import HostWrite
 from packet import Packet, encode
 
@@ -36,6 +37,7 @@ class Way(LiteXModule):
         self.regions  = regions  = RegionTable(ports=2)
         self.expected = expected = ExpectedTable()
         self.receiver = receiver = PacketReceiver(data_width)
+        opened(receiver)
         self.scatter  = scatter  = ScatterEngine(data_width)
         self.lander   = lander   = ExpressLander(data_width)
         self.writes   = writes   = WriteArbiter(data_width, sinks=2)

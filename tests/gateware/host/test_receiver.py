@@ -10,6 +10,7 @@ import pytest
 from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
 from dibber.host.bar import bar_windows
+from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS
 from dibber.host.receiver import TLPReceiver
 
 from compiled import run_simulation, shared
@@ -60,7 +61,7 @@ def receive(data_width, endianness, packets, gaps=0.0, seed=1):
                 requests.append(request)
             if (yield dut.completions.valid):
                 line = {}
-                for field in ("dat", "last", "tag", "status", "lower", "count", "bytes"):
+                for field in ("dat", "last", "tag", "status", "lower", "count", "bytes", "flaw"):
                     line[field] = (yield getattr(dut.completions, field))
                 lines.append(line)
 
@@ -185,22 +186,16 @@ def longer(tlp, endianness, data_width):
 
 MALFORMED = {
     "poisoned write"         : lambda *_: changed(write(BASE, bytes(16)), ep=True),
-    "poisoned completion"    : lambda *_: changed(completion(1, 0, 16, bytes(16)), ep=True),
     "write over 4 KiB"       : lambda *_: write(BASE + 0xff8, bytes(16)),
     "read over 4 KiB"        : lambda *_: read(BASE + 0xff8, 16),
     "payload too long"       : lambda *_: write(BASE, bytes(516)),
     "last enables of one DW" : lambda *_: changed(write(BASE, bytes(4)), last_be=3),
     "no last enables"        : lambda *_: changed(write(BASE, bytes(16)), last_be=0),
     "no first enables"       : lambda *_: changed(read(BASE, 16), first_be=0),
-    "success without data"   : lambda *_: changed(completion(1, 0, 16, b"", CplStatus.UR), status=CplStatus.SC),
-    "data without success"   : lambda *_: changed(completion(1, 0, 16, bytes(16)), status=CplStatus.UR),
-    "more than asked for"    : lambda *_: completion(1, 3, 9, bytes(17)),
-    "completion too long"    : lambda *_: completion(1, 0, 4096, bytes(516)),
     "locked completion"      : lambda *_: changed(completion(1, 0, 16, bytes(16)), fmt_type=TlpType.CPL_LOCKED_DATA),
     "prefix"                 : lambda *_: [(0x80000000, 0xffff, 1, 0), (0, 0xffff, 0, 1)],
     "undefined type"         : lambda *_: [(0x1d000000, 0xffff, 1, 0), (0, 0xffff, 0, 1)],
     "write cut short"        : lambda w, e: cut(write(BASE, bytes(40)), e, w),
-    "completion cut short"   : lambda w, e: cut(completion(1, 0, 64, bytes(64)), e, w),
     "write with more"        : lambda w, e: longer(write(BASE, bytes(40)), e, w),
     "read with payload"      : lambda w, e: longer(read(BASE, 4), e, w),
 }
@@ -216,6 +211,33 @@ def test_a_malformed_tlp_is_counted_and_leaves_nothing(data_width, endianness):
     assert [r["tag"] for r in requests] == list(range(len(MALFORMED)))
     assert lines == []
     assert (unsupported, malformed) == (0, len(MALFORMED))
+
+# name: (completion of tag 1, its flaw)
+FLAWED = {
+    "poisoned"             : (lambda *_: changed(completion(1, 0, 16, bytes(16)), ep=True), FLAW_POISON),
+    "success without data" : (lambda *_: changed(completion(1, 0, 16, b"", CplStatus.UR), status=CplStatus.SC), FLAW_STATUS),
+    "data without success" : (lambda *_: changed(completion(1, 0, 16, bytes(16)), status=CplStatus.UR), FLAW_STATUS),
+    "more than asked for"  : (lambda *_: completion(1, 3, 9, bytes(17)), FLAW_LENGTH),
+    "too long"             : (lambda *_: completion(1, 0, 4096, bytes(516)), FLAW_LENGTH),
+    "cut short"            : (lambda w, e: cut(completion(1, 0, 64, bytes(64)), e, w), FLAW_LENGTH),
+    "cut after the header" : (lambda w, e: cut(completion(1, 0, 8, bytes(8)), e, w), FLAW_LENGTH),
+    "with more"            : (lambda w, e: longer(completion(1, 0, 64, bytes(64)), e, w), FLAW_LENGTH),
+    "error with more"      : (lambda w, e: longer(completion(1, 0, 64, b"", CplStatus.UR), e, w), FLAW_LENGTH),
+}
+
+@pytest.mark.fault
+@pytest.mark.parametrize("data_width, endianness", PHYS)
+def test_a_completion_that_contradicts_itself_is_passed_on_without_data_and_with_its_flaw(data_width, endianness):
+    packets = []
+    for n, (make, _) in enumerate(FLAWED.values()):
+        packets += [make(data_width, endianness), completion(100 + n, 4*n, 16, bytes(range(16)))]
+    *_, lines, unsupported, malformed = receive(data_width, endianness, packets)
+    flaws = [line for line in lines if line["tag"] == 1]
+    assert [line["flaw"] for line in flaws] == [flaw for _, flaw in FLAWED.values()]
+    assert all(line["last"] and line["status"] != 0 and line["bytes"] == 0 for line in flaws)
+    assert {line["tag"] for line in lines if line["tag"] != 1} == set(range(100, 100 + len(FLAWED)))
+    assert all((line["flaw"], line["status"], line["bytes"]) == (0, 0, 16) for line in lines if line["tag"] != 1)
+    assert (unsupported, malformed) == (0, len(FLAWED) - 1), "poison is no contradiction"
 
 def nonposted(fmt_type, **fields):
     return changed(read(BASE, 4, tag=7), fmt_type=fmt_type, **fields)
@@ -257,7 +279,7 @@ def test_rubbish_never_desynchronises(data_width, endianness, seed):
             if rng.random() < 0.5:  # half of them look like requests or completions
                 dwords[0] = rng.choice([0x00, 0x20, 0x40, 0x60, 0x0a, 0x4a]) << 24 | rng.randrange(1, 20)
         else:
-            packets.append(rng.choice(list(MALFORMED.values()))(data_width, endianness))
+            packets.append(rng.choice([*MALFORMED.values(), *[make for make, _ in FLAWED.values()]])(data_width, endianness))
             continue
         packets.append(to_beats(dwords, data_width))
     good = read(BASE + 64, 8, tag=0x77)

@@ -16,40 +16,51 @@ from tlps import PHYS, from_beats, lines_of, offer, written
 
 # Driving ------------------------------------------------------------------------------------------
 
-def transmit(data_width, endianness, writes=(), reads=(), posts=(), replies=(), stalls=0.0, seed=1):
+def transmit(data_width, endianness, writes=(), reads=(), posts=(), replies=(), stalls=0.0, seed=1, gate=None):
     """Offer packets, each (lines, parameters), at the four sinks at once.
 
-    Returns [(cycle of the first beat, cycle of the last, Tlp)] and the cycles of `marked`.
+    `gate(cycle)` gives `enable` and `discard` of a cycle.
+    Returns [(cycle of the first beat, cycle of the last, Tlp)], the cycles of `marked`, and with `gate`
+    the cycle in which each first beat was offered and the number of requests that were dropped.
     """
     dut   = shared(TLPTransmitter, data_width, endianness)
     rng   = random.Random(seed)
     total = sum(map(len, (writes, reads, posts, replies)))
-    sent, marks = [], []
+    sent, marks, offered, dropped = [], [], [], [0]
 
     def feed(endpoint, packets):
         for lines, params in packets:
             yield from offer(endpoint, lines, **params)
 
     def phy():
-        beats, started, cycle = [], 0, 0
+        beats, started, cycle, shown = [], 0, 0, None
         yield dut.id.eq(0x0300)
-        while len(sent) < total:
+        while len(sent) + dropped[0] < total:
             yield dut.source.ready.eq(rng.random() >= stalls)
+            if gate is not None:
+                enable, discard = gate(cycle)
+                yield dut.enable.eq(enable)
+                yield dut.discard.eq(discard)
             yield
             cycle += 1
+            if gate is not None:
+                dropped[0] += (yield dut.dropped)
+                if not beats and shown is None and (yield dut.source.valid):
+                    shown = cycle
             assert cycle < 10000
             if (yield dut.source.valid) and (yield dut.source.ready):
                 started = started if beats else cycle
                 beats.append(((yield dut.source.dat), (yield dut.source.be), (yield dut.source.first), (yield dut.source.last)))
                 if beats[-1][3]:
                     sent.append((started, cycle, from_beats(beats, data_width, endianness)))
-                    beats = []
+                    offered.append(shown)
+                    beats, shown = [], None
             if (yield dut.marked):
                 marks.append(cycle)
 
     run_simulation(dut, [phy(), feed(dut.writes, writes), feed(dut.reads, reads),
         feed(dut.posts, posts), feed(dut.replies, replies)])
-    return sent, marks
+    return (sent, marks) if gate is None else (sent, marks, offered, dropped[0])
 
 def a_write(data_width, address, data, mark=0):
     return lines_of(address, data, data_width), dict(address=address, length=len(data), mark=mark)
@@ -165,3 +176,62 @@ def test_marked_pulses_with_the_last_beat_of_marked_writes(data_width, endiannes
     sent, marks = transmit(data_width, endianness, writes, reads=[a_read(0, 4, 0)]*4, stalls=0.5, seed=seed)
     ends = [last for _, last, tlp in sent if tlp.fmt_type == TlpType.MEM_WRITE]
     assert marks == [ends[n] for n in (0, 3, 4, 9)]
+
+# Bus Mastering ------------------------------------------------------------------------------------
+
+LATE = 3  # cycles from `enable` to the last first beat that may be offered: the gate, the assembler, its output
+
+def mixture(data_width, rng):
+    """Packets for all four sinks. The write of number n lies at 0x10000 + 256*n."""
+    writes  = [a_write(data_width, 0x10000 + 256*n + rng.randrange(16), rng.randbytes(rng.choice((1, 8, 40, 200))),
+        mark=rng.randrange(2)) for n in range(20)]
+    reads   = [a_read(0x20000 + n*64, 64, n) for n in range(20)]
+    posts   = [a_write(data_width, 0x1_0003_0000 + n*64, bytes(32)) for n in range(8)]
+    replies = [([0]*(128//data_width), dict(requester=8, tag=n, length=4, count=16, lower=0)) for n in range(12)]
+    return writes, reads, posts, replies
+
+def spells(rng, cycles, discards):
+    """Values of (enable, discard) by cycle: spells of random length, and at the end all may leave."""
+    values, enable = [], 1
+    while len(values) < cycles:
+        discard = int(not enable and discards and rng.random() < 0.7)
+        values += [(enable, discard)]*rng.choice((1, 2, 5, 30, 60))
+        enable ^= 1
+    return lambda cycle: values[cycle] if cycle < len(values) else (1, 0)
+
+@pytest.mark.fault
+@pytest.mark.parametrize("discards", [False, True])
+@pytest.mark.parametrize("data_width, endianness", PHYS)
+def test_no_request_begins_while_bus_mastering_is_off_and_what_has_begun_ends_whole(data_width, endianness, discards, seed):
+    for run in range(4):
+        rng  = random.Random(f"{seed} {run} {data_width} {endianness}")
+        gate = spells(rng, 1200, discards)
+        writes, reads, posts, replies = mixture(data_width, rng)
+        sent, marks, offered, dropped = transmit(data_width, endianness, writes, reads, posts, replies,
+            stalls=0.3, seed=rng.randrange(1000), gate=gate)
+        if not discards:
+            assert dropped == 0 and len(sent) == len(writes) + len(reads) + len(posts) + len(replies)
+        # A completion may leave at any time.
+        for (_, _, tlp), cycle in zip(sent, offered, strict=True):
+            assert tlp.fmt_type == TlpType.CPL_DATA or any(gate(at)[0] for at in range(max(cycle - LATE, 0), cycle))
+        # Each write that left is whole, and they are in their order.
+        numbers = []
+        for _, _, tlp in sent:
+            if tlp.fmt_type == TlpType.MEM_WRITE and tlp.address < 0x20000:
+                address, data = written(tlp)
+                numbers.append((address - 0x10000)//256)
+                lines, params = writes[numbers[-1]]
+                assert (address, len(data), lines_of(address, data, data_width)) == (params["address"], params["length"], lines)
+        assert numbers == sorted(set(numbers))
+        # A write with a mark has one, whether it left or was dropped.
+        assert len(marks) == sum(params["mark"] for _, params in writes)
+
+@pytest.mark.fault
+@pytest.mark.parametrize("data_width, endianness", PHYS)
+def test_completions_leave_while_bus_mastering_is_off(data_width, endianness, seed):
+    writes, reads, posts, replies = mixture(data_width, random.Random(seed))
+    sent, _, _, _ = transmit(data_width, endianness, writes, reads, posts, replies, stalls=0.2, seed=seed,
+        gate=lambda cycle: (int(cycle > 500), 0))
+    kinds = [tlp.fmt_type for _, _, tlp in sent]
+    begun = kinds.index(next(kind for kind in kinds if kind != TlpType.CPL_DATA))
+    assert begun == len(replies) and sent[begun][0] > 500 > sent[begun - 1][1]

@@ -43,6 +43,7 @@ class FakePHY(LiteXModule):
         self.max_payload_size = Signal(16, reset=256)
         self.max_request_size = Signal(16, reset=512)
         self.msix_enable      = Signal(reset=1)
+        self.bus_master       = Signal(reset=1)
 
 # Beats --------------------------------------------------------------------------------------------
 

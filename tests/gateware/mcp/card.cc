@@ -46,6 +46,7 @@ struct Bench {
 		card.pcie_max_request = 512;
 		card.pcie_extended_tags = 1;
 		card.pcie_msix_enable = 1;
+		card.pcie_bus_master = 1;
 		card.pcie_tx_ready = 1;
 		card.serial_tx_ready = 1;
 		card.serial_rx_valid = 1;

@@ -110,8 +110,8 @@ def test_state_and_identity_show_only_while_the_program_runs():
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("state, shown", [("COMMAND", "WATCHDOG"), ("TRAP", "TRAP")])
-def test_a_bitten_program_is_halted_and_says_why_until_the_host_halts_it(state, shown):
+@pytest.mark.parametrize("state, lost, shown", [("COMMAND", 0, "WATCHDOG"), ("TRAP", 0, "TRAP"), ("COMMAND", 1, "BUS_MASTER")])
+def test_a_bitten_program_is_halted_and_says_why_until_the_host_halts_it(state, lost, shown):
     dut, driver, _ = build()
 
     def bench():
@@ -119,8 +119,10 @@ def test_a_bitten_program_is_halted_and_says_why_until_the_host_halts_it(state, 
         yield dut.mcp_state.eq(getattr(MCP_STATE, state))
         yield dut.mcp_identity.eq(0xabcd)
         yield dut.bite.eq(1)
+        yield dut.lost.eq(lost)
         yield
         yield dut.bite.eq(0)
+        yield dut.lost.eq(0)
         yield
         assert not (yield dut.run)
         yield dut.mcp_state.eq(MCP_STATE.RESET)  # its registers are reset with it

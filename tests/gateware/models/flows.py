@@ -40,6 +40,19 @@ def flow_bit(event):
     return (yield event.strobe) << (yield event.flow)
 
 
+def opened(receiver):
+    """Have a PacketReceiver take it that every node has asked it: their first packets start their flows."""
+    for lane in receiver.lanes:
+        lane.sequencer.opened.reset = Constant(2**C.NODES - 1)
+
+
+def opened_receiver(design, *args):
+    """design(*args), a PacketReceiver, of which that holds."""
+    receiver = design(*args)
+    opened(receiver)
+    return receiver
+
+
 def sure_transmitter(design, *args):
     """design(*args), a PacketTransmitter, with such flows; and what is acknowledged of them."""
     transmitter = design(*args)

@@ -57,6 +57,10 @@ class Bench:
         yield
         yield event.strobe.eq(0)
 
+    def absent(self, node, incarnation, psn):
+        yield self.dut.lanes[self.lane].absent.psn.eq(psn)
+        yield from self.event("absent", node, incarnation)
+
     def done(self, node, incarnation, psn, reason=None, patience=20):
         """Report a deposit's end; returns whether it was taken in time."""
         done = self.dut.lanes[self.lane].done
@@ -211,6 +215,38 @@ def test_a_refusal_goes_twice_before_any_acknowledgement_that_covers_it_and_none
     assert bench.acks == [
         (3, 1, 0, 0, about(lane), 0, 0), *[refusal(psn) for psn in range(1, 5) for _ in range(2)],
         (3, 1, 4, 0, about(lane), 0, 4), refusal(5), refusal(5), (3, 1, 6, 0, about(lane), 0, 5)]
+    assert bench.counts["PACKET_REFUSED"] == 5
+
+
+@pytest.mark.fault
+@LANES
+def test_a_packet_of_a_flow_that_is_not_held_is_told_twice_and_counts_as_no_refusal(lane):
+    """One waits at a time, beside the refusals; those that come meanwhile are not told."""
+    bench = Bench(lane)
+
+    def process():
+        yield from bench.absent(5, 77, 0x1234)
+        yield from bench.settle()
+        bench.ready = False
+        yield from bench.event("started", 3, 1)
+        yield from bench.done(3, 1, 0)
+        yield from bench.settle()
+        for psn in range(1, 5):
+            yield from bench.done(3, 1, psn, reason=STATUS.REMOTE_BOUNDS)
+        yield from bench.absent(6, 8, 9)
+        yield from bench.absent(7, 1, 1)
+        bench.ready = True
+        for _ in range(3):
+            yield from bench.settle()
+        yield from bench.done(3, 1, 5, reason=STATUS.REMOTE_BOUNDS)
+        yield from bench.settle()
+
+    bench.run(process())
+    refused = PACKET_FLAG.REFUSED | about(lane)
+    strange = lambda node, incarnation, psn: (node, incarnation, psn, psn, refused, STATUS.PEER_RESTARTED, 0)
+    refusal = lambda psn: (3, 1, psn, psn, refused, STATUS.REMOTE_BOUNDS, psn)
+    assert bench.acks == [*[strange(5, 77, 0x1234)]*2, (3, 1, 0, 0, about(lane), 0, 0),
+        *[refusal(psn) for psn in range(1, 5) for _ in range(2)], *[strange(6, 8, 9)]*2, *[refusal(5)]*2]
     assert bench.counts["PACKET_REFUSED"] == 5
 
 

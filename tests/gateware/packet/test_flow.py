@@ -10,7 +10,7 @@ import pytest
 
 from migen import *
 
-from dibber.interface.description import C, LANE, PACKET_FLAG
+from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.flow import DOUBTS, PATIENCE, FlowTable
 
 from gateware.models.compiled import run_simulation
@@ -605,3 +605,113 @@ def test_a_reset_meets_the_answer_to_its_flow_in_any_cycle(cycle, offered):
 
     run_simulation(dut, [process(), watch()])
     assert all(asked or number > 50 for asked, number in seen)
+
+
+# A target that began anew -------------------------------------------------------------------------
+
+LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+
+
+def gone(dut, flow, psn, number):
+    """The target says that it does not hold the flow of this packet: what the program hears of it."""
+    heard = []
+    lane, node = divmod(flow, C.NODES)
+    flags = PACKET_FLAG.REFUSED | (PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0)
+    yield dut.refusals.ready.eq(0)
+    yield from drive(dut.acks, node=node, incarnation=number, ack=psn, psn=psn, refusals=0, flags=flags,
+                     reason=STATUS.PEER_RESTARTED, valid=1)
+    yield
+    yield dut.acks.valid.eq(0)
+    for _ in range(6):
+        yield
+    yield dut.refusals.ready.eq(1)
+    for _ in range(4):
+        yield
+        if (yield dut.refusals.valid):
+            heard.append(((yield dut.refusals.flow), (yield dut.refusals.psn), (yield dut.refusals.reason)))
+    yield dut.refusals.ready.eq(0)
+    return heard
+
+
+@pytest.mark.fault
+@LANES
+def test_a_flow_that_its_target_does_not_hold_is_silent_until_it_is_reset_and_then_asks(lane):
+    dut, flow, other = new(), number(lane, 3), number(lane, 4)
+
+    def process():
+        for each in flow, other:
+            yield from start(dut, each)
+            for psn in range(4):
+                assert (yield from send(dut, each, psn)) == 0
+        assert (yield from acknowledge(dut, flow, 1, 1)) == (1 << flow, 0)
+        assert (yield from gone(dut, flow, 2, 1)) == [(flow, 2, STATUS.PEER_RESTARTED)]
+        assert (yield dut.shown[flow]) == 1, "it acknowledges nothing"
+        # Whatever comes of the flow is dropped, whatever is said of it is not believed, and a rewind heals nothing.
+        assert (yield from send(dut, flow, 4)) == 1
+        assert (yield from acknowledge(dut, flow, 3, 1, PACKET_FLAG.NAK)) == (0, 0)
+        assert (yield from gone(dut, flow, 3, 1)) == []
+        yield from drive(dut.rewind, strobe=1, flow=flow, epoch=0)
+        yield
+        yield dut.rewind.strobe.eq(0)
+        assert (yield from send(dut, flow, 2)) == 1
+        assert (yield from send(dut, other, 4)) == 0, "others go on"
+        assert (yield from acknowledge(dut, other, 4, 1)) == (1 << other, 0)
+        yield from start(dut, flow)
+        token = yield from question(dut, flow)
+        yield
+        yield from answer(dut, flow, token, 90)
+        assert (yield from outcome(dut, flow)) == (0, 0, 91)
+        yield from withdraw(dut, flow)
+        assert (yield from passed(dut, flow, 1, 0)) == 91
+        # Sure again: the next reset need not ask.
+        yield from start(dut, flow)
+        assert (yield from passed(dut, flow, 0, 0)) == 92
+
+    run_simulation(dut, process())
+
+
+@pytest.mark.fault
+@LANES
+def test_what_is_said_of_another_incarnation_or_of_what_is_not_under_way_loses_no_flow(lane):
+    """Stale, forged or damaged: an incarnation that is not the current one, a packet that is acknowledged or was not sent."""
+    dut, flow = new(), number(lane, 3)
+
+    def process():
+        yield from start(dut, flow)
+        assert (yield from gone(dut, flow, 0, 1)) == [], "nothing was sent"
+        for psn in range(3):
+            assert (yield from send(dut, flow, psn)) == 0
+        yield from acknowledge(dut, flow, 0, 1)
+        for psn, incarnation in (1, 0), (1, 2), (1, 129), (0, 1), (0xffff, 1), (3, 1), (40, 1):
+            assert (yield from gone(dut, flow, psn, incarnation)) == [], (psn, incarnation)
+        assert (yield from gone(dut, number(lane, 4), 1, 1)) == []
+        assert (yield from gone(dut, number(1 - lane, 3), 1, 1)) == []
+        assert (yield from send(dut, flow, 3)) == 0
+        assert (yield from acknowledge(dut, flow, 3, 1)) == (1 << flow, 0)
+
+    run_simulation(dut, process())
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("cycle", range(8))
+def test_a_reset_meets_the_news_that_its_flow_is_not_held_in_any_cycle(cycle):
+    """The news is of the former incarnation: at most the new one asks, and nothing of the old one leaves."""
+    dut, flow = new(), number(LANE.BULK, 3)
+
+    def process():
+        yield from start(dut, flow, 5)
+        assert (yield from send(dut, flow, 0, incarnation=5)) == 0
+        yield from drive(dut.acks, node=3, incarnation=1, ack=0, psn=0, refusals=0, flags=PACKET_FLAG.REFUSED,
+                         reason=STATUS.PEER_RESTARTED, valid=1)
+        for n in range(16):
+            yield from drive(dut.reset, strobe=int(n == cycle), flow=flow, incarnation=6)
+            yield
+            yield dut.acks.valid.eq(0)
+        sink, source = dut.sinks[LANE.BULK], dut.sources[LANE.BULK]
+        yield from drive(sink, node=3, incarnation=6, psn=0, valid=1)
+        yield source.ready.eq(1)
+        yield
+        stale, asked, number_ = yield from outcome(dut, flow)
+        assert number_ == 2 and (not stale or cycle < 4)
+
+    run_simulation(dut, process())

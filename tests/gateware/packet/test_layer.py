@@ -16,7 +16,7 @@ from dibber.packet.layer import PacketLayer
 from gateware.models.cable import cable
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
-from gateware.models.flows import acked_of, sure
+from gateware.models.flows import acked_of, opened, sure
 from gateware.models.link import receive
 from gateware.models.packet import Packet
 from gateware.models.slots import serve_slots, target_slot
@@ -34,11 +34,14 @@ class Card(Module):
         self.acked = acked_of(packet.transmitter.flows)
         if is_sure:
             sure(packet.transmitter.flows)
+            opened(packet.receiver)
         self.comb += [
             *[source.connect(sink) for source, sink in zip(packet.sources, link.sinks)],
             *[source.connect(sink) for source, sink in zip(link.sources, packet.sinks)],
             packet.node_id.eq(node),
             link.signal.eq(1),
+            packet.stored.line.eq(packet.payload_out.valid & packet.payload_out.ready),
+            packet.stored.last.eq(packet.payload_out.last),
         ]
         self.counters = {**packet.counters, **link.counters}
         self.engines  = {

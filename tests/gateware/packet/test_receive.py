@@ -16,6 +16,7 @@ from dibber.packet.receive import PacketReceiver
 
 from gateware.models.compiled import run_simulation, shared
 from gateware.models.drive import finish, sink, source
+from gateware.models.flows import opened_receiver
 from gateware.models.packet import LEVELS, Packet, PacketError, contradicts, crc32c, decode, encode, extension_words, random_walk
 
 NODE = 2
@@ -27,13 +28,18 @@ DEPOSIT = ("source", "incarnation", "flags", "psn", "levels", "is_message", "con
            "stride0", "stride1", "stride2", "count0", "count1", "count2", "length",
            "notice", "notice_length", "notice_endpoint")
 PAYLOAD = ("dat", "bytes", "last", "error")
-EVENTS  = {"started": ("node", "incarnation"), "repeat": ("node",), "gap": ("node",), "asked": ("node", "token")}
+EVENTS  = {"started": ("node", "incarnation"), "repeat": ("node",), "gap": ("node",), "asked": ("node", "token"),
+           "absent": ("node", "incarnation", "psn")}
 
 
 class Target:
-    """What the receiver of a lane is to do with a sequence of packets, in plain Python."""
-    def __init__(self, lane):
+    """What the receiver of a lane is to do with a sequence of packets, in plain Python.
+
+    `opened` are the nodes that have asked it.
+    """
+    def __init__(self, lane, opened=range(C.NODES)):
         self.lane     = lane
+        self.opened   = set(opened)
         self.flows    = {}   # source -> [incarnation, expected PSN]
         self.told     = set()
         self.room     = C.SLOTS
@@ -57,8 +63,12 @@ class Target:
             return self.count(str(error))
         if header.kind == PACKET.QUESTION:
             self.events.append(("asked", header.source, header.psn))
+            self.opened.add(header.source)
             return self.count("PACKETS_RECEIVED")
         flow = self.flows.get(header.source)
+        if flow is None and header.source not in self.opened:
+            self.events.append(("absent", header.source, header.incarnation, header.psn))
+            return self.count("PACKET_STALE")
         age  = (header.incarnation - flow[0]) % 256 if flow else 1
         if header.flags & PACKET_FLAG.FIRST and header.psn == 0 and 0 < age < 128:
             flow = self.flows[header.source] = [header.incarnation, 0]
@@ -158,9 +168,9 @@ class Lane:
 
 
 class Bench:
-    """`packets`: dict channel -> list of (words, bad)."""
-    def __init__(self, data_width, random, packets, busy=1.0, deposits_busy=None, payload_busy=None):
-        self.dut      = dut = shared(PacketReceiver, data_width)
+    """`packets`: dict channel -> list of (words, bad). `opened`: every node has asked the receiver."""
+    def __init__(self, data_width, random, packets, busy=1.0, deposits_busy=None, payload_busy=None, opened=True):
+        self.dut      = dut = shared(*[opened_receiver]*opened, PacketReceiver, data_width)
         self.lanes    = [Lane(dut, lane, data_width) for lane in (LANE.EXPRESS, LANE.BULK)]
         self.acks     = []
         self.counts   = dict.fromkeys(dut.counters, 0)
@@ -254,9 +264,9 @@ def random_packet(random, psn, node=1, incarnation=1, length=None, flags=0, lane
 CHANNEL_OF = {LANE.EXPRESS: CHANNEL.EXPRESS, LANE.BULK: CHANNEL.BULK}
 
 
-def targets_of(packets):
+def targets_of(packets, opened=range(C.NODES)):
     """`packets`: dict lane -> list of (words, bad). The models of both lanes, after them."""
-    targets = [Target(LANE.EXPRESS), Target(LANE.BULK)]
+    targets = [Target(LANE.EXPRESS, opened), Target(LANE.BULK, opened)]
     for lane, list_of in packets.items():
         for words, bad in list_of:
             targets[lane].take(words, bad)
@@ -278,10 +288,11 @@ def check(bench, targets):
     assert bench.counts == counts
 
 
-def run(data_width, random, packets, busy, **rates):
-    """`packets`: dict lane -> list of (words, bad)."""
-    targets = targets_of(packets)
-    bench   = Bench(data_width, random, {CHANNEL_OF[lane]: p for lane, p in packets.items()}, busy, **rates)
+def run(data_width, random, packets, busy, opened=range(C.NODES), **rates):
+    """`packets`: dict lane -> list of (words, bad). `opened`: the nodes that have asked, all or none."""
+    targets = targets_of(packets, opened)
+    bench   = Bench(data_width, random, {CHANNEL_OF[lane]: p for lane, p in packets.items()}, busy,
+                    opened=bool(opened), **rates)
     done    = lambda: all(len(lane.deposits) >= len(target.deposits) and
                           len(lane.payloads()) >= sum(p.length != 0 for p, _, _ in target.deposits)
                           for lane, target in zip(bench.lanes, targets))
@@ -400,6 +411,66 @@ def test_only_the_first_packet_of_a_newer_incarnation_starts_a_flow(seed):
     assert [(p.incarnation, p.psn) for p, _, _ in targets[LANE.BULK].deposits] == \
         [(200, 0), (200, 1), (200, 2), (71, 0), (71, 1)]
     assert bench.counts["PACKET_STALE"] == 6 and bench.counts["PACKET_DUPLICATE"] == 1
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+def test_no_flow_starts_before_its_source_has_asked_and_each_packet_is_told_of(lane, seed):
+    """A first packet may have been executed by a former life of the target: it is none of this life's."""
+    random, packets = Random(seed), []
+    about = EXPRESS if lane == LANE.EXPRESS else 0
+    add   = lambda psn, incarnation, node=1: packets.append((encode(random_packet(random, psn, node, incarnation, 4, lane=lane)), False))
+    ask   = lambda node: packets.append((encode(Packet(target=NODE, source=node, kind=PACKET.QUESTION, psn=7, flags=about)), False))
+    add(0, 9)
+    add(1, 9)
+    add(0, 3, node=4)
+    ask(1)
+    add(1, 10)      # its first one was lost: the source sends it again
+    add(0, 10)
+    add(1, 10)
+    add(0, 4, node=4)
+    add(2, 9)       # of a flow before the one that is held
+    bench, targets = run(64, random, {lane: packets}, 1.0, opened=())
+    assert [(p.source, p.incarnation, p.psn) for p, _, _ in targets[lane].deposits] == [(1, 10, 0), (1, 10, 1)]
+    assert [event for event in targets[lane].events if event[0] == "absent"] == [
+        ("absent", 1, 9, 0), ("absent", 1, 9, 1), ("absent", 4, 3, 0), ("absent", 4, 4, 0)]
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+def test_a_target_that_forgets_in_any_cycle_holds_no_flow_after_that(lane, seed):
+    """Also while a packet is on its way through the receiver: that one is executed or not, and the next one is of no flow."""
+    random  = Random(seed)
+    packets = [encode(random_packet(random, psn, length=8, lane=lane)) for psn in range(3)]
+    found   = set()
+    for cycle in range(0, sum(map(len, packets[:2])) + 8, 1):
+        dut = shared(opened_receiver, PacketReceiver, 64)
+        seen, absent = [], []
+        items = [dict(data=word, first=int(n == 0), last=int(n == len(words) - 1))
+                 for words in packets for n, word in enumerate(words)]
+
+        @passive
+        def watch():
+            receiver = dut.lanes[lane]
+            while True:
+                if (yield receiver.absent.strobe):
+                    absent.append((yield receiver.absent.psn))
+                yield
+
+        def forget():
+            yield dut.node_id.eq(NODE)
+            for n in range(len(items) + 60):
+                yield dut.forget.eq(int(n == cycle))
+                yield
+            yield dut.forget.eq(0)
+
+        receiver = dut.lanes[lane]
+        run_simulation(dut, [watch(), forget(), source(dut.sinks[CHANNEL_OF[lane]], items, random, 1.0),
+            sink(receiver.deposits, ("psn",), seen, random, 1.0), sink(receiver.payload, ("last",), [], random, 1.0)])
+        executed = [psn for psn, in seen]
+        assert executed == list(range(len(executed))) and absent == list(range(len(executed), 3)), cycle
+        found.add(len(executed))
+    assert found >= {0, 1, 2}
 
 
 @pytest.mark.parametrize("length", [0, 8, 300])

@@ -56,6 +56,38 @@ def test_it_is_a_pci_device_with_one_bar_and_eight_vectors(one):
               for index in range(5)]
     assert counts == [0, 0, 8, 0, 0]
 
+@pytest.mark.fault
+def test_neither_power_states_nor_a_function_level_reset_are_announced(one):
+    client, found = Client(one.path(0)), {}
+    at = client.config(0x34, 1)
+    while at:
+        found[client.config(at, 1)] = at
+        at = client.config(at + 1, 1)
+    # PCI Local Bus 3.0, appendix H: 1 is power management. PCIe Base 3.0, 7.8.3: bit 28 of Device Capabilities.
+    assert found.keys() == {0x10, 0x11}
+    assert not client.config(found[0x10] + 4, 4) & 1 << 28
+
+@pytest.mark.fault
+def test_a_reset_under_traffic_clears_the_bit_and_the_card_works_when_it_is_set_again(one):
+    client = Client(one.path(0))
+    memory = client.map_shared(HIGH, 4096)
+    for life in range(1, 20):
+        client.bus_master()
+        for n in range(8):
+            poke(client, HIGH + 8*n, life, 100*n)
+        client.wait(deadline=life*50_000)
+        client.request(DEVICE_RESET)
+        assert client.config(4, 2) & 4 == 0
+        settle(client)
+        before = bytes(memory[:64])
+        poke(client, HIGH + 64, 1)
+        settle(client)
+        assert bytes(memory[:64]) == before and memory[64] == 0
+    client.bus_master()
+    poke(client, HIGH + 64, 77)
+    settle(client)
+    assert memory[64] == 77
+
 def test_configuration_space_lists_its_capabilities_and_keeps_what_is_read_only(one):
     client = Client(one.path(0))
     assert client.config(0, 4) == 0xd1bb_1209
@@ -451,13 +483,22 @@ def _start(programs, directory, redirection):
         time.sleep(0.01)
     return process
 
+def _first_client(directory):
+    """The first client; a socket that has its name may not listen yet."""
+    for _ in range(1000):
+        try:
+            return Client(directory/"card0.sock", timeout=20)
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError("the simulator does not listen")
+
 @pytest.mark.fault
 @pytest.mark.parametrize("redirection", ["<&- >&- 2>&-", "2>&-", ">&-"])
 def test_no_client_gets_the_text_of_a_standard_stream_that_was_closed(programs, tmp_path_factory, redirection):
     directory = tmp_path_factory.mktemp("sim")
     process   = _start(programs, directory, redirection)
     try:
-        client = Client(directory/"card0.sock", timeout=20)
+        client = _first_client(directory)
         with pytest.raises(Refused):
             client.request(999)    # it complains on stderr
         assert client.read(0, 4)
@@ -470,7 +511,7 @@ def test_no_client_gets_the_text_of_a_standard_stream_that_was_closed(programs, 
 def test_a_signal_that_ends_it_takes_its_sockets_away(programs, tmp_path_factory, number):
     directory = tmp_path_factory.mktemp("sim")
     process   = _start(programs, directory, ">/dev/null")
-    Client(directory/"card0.sock", timeout=20)
+    _first_client(directory)
     process.send_signal(number)
     assert process.wait(60) == 0 and list(directory.glob("*.sock*")) == []
 

@@ -28,7 +28,7 @@ def _member(member, data):
 
 def has_stopped(state):
     """Whether a control program has stopped by itself. `state` as enum mcp_state."""
-    return state in (MCP_STATE.TRAP, MCP_STATE.WATCHDOG)
+    return state in (MCP_STATE.TRAP, MCP_STATE.WATCHDOG, MCP_STATE.BUS_MASTER)
 
 
 class Shared:

@@ -13,12 +13,13 @@ import libdibber
 
 from libdibber import DibberError
 
-from dibber.interface.description import C, FIRMWARE_HEADER, INTERFACE, MCP
+from dibber.interface.description import C, COUNTERS, FIRMWARE_HEADER, INTERFACE, MCP
 from dibber_cli.link import tester
 from dibber_cli.link.status import fields
 from dibber_cli.selftest.examinee import Wrong
 
-ERRORS = ("tlp_malformed", "completion_unexpected", "completion_error", "completion_timeout")    # counters that stay 0
+# Counters that stay 0.
+ERRORS = ("tlp_malformed", *(name.lower() for name, _ in COUNTERS if name.startswith("COMPLETION_")))
 
 ENDPOINTS = tuple(2**n for n in range(1, C.ENDPOINTS.bit_length()))    # that a card may have
 

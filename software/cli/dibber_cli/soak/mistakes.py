@@ -81,7 +81,7 @@ class Mistakes:
         key, status = {
             "key"    : (self.keys[writer]["gone"],     "BAD_KEY"),
             "right"  : (self.keys[writer][f"blind{endpoint}" if get else name], "NOT_PERMITTED"),
-            "owner"  : (self.keys[writer][f"target{other}"],  "NOT_PERMITTED"),
+            "owner"  : (self.keys[writer][f"target{other}"],  "NOT_OWNER"),
             "far"    : (self.keys[writer][region.name], "BOUNDS"),
             "list"   : (self.keys[writer][region.name], "BAD_LIST"),
             "bounds" : (self.keys[writer][region.name], "BOUNDS"),

@@ -27,6 +27,26 @@
  *	all earlier ones of its endpoint have completed. A completion or event becomes visible after every byte
  *	that it announces. Sends meet receives in the order in which each was posted; completions come in any order.
  *
+ * Failures
+ *	A completion with another status than OK tells that the transfer ended there. Bytes go in the order of the walks. When the
+ *	source fails, the target holds the right bytes up to some place of the transfer, and behind it what it had before. When
+ *	the target fails, each packet is judged by itself: packets behind the one that was refused, which were on their way
+ *	already, may have been written, as far as they stay in the walk and the region. No byte outside of the target's walk,
+ *	or of its region, is ever written, and no byte gets a wrong value. The source is never changed.
+ *	BAD_OPCODE, BAD_FLAGS, BAD_LEVELS, BAD_COUNT, BAD_LENGTH, BAD_NODE, REMOTE_BAD_HEADER, TRUNCATED, and FLUSHED of a
+ *	command that had not started: nothing was written.
+ *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing was written, unless the region was
+ *	withdrawn while the transfer ran; then what came before that was.
+ *	BOUNDS, REMOTE_BOUNDS: what lies before the first block that leaves its region may have been written, and of that
+ *	block a first part inside the region, up to the edge of a packet. About the target: also packets behind it, see above.
+ *	READ_ERROR, READ_TIMEOUT, REMOTE_READ_ERROR: whole packets before the place that could not be read.
+ *	BAD_LIST, REMOTE_BAD_LIST: nothing when the list's key or rights are wrong; else what lies before its end.
+ *	TIMEOUT, HALTED, FLUSHED of a command that had started: any part, also all of it. With these alone its notice may have
+ *	been delivered; with all others it was not.
+ *	A status without REMOTE is about this node's side, one with REMOTE about the other's: for a put BOUNDS is about the
+ *	source and REMOTE_BOUNDS about the target; for a get, and a receive, it is the other way round.
+ *	A key of another endpoint's region is NOT_OWNER for the source of a put or send, and for the target of a get or receive.
+ *
  * Handles
  *	Cards, endpoints, regions and mailboxes are handles. Each is closed once, by the thread that opened it or one that
  *	takes its place, in any order. Any call on a handle that was closed returns CLOSED, a second close too. NULL is
@@ -96,7 +116,7 @@ enum dib_error {
 	DIB_ERR_FIRMWARE_CRC   = -11,	/* what the card holds is not what was written */
 	DIB_ERR_FIRMWARE_START = -12,	/* the control program did not publish its identity */
 	DIB_ERR_NO_FIRMWARE    = -13,	/* this needs a control program: dib_firmware_load() */
-	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use */
+	DIB_ERR_LIMIT          = -14,	/* all regions, endpoints or bus addresses are in use, or all keys used up */
 	DIB_ERR_IN_USE         = -15,	/* somebody has it already: the card, the endpoint, the control program */
 	DIB_ERR_COMMAND        = -16,	/* the control program refused; the reason has its status */
 	DIB_ERR_CLOSED         = -17,	/* the handle was closed, or what it belongs to; of a mailbox: its peer was */
@@ -293,7 +313,7 @@ int dib_node_set(struct dib_card *card, unsigned int node);
  *
  * The last program is halted for that, with the engines that it drives. Endpoints may be open and commands under way, of this
  * program or, when the card was opened to observe, of another: see "Halts" above. What other nodes have under way to this
- * one ends with TIMEOUT or REMOTE_BAD_KEY there, but for receives, which wait on.
+ * one ends with PEER_RESTARTED or REMOTE_BAD_KEY there. What they send after that goes to the new program.
  *
  * Errors: ARGUMENT, NOT_FOUND (no such file), FIRMWARE_FILE (damaged, or no image is for this card), VERSION (image of
  * another interface), FIRMWARE_CRC,
@@ -304,7 +324,8 @@ int dib_firmware_load(struct dib_card *card, const char *path);
 /**
  * dib_firmware_size() - how many bytes the control program's memory has.
  *
- * Known since dib_open(): it asks nothing of the card, and takes no simulated time. Of NULL it is 0. The last 8192 of them are
+ * Known since dib_open(): it asks nothing of the card, and takes no simulated time. It is 0 of what
+ * is no open card of this process. The last 8192 of them are
  * struct dibber_mcp_shared. Any thread.
  *
  * Errors: none.
@@ -401,7 +422,14 @@ void dib_free(void *memory);
  *          also by atomics), DIBBER_RIGHT_REMOTE_WRITE (8, others may deposit into it)
  * @region: set on success
  *
- * Any thread.
+ * Memory that is not mapped, or cannot be read, or cannot be written though LOCAL_WRITE or REMOTE_WRITE is given, is refused
+ * with ARGUMENT. The kernel is asked: no byte is touched. That costs three system calls; none for memory of dib_alloc().
+ * Without /proc nothing is checked.
+ *
+ * A page may go away later, by munmap(2), mprotect(2) or because its file became shorter. A card in a slot keeps the pages that
+ * it was given. On a simulated card a transfer that reads such a page ends with READ_ERROR or REMOTE_READ_ERROR; what is written
+ * there is lost, as a write to an address that nobody has on PCIe, and the simulator says so. The process goes on.
+ * A card behind a UART copies the memory in this process: there a page that goes away ends the process. Any thread.
  *
  * Errors: ARGUMENT, LIMIT, HALTED, NO_FIRMWARE (after a TIMEOUT), COMMAND, TIMEOUT, CLOCK, NO_MEMORY, CLOSED, LOST,
  * PROTOCOL, SYSTEM, FORKED.
@@ -432,7 +460,8 @@ struct dib_pages {
  * eight entries of the page table; a strided source shares PCIe with these reads, a strided target does not.
  *
  * With `memory` each page is mapped for the card on its own, those that follow each other together. With `bus` nothing
- * is: somebody has made memory reachable at these addresses, that of another device, say.
+ * is: somebody has made memory reachable at these addresses, that of another device, say. Pages by `memory` are checked
+ * as dib_register() checks.
  *
  * A transfer that comes to a place without a page, or whose page table cannot be read, ends with READ_ERROR on the
  * side of the command, REMOTE_READ_ERROR on the other. Any thread.
@@ -491,11 +520,12 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be under way: a slot is
  * free again when its completion was polled.
  *
- * What is wrong with keys, rights or bounds is found by the card and told in the completion. OK means that the other card
+ * What is wrong with keys, rights or bounds is found by the card and told in the completion. A transfer that fails may have
+ * written a part, see "Failures" in dibber(7). OK means that the other card
  * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
  * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
- * Errors: ARGUMENT (length 0 or unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
+ * Errors: ARGUMENT (length 0, an unknown flag, or an endpoint that no card has), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	    uint32_t source_key, uint64_t source_offset,
@@ -530,7 +560,7 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
  * @source_key: a region there with the right REMOTE_READ
  * @target_key: a region of this endpoint with the right LOCAL_WRITE
  *
- * The completion tells that the bytes are here.
+ * The completion tells that the bytes are here. A get that fails may have written a part, see "Failures" in dibber(7).
  *
  * Errors: those of dib_put().
  */
@@ -560,8 +590,8 @@ int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
  *
  * Neither side waits for ever for a node that cannot be reached: when what is under way to it is given up, or
  * the link is down for 40 ms, sends and receives that wait for it end as TIMEOUT. Closing an endpoint ends
- * what waits as FLUSHED. A receive does not learn that the other card was reset while nothing was under way: close
- * the endpoint then.
+ * what waits as FLUSHED. A receive whose sender's card was reset, or got another control program, ends with
+ * PEER_RESTARTED within a few milliseconds.
  *
  * Errors: those of dib_put().
  */
@@ -672,7 +702,7 @@ struct dib_atomic {
 	uint32_t size;			/* 4 or 8 bytes, naturally aligned in that memory */
 	uint32_t key;			/* region with the rights REMOTE_READ and REMOTE_WRITE */
 	uint64_t offset;
-	uint64_t operand;
+	uint64_t operand;		/* of 4 bytes: below 2³², or a negative number of 32 bits with its sign, as the next two */
 	uint64_t compare;		/* COMPARE_SWAP: stored only if the value is this */
 	uint64_t mask;			/* MASKED_SWAP: bits that are stored */
 };
@@ -685,7 +715,7 @@ struct dib_atomic {
  *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
  *
- * Errors: ARGUMENT (no such operation or size, unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
+ * Errors: ARGUMENT (no such operation or size, an operand that does not fit, or an unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_atomic(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 	       const struct dib_atomic *atomic);
@@ -1048,7 +1078,12 @@ int dib_mailbox_close(struct dib_mailbox *mailbox);
  * @peer:    below options.peers
  * @address: filled in
  *
- * Errors: ARGUMENT, CLOSED, HALTED, FORKED.
+ * An address serves one connection. When a peer was given up, another one can be connected in its place: then this call
+ * returns a new address, of which the former peer does not know the key. It waits, at most 80 ms, for commands to the
+ * former peer that are under way.
+ *
+ * Errors: ARGUMENT, CLOSED, HALTED, AGAIN (commands to the former peer have not ended), LIMIT (all keys are used up),
+ * NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_mailbox_address *address);
 
@@ -1059,7 +1094,12 @@ int dib_mailbox_address(struct dib_mailbox *mailbox, uint32_t peer, struct dib_m
  *
  * Both ends connect before either sends: what comes from a peer is not looked at before. A peer is connected once.
  *
- * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED, FORKED.
+ * When a call has returned the error of a peer, that peer was given up and can be connected again, with the same program
+ * or another one. Ask dib_mailbox_address() again before that, because this end's address may have changed too. What the
+ * former peer sent and was not received, and what was sent to it, is lost. Messages are counted from the beginning.
+ *
+ * Errors: ARGUMENT (no such peer, or a mailbox of other sizes), IN_USE (connected already), CLOSED, HALTED, AGAIN (commands to the
+ * former peer have not ended), LIMIT (all keys are used up), NO_FIRMWARE, COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, FORKED.
  */
 int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct dib_mailbox_address *address);
 
@@ -1075,7 +1115,10 @@ int dib_mailbox_connect(struct dib_mailbox *mailbox, uint32_t peer, const struct
  * as it takes. Receive, or wait for DIB_MAILBOX_ROOM, and try again.
  *
  * A peer that could not be reached, closed its mailbox, or sent what it must not is not talked to any more: each
- * send to it fails in the same way, and dib_mailbox_receive() tells it once.
+ * send to it fails in the same way, and dib_mailbox_receive() tells it once. dib_mailbox_connect() can replace it.
+ *
+ * The card of a peer takes messages as long as it runs, also when the peer's process has ended. So a call that has no
+ * room asks whether the peer is there, as dib_mailbox_wait() does, and a later call returns the error.
  *
  * Errors: ARGUMENT (no such peer, or too long), AGAIN, TIMEOUT (the peer cannot be reached), CLOSED (it closed its
  * mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status), LOST,
@@ -1095,7 +1138,7 @@ int dib_mailbox_send(struct dib_mailbox *mailbox, uint32_t peer, const void *dat
  * Returns 1 when a message was taken, 0 when there is none.
  *
  * What happened to a peer is told once, after its last message; the others go on. A peer that stops without closing its
- * mailbox is found out by what is sent to it: dib_mailbox_wait() sends something now and then.
+ * mailbox is found out as by dib_mailbox_wait(), when 256 calls have found nothing.
  *
  * Errors: ARGUMENT (there is one longer than @room: it stays), TIMEOUT (the peer cannot be reached), CLOSED (it
  * closed its mailbox; or the card or endpoint was closed), HALTED, COMMAND (it refused; the reason has the status),
@@ -1106,13 +1149,20 @@ int dib_mailbox_receive(struct dib_mailbox *mailbox, void *data, uint32_t room, 
 /**
  * dib_mailbox_wait() - sleep until there is news.
  * @news:       enum dib_mailbox_news, or'ed
- * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX: as long as all peers can be reached
+ * @timeout_ns: of simulated time where the simulator keeps the clock; UINT64_MAX: as long as a peer can be reached
  *
- * Each 20 ms without news every peer is told how far its messages were read, so that one that is gone is found out.
+ * A peer of which nothing has come for 1 ms is asked whether it is there: this call reads 8 bytes of its memory. It asks
+ * again after 2, 4, and then each 8 ms. The read of a process that has ended fails at once: the peer's error is CLOSED. When
+ * the peer's card cannot be reached, the read ends as every transfer does, 40 ms later: the error is TIMEOUT. A peer that
+ * lives and does not receive is no error. A card behind a UART has its host's memory on the card, so there a process that
+ * has ended is not found out before the card is opened again.
  *
- * Returns 1 when there is news, 0 when the time is over.
+ * Returns 1 when there is news, 0 when the time is over. The error of a peer is news: dib_mailbox_receive() or
+ * dib_mailbox_send() returns it. When all connected peers were given up, this call returns the error of one of them,
+ * because nothing can come any more.
  *
- * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, FORKED.
+ * Errors: ARGUMENT, CLOSED, HALTED, LOST, PROTOCOL, CLOCK, TIMEOUT (all peers were given up), COMMAND
+ * (likewise), FORKED.
  */
 int dib_mailbox_wait(struct dib_mailbox *mailbox, unsigned int news, uint64_t timeout_ns);
 
