@@ -141,6 +141,10 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$made_from" ]; then
 		#!/bin/sh
 		# Neither the current folder nor the caller's variables say which modules run.
 		unset PYTHONPATH PYTHONHOME
+		# Python does not start when a standard stream is a folder.
+		[ ! -d /dev/stdin ] || exec </dev/null
+		[ ! -d /dev/stderr ] || exec 2>/dev/null
+		[ ! -d /dev/stdout ] || { echo 'dibber: the standard output is a folder' >&2; exit 1; }
 		exec "$PWD/$VENV/bin/python" -P -s -m dibber_cli "\$@"
 	END
 	chmod +x "$VENV/bin/dibber"

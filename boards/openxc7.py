@@ -121,6 +121,6 @@ def generate(folder, top, platform, design):
 
 
 def build(name, platform, design):
-    """The project in out/openxc7/name, and the bitstream where openXC7 is installed; else the program ends."""
+    """The project in out/openxc7/name, and the bitstream where openXC7 is installed. Returns what vivado.run() does."""
     generate(OUT/name, f"dibber_{name}", platform, design)
-    run(name, OUT/name, TOOLS)
+    return run(name, OUT/name, TOOLS)

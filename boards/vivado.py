@@ -155,20 +155,22 @@ def generate(folder, top, platform, design, user=None):
 
 
 def run(name, folder, tools):
-    """Run the project in `folder`, or end the program when one of `tools` is not there, or when it failed."""
+    """Run the project in `folder`. Returns "", or a sentence when it cannot run because one of `tools` is not there. Ends the
+    program when it failed."""
     shown   = folder.relative_to(flow.ROOT)
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        sys.exit(f"{name}: the project is in {shown}; not on the PATH: {', '.join(missing)}. Take it to where they are, run {shown}/run.sh there, "
-                 f"and bring it back: bitstream and manifest.json are then in it")
+        return (f"{name}: the project is in {shown}; not on the PATH: {', '.join(missing)}. Take it to where they are, run {shown}/run.sh there, "
+                f"and bring it back: bitstream and manifest.json are then in it")
     if code := subprocess.run([folder/"run.sh"]).returncode:
         sys.exit(f"{name}: {shown}/run.sh ended with {code}: what it said is above")
+    return ""
 
 
 def build(name, platform, design, user=None):
-    """The project in out/vivado/name, and the bitstream where Vivado is installed; else the program ends. user : see generate"""
+    """The project in out/vivado/name, and the bitstream where Vivado is installed. Returns what run() does. user : see generate"""
     generate(OUT/name, f"dibber_{name}", platform, design, user)
-    run(name, OUT/name, ["vivado"])
+    return run(name, OUT/name, ["vivado"])
 
 # Command Line -------------------------------------------------------------------------------------
 
@@ -202,8 +204,13 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
         made   = platform(variant) if variants else platform()
         design = designs[args.design](made, args.sys_clk_freq or (builder.SYS_CLK_FREQ if builder else sys_clk_freq))
         if builder:
-            builder.build(name, made, design)
+            left = builder.build(name, made, design)
         else:
-            build(name, made, design, boards.of(board.name, variant).user)
+            left = build(name, made, design, boards.of(board.name, variant).user)
+        if left and (args.load or args.flash):
+            sys.exit(left)
+        if left:
+            # The project is all that --build can make here.
+            print(left)
     file = (builder.OUT if builder else OUT)/name/f"dibber_{name}.bit"
     deliver(boards.of(board.name, variant), file, args, golden=file.with_name(f"{file.stem}_golden.bit"))

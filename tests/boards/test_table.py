@@ -27,7 +27,7 @@ def test_the_readme_has_the_table():
 
 
 def test_the_page_on_synthesis_has_the_table_of_block_ram():
-    assert memory.table() in (table.README.parent/"docs"/"synthesis.md").read_text(), "build/venv/bin/python -m boards --memory"
+    assert memory.table() in (table.README.parent/"docs"/"synthesis.md").read_text(), "build/venv/bin/python -P -m boards --memory"
 
 
 def test_the_shapes_of_memories_make_what_yosys_counts():

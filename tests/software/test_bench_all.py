@@ -5,6 +5,8 @@
 
 import json
 
+from pathlib import Path
+
 import pytest
 
 from dibber_cli.bench import TESTS, chart, litepcie, results, session
@@ -43,6 +45,8 @@ def ran(monkeypatch):
         for view in ("tables", "panels"):
             monkeypatch.setattr(results.module(name), view, getattr(rate, view))
     monkeypatch.setattr(session, "run", run)
+    # Nothing is measured here, so the peer need not be built.
+    monkeypatch.setattr(litepcie, "_binary", lambda: Path(__file__))
     monkeypatch.setattr(chart, "draw", draw)
     return seen
 
@@ -97,7 +101,7 @@ def test_what_quick_leaves_is_part_of_all(name):
 @pytest.mark.fault
 @pytest.mark.parametrize("command", ["stride", "element", "all"])
 def test_what_is_not_built_is_said_before_anything_is_measured(ran, tmp_path, monkeypatch, capsys, command):
-    monkeypatch.setattr(litepcie.paths, "BUILD", tmp_path/"nothing")
+    monkeypatch.setattr(litepcie, "_binary", lambda: tmp_path/"nothing")
     assert main(["bench", command, "--out", str(tmp_path)]) == 1
     assert ran == [] and "make reference" in capsys.readouterr().err
 

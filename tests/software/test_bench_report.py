@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from dibber_cli.bench import TESTS, calibrate, chart, report, session
+from dibber_cli.bench import TESTS, calibrate, chart, litepcie, report, session
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.main import main
 
@@ -110,6 +110,8 @@ def test_what_was_found_and_what_is_not_possible_is_said(result, capsys):
 def test_the_command_writes_prints_and_ends_with_1_when_bytes_are_wrong(result, monkeypatch, tmp_path, capsys, wrong, code):
     monkeypatch.setattr(session, "run", lambda test, profile, seed, command, *_: {
         **result, "test": test.NAME, "command": command, "bytes_wrong": wrong})
+    # Nothing is measured here, so the peer need not be built.
+    monkeypatch.setattr(litepcie, "_binary", lambda: tmp_path)
     assert main(["bench", "stride", "--seed", "7", "--out", str(tmp_path)]) == code
     out, err = capsys.readouterr()
     assert "put-dst-strided" in out and ("3 bytes are wrong" in err) == bool(wrong)

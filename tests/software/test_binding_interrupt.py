@@ -5,6 +5,7 @@
 
 import contextlib
 import os
+import random
 import signal
 import threading
 import time
@@ -15,7 +16,7 @@ import pytest
 import libdibber
 
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, STATUS
-from libdibber.background import Caller
+from libdibber.background import Caller, Job
 from mock_card import encode
 
 pytestmark = pytest.mark.fault
@@ -155,3 +156,47 @@ def test_a_child_of_fork_has_a_thread_of_its_own():
     if child == 0:
         os._exit(caller.long(lambda: 7))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+# A signal at any place ----------------------------------------------------------------------------
+
+def test_a_job_whose_waiting_was_cut_short_is_over_all_the_same():
+    undone = []
+    job = Job(lambda: 7, undone.append)
+    job.run()
+    job._over.acquire()    # as a signal leaves it between the two calls of Job.wait()
+    assert job.wait() and job.wait(0)
+    job.abandon().run()
+    assert undone == [7]
+
+
+def test_a_job_runs_once_and_not_at_all_when_it_was_given_up_before_it_began():
+    calls, undone = [], []
+    job = Job(lambda: calls.append(1), undone.append)
+    job.run()
+    job.run()
+    assert calls == [1] and job.wait(0)
+    given_up = Job(lambda: calls.append(2), undone.append)
+    assert not given_up.wait(0) and given_up.abandon() is None
+    given_up.run()
+    assert calls == [1] and undone == [] and given_up.wait(0)
+
+
+def test_signals_at_any_place_leave_a_card_that_can_be_used(serve):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    choice = random.Random(1)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with libdibber.Card(serve().uri) as card:
+            identity = card.read_register("BUILD")
+            for _ in range(200):
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_REAL, choice.uniform(1e-4, 5e-3))
+                    while True:
+                        card.read_register("CYCLES_LOW")
+                assert card.read_register("BUILD") == identity
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -145,6 +145,13 @@ bool Connection::flush()
 
 bool Connection::overfull() const { return out_.size() - sent_ > max_unsent; }
 
+void refuse(const Descriptor& socket)
+{
+    Header answer = {0, version, sizeof(Header), type_reply | error_flag, EBUSY};
+    /* A client that has gone meanwhile needs no answer. */
+    ::send(socket.get(), &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* Listening ---------------------------------------------------------------------------------------- */
 
 int listen_on(const std::string& path)

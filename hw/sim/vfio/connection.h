@@ -67,6 +67,10 @@ private:
     std::string why_;
 };
 
+/* Tell a client that there is no room for it: EBUSY, as the answer to its VERSION. It may not have sent that yet, so the
+ * answer has the ID 0, which is the first of libdibber. The caller closes the socket. */
+void refuse(const Descriptor& socket);
+
 /* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. One that was left behind by a
  * simulator that died is taken over. */
 int listen_on(const std::string& path);

@@ -42,8 +42,12 @@ void Observers::serve()
 {
     clients_.remove_if([this](auto& client) { return !serve(client); });
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() >= 0 && clients_.size() < max_clients)
+    if (socket.get() < 0)
+        return;
+    if (clients_.size() < max_clients)
         clients_.push_back(std::make_shared<Client>(std::move(socket)));
+    else
+        refuse(socket);
 }
 
 bool Observers::backlogged() const

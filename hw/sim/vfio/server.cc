@@ -86,8 +86,10 @@ void Server::accept()
     /* A client that closes and comes again at once is not a second one. */
     if (client_ && hung_up(client_->fd()))
         serve_client();
-    if (client_)
+    if (client_) {
+        refuse(socket);
         return say("a second client was refused");
+    }
     client_     = std::make_shared<Connection>(std::move(socket));
     complaints_ = 0;
 }

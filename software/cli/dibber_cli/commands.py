@@ -4,13 +4,12 @@
 """What each command does: parsed arguments in, exit code out."""
 
 import json
-import sys
 
 import libdibber
 
-from dibber.interface.description import HOST, MCP_STATE
+from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
 from dibber_cli import output, paths, profile, simulator
-from dibber_cli.errors import CommandError
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
 from dibber_cli.link.tester import programmed
@@ -41,7 +40,8 @@ def info(arguments):
         program = summary.read(card)
         board   = card.board()
     if arguments.json:
-        print_json({**values, "board": board, "link": link, "control_program": program})
+        names = {"mcp_state": MCP_STATE.name_of(values["mcp_state"]), "link_state": LINK_STATE.name_of(values["link_state"])}
+        print_json({**values, **names, "board": board, "link": link, "control_program": program})
         return 0
     major, minor = values["interface_version"] >> 16, values["interface_version"] & 0xffff
     output.table(["card", arguments.uri], [
@@ -70,6 +70,7 @@ def info(arguments):
 
 
 def fw_load(arguments):
+    images.check(arguments.file)
     with programmed(arguments.uri) as card:
         card.load_firmware(arguments.file)
         identity = card.info()["mcp_identity"]
@@ -129,8 +130,7 @@ def sim_speed(arguments):
     from dibber_cli.bench import speed
 
     if not arguments.speed:
-        print("dibber sim: start, stop, status or --speed is missing (--help shows what they do)", file=sys.stderr)
-        return 2
+        raise UsageError("dibber sim: start, stop, status or --speed is missing (--help shows what they do)")
     chosen = profile.load(arguments.profile)
     ours, reference, failed = speed.of_stride(chosen, arguments.seed), None, None
     try:

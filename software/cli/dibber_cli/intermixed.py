@@ -4,10 +4,30 @@
 """A command line whose options stand before, between or behind its other words."""
 
 import argparse
+import sys
+
+from dibber_cli import errors
 
 
 class Parser(argparse.ArgumentParser):
     """argparse alone does not take `URI --golden FILE` where the URI may be left out, nor `URI --json URI` where there may be many."""
+
+    as_json = False    # of all parsers of a command line: errors are JSON
+
+    def parse_args(self, args=None, namespace=None):
+        Parser.as_json = errors.wants_json(sys.argv[1:] if args is None else args)
+        return super().parse_args(args, namespace)
+
+    def error(self, message):
+        if not Parser.as_json:
+            super().error(message)
+        errors.report(f"{self.prog.removeprefix('dibber ')}: {message}", f"'{self.prog} --help' shows what there is", "USAGE", 2, True)
+        self.exit(2)
+
+    def _print_message(self, message, file=None):
+        # argparse of Python 3.12 does not tell that a text could not be written.
+        if message:
+            (file or sys.stderr).write(message)
 
     def parse_known_args(self, args=None, namespace=None):
         plain = super().parse_known_args

@@ -3,18 +3,19 @@
 
 """The `dibber` command: arguments to functions, errors to exit codes.
 
-0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130: interrupted by Ctrl-C.
+0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130, 143, 129: ended by Ctrl-C, SIGTERM,
+SIGHUP. docs/cli.md has the rules for output and JSON.
 """
 
 import argparse
-import signal
+import errno
 import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, map as network, monitor, numbers, output, pipe, profile
+from dibber_cli import commands, completion, errors, map as network, monitor, numbers, output, pipe, profile, signals, simulator, streams
 from dibber_cli.bench.commands import add_to as add_bench
-from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.intermixed import Parser
@@ -22,19 +23,24 @@ from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = ("Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense, "
-         "130 when it was interrupted.")
+         "130 when it was interrupted (143 by SIGTERM, 129 by SIGHUP).")
+JSON  = {True:    "print one JSON document; an error is a JSON document on stderr",
+         "lines": "print JSON Lines, a document a line; an error is a JSON document on stderr"}
 
 
 # Pieces of the command line -----------------------------------------------------------------------
 
 def command(group, name, function, text, examples=(), as_json=True):
-    """Add a command to a group of commands: `text` says what it does, `examples` are whole lines."""
+    """Add a command to a group of commands: `text` says what it does, `examples` are whole lines.
+
+    as_json : whether it has --json; "lines" when that prints JSON Lines
+    """
     lines = "".join(f"  {line}\n" for line in examples)
     p = group.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter,
                          epilog=f"examples:\n{lines}\n{CODES}" if lines else CODES)
     p.set_defaults(function=function)
     if as_json:
-        p.add_argument("--json", action="store_true", help="print JSON for programs")
+        p.add_argument("--json", action="store_true", help=JSON[as_json])
     return p
 
 
@@ -92,19 +98,25 @@ def parser():
     return top
 
 
+def _failure(error):
+    """(message, advice, name, exit code) of an exception that ends a command."""
+    if isinstance(error, DibberError):
+        return f"{error.name}: {error}", advice_on(error.name, str(error)), error.name, 2 if error.name == "ARGUMENT" else 1
+    if isinstance(error, CommandError):
+        return str(error), error.advice, "USAGE" if error.code == 2 else "FAILED", error.code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", getattr(error, "kept", ""), "INTERRUPTED", signals.code_of(error)
+    return str(error), "", errno.errorcode.get(error.errno, "SYSTEM"), 1
+
+
 def main(argv=None):
     arguments = parser().parse_args(argv)
     try:
         return arguments.function(arguments)
-    except DibberError as error:
-        message, advice, code = f"{error.name}: {error}", ADVICE.get(error.name, ""), 2 if error.name == "ARGUMENT" else 1
-    except CommandError as error:
-        message, advice, code = str(error), error.advice, error.code
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) and pipe.unread():
+    except (DibberError, CommandError, OSError, KeyboardInterrupt) as error:
+        if isinstance(error, streams.OutputError) or isinstance(error, BrokenPipeError) and pipe.unread():
             raise
-        message, advice, code = str(error), "", 1
-    except KeyboardInterrupt:
-        message, advice, code = "interrupted", "", 128 + signal.SIGINT
-    print(f"dibber: {message}" + (f"\n        {advice}" if advice else ""), file=sys.stderr)
+        message, advice, name, code = _failure(error)
+    errors.report(simulator.without_folders(message), simulator.without_folders(advice), name, code,
+                  getattr(arguments, "json", False))
     return code

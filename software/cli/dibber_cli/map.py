@@ -12,7 +12,7 @@ from dibber.interface.description import C, MCP_STATE
 from dibber_cli import numbers, output, profile
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
-from dibber_cli.simulator import Pair
+from dibber_cli.simulator import Pair, without_folders
 from libdibber.binding import PEERS
 
 
@@ -120,7 +120,7 @@ def _found(arguments):
 
 def network_map(arguments):
     with _found(arguments) as cards:
-        results = [{"uri": uri, **found} for uri, found in cards]
+        results = [{"uri": without_folders(uri), **found} for uri, found in cards]
     if arguments.json:
         print(json.dumps(results, indent=2))
     else:

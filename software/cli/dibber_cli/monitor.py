@@ -10,7 +10,7 @@ import time
 import libdibber
 
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
-from dibber_cli import counts, numbers, output
+from dibber_cli import counts, numbers, output, signals
 
 # Counters of which any change is an error.
 ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
@@ -118,8 +118,11 @@ def monitor(arguments):
                 errors += rates["errors"]
                 _show(arguments, rates, number)
                 before, number = after, number + 1
+        except signals.Ended:
+            raise
         except KeyboardInterrupt:
-            print()
+            if not arguments.json:
+                print()
     return 1 if errors else 0
 
 
@@ -127,7 +130,7 @@ def add_to(sub, command):
     """Add `monitor` to the command line; `command` is that of dibber_cli.main."""
     p = command(sub, "monitor", monitor, "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
                 ["dibber monitor URI", "dibber monitor --all --interval 0.2 URI",
-                 "dibber monitor --once --json URI | jq .sent_mb_per_s"])
+                 "dibber monitor --once --json URI | jq .sent_mb_per_s"], as_json="lines")
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
     p.add_argument("--count", type=numbers.whole(0, 1 << 31), default=0, metavar="N", help="lines (default: until Ctrl-C)")

@@ -1,12 +1,13 @@
 # This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A program whose output goes to one that stops reading, as `head` does."""
+"""How a program begins and ends: its streams, the signals that end it, and a reader that stops reading, as `head` does."""
 
-import os
 import select
 import signal
 import sys
+
+from dibber_cli import errors, signals, streams
 
 
 def unread():
@@ -17,15 +18,31 @@ def unread():
 
 
 def quiet(main):
-    """The exit code of main(). When nobody reads its output any more it ends without a word, with the code that a shell has for that."""
+    """The exit code of main().
+
+    When nobody reads its output any more, the program ends without a word, with the code that a shell has for that. When
+    stdout cannot be written, the program says so and ends with 1, or with the code that main() ended with. SIGTERM and
+    SIGHUP end it as Ctrl-C does.
+    """
+    streams.prepare()
+    signals.install()
+    code = 0
     try:
         try:
-            return main()
+            code = main()
+            return code
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
         if not unread():
             raise
-        # Python writes at its end what it still has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up()
         return 128 + signal.SIGPIPE
+    except streams.OutputError as error:
+        streams.give_up()
+        errors.report(error.strerror, name="OUTPUT", as_json=errors.wants_json(sys.argv[1:]))
+        # A terminal that is gone cannot be written, and the signal that said so has ended main().
+        return code or 1
+    except KeyboardInterrupt as interrupt:
+        errors.report("interrupted", name="INTERRUPTED", code=signals.code_of(interrupt), as_json=errors.wants_json(sys.argv[1:]))
+        return signals.code_of(interrupt)

@@ -5,6 +5,7 @@
 
 import ctypes
 import os
+import re
 import select
 import signal
 import subprocess
@@ -13,9 +14,10 @@ import time
 
 from pathlib import Path
 
-from dibber_cli import paths
+from dibber_cli import paths, signals
 from dibber_cli.errors import SimulatorError
 
+PREFIX           = "dibber-pair-"    # of the folder of a Pair
 START_SECONDS    = 120
 LAST_BYTES       = 4096    # of a log
 PR_SET_PDEATHSIG = 1    # prctl(2)
@@ -38,10 +40,21 @@ def _end_with_parent():
 def launch(arguments, log, shown, outlives_us=False):
     """Start a simulator with its messages in the file `log`, open to be read too; returns the process when its sockets listen.
 
-    shown : the log's name in errors
+    shown : the log's name in errors, or None when it does not outlive them
     """
     process  = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
                                 start_new_session=True, preexec_fn=None if outlives_us else _end_with_parent)
+    try:
+        _wait_ready(process, log, shown)
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
+    return process
+
+
+def _wait_ready(process, log, shown):
+    """Wait for the line that a simulator prints when it listens. Raises SimulatorError when it does not come."""
     deadline = time.monotonic() + START_SECONDS
     line     = b""
     while not line.endswith(b"\n"):
@@ -49,13 +62,12 @@ def launch(arguments, log, shown, outlives_us=False):
         if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
             process.kill()
             process.wait()
-            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s", f"its log: {shown}")
+            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s: {last_line(log)}", f"its log: {shown}" if shown else "")
         byte = os.read(process.stdout.fileno(), 1)
         if not byte:
             code = process.wait()
             raise SimulatorError(f"the simulator did not start: {last_line(log)}", code=2 if code == 2 else 1)
         line += byte
-    return process
 
 
 def last_line(log):
@@ -63,6 +75,11 @@ def last_line(log):
     size  = os.fstat(log.fileno()).st_size
     lines = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES)).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
+
+
+def without_folders(text):
+    """A text with "simulated card 0" where the socket of a Pair is named: that is gone when somebody reads the text."""
+    return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d)\.sock(\.admin)?", r"simulated card \2", text)
 
 
 class Pair:
@@ -75,14 +92,14 @@ class Pair:
     """
 
     def __init__(self, profile, *, participants=2, seed=1, options=()):
-        self._folder = tempfile.TemporaryDirectory(prefix="dibber-")
+        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.directory = Path(self._folder.name)
         self.stats = self.directory/"stats.json"
         self.uris  = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
         self._log  = open(self.directory/"log", "w+b")
         try:
             self.process = launch(command(profile, self.directory, participants=participants, seed=seed,
-                                          options=[*options, "--stats", str(self.stats)]), self._log, self.directory/"log")
+                                          options=[*options, "--stats", str(self.stats)]), self._log, None)
         except BaseException:
             self._log.close()
             self._folder.cleanup()
@@ -109,16 +126,17 @@ class Pair:
             raise SimulatorError(f"the simulator ended by itself: {last_line(self._log)}")
 
     def __exit__(self, kind, *_):
-        try:
-            self.stop()
-        except SimulatorError:
-            # Whatever made the caller fail says more than how the simulator ended after it.
-            if kind is None:
-                raise
-        finally:
-            self.process.stdout.close()
-            self._log.close()
-            self._folder.cleanup()
+        with signals.held():
+            try:
+                self.stop()
+            except SimulatorError:
+                # Whatever made the caller fail says more than how the simulator ended after it.
+                if kind is None:
+                    raise
+            finally:
+                self.process.stdout.close()
+                self._log.close()
+                self._folder.cleanup()
 
 
 # In the background --------------------------------------------------------------------------------
@@ -128,7 +146,7 @@ def running():
     try:
         with paths.RunFolder() as folder:
             pid = int(folder.read("pid"))
-        stat = Path(f"/proc/{pid}/stat").read_text()    # proc(5): number (name) state …
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")    # proc(5): number (name) state …
     except (OSError, ValueError):
         return None
     name, _, rest = stat.partition("(")[2].rpartition(")")

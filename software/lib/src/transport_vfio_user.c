@@ -63,7 +63,18 @@ static uint32_t offered_number(const char *json, const char *name)
 	return (uint32_t)strtoull(p, NULL, 10);
 }
 
-static int negotiate(struct vfio_user *v)
+/* Whether the server has said that another client has the card: EBUSY, as an answer to VERSION. The server closes the
+ * connection then, so that sending VERSION may fail before the answer is read. The answer is still in the socket. */
+static bool is_busy(struct vfio_user *v)
+{
+	struct vfio_user_header header;
+	ssize_t n = recv(v->socket, &header, sizeof(header), MSG_DONTWAIT);
+
+	return n == (ssize_t)sizeof(header) && header.command == VFIO_USER_VERSION &&
+	       header.flags & VFIO_USER_ERROR && header.error == EBUSY;
+}
+
+static int negotiate(struct vfio_user *v, const char *path)
 {
 	static const char capabilities[] =
 		"{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576,"
@@ -78,6 +89,8 @@ static int negotiate(struct vfio_user *v)
 
 	rc = dib_vfio_ask(v, VFIO_USER_VERSION, &version, sizeof(version), capabilities, sizeof(capabilities),
 			  -1, &w);
+	if (rc ? rc == DIB_ERR_LOST && is_busy(v) : w.error == EBUSY)
+		return dib_fail(DIB_ERR_IN_USE, "%s: another program has the card", path);
 	if (rc)
 		return rc;
 	if (w.error)
@@ -155,7 +168,7 @@ static int vfio_user_open(const char *path, struct dib_transport **transport)
 		free(v);
 		return rc;
 	}
-	if ((rc = connect_to(path, &v->socket)) || (rc = negotiate(v)) || (rc = check_bar(v))) {
+	if ((rc = connect_to(path, &v->socket)) || (rc = negotiate(v, path)) || (rc = check_bar(v))) {
 		vfio_user_close(&v->base);
 		return rc;
 	}

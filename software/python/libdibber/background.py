@@ -33,35 +33,43 @@ class Job:
         self._over, self._lock = threading.Lock(), threading.Lock()
         self._over.acquire()
         self._result = self._error = None
+        self._begun = self._done = False
         self.abandoned = False
 
     def run(self):
+        """Make the call, once: nothing is done the second time, nor when nobody waits for it any more."""
+        with self._lock:
+            begun, self._begun = self._begun, True
+            wanted = not self.abandoned
+        if begun:
+            return
         try:
-            self._result = self._function()
+            self._result = self._function() if wanted else None
         except BaseException as error:    # it belongs to the thread that waits
             self._error = error
         with self._lock:
             self._function = None
             try:
-                if self.abandoned and self._undo and self._error is None:
+                if wanted and self.abandoned and self._undo and self._error is None:
                     self._undo(self._result)
             finally:
+                self._done = True
                 self._over.release()
 
     def abandon(self):
         """Have the result undone when the call returns. If it is there already: the Job that undoes it, or None."""
         with self._lock:
             self.abandoned = True
-            if self._over.locked() or not self._undo or self._error is not None:
+            if not self._done or not self._undo or self._error is not None:
                 return None
         return Job(lambda: self._undo(self._result), None)
 
     def wait(self, timeout=-1):
         """Whether it is over, after so many seconds at most; -1 waits for ever."""
-        over = self._over.acquire(timeout=timeout)
-        if over:
+        # A signal may end this method between the two calls: then the lock stays taken, and the flag tells.
+        if not self._done and self._over.acquire(timeout=timeout):
             self._over.release()
-        return over
+        return self._done
 
     def result(self):
         if self._error is not None:
@@ -125,7 +133,10 @@ class Caller:
             job.wait()
         except BaseException:
             self._pending = job
-            if (undoing := job.abandon()) is not None:
+            undoing = job.abandon()
+            # The signal may have come before the worker got the job. A job that it gets twice runs once.
+            self._start(job)
+            if undoing is not None:
                 self._pending = undoing
                 self._start(undoing)
             raise

@@ -259,5 +259,5 @@ def check(code):
     """`code` when it is no error; else raises DibberError."""
     if code < 0:
         lib = library()
-        raise DibberError(code, lib.dib_strerror(code).decode(), lib.dib_last_reason().decode())
+        raise DibberError(code, lib.dib_strerror(code).decode(), lib.dib_last_reason().decode(errors="surrogateescape"))
     return code

@@ -5,18 +5,22 @@
 
 import errno
 import os
+import pathlib
 import random
 import select
+import signal
 import socket
 import struct
+import subprocess
 import time
 
 import pytest
 
 from vfio_client import (
-    CLOCK, DEVICE_RESET, DMA_MAP, DMA_UNMAP, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE,
-    SET_IRQS, VERSION, Client, Refused)
+    CLOCK, DEVICE_RESET, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE,
+    REPLY, SET_IRQS, VERSION, Client, Refused)
 
+PROFILES = pathlib.Path(__file__).resolve().parents[3]/"hw"/"sim"/"profiles"
 HIGH   = 0x10_0000_0000                          # a bus address above 4 GiB
 POKE   = 0x80000                                 # commands of the C++ card: hw/sim/devices/scratch.h
 VECTOR = 0x80010
@@ -402,11 +406,31 @@ def test_a_client_that_vanishes_in_the_middle_of_anything_leaves_the_card_to_the
         client.close()
         Client(one.path(0)).read(0, 4)
 
-def test_only_one_client_at_a_time(one):
+def _refusal(path):
+    """What the server says to a client that says nothing: (command, size, flags, errno), and that it closes the socket then."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(str(path))
+        said = client.recv(100)
+        assert client.recv(1) == b""
+    return struct.unpack("<HHIII", said)
+
+@pytest.mark.fault
+def test_only_one_client_at_a_time_and_the_next_one_is_told_that_the_card_is_busy(one):
     first = Client(one.path(0))
-    with pytest.raises((ConnectionError, BrokenPipeError)):
-        Client(one.path(0))
+    for _ in range(3):
+        assert _refusal(one.path(0)) == (0, VERSION, 16, REPLY | ERROR, errno.EBUSY)
     assert first.read(0, 4)
+    first.close()
+    assert Client(one.path(0)).read(0, 4)
+
+@pytest.mark.fault
+def test_an_observer_for_which_there_is_no_room_is_told_so(one):
+    path      = f"{one.path(0)}.admin"
+    observers = [Client(path, clock=False) for _ in range(64)]    # max_clients, vfio/observers.h
+    assert _refusal(path) == (0, VERSION, 16, REPLY | ERROR, errno.EBUSY)
+    observers.pop().close()
+    assert Client(path, clock=False).read(0, 4)
 
 def test_device_reset_resets(one):
     client = Client(one.path(0))
@@ -446,3 +470,52 @@ def test_reads_of_a_free_clients_memory_by_message_do_not_hold_up_its_register_r
         client.receive_exactly(size - 16)
         if flags & 0xf == 1:
             seen.append(message_id)
+
+# How it is started --------------------------------------------------------------------------------
+
+def _start(programs, directory, redirection):
+    """A simulator of one card, started by a shell with its standard streams redirected; returns when it listens."""
+    words = [programs/"dibber-sim-test", "--profile", PROFILES/"gen2x4.toml", "--socket-dir", directory, "--cards", "1", "--participants", "1"]
+    process = subprocess.Popen(["sh", "-c", f'exec "$@" {redirection}', "sh", *words])
+    for _ in range(6000):
+        if (directory/"card0.sock").exists() or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    return process
+
+def _first_client(directory):
+    """The first client; a socket that has its name may not listen yet."""
+    for _ in range(1000):
+        try:
+            return Client(directory/"card0.sock", timeout=20)
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError("the simulator does not listen")
+
+@pytest.mark.fault
+@pytest.mark.parametrize("redirection", ["<&- >&- 2>&-", "2>&-", ">&-"])
+def test_no_client_gets_the_text_of_a_standard_stream_that_was_closed(programs, tmp_path_factory, redirection):
+    directory = tmp_path_factory.mktemp("sim")
+    process   = _start(programs, directory, redirection)
+    try:
+        client = _first_client(directory)
+        with pytest.raises(Refused):
+            client.request(999)    # it complains on stderr
+        assert client.read(0, 4)
+    finally:
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+@pytest.mark.fault
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_ends_it_takes_its_sockets_away(programs, tmp_path_factory, number):
+    directory = tmp_path_factory.mktemp("sim")
+    process   = _start(programs, directory, ">/dev/null")
+    _first_client(directory)
+    process.send_signal(number)
+    assert process.wait(60) == 0 and list(directory.glob("*.sock*")) == []
+
+@pytest.mark.fault
+def test_help_on_a_full_disk_is_an_error(programs):
+    done = subprocess.run(["sh", "-c", f"{programs/'dibber-sim-test'} --help >/dev/full"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == "dibber-sim: the standard output cannot be written: No space left on device\n"

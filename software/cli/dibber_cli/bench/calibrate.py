@@ -31,7 +31,7 @@ def measure(mib=MIB):
     program.parent.mkdir(parents=True, exist_ok=True)
     for command in (["cc", "-O2", "-std=c11", "-o", program, SOURCE], [program, str(mib)]):
         try:
-            done = subprocess.run(command, capture_output=True, text=True)
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         except FileNotFoundError:
             raise CommandError(f"there is no {command[0]}", "install a C compiler")
         if done.returncode:
@@ -78,7 +78,7 @@ def show(profile, mib=MIB):
 
 
 def _processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return "processor without a name"
@@ -86,4 +86,4 @@ def _processor():
 
 def _last_level_cache():
     sizes = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
-    return f"{sizes[-1].read_text().strip()}iB" if sizes else "of unknown size"
+    return f"{sizes[-1].read_text(encoding='utf-8').strip()}iB" if sizes else "of unknown size"

@@ -8,7 +8,6 @@ What draws charts is imported where it is needed: it takes a second, which `dibb
 
 import json
 import resource
-import sys
 import tempfile
 import time
 
@@ -37,6 +36,10 @@ def _check(names, arguments):
     """Raise CommandError, before anything is measured, if these benchmarks cannot run or --out cannot be written."""
     from dibber_cli.bench import session
 
+    # A command line that makes no sense is told before what is missing.
+    profile.load(arguments.profile)
+    for name in names:
+        _points(results.module(name), getattr(arguments, "series", ""), arguments.quick)
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -56,7 +59,7 @@ def _keep(name, error, arguments):
         return ""
     file = Path(arguments.out)/f"{name}-{Path(arguments.profile).stem}.partial.json"
     file.write_text(json.dumps({"test": name, "profile": arguments.profile, "seed": arguments.seed, "measured": measured},
-                               indent=2) + "\n")
+                               indent=2) + "\n", encoding="utf-8")
     return f"{len(measured)} points were measured before: {file}"
 
 
@@ -80,8 +83,7 @@ def _run(name, arguments, series=""):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
         raise
     except KeyboardInterrupt as error:
-        if kept := _keep(name, error, arguments):
-            print(f"\n{kept}", file=sys.stderr)
+        error.kept = _keep(name, error, arguments)
         raise
     finally:
         progress.clear()

@@ -49,7 +49,7 @@ def _binary():
 def _run(profile, *words):
     check()
     done = subprocess.run([str(_binary()), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
-                          capture_output=True, text=True)
+                          capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CommandError(f"{PROGRAM}: {done.stderr.strip()}")
     result = json.loads(done.stdout)

@@ -170,8 +170,8 @@ def _code(name, value):
 def write(results, folder):
     """Write report.html and report.md to `folder`, and the charts that the latter names and that are not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder/"report.html").write_text(as_html(results))
-    (folder/"report.md").write_text(as_markdown(results))
+    (folder/"report.html").write_text(as_html(results), encoding="utf-8")
+    (folder/"report.md").write_text(as_markdown(results), encoding="utf-8")
     written = [folder/"report.html", folder/"report.md"]
     for result in results:
         svg = folder/f"{reports.stem(result)}.svg"

@@ -7,6 +7,7 @@ Each is driven over a pipe by the process that started both. While it waits for 
 clock; both leave and both come back for each order, so that simulated time stands in between.
 """
 
+import contextlib
 import traceback
 
 import libdibber
@@ -118,6 +119,12 @@ def main(pipe, kind, uri, node, firmware, seed, points):
                 order = _next_order(pipe, program)
         program.close()
     except (DibberError, OSError, EOFError) as error:
-        pipe.send({"failed": str(error), "name": getattr(error, "name", "")})
+        _fail(pipe, str(error), getattr(error, "name", ""))
     except Exception:
-        pipe.send({"failed": traceback.format_exc()})
+        _fail(pipe, traceback.format_exc())
+
+
+def _fail(pipe, why, name=""):
+    """Tell why this process ends; nobody may be there any more to hear it."""
+    with contextlib.suppress(OSError):
+        pipe.send({"failed": why, "name": name})

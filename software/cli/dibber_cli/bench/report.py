@@ -21,8 +21,8 @@ def write(report, panels, folder):
     """Write out/<test>-<profile>.json, .csv, .png and .svg; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     json_, csv_, png, svg = (folder/f"{stem(report)}.{kind}" for kind in ("json", "csv", "png", "svg"))
-    json_.write_text(json.dumps(report, indent=2) + "\n")
-    with open(csv_, "w", newline="") as f:
+    json_.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    with open(csv_, "w", newline="", encoding="utf-8") as f:
         # Not every point has every key: why a point is not possible, what one way gave.
         rows = csv.DictWriter(f, list(dict.fromkeys(key for point in report["points"] for key in point)),
                               lineterminator="\n")

@@ -20,7 +20,7 @@ def module(test):
 def _read(path):
     """The result in a file; None when it is JSON of something else."""
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CommandError(f"{path}: {error}", "it is not what 'dibber bench' writes: measure again, or take it away")
     is_one = isinstance(value, dict) and KEYS <= set(value) and value["test"] in TESTS

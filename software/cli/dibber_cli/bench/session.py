@@ -8,11 +8,11 @@ import multiprocessing
 import multiprocessing.connection
 import time
 
-from dibber_cli import paths
+from dibber_cli import paths, signals
 from dibber_cli.bench import cpu, program, stages
 from dibber_cli.bench.bound import bound
 from dibber_cli.bench.worker import Worker
-from dibber_cli.errors import ADVICE, CommandError
+from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.simulator import Pair
 
 # Where the library begins to hand out bus addresses; the bound needs to know only whether that is below 4 GiB.
@@ -25,11 +25,19 @@ class Workers:
     def __init__(self, pair, kind, seed, points):
         context = multiprocessing.get_context("spawn")
         self.pair, self.processes, self.pipes = pair, [], []
+        try:
+            self._start(context, kind, seed, points)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, context, kind, seed, points):
         for node in range(2):
             ours, theirs = context.Pipe()
             process = context.Process(target=program.main, daemon=True, args=(
-                theirs, kind, pair.uris[node], node, str(paths.FIRMWARE), seed, points))
-            process.start()
+                theirs, kind, self.pair.uris[node], node, str(paths.FIRMWARE), seed, points))
+            with signals.kept_from_children():
+                process.start()
             theirs.close()
             self.pipes.append(ours)
             self.processes.append(process)
@@ -51,7 +59,7 @@ class Workers:
                         answers[n] = {"failed": "its process ended"}
                     if "failed" in answers[n]:
                         self.pair.check()
-                        raise CommandError(f"card {n}: {answers[n]['failed']}", ADVICE.get(answers[n].get("name"), ""))
+                        raise CommandError(f"card {n}: {answers[n]['failed']}", advice_on(answers[n].get("name"), answers[n]["failed"]))
             if not ready:
                 self.pair.check()
         return answers
@@ -75,6 +83,11 @@ class Workers:
             process.join(30)
 
     def __exit__(self, *_):
+        with signals.held():
+            self.end()
+
+    def end(self):
+        """End both processes, whatever they do."""
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -133,7 +146,7 @@ def _measure(profile, seed, points, progress, options, kind, results):
                     progress.step(f"{point.series}, {point.x}")
             workers.finish()
         pair.stop()
-        return pair.stats.read_text() if pair.stats.exists() else "{}", versions
+        return pair.stats.read_text(encoding="utf-8") if pair.stats.exists() else "{}", versions
 
 
 def versions_of(build, identity, interface, hash_):

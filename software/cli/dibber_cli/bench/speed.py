@@ -26,7 +26,7 @@ def of_reference(profile):
     binary = paths.BUILD/"sim"/f"{REFERENCE}-{profile.data_width}"
     if not binary.exists():
         return None
-    result = subprocess.run([str(binary)], capture_output=True, text=True)
+    result = subprocess.run([str(binary)], capture_output=True, encoding="utf-8", errors="replace")
     if result.returncode:
         raise CommandError(f"{binary}: {result.stderr.strip()}")
     return json.loads(result.stdout)["cycles_per_second"]

@@ -59,4 +59,4 @@ def of(board, variant=None):
 
 
 def _tables():
-    return tomllib.loads((FOLDER/"boards.toml").read_text())
+    return tomllib.loads((FOLDER/"boards.toml").read_text(encoding="utf-8"))

@@ -27,6 +27,7 @@ def bitstream(path, golden):
     """A bitstream, or the only one in a folder that is, or is no, golden image. Of an ECP5 any can be it, and none is named so."""
     if not path.is_dir():
         return path
+    manifest.check_run(path)
     found = sorted(path.glob("*.bit"))
     named = [file for file in found if file.stem.endswith("_golden")]
     found = named if golden and named else [file for file in found if file not in named]

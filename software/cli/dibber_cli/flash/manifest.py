@@ -9,6 +9,13 @@ import json
 from dibber_cli.errors import CommandError
 
 
+def check_run(folder):
+    """Raise CommandError when `folder` is a project of 'make bitstream' that was not run: it has no bitstream yet."""
+    if (folder/"run.sh").exists() and not (folder/"manifest.json").exists():
+        raise CommandError(f"the project in {folder} was not run, or it failed: it has no bitstream",
+                           f"run {folder/'run.sh'} where its tools are (Vivado or openXC7), and bring the folder back")
+
+
 def check(file, board):
     """The manifest of a bitstream, as a dictionary. Raises CommandError when this one should not go into that board.
 
@@ -16,10 +23,11 @@ def check(file, board):
     board : board.Board, or None: any
     """
     beside = file.parent/"manifest.json"
+    check_run(file.parent)
     if not beside.exists():
         raise CommandError(f"{beside} is not there", "a bitstream of 'make bitstream' has one; what has none is not flashed")
     try:
-        manifest = json.loads(beside.read_text())
+        manifest = json.loads(beside.read_text(encoding="utf-8"))
         part, files, clocks = manifest["part"], manifest["files"], manifest["clocks"]
     except (ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{beside} is no manifest: {error!r}")

@@ -4,13 +4,12 @@
 """A bitstream into the flash of a card that is up, through the card itself: over PCIe or its UART."""
 
 import json
-import sys
 import time
 
 import libdibber
 
 from dibber.interface.description import HOST
-from dibber_cli import output
+from dibber_cli import errors, output
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 from dibber_cli.flash.board import PAGE
@@ -97,7 +96,7 @@ def flash(arguments, board, file):
             print(f"erase {begin:#x} to {begin + length:#x}; write {len(data)} bytes at {at:#x}, its first page last; read back")
         return 0
     if board.golden is None:
-        print(f"dibber: {board.name} has one image: when this is cut short, JTAG alone helps", file=sys.stderr)
+        errors.warn(f"{board.name} has one image: when this is cut short, JTAG alone helps", arguments.json)
     began = time.monotonic()
     with libdibber.Card(arguments.uri, observe=True) as card:
         info     = check(card, board, file)

@@ -9,7 +9,7 @@ import sys
 
 from pathlib import Path
 
-from dibber_cli import numbers, output, paths
+from dibber_cli import numbers, output, paths, signals
 from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
 from dibber_cli.link.tester import programmed
@@ -68,6 +68,8 @@ def fw_top(arguments):
                 if arguments.once or after["stopped"]:
                     return int(after["stopped"])
                 before = after
+        except signals.Ended:
+            raise
         except KeyboardInterrupt:
             return 0
 
@@ -92,6 +94,8 @@ def fw_coredump(arguments):
 
 
 def reset(arguments):
+    if arguments.image:
+        images.check(arguments.image)
     chosen = contextlib.nullcontext((arguments.image, arguments.image)) if arguments.image else images.last(arguments.uri)
     with chosen as (path, image), programmed(arguments.uri) as card:
         before = trap.diagnose(card)
@@ -112,20 +116,23 @@ def reset(arguments):
 
 def add_to(sub, fw, command):
     """Add to the group `fw`, and `reset` beside it; `command` is that of dibber_cli.main."""
-    def card_command(group, name, function, text):
-        p = command(group, name, function, text)
+    def card_command(group, name, function, text, as_json=True):
+        p = command(group, name, function, text, as_json=as_json)
         if name == "coredump":
             p.add_argument("file", metavar="FILE", help="to write")
         p.add_argument("uri", metavar="URI", type=numbers.uri, help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI)
         return p
 
-    p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.")
+    p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.",
+                     as_json="lines")
     p.add_argument("--follow", action="store_true", help="and what it does from now on, until it stops or Ctrl-C")
     p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=0.2, metavar="SECONDS", help="from one look to the next (default 0.2)")
-    p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.")
+    p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.",
+                     as_json="lines")
     p.add_argument("--once", action="store_true", help="one look")
     p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
-    p = card_command(fw, "debug", debug.fw_debug, "Debug a simulated card's control program: gdb and OpenOCD.")
+    p = card_command(fw, "debug", debug.fw_debug, "Debug a simulated card's control program: gdb and OpenOCD.",
+                     as_json=False)
     p.add_argument("--show", action="store_true", help="only print the command line")
     card_command(fw, "coredump", fw_coredump, "Write a control program's memory and registers to an ELF core file, for gdb.")
     p = card_command(sub, "reset", reset, "Halt a card, load its control program again, and wait until that is ready.")

@@ -13,14 +13,32 @@ from dibber_cli import paths
 from dibber_cli.errors import CommandError
 
 
+ELF   = b"\x7fELF"
+SHOWN = "build/firmware/mcp.dibfw"    # the image of this tree, in messages
+
+
 def _name(uri):
-    return f"image-{hashlib.sha256(uri.encode()).hexdigest()[:16]}.dibfw"
+    return f"image-{hashlib.sha256(os.fsencode(uri)).hexdigest()[:16]}.dibfw"
 
 
 def remember(uri, file):
     """`file` runs on the card now."""
     with paths.RunFolder(create=True) as folder:
         folder.write(_name(uri), Path(file).read_bytes())
+
+
+def check(file):
+    """Raise CommandError, which says what to load, when `file` is not there, is no file, or is the ELF beside an image."""
+    path = Path(file)
+    if not path.exists():
+        raise CommandError(f"there is no file {file}", f"'make firmware' makes {SHOWN}")
+    if path.is_dir():
+        raise CommandError(f"{file} is a folder", f"name the image in it: {SHOWN}, say")
+    with open(path, "rb") as content:
+        is_elf = content.read(len(ELF)) == ELF
+    if is_elf:
+        found = next((image for image in (path.with_suffix(".dibfw"), path.parent.parent/"mcp.dibfw") if image.exists()), SHOWN)
+        raise CommandError(f"{file} is an ELF file, for a debugger; a card takes an image", f"load {found}")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 
-from dibber_cli import numbers, output, paths, profile
+from dibber_cli import numbers, output, paths, profile, simulator
 from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.selftest import cable, deposits, program, registers
 from dibber_cli.selftest.examinee import PASS, Examinee, Meeting
@@ -88,7 +88,7 @@ def selftest(arguments):
         print(json.dumps({"pass": not failed, "seed": arguments.seed, "cards": [card.result() for card in cards]}, indent=2))
     else:
         for card in cards:
-            output.table([f"card {card.node}", "", card.uri], [(i.item, i.verdict, i.detail) for i in card.items])
+            output.table([f"card {card.node}", "", simulator.without_folders(card.uri)], [(i.item, i.verdict, i.detail) for i in card.items])
             print()
         print(verdict(cards))
     return 1 if failed else 0

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from libdibber import DibberError
 
+from dibber_cli import simulator
 from dibber_cli.errors import CommandError
 
 PASS, FAIL, SKIPPED = "pass", "FAIL", "not tested"
@@ -89,14 +90,14 @@ class Examinee:
             found = Item(name, PASS, test(self))
         except (Wrong, DibberError, OSError, CommandError) as error:
             text  = f"{error.name}: {error}" if isinstance(error, DibberError) else str(error)
-            found = Item(name, FAIL, text)
+            found = Item(name, FAIL, simulator.without_folders(text))
         except Impossible as reason:
             found = Item(name, SKIPPED, str(reason))
         self.items.append(found)
 
     def result(self):
         """For JSON."""
-        return {"uri": self.uri, "node": self.node, "cable": self.cable, "pass": not self.failed,
+        return {"uri": simulator.without_folders(self.uri), "node": self.node, "cable": self.cable, "pass": not self.failed,
                 "failed": self.failed, "items": [asdict(item) for item in self.items]}
 
     @property

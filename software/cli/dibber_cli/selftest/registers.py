@@ -3,7 +3,6 @@
 
 """Items that need no control program: identity, PCIe, scratch register, the control program's memory."""
 
-import os
 import struct
 import tempfile
 import zlib
@@ -131,15 +130,15 @@ def sram(self):
         # With the processor in reset: first what lies behind the largest image, then an image of that size.
         self.card.write_register("MCP_CONTROL", 0)
         self.card.write_firmware(limit, content[limit//4:].astype("<u4").tobytes())
-        with tempfile.NamedTemporaryFile(prefix="dibber-sram-", delete=False) as file:
+        # A file without a name: nothing is left of it, however this process ends.
+        with tempfile.TemporaryFile() as file:
             file.write(image(content[:limit//4], size))
-        try:
-            self.card.load_firmware(file.name)
-            failed = None
-        except DibberError as error:
-            failed = error
-        finally:
-            os.unlink(file.name)
+            file.flush()
+            try:
+                self.card.load_firmware(f"/proc/self/fd/{file.fileno()}")
+                failed = None
+            except DibberError as error:
+                failed = error
         found = np.frombuffer(self.card.read_firmware(0, size), dtype="<u4")
         wrong = np.flatnonzero(found != content)
         if len(wrong):

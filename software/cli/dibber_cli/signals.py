@@ -1,0 +1,78 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""SIGTERM and SIGHUP end a program as Ctrl-C does: folders are removed, and processes that it started are ended."""
+
+import contextlib
+import signal
+import threading
+import time
+
+ENDING        = (signal.SIGTERM, signal.SIGHUP)
+AGAIN_SECONDS = 2    # a terminal and its shell both send SIGHUP: the second one must not stop the cleaning up
+
+
+class Ended(KeyboardInterrupt):
+    """A signal of ENDING came: its `number`."""
+
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def code_of(interrupt):
+    """The exit code after a KeyboardInterrupt: 130, 143 or 129."""
+    return 128 + getattr(interrupt, "number", signal.SIGINT)
+
+
+_last = -AGAIN_SECONDS    # when one came, seconds
+
+
+def _end(number, _):
+    global _last
+    before, _last = _last, time.monotonic()
+    if _last - before >= AGAIN_SECONDS:
+        raise Ended(number)
+
+
+def install():
+    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does. Other threads change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in ENDING:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+@contextlib.contextmanager
+def held():
+    """Signals that end the program wait until the block is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came     = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextlib.contextmanager
+def kept_from_children():
+    """Processes that are started in the block do not get SIGINT and SIGHUP, which a terminal sends to all: we end them."""
+    from multiprocessing import resource_tracker
+
+    # Starting this process of Python's own would unblock SIGINT.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

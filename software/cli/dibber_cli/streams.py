@@ -1,0 +1,104 @@
+# This file is part of Dibber.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Standard streams as a command needs them, whatever the caller made of them.
+
+A closed stream becomes /dev/null, because the next file or socket would get its number and the command's text. Text that
+the caller's encoding does not have becomes ASCII. docs/cli.md has the rules.
+"""
+
+import codecs
+import io
+import os
+import select
+import sys
+
+# ASCII for what the commands print. What is not here becomes "?".
+PLAIN = {
+    "─": "-", "━": "=", "╌": "-", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<=",
+    "×": "x", "·": ".", "µ": "u", "±": "+-", "³": "^3", "²": "^2", "½": "1/2", "⁻": "-",
+    "°": " degrees", "→": "->", "←": "<-", "’": "'", "‘": "'", "“": '"', "”": '"',
+    "Δ": "delta", "█": "#", "•": "*"
+}
+HANDLER = "dibber-plain"    # the name of plain() among Python's error handlers
+
+
+class OutputError(OSError):
+    """What was printed cannot be written to stdout."""
+
+
+def plain(error):
+    """An error handler of codecs: ASCII in place of what an encoding does not have.
+
+    A byte of a file's name that was no character when Python read it becomes that byte again (PEP 383).
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    if 0xdc80 <= ord(character) <= 0xdcff:
+        return bytes([ord(character) - 0xdc00]), error.start + 1
+    return PLAIN.get(character, "?"), error.start + 1
+
+
+codecs.register_error(HANDLER, plain)
+
+
+class _Raw(io.FileIO):
+    """A stream that waits while a descriptor that does not block takes nothing.
+
+    lenient : what cannot be written is dropped
+    """
+
+    def __init__(self, descriptor, lenient):
+        super().__init__(descriptor, "w", closefd=False)
+        self._lenient = lenient
+
+    def write(self, data):
+        while True:
+            try:
+                written = super().write(data)
+            except OSError as error:
+                if self._lenient:
+                    return len(data)
+                if isinstance(error, BrokenPipeError):
+                    raise
+                raise OutputError(error.errno, f"the standard output cannot be written: {error.strerror}") from None
+            if written is not None:
+                return written
+            select.select([], [self], [])
+
+
+def _occupy():
+    """Put /dev/null in place of each standard stream that is closed."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest number that is free: all below it are open.
+            opened = os.open(os.devnull, os.O_WRONLY if descriptor else os.O_RDONLY)
+            os.set_inheritable(opened, True)
+
+
+def _text(descriptor, old, lenient):
+    """The text stream of a descriptor, with the encoding of `old`, or UTF-8 where Python found the stream closed."""
+    raw = _Raw(descriptor, lenient)
+    if old is None:
+        return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors=HANDLER, line_buffering=lenient)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=old.encoding, errors=HANDLER,
+                            line_buffering=lenient or old.line_buffering, write_through=old.write_through)
+
+
+def prepare():
+    """Prepare stdin, stdout and stderr when a program begins. A stream that Python code has replaced is left alone."""
+    _occupy()
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)
+
+
+def give_up():
+    """Drop what stdout still has to write: Python tries again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
