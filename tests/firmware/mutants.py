@@ -201,7 +201,7 @@ def first_failure(tests, **environment):
 
     environment : MCP_LIBRARY, the native program, or MCP_IMAGES, the folder of images
     """
-    command = [sys.executable, "-m", "pytest", "-x", "-vv", "--seed", "1", "-p", "no:cacheprovider", *map(str, tests)]
+    command = [sys.executable, "-P", "-m", "pytest", "-x", "-vv", "--seed", "1", "-p", "no:cacheprovider", *map(str, tests)]
     try:
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True,
                               timeout=SECONDS)
