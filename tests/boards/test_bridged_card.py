@@ -77,7 +77,7 @@ def test_the_command_line_looks_at_a_card_loads_it_and_shows_its_trace(wire, cap
     assert "RESET, identity 00000000" in shown and "64 bits at 64 MHz" in shown and "64 KiB on the card" in shown
     assert "runs on uart:" in said("fw", "load", IMAGE)
     assert f", identity {identity_of(0x10000):08x}" in said("info")
-    assert "SRAM 64 KiB, image at most 32768 bytes: it has " in said("info")
+    assert "SRAM 64 KiB, image at most 35840 bytes: it has " in said("info")
     assert "words_received" in said("link", "status")
     assert "INCARNATION" in said("fw", "trace")
 

@@ -18,7 +18,7 @@ POINTS = {
     "block"   : (block,   lambda: block.points(sizes=(4, 1024, 65536))),
     "element" : (element, lambda: element.points(sizes=(1, 3, 8, 100), times=(2,))),
     "bidir"   : (bidir,   lambda: bidir.points(strides=(1, 8))),
-    "latency" : (latency, lambda: latency.points(rounds=20)),
+    "latency" : (latency, lambda: latency.points(rounds=60)),
     "rate"    : (rate,    lambda: rate.points(outstanding=(1, 8), endpoints=(1, 8), many=100)),
     "stride"  : (stride,  lambda: stride.points(series=("get-dst-strided", "get-src-strided", *stride.LISTS), strides=(1, 8))),
     "matrix"  : (matrix,  lambda: matrix.points({"column": matrix.column(256, 16), "halo-x": matrix.face(0, 16),

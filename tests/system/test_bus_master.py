@@ -136,7 +136,9 @@ def test_what_was_under_way_goes_on_when_the_bit_returns(pair, role, seed):
     else:
         (seen, _), _ = pair.together((transfers, 1, keys[1], 24), (stand, gap, gap))
     assert sum(seen.values()) == 24 and set(seen) <= {"OK", "READ_TIMEOUT", "READ_ERROR", "REMOTE_READ_ERROR"}, seen
-    assert [pair.first(state), pair.second(state)] == [MCP_STATE.IDLE]*2
+    # Either may be in a handler at this moment; neither has stopped.
+    stopped = {MCP_STATE.RESET, MCP_STATE.TRAP, MCP_STATE.WATCHDOG, MCP_STATE.BUS_MASTER}
+    assert not {pair.first(state), pair.second(state)} & stopped
     check(pair, keys, seed)
 
 @pytest.mark.fault

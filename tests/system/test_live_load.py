@@ -219,7 +219,9 @@ def test_nothing_in_the_programs_memory_is_needed_by_the_next_one(pair, seed):
         theirs = pair.together((prepare,), (prepare,))
         found  = pair.together((one_of_each, 1, theirs[1][0]), (one_of_each, 0, theirs[0][0]))
         assert found == [["OK"]*3]*2, f"after {n} programs"
-        assert pair.together((count_of, "packet_stale"), (count_of, "packet_stale")) == [0, 0]
+        # Card 0 refuses a first packet of each lane that card 1 had for the former program; card 1 refuses none.
+        former, stale = pair.together((count_of, "packet_stale"), (count_of, "packet_stale"))
+        assert stale == 0 and former <= 2*n
         pair.first(spoil_and_load, seed + n)
         pair.first(give_back)
         pair.second(give_back)

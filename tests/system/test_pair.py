@@ -433,5 +433,5 @@ def test_a_socket_that_is_not_there(one):
 def test_a_profile_with_a_wrong_key_is_named(tmp_path):
     text = (paths.PROFILES/"gen2x4.toml").read_text()
     (tmp_path/"p.toml").write_text(text.replace("[memory]", "[memory]\nlines = 3"))
-    with pytest.raises(SimulatorError, match="unknown key 'memory.lines'"):
+    with pytest.raises(profile.ProfileError, match="unknown key 'memory.lines'"):
         Simulator(profile.load(str(tmp_path/"p.toml")))

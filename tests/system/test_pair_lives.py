@@ -240,7 +240,8 @@ def test_a_mailbox_s_killed_peer_is_told_and_its_successor_is_connected(tmp_path
         kill(pair, 0)
         pair.pipes[1].send((send_until_told,))
         name, time = pair._answer(1)[1]
-        assert name == "CLOSED" and time < GIVES_UP
+        # The killed process's card was reset, and holds no program that could answer: TIMEOUT. CLOSED if it was read first.
+        assert name in ("CLOSED", "TIMEOUT") and time < GIVES_UP
         come(pair, 0, tmp_path/"over")
         address = pair.first(open_box)
         assert address != former

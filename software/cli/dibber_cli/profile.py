@@ -69,7 +69,7 @@ POWER  = "power of two"
 RANGES = {
     "card.clock_mhz": (1, 1000), "card.data_width": (64, 128),
     "pcie.lanes": (1, 16), "pcie.rate_gbps": (0.1, 5), "pcie.overhead_percent": (0, 50), "pcie.framing_bytes": (0, 64),
-    "pcie.max_payload": (128, 512), "pcie.max_read_request": (128, 4096), "pcie.read_completion_boundary": (32, 128),
+    "pcie.max_payload": (128, 512), "pcie.max_read_request": (128, 4096), "pcie.read_completion_boundary": (64, 128),
     "pcie.read_latency_ns": (1, 1e6), "pcie.posted_up_ns": (1, 1e6), "pcie.posted_down_ns": (1, 1e6),
     "pcie.posted_headers": (1, 2047), "pcie.posted_data": (32, 2047), "pcie.nonposted_headers": (1, 2047),
     "pcie.credit_return_ns": (1, 1e6), "pcie.transmit_buffer_tlps": (1, 1024), "pcie.transmit_buffer_bytes": (1024, 65536),

@@ -75,7 +75,7 @@ def test_a_program_loaded_over_pcie_publishes_its_identity(card, probe):
     assert got["before"] == 0 and got["stopped"] == 0 and got["reset"] == MCP_STATE.RESET
     assert got["identity"] == 0x600d600d and got["state"] == MCP_STATE.IDLE
     assert got["again"] == 0x600d600d
-    assert [got[name] for name in ("program", "running", "halted", "restarted")] == [0, 0x100, 1, 0x101]
+    assert [got[name] for name in ("program", "running", "halted", "restarted")] == [0x200, 0x300, 0x201, 0x301]
 
 
 def test_a_command_reaches_the_program_and_its_answer_memory_and_interrupt(card, probe):
