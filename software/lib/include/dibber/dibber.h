@@ -11,8 +11,14 @@
  *
  * Errors
  *	Functions that can fail return a negative enum dib_error; dib_last_reason() then says in words what
- *	was wrong, in the calling thread. Each says which errors it knows. The library never prints and never ends
- *	the program.
+ *	was wrong, in the calling thread. Each says which errors it knows. The library never ends the program. It prints
+ *	one thing: why simulated time stands, see dib_open().
+ *
+ * Nothing
+ *	A transfer and a region have at least one byte. One of no bytes (a length, a block or a count of 0, an empty list) is
+ *	refused with ARGUMENT, and the reason says so. Nothing of it reaches the card: no completion and no notice comes. A
+ *	message of a mailbox may have no bytes, and is delivered. Reading or writing 0 bytes of the
+ *	flash or of the control program's memory, or erasing none, changes nothing; the place must be a valid one.
  *
  * Threads
  *	A card may be used by several threads at once. An endpoint (put, poll, wait) belongs to one thread at
