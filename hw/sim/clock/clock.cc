@@ -46,7 +46,9 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
         return refuse(EBUSY);
     if (request.thread)
         p.thread = request.thread;
-    p.time = thread_time(p);
+    catch_up(p, request.thread != 0);
+    if (request.thread)
+        p.answered = p.time;
     switch (request.op) {
     case DIBBER_CLOCK_OP_CHARGE: {
         Time cost = profile_.cpu_time(request.call, request.count);
@@ -84,8 +86,10 @@ void Clock::join(const Key& key, uint64_t thread, const Reply& reply)
 {
     Participant& p = participants_[key];
     p.thread = thread;
-    p.time   = std::max(now_, thread_time(p));
+    p.time   = now_;
     seen_    = true;
+    catch_up(p, true);
+    p.answered = p.time;
     if (++joined_ + free_clients_ >= expected_ && !started_) {
         started_ = true;
         start_   = now_;
@@ -112,14 +116,12 @@ bool Clock::holds_time(const Participant& p) const
     return p.state == State::runs && !thread_is(p, {State::waits, State::reads, State::left, State::enters});
 }
 
-Time Clock::thread_time(const Participant& p) const
+/* Bring a participant to the time of its thread. While the thread runs, now_ stands. */
+void Clock::catch_up(Participant& p, bool answered)
 {
-    Time time = p.time;
-    if (p.thread)
-        for (auto& [key, other] : participants_)
-            if (other.thread == p.thread)
-                time = std::max(time, other.time);
-    return time;
+    for (auto& [key, other] : participants_)
+        if (&other != &p && p.thread && other.thread == p.thread)
+            p.time = std::max({p.time, now_, answered ? other.answered : 0});
 }
 
 bool Clock::shares_thread() const
@@ -172,7 +174,7 @@ void Clock::wake()
     for (auto& [key, p] : participants_)
         if (p.state == State::waits && p.wake_at <= now_) {
             p.state = State::runs;
-            p.time  = now_;
+            p.time  = p.answered = now_;
             Reply reply = std::move(p.reply);
             return answer(p, reply, 0, p.woken);
         }
@@ -194,7 +196,7 @@ std::optional<unsigned> Clock::owner(unsigned card, std::optional<unsigned> endp
 
 Time Clock::time_of(unsigned card, unsigned endpoint) const
 {
-    return std::max(now_, thread_time(participants_.at({card, endpoint})));
+    return std::max(now_, participants_.at({card, endpoint}).time);
 }
 
 void Clock::begin_read(unsigned card, unsigned endpoint)
@@ -210,6 +212,7 @@ void Clock::end_read(unsigned card, unsigned endpoint)
     if (p != participants_.end() && p->second.state == State::reads) {
         p->second.state = State::runs;
         p->second.time  = std::max(p->second.time, now_);
+        p->second.answered = p->second.time;
     }
 }
 
@@ -235,7 +238,8 @@ void Clock::settle_leavers()
     for (auto& [key, p] : participants_)
         if (p.state == State::enters) {
             p.state = State::runs;
-            p.time  = std::max(thread_time(p), now_);
+            p.time  = std::max(p.time, now_);
+            p.answered = p.time;
             Reply reply = std::move(p.reply);
             answer(p, reply);
         }

@@ -7,8 +7,11 @@
  * then stands. Else it waits: for memory or a deadline, for a register read, or to come back after leaving.
  * Its own time goes ahead of the host's by what its calls are charged.
  *
- * A thread may have several participants, those of two cards for example. It has one time: what is charged to
- * one of its participants delays the calls that it makes for the others. A thread is in one call at a time.
+ * A thread may have several participants, those of two cards for example. Each request that waits for its
+ * answer says which thread makes it, and is made at the latest time at which such a request of this thread was
+ * answered. Charges are posted: they delay the calls for other participants from the next answer on. (Posted
+ * messages come by the socket of each card, and nothing tells the order of two sockets.) A thread is in one call
+ * at a time.
  * Therefore its other participants do not hold time while one of them waits, reads, has left or comes back.
  * A participant belongs to the thread that made the last request for it.
  */
@@ -81,6 +84,7 @@ private:
         State    state = State::runs;
         uint64_t thread = 0;           /* whose last request it was; 0 is not known */
         Time     time = 0;             /* its own */
+        Time     answered = 0;         /* the same when a request of its thread was answered last */
         Time     cpu = 0;              /* charged so far */
         uint64_t watch = 0, length = 0;
         Time     wake_at = never;
@@ -97,7 +101,7 @@ private:
     std::string names(const std::function<bool(const Participant&)>& chosen, const char* verb) const;
     bool thread_is(const Participant& p, std::initializer_list<State> states) const;
     bool holds_time(const Participant& p) const;
-    Time thread_time(const Participant& p) const;
+    void catch_up(Participant& p, bool answered);
 
     const Profile& profile_;
     const unsigned expected_;

@@ -372,6 +372,7 @@ def test_a_thread_has_one_time_on_both_its_cards(simulator):
     assert second.clock("NOW", thread=7).now == charged.now
     assert second.clock("NOW", thread=7).cpu == 0, "CPU time stays that of the card's calls"
     second.charge("PUT", 10)
+    second.clock("NOW", thread=7)
     assert first.clock("NOW", thread=7).now - charged.now == 10*round(CPU["put_ns"]*NS)
 
 @pytest.mark.fault

@@ -994,7 +994,8 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
  *
  * A participant is a card with its endpoints, or an endpoint with own_clock. It belongs to the thread that made the last
  * call for it which waits for an answer. A thread may have several participants, those of two cards for example. It
- * has one time: what a call for one participant takes delays its calls for the others. While it is in a call for one
+ * has one time, that of the last answer from the simulator: what a put or a poll is charged for one card delays the calls for
+ * the other card from the next call on that waits for an answer, as dib_wait() does. While it is in a call for one
  * participant, or has left the clock with one, its other participants do not hold time either.
  */
 
