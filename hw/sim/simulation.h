@@ -66,6 +66,7 @@ public:
     void reset_card(unsigned card) override;
     uint32_t drawn_for(unsigned card) const override;
     Time now() const override { return now_; }
+    std::string clock_state() const override;
     void written(unsigned card, uint64_t address, uint64_t bytes) override;
     void interrupt(unsigned card, unsigned vector) override;
 

@@ -44,7 +44,7 @@ def test_an_inline_put_carries_its_bytes(loaded, length):
     assert bytes(inline["data"]) == data.ljust(64, b"\0")
 
 
-@pytest.mark.parametrize("data, offset", [(b"", 0), (bytes(C.INLINE_BYTES + 1), 0), (b"x", 1 << 48)])
+@pytest.mark.parametrize("data, offset", [(bytes(C.INLINE_BYTES + 1), 0), (b"x", 1 << 48)])
 def test_inline_puts_that_make_no_sense(loaded, data, offset):
     with fails("ARGUMENT", "64 are possible"):
         loaded().endpoint.put_inline(data, 1, offset, node=1)

@@ -495,7 +495,7 @@ CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the
     Member("watch",    "u64", "WAIT: bus address"),
     Member("length",   "u64", "WAIT: bytes, 0 for none"),
     Member("deadline", "u64", "WAIT: picoseconds from now, all ones for none"),
-    Member("reserved", "u64", "0"),
+    Member("thread",   "u64", "number of the calling thread among all clients; 0: as in the request before"),
 )
 
 CLOCK_REPLY = struct("clock_reply", 32, "its answer",

@@ -32,11 +32,11 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
         nobody.time = now_;
         answer(nobody, reply, error);
     };
-    if (request.endpoint >= DIBBER_ENDPOINTS || request.reserved)
+    if (request.endpoint >= DIBBER_ENDPOINTS)
         return refuse(EINVAL);
     auto found = participants_.find(key);
     if (request.op == DIBBER_CLOCK_OP_JOIN)
-        return found == participants_.end() ? join(key, reply) : refuse(EEXIST);
+        return found == participants_.end() ? join(key, request.thread, reply) : refuse(EEXIST);
     if (found == participants_.end())
         return refuse(ENOTCONN);
 
@@ -44,6 +44,11 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
     bool enters = request.op == DIBBER_CLOCK_OP_ENTER;
     if (request.op != DIBBER_CLOCK_OP_NOW && p.state != (enters ? State::left : State::runs))
         return refuse(EBUSY);
+    if (request.thread)
+        p.thread = request.thread;
+    catch_up(p, request.thread != 0);
+    if (request.thread)
+        p.answered = p.time;
     switch (request.op) {
     case DIBBER_CLOCK_OP_CHARGE: {
         Time cost = profile_.cpu_time(request.call, request.count);
@@ -77,11 +82,14 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
     refuse(EINVAL);
 }
 
-void Clock::join(const Key& key, const Reply& reply)
+void Clock::join(const Key& key, uint64_t thread, const Reply& reply)
 {
     Participant& p = participants_[key];
-    p.time = now_;
-    seen_  = true;
+    p.thread = thread;
+    p.time   = now_;
+    seen_    = true;
+    catch_up(p, true);
+    p.answered = p.time;
     if (++joined_ + free_clients_ >= expected_ && !started_) {
         started_ = true;
         start_   = now_;
@@ -89,6 +97,40 @@ void Clock::join(const Key& key, const Reply& reply)
     if (!started_)
         start_ = now_;    /* time stands: the run will start here */
     answer(p, reply);
+}
+
+/* Whether the thread of a participant is in one of these states with another of its participants. */
+bool Clock::thread_is(const Participant& p, std::initializer_list<State> states) const
+{
+    if (p.thread == 0)
+        return false;
+    return std::any_of(participants_.begin(), participants_.end(), [&](auto& entry) {
+        const Participant& other = entry.second;
+        return &other != &p && other.thread == p.thread &&
+               std::find(states.begin(), states.end(), other.state) != states.end();
+    });
+}
+
+bool Clock::holds_time(const Participant& p) const
+{
+    return p.state == State::runs && !thread_is(p, {State::waits, State::reads, State::left, State::enters});
+}
+
+/* Bring a participant to the time of its thread. While the thread runs, now_ stands. */
+void Clock::catch_up(Participant& p, bool answered)
+{
+    for (auto& [key, other] : participants_)
+        if (&other != &p && p.thread && other.thread == p.thread)
+            p.time = std::max({p.time, now_, answered ? other.answered : 0});
+}
+
+bool Clock::shares_thread() const
+{
+    for (auto& [key, p] : participants_)
+        for (auto& [other_key, other] : participants_)
+            if (p.thread && p.thread == other.thread && key.first != other_key.first)
+                return true;
+    return false;
 }
 
 /* What landed since time last stood cannot be missed: time stood while the program looked. */
@@ -132,7 +174,7 @@ void Clock::wake()
     for (auto& [key, p] : participants_)
         if (p.state == State::waits && p.wake_at <= now_) {
             p.state = State::runs;
-            p.time  = now_;
+            p.time  = p.answered = now_;
             Reply reply = std::move(p.reply);
             return answer(p, reply, 0, p.woken);
         }
@@ -170,26 +212,34 @@ void Clock::end_read(unsigned card, unsigned endpoint)
     if (p != participants_.end() && p->second.state == State::reads) {
         p->second.state = State::runs;
         p->second.time  = std::max(p->second.time, now_);
+        p->second.answered = p->second.time;
     }
 }
 
-/* Time stops when the last one has left, and goes on when the last one is back. */
+/* Time stops when the last participant has left. It goes on when all are back, or when a newcomer is there.
+ * A thread that has left with one participant is away with all. While a thread waits to come back with one,
+ * it cannot bring the others back, so nothing waits for those. */
+bool Clock::stopped() const
+{
+    bool someone_out = false, someone_in = free_clients_ > 0;
+    for (auto& [key, p] : participants_) {
+        bool away = p.state == State::left || p.state == State::enters;
+        someone_out |= away;
+        someone_in  |= !away && !(p.state == State::runs && thread_is(p, {State::left, State::enters}));
+    }
+    return someone_out && !someone_in;
+}
+
 void Clock::settle_leavers()
 {
-    bool someone_out = false, someone_in = false;
-    for (auto& [key, p] : participants_) {
-        someone_out |= p.state == State::left;
-        someone_in  |= p.state != State::left && p.state != State::enters;
-    }
-    if (!someone_in && someone_out)
-        stopped_ = true;
-    if (someone_out)
-        return;
-    stopped_ = false;
+    for (auto& [key, p] : participants_)
+        if (p.state == State::left && !thread_is(p, {State::enters}))
+            return;
     for (auto& [key, p] : participants_)
         if (p.state == State::enters) {
             p.state = State::runs;
             p.time  = std::max(p.time, now_);
+            p.answered = p.time;
             Reply reply = std::move(p.reply);
             answer(p, reply);
         }
@@ -205,7 +255,6 @@ void Clock::disconnect(unsigned card)
         /* The next that come make a run of their own. */
         joined_  = 0;
         started_ = expected_ == 0;
-        stopped_ = false;
         return;
     }
     settle_leavers();
@@ -223,35 +272,49 @@ void Clock::free_client(bool comes)
 
 bool Clock::may_run() const
 {
-    if (!started_ || stopped_)
+    if (!started_ || stopped())
         return false;
     if (expected_ != 0 && participants_.empty() && free_clients_ == 0)
         return false;
     for (auto& [key, p] : participants_)
-        if (p.state == State::runs)
+        if (holds_time(p))
             return false;
     return true;
 }
 
+/* "card0 endpoint 1 has left", or with several names "have left"; empty when no participant is chosen. */
+std::string Clock::names(const std::function<bool(const Participant&)>& chosen, const char* verb) const
+{
+    std::string list;
+    unsigned count = 0;
+    for (auto& [key, p] : participants_)
+        if (chosen(p)) {
+            list += (count++ ? ", card" : "card") + std::to_string(key.first) + " endpoint " +
+                    std::to_string(key.second);
+        }
+    bool has = std::string(verb) == "has";
+    return list + (count == 0 ? "" : has ? (count == 1 ? " has" : " have") : (count == 1 ? " runs" : " run"));
+}
+
+std::string Clock::missing() const
+{
+    if (std::none_of(participants_.begin(), participants_.end(),
+                     [](auto& entry) { return entry.second.state == State::enters; }))
+        return "";
+    return names([](const Participant& p) { return p.state == State::left; }, "has") +
+           " left the clock and not come back, and another participant waits for that";
+}
+
 std::string Clock::holder() const
 {
-    auto name = [](const Key& key) {
-        return "card" + std::to_string(key.first) + " endpoint " + std::to_string(key.second);
-    };
-    std::string running, away;
-    for (auto& [key, p] : participants_) {
-        if (p.state == State::runs)
-            running += (running.empty() ? "" : ", ") + name(key);
-        if (p.state == State::left)
-            away += (away.empty() ? "" : ", ") + name(key);
-    }
+    std::string running = names([this](const Participant& p) { return holds_time(p); }, "runs");
     if (!running.empty())
-        return running + (running.find(',') == std::string::npos ? " runs" : " run") + " outside the library";
+        return running + " outside the library";
     if (!started_)
         return std::to_string(joined_ + free_clients_) + " of " + std::to_string(expected_) +
                " participants have joined";
-    if (stopped_)
-        return away + " left and did not come back";
+    if (stopped())
+        return names([](const Participant& p) { return p.state == State::left; }, "has") + " left the clock";
     return "nobody takes part";
 }
 

@@ -112,11 +112,15 @@ void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& m
         return reply(bytes_of(region_info(message, region_size)));
     case region_read:
         return read(client, message);
+    case DIBBER_CLOCK_MESSAGE: {
+        std::string state = simulation_.clock_state();
+        return reply({reinterpret_cast<const uint8_t*>(state.data()), state.size()});
+    }
     case region_write:
         write(message);
         return reply(std::span(message.payload).first(sizeof(RegionAccess)));
     }
-    throw Refusal{ENOTSUP, "an observer has BAR 0 and nothing else"};
+    throw Refusal{ENOTSUP, "an observer has BAR 0 and the state of the clock, nothing else"};
 }
 
 void Observers::read(const std::shared_ptr<Client>& client, const Message& message)

@@ -5,6 +5,9 @@
  * BAR 0 by the vfio-user protocol, on a socket of their own, and nothing else: no memory, no interrupts, no
  * configuration space, and no part in the clock. They come and go, and the card is reset for none of them.
  *
+ * A CLOCK_MESSAGE without payload asks which participant holds the clock. The answer is text in ASCII, without a
+ * zero at its end: "time goes on", or "time stands: " and the reason. The question lets no time pass.
+ *
  * An access is made when it comes, as a TLP like any other. Time goes on for a read until it is answered, whoever
  * else holds it; who does finds when it looks again that it was late. So a run that is looked at is another run.
  */

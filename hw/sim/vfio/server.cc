@@ -40,14 +40,17 @@ void Server::add_to(std::vector<pollfd>& list) const
         list.push_back({client_->fd(), short((backlogged() ? 0 : POLLIN) | (client_->sending() ? POLLOUT : 0)), 0});
 }
 
-void Server::serve()
+bool Server::serve()
 {
-    serve_client();
+    bool busy = serve_client();
+    auto before = client_;
     accept();
+    return busy || client_ != before;
 }
 
-void Server::serve_client()
+bool Server::serve_client()
 {
+    bool busy = false;
     if (client_) {
         auto client = client_;
         Message message;
@@ -57,8 +60,9 @@ void Server::serve_client()
             if (result != Connection::Result::message)
                 break;
             handle(message);
+            busy = true;
             if (client_ != client)
-                return;
+                return true;
         }
         if (client_ == client && result == Connection::Result::closed)
             disconnect(client->why());
@@ -70,6 +74,7 @@ void Server::serve_client()
             disconnect("sends more accesses than can wait while time stands");
         }
     }
+    return busy;
 }
 
 static bool hung_up(int fd)

@@ -41,6 +41,8 @@ public:
     /* A number for the card's present power-on: another one after each loss of power, the same for the same seed. */
     virtual uint32_t drawn_for(unsigned card) const = 0;
     virtual Time now() const = 0;
+    /* "time goes on", or what stops it, for a person. */
+    virtual std::string clock_state() const = 0;
 };
 
 class Server : public MessageMemory {
@@ -52,7 +54,8 @@ public:
 
     /* For poll(2): what to wait for, and what to do then. */
     void add_to(std::vector<pollfd>& list) const;
-    void serve();
+    /* Whether there was a message or a new client. */
+    bool serve();
 
     /* A client of the clock owes us memory: time stands until it has answered. */
     bool stalls() const { return clocked_ && (reads_unanswered_ > 0 || requests_.size() > max_unanswered); }
@@ -70,7 +73,7 @@ private:
         Answer   answer;
     };
 
-    void serve_client();
+    bool serve_client();
     void accept();
     void disconnect(const std::string& why);
     void handle(Message& message);

@@ -114,7 +114,7 @@ def sim_status(arguments):
     pid = simulator.running()
     status = {"running": pid is not None}
     if pid is not None:
-        status.update(process=pid, profile=simulator.running_profile(), uris=_sockets(),
+        status.update(process=pid, profile=simulator.running_profile(), uris=_sockets(), clock=simulator.clock_state(),
                       log=str(paths.run_directory()/"log"))
     if arguments.json:
         print_json(status)
@@ -122,6 +122,7 @@ def sim_status(arguments):
         print("no simulator is running")
     else:
         print(f"process {pid}, profile {status['profile']}, log {status['log']}")
+        print(f"clock: {status['clock']}")
         print("\n".join(_sockets()))
     return 0
 

@@ -8,6 +8,8 @@ import os
 import re
 import select
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -20,6 +22,8 @@ from dibber_cli.errors import SimulatorError
 PREFIX           = "dibber-pair-"    # of the folder of a Pair
 START_SECONDS    = 120
 LAST_BYTES       = 4096    # of a log
+ANSWER_SECONDS   = 5       # of the simulator, of its clock
+ERROR_FLAG       = 1 << 5  # of a vfio-user message
 PR_SET_PDEATHSIG = 1    # prctl(2)
 
 
@@ -169,6 +173,32 @@ def running_profile():
     """The name of the profile that start() was given."""
     with paths.RunFolder() as folder:
         return folder.read("profile").decode(errors="replace").strip()
+
+
+def clock_state():
+    """What the simulator in the background says of its clock: "time goes on", "time stands: …", or "unknown"."""
+    with paths.RunFolder() as folder:
+        return clock_state_at(Path(folder.path)/"card0.sock.admin")
+
+
+def clock_state_at(path):
+    """Ask on the observers' socket `path` who holds the clock (hw/sim/vfio/observers.h); "unknown" without an answer."""
+    from dibber.interface.description import C
+
+    HEADER, VERSION, VERSION_0_1 = struct.Struct("<HHIII"), 1, struct.pack("<HH", 0, 1)
+    text = b""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(ANSWER_SECONDS)
+            client.connect(str(path))
+            with client.makefile("rb") as answers:
+                for command, payload in ((VERSION, VERSION_0_1), (C.CLOCK_MESSAGE, b"")):
+                    client.sendall(HEADER.pack(command, command, HEADER.size + len(payload), 0, 0) + payload)
+                    _, _, size, flags, _ = HEADER.unpack(answers.read(HEADER.size))
+                    text = answers.read(size - HEADER.size) if not flags & ERROR_FLAG else b""
+    except (OSError, struct.error):
+        return "unknown"
+    return text.decode("ascii", "replace") or "unknown"
 
 
 def stop():

@@ -69,6 +69,11 @@ int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_de
 	return 0;
 }
 
+int dib_no_bytes(void)
+{
+	return dib_fail(DIB_ERR_ARGUMENT, "a transfer of 0 bytes: a transfer has at least one byte");
+}
+
 int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *bytes)
 {
 	if (!walk)
@@ -80,10 +85,11 @@ int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *byte
 		return dib_fail(DIB_ERR_ARGUMENT, "%s: offset 0x%llx is above 0x%llx", side,
 				(unsigned long long)walk->offset, (unsigned long long)DIBBER_MAX_OFFSET);
 	*bytes = walk->block;
-	for (uint32_t i = 0; i < walk->levels && *bytes <= DIBBER_MAX_LENGTH; i++)
-		*bytes *= walk->count[i];
+	/* A later count of 0 makes it no bytes, however many the first counts give. */
+	for (uint32_t i = 0; i < walk->levels; i++)
+		*bytes = walk->count[i] == 0 ? 0 : *bytes > DIBBER_MAX_LENGTH ? *bytes : *bytes * walk->count[i];
 	if (*bytes == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: a block or count of 0", side);
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: a block or count of 0: a transfer has at least one byte", side);
 	if (*bytes > DIBBER_MAX_LENGTH)
 		return dib_fail(DIB_ERR_ARGUMENT, "%s: more than %u bytes", side, DIBBER_MAX_LENGTH);
 	return 0;

@@ -46,6 +46,9 @@ static inline int dib_check_delivery(const struct dib_delivery *d, unsigned int 
 	return 0;
 }
 
+/* Refuse a transfer of no bytes. */
+int dib_no_bytes(void) __attribute__((cold));
+
 /* `side` is its name, for the reason; `bytes` is what the walk has. */
 int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *bytes);
 

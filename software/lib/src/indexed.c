@@ -19,7 +19,7 @@ static int check_side(const char *name, const struct dib_side *side, uint32_t le
 	if (rc)
 		return rc;
 	if (length == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "a transfer of 0 bytes");
+		return dib_no_bytes();
 	if (!side->list_key)
 		return bytes == length ? 0 : dib_fail(DIB_ERR_ARGUMENT, "the %s has %llu bytes, the transfer %u", name,
 						      (unsigned long long)bytes, length);

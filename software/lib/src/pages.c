@@ -39,7 +39,9 @@ int dib_pages_check(const struct dib_pages *pages)
 	if (pages->shift < LEAST_SHIFT || pages->shift > MOST_SHIFT)
 		return dib_fail(DIB_ERR_ARGUMENT, "pages of 2^%u bytes: 2^%u to 2^%u are possible", pages->shift,
 				LEAST_SHIFT, MOST_SHIFT);
-	if (pages->first >= bytes_of(pages, 1) || pages->length == 0 || pages->length > DIBBER_MAX_OFFSET ||
+	if (pages->length == 0)
+		return dib_fail(DIB_ERR_ARGUMENT, "a region of 0 bytes: a region has at least one byte");
+	if (pages->first >= bytes_of(pages, 1) || pages->length > DIBBER_MAX_OFFSET ||
 	    pages->first + pages->length > bytes_of(pages, pages->count))
 		return dib_fail(DIB_ERR_ARGUMENT, "%llu bytes from byte %u of the first of %u pages of %llu bytes",
 				(unsigned long long)pages->length, pages->first, pages->count,

@@ -71,8 +71,10 @@ static inline __attribute__((always_inline)) int check_poll(const struct dib_end
 {
 	if (!endpoint || !endpoint->ready)
 		return poll_refused(endpoint);
-	if (!entries || max < 1)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", entries ? "room" : "place for the entries");
+	if (!entries)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the entries given");
+	if (max < 1)
+		return dib_fail(DIB_ERR_ARGUMENT, "room for %d entries: at least one is needed", max);
 	return 0;
 }
 

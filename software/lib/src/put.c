@@ -20,7 +20,9 @@ static inline int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode o
 
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, known)))
 		return rc;
-	if (length == 0 || source_offset > DIBBER_MAX_OFFSET || target_offset > DIBBER_MAX_OFFSET)
+	if (length == 0)
+		return dib_no_bytes();
+	if (source_offset > DIBBER_MAX_OFFSET || target_offset > DIBBER_MAX_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "%u bytes from offset 0x%llx to 0x%llx", length,
 				(unsigned long long)source_offset, (unsigned long long)target_offset);
 	dib_fill_head(&slot, opcode, delivery, length);
@@ -135,7 +137,11 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
 
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_NOTICE_FLAGS | DIB_COMMON_FLAGS)))
 		return rc;
-	if (!data || length == 0 || length > DIBBER_INLINE_BYTES || target_offset > DIBBER_MAX_OFFSET)
+	if (length == 0)
+		return dib_no_bytes();
+	if (!data)
+		return dib_fail(DIB_ERR_ARGUMENT, "no data given");
+	if (length > DIBBER_INLINE_BYTES || target_offset > DIBBER_MAX_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "%u bytes inline to offset 0x%llx, %u are possible", length,
 				(unsigned long long)target_offset, DIBBER_INLINE_BYTES);
 	dib_fill_head(&slot, DIBBER_OPCODE_PUT_INLINE, delivery, length);

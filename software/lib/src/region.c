@@ -140,7 +140,9 @@ int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, uns
 		return rc;
 	if (!memory || !region)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", memory ? "place for the region" : "memory");
-	if (length == 0 || length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
+	if (length == 0)
+		return dib_fail(DIB_ERR_ARGUMENT, "a region of 0 bytes: a region has at least one byte");
+	if (length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
 	return new_region(endpoint, memory, NULL, length, rights, region);
 }

@@ -122,7 +122,7 @@ static int check_bar(struct vfio_user *v)
 	return 0;
 }
 
-static int connect_to(const char *path, int *out)
+int dib_vfio_connect(const char *path, int *out)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int s;
@@ -168,15 +168,15 @@ static int vfio_user_open(const char *path, struct dib_transport **transport)
 		free(v);
 		return rc;
 	}
-	if ((rc = connect_to(path, &v->socket)) || (rc = negotiate(v, path)) || (rc = check_bar(v))) {
+	if ((rc = dib_vfio_connect(path, &v->socket)) || (rc = negotiate(v, path)) || (rc = check_bar(v))) {
 		vfio_user_close(&v->base);
 		return rc;
 	}
+	strcpy(v->path, path);
+	dib_vfio_set_patience(v);
 	*transport = &v->base;
 	return 0;
 }
-
-#define OBSERVERS ".admin"	/* behind the path of a card's socket: that of its observers */
 
 static int vfio_user_observe(const char *path, struct dib_transport **transport)
 {
@@ -375,12 +375,14 @@ static int vfio_user_clock(struct dib_transport *transport, const struct dibber_
 			   struct dibber_clock_reply *reply)
 {
 	struct vfio_user *v = self(transport);
+	struct dibber_clock_request told = *request;
 	struct waiter w = { .data = reply, .room = sizeof(*reply) };
 	int rc;
 
 	if (!reply)
 		return dib_vfio_post(v, DIBBER_CLOCK_MESSAGE, request, sizeof(*request), NULL, 0);
-	rc = dib_vfio_ask(v, DIBBER_CLOCK_MESSAGE, request, sizeof(*request), NULL, 0, -1, &w);
+	told.thread = dib_vfio_thread();
+	rc = dib_vfio_ask(v, DIBBER_CLOCK_MESSAGE, &told, sizeof(told), NULL, 0, -1, &w);
 	if (rc)
 		return rc;
 	if (w.error)

@@ -41,6 +41,7 @@ struct vfio_user {
 	struct dib_transport base;
 	int socket;
 	bool clock;
+	char path[108];		/* of the socket; sun_path has no more */
 
 	pthread_mutex_t send_lock;
 
@@ -63,6 +64,13 @@ struct vfio_user {
 	unsigned int inside;	/* threads that wait for an answer: the helper keeps away */
 	int helper_wake;	/* eventfd */
 };
+
+#define OBSERVERS ".admin"	/* behind the path of a card's socket: that of its observers */
+
+/* transport_vfio_user.c */
+
+/* Connect to a socket. Fails with DIB_ERR_ARGUMENT, DIB_ERR_NO_MEMORY or DIB_ERR_NOT_FOUND. */
+int dib_vfio_connect(const char *path, int *out);
 
 /* vfio_user_connection.c */
 
@@ -91,6 +99,17 @@ int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_
 
 /* Receive one message and do what it says. Only the reader calls this, without the lock. */
 int dib_vfio_handle_one(struct vfio_user *v);
+
+/* vfio_user_clock.c */
+
+/* The calling thread's number among all clients of a simulator, or that of the thread it acts for; never 0. */
+uint64_t dib_vfio_thread(void);
+
+/* Have receive() look at the time after some seconds without a message (see dib_open(): DIBBER_CLOCK_NOTICE). */
+void dib_vfio_set_patience(struct vfio_user *v);
+
+/* So many seconds have passed without a message while a thread waits for an answer: say on stderr why. */
+void dib_vfio_say_why(struct vfio_user *v);
 
 /* vfio_user_helper.c */
 

@@ -183,6 +183,10 @@ static int receive(struct vfio_user *v, void *data, size_t length)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			dib_vfio_say_why(v);
+			continue;
+		}
 		if (n <= 0)
 			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
 		p += n;

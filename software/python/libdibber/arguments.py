@@ -195,6 +195,12 @@ def writeable(name, data, advice=""):
     return found
 
 
+def some_bytes(name, array):
+    """Raise ValueError for a NumPy array without bytes: a transfer has at least one."""
+    if array.nbytes == 0:
+        raise ValueError(f"{name} has no bytes (shape {array.shape}, {array.itemsize} bytes each): a transfer has at least one byte")
+
+
 def address(array):
     """Where an array begins."""
     return array.__array_interface__["data"][0]

@@ -14,7 +14,7 @@ import os
 import queue
 import threading
 
-from libdibber.binding import check
+from libdibber.binding import check, library
 
 FOR_EVER         = (1 << 64) - 1
 HARDWARE_STEP_NS = 10_000_000    # after so long a wait for hardware lets Python handle signals
@@ -89,6 +89,8 @@ class Worker(threading.Thread):
         self.start()
 
     def run(self):
+        # The simulator's clock knows threads. The main thread waits while this one makes its calls.
+        library().dib_clock_act_for(threading.main_thread().native_id)
         while (job := self._jobs.get()) is not None:
             job.run()
             del job    # and with it what the call kept alive

@@ -219,6 +219,7 @@ _SIGNATURES = {
     "dib_flash_write"    : (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "dib_clock_leave"    : (c_int, [c_void_p]),
     "dib_clock_enter"    : (c_int, [c_void_p]),
+    "dib_clock_act_for"  : (None, [c_int]),
     "dib_clock_now"      : (c_int, [c_void_p, POINTER(Clock)]),
     "dib_mailbox_open"   : (c_int, [c_void_p, POINTER(MailboxOptions), POINTER(c_void_p)]),
     "dib_mailbox_close"  : (c_int, [c_void_p]),

@@ -296,7 +296,7 @@ class Endpoint(Handle):
         """Deposit an array as it lies, a column say: its strides become the walk.
 
         `array` is a view of memory that is registered here, or what indexed() made of one. `target` is a Walk, or a key:
-        then the elements follow each other there from `offset` on.
+        then the elements follow each other there from `offset` on. Raises ValueError for an array without elements.
         """
         walk  = self._walk_over(array, RIGHT.LOCAL_READ)
         other = self._other_side(target, offset, walk)
@@ -326,6 +326,7 @@ class Endpoint(Handle):
             raise TypeError(f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is needed")
         if array.dtype.hasobject:
             raise TypeError(f"array has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere")
+        arguments.some_bytes("array", array)
         found = [region for region in self.regions if region.holds(array)]
         if not found:
             raise ValueError("the array's memory is not registered at this endpoint")

@@ -161,7 +161,9 @@ class Region(_Registered):
                    (found, _hold(memory)))
 
     def holds(self, array):
-        """Whether every byte of `array` lies in this memory."""
+        """Whether every byte of `array` lies in this memory; True for an array without bytes."""
+        if array.nbytes == 0:
+            return True
         first = last = arguments.address(array)
         for count, stride in zip(array.shape, array.strides):
             first += min(0, (count - 1)*stride)

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from dibber.interface.description import C
-from libdibber.arguments import whole
+from libdibber.arguments import some_bytes, whole
 from libdibber.binding import CSide, CWalk
 
 
@@ -80,8 +80,9 @@ class Walk:
         """The walk over a NumPy array whose region starts at address `base`, in the array's C order.
 
         Axes that lie without a gap behind each other become one block or one level. Raises ValueError when more
-        than three levels are left.
+        than three levels are left, or when the array has no bytes.
         """
+        some_bytes("array", array)
         block, levels = array.itemsize, []
         for count, stride in zip(reversed(array.shape), reversed(array.strides)):
             if count == 1:

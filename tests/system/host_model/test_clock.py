@@ -13,7 +13,7 @@ import tomllib
 
 import pytest
 
-from vfio_client import NEVER, Client, ClockReply, Refused
+from vfio_client import CLOCK, NEVER, Client, ClockReply, Refused
 
 HIGH = 0x10_0000_0000
 POKE = 0x80000
@@ -279,6 +279,201 @@ def test_the_watchdog_names_who_holds_the_clock(simulator):
     while not sim.error_text() and time.monotonic() < until:
         time.sleep(0.1)
     assert "card1 endpoint 2 runs outside the library" in sim.error_text()
+
+# Who comes and goes -------------------------------------------------------------------------------
+
+def ends(client, message):
+    """Whether the answer to a request comes, which has a minute of the machine's time."""
+    client.socket.settimeout(60)
+    return ClockReply(client.answer(message))
+
+def does_not_end(client):
+    client.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        client.receive()
+    client.socket.settimeout(60)
+
+@pytest.mark.fault
+@pytest.mark.parametrize("participants", [0, 1, 2])
+def test_a_newcomer_starts_time_again_that_all_others_have_left(simulator, participants):
+    sim = simulator("--participants", participants)
+    first = Client(sim.path(0))
+    first.clock("LEAVE")
+    newcomer = Client(sim.path(1))
+    before = newcomer.clock("NOW").now
+    assert ends(newcomer, newcomer.send_clock("WAIT", deadline=5000*NS)).now == before + 5000*NS
+
+@pytest.mark.fault
+def test_a_newcomer_of_the_same_card_starts_time_again_too(one):
+    client = Client(one.path(0))
+    client.clock("LEAVE")
+    client.clock("JOIN", 3)
+    assert ends(client, client.send_clock("WAIT", 3, deadline=5000*NS)).woken == 0
+
+@pytest.mark.fault
+def test_time_stands_again_when_the_newcomer_has_left_or_gone(simulator):
+    sim = simulator("--participants", 2)
+    first, second = Client(sim.path(0)), Client(sim.path(1))
+    for client in (first, second):
+        client.clock("LEAVE")
+    first.clock("JOIN", 2)
+    ends(first, first.send_clock("WAIT", 2, deadline=5000*NS))
+    at = first.clock("LEAVE", 2, count=1).now
+    time.sleep(0.2)
+    returning = [client.send_clock("ENTER") for client in (first, second)]
+    assert ends(second, returning[1]).now == ends(first, returning[0]).now <= at + 2
+
+@pytest.mark.fault
+def test_a_client_without_the_clock_starts_time_again_too(simulator):
+    sim = simulator("--participants", 0)
+    first = Client(sim.path(0))
+    before = first.clock("LEAVE").now
+    free = Client(sim.path(1), clock=False)
+    free.socket.settimeout(60)
+    assert free.read(0, 4) == bytes(4)
+    assert first.clock("ENTER").now > before
+    free.close()
+
+# One thread with two cards ------------------------------------------------------------------------
+
+def two_cards(simulator, participants=1):
+    """Both cards opened by thread 7, one after the other."""
+    sim = simulator("--participants", participants)
+    clients = []
+    for n in range(2):
+        clients.append(Client(sim.path(n), join=()))
+        clients[n].clock("JOIN", thread=7)
+        clients[n].socket.settimeout(60)
+        assert clients[n].read(0, 4) == bytes(4), "a read needs time"
+    return sim, *clients
+
+@pytest.mark.fault
+@pytest.mark.parametrize("participants", [0, 1])
+def test_one_thread_opens_both_cards_reads_both_and_waits_on_either(simulator, participants):
+    _, first, second = two_cards(simulator, participants)
+    for client in (first, second, first, second):
+        before = client.clock("NOW", thread=7).now
+        assert ends(client, client.send_clock("WAIT", deadline=3000*NS, thread=7)).now == before + 3000*NS
+        assert client.read(0, 4) == bytes(4)
+
+@pytest.mark.fault
+def test_time_stands_while_the_thread_with_two_cards_computes(simulator):
+    _, first, second = two_cards(simulator)
+    ends(second, second.send_clock("WAIT", deadline=3000*NS, thread=7))
+    before = [client.clock("NOW", thread=7).now for client in (first, second)]
+    time.sleep(0.3)
+    assert [client.clock("NOW", thread=7).now for client in (first, second)] == before
+
+@pytest.mark.fault
+def test_a_thread_has_one_time_on_both_its_cards(simulator):
+    _, first, second = two_cards(simulator)
+    first.charge("PUT", 100)
+    charged = first.clock("NOW", thread=7)
+    assert second.clock("NOW", thread=7).now == charged.now
+    assert second.clock("NOW", thread=7).cpu == 0, "CPU time stays that of the card's calls"
+    second.charge("PUT", 10)
+    second.clock("NOW", thread=7)
+    assert first.clock("NOW", thread=7).now - charged.now == 10*round(CPU["put_ns"]*NS)
+
+@pytest.mark.fault
+def test_another_thread_still_holds_time_and_so_does_a_card_that_it_takes_over(simulator):
+    _, first, second = two_cards(simulator)
+    second.clock("NOW", thread=8)
+    waiting = first.send_clock("WAIT", deadline=3000*NS, thread=7)
+    does_not_end(first)
+    second.send_clock("WAIT", deadline=1000_000*NS, thread=8)
+    assert ends(first, waiting)
+
+@pytest.mark.fault
+def test_a_thread_that_leaves_with_one_card_is_away_with_both_and_comes_back(simulator):
+    sim = simulator("--participants", 0)
+    clients = [Client(sim.path(n), join=()) for n in range(2)]
+    for client in clients:
+        client.clock("JOIN", thread=7)
+        client.socket.settimeout(60)
+    first, second = clients
+    first.clock("JOIN", 5, thread=9)
+    first.clock("LEAVE", thread=7)
+    assert ends(first, first.send_clock("WAIT", 5, deadline=3000*NS, thread=9))
+    second.clock("LEAVE", thread=7)
+    assert ends(first, first.send_clock("ENTER", thread=7))
+    assert ends(second, second.send_clock("ENTER", thread=7))
+    waiting = first.send_clock("WAIT", 5, deadline=3000*NS, thread=9)
+    does_not_end(first)
+    second.send_clock("WAIT", thread=7)
+    assert ends(first, waiting)
+
+def one_thread_on_two_cards(simulator, seed):
+    """Posted pokes to one card, then at once a wait on the other: all times that the thread has seen."""
+    _, *clients = two_cards(simulator, 1)
+    rng, log = random.Random(seed), []
+    for client in clients:
+        client.bus_master()
+    memories = [client.map_shared(HIGH, 4096) for client in clients]
+    for round_ in range(1, 60):
+        here, there = round_ & 1, ~round_ & 1
+        time.sleep(rng.random()*0.002)
+        for _ in range(round_ % 3):
+            clients[there].charge("PUT", round_ % 5 + 1)
+        poke(clients[there], HIGH, round_, delay=round_)
+        poke(clients[here],  HIGH, round_, delay=29*round_ % 100)
+        log.append(ends(clients[here], clients[here].send_clock("WAIT", watch=HIGH, length=4, deadline=9000*NS, thread=7)).now)
+        log.append((memories[there][0], memories[here][0]))
+        clients[there].read(0, 4)
+        log.append(ends(clients[there], clients[there].send_clock("WAIT", deadline=2000*NS, thread=7)).now)
+    return log
+
+@pytest.mark.fault
+def test_a_run_of_one_thread_on_two_cards_repeats_to_the_picosecond(simulator):
+    first = one_thread_on_two_cards(simulator, 1)
+    assert one_thread_on_two_cards(simulator, 2) == first
+    assert all(0 not in pair for pair in first[1::3])
+
+# Who holds it, told -------------------------------------------------------------------------------
+
+def state(sim):
+    """What an observer is told; the question lets no time pass."""
+    observer = Client(f"{sim.path(0)}.admin", join=())
+    observer.socket.settimeout(60)
+    text = observer.request(CLOCK).decode("ascii")
+    observer.close()
+    return text
+
+@pytest.mark.fault
+def test_an_observer_is_told_who_holds_the_clock(simulator):
+    sim = simulator("--participants", 2)
+    assert state(sim) == "time stands: 0 of 2 participants have joined"
+    first = Client(sim.path(0))
+    first.clock("LEAVE")
+    first.clock("ENTER")
+    assert state(sim) == "time stands: card0 endpoint 0 runs outside the library"
+    waiting = first.send_clock("WAIT", deadline=10**15)
+    assert state(sim) == "time stands: 1 of 2 participants have joined"
+    second = Client(sim.path(1), join=(0, 3))
+    assert state(sim) == "time stands: card1 endpoint 0, card1 endpoint 3 run outside the library"
+    second.clock("LEAVE", 3)
+    assert state(sim) == "time stands: card1 endpoint 0 runs outside the library"
+    before = second.clock("NOW").now
+    state(sim)
+    assert second.clock("NOW").now == before
+    second.clock("LEAVE")
+    assert state(sim) == "time goes on"
+    second.send_clock("ENTER", 3)
+    assert state(sim) == ("time goes on: card1 endpoint 0 has left the clock and not come back, "
+                          "and another participant waits for that")
+    second.send_clock("ENTER")
+    assert waiting is not None
+
+@pytest.mark.fault
+def test_an_observer_is_told_that_all_have_left_and_that_nobody_is_there(simulator):
+    sim = simulator("--participants", 2)
+    clients = [Client(sim.path(n)) for n in range(2)]
+    for client in clients:
+        client.clock("LEAVE")
+    assert state(sim) == "time stands: card0 endpoint 0, card1 endpoint 0 have left the clock"
+    for client in clients:
+        client.close()
+    assert state(sim) == "time stands: 0 of 2 participants have joined"
 
 # The cable ----------------------------------------------------------------------------------------
 

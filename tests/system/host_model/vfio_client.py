@@ -161,8 +161,8 @@ class Client:
 
     # The clock ------------------------------------------------------------------------------------
 
-    def send_clock(self, op, endpoint=0, call=0, count=0, watch=0, length=0, deadline=NEVER):
-        return self.send(CLOCK, struct.pack("<IIIIQQQQ", OPS[op], endpoint, call, count, watch, length, deadline, 0))
+    def send_clock(self, op, endpoint=0, call=0, count=0, watch=0, length=0, deadline=NEVER, thread=0):
+        return self.send(CLOCK, struct.pack("<IIIIQQQQ", OPS[op], endpoint, call, count, watch, length, deadline, thread))
 
     def clock(self, op, endpoint=0, **kwargs):
         reply = ClockReply(self.answer(self.send_clock(op, endpoint, **kwargs)))

@@ -11,8 +11,14 @@
  *
  * Errors
  *	Functions that can fail return a negative enum dib_error; dib_last_reason() then says in words what
- *	was wrong, in the calling thread. Each says which errors it knows. The library never prints and never ends
- *	the program.
+ *	was wrong, in the calling thread. Each says which errors it knows. The library never ends the program. It prints
+ *	one thing: why simulated time stands, see dib_open().
+ *
+ * Nothing
+ *	A transfer and a region have at least one byte. One of no bytes (a length, a block or a count of 0, an empty list) is
+ *	refused with ARGUMENT, and the reason says so. Nothing of it reaches the card: no completion and no notice comes. A
+ *	message of a mailbox may have no bytes, and is delivered. Reading or writing 0 bytes of the
+ *	flash or of the control program's memory, or erasing none, changes nothing; the place must be a valid one.
  *
  * Threads
  *	A card may be used by several threads at once. An endpoint (put, poll, wait) belongs to one thread at
@@ -222,6 +228,13 @@ struct dib_card_info {
  *
  * On a simulated card the calling thread joins the clock as the card's endpoint 0, for itself and for all endpoints
  * without own_clock. Simulated time 0 is when as many have joined as the simulator waits for; this call waits for that.
+ * One thread may open several cards: see "The simulator's clock". It opens them one after the other, so the simulator
+ * must not wait for more than one participant ("dibber sim start" waits for none).
+ *
+ * When a simulator has not answered a call for 10 seconds because its time stands, the library writes a line to
+ * stderr. The line names the participant that holds the clock, by card and endpoint, or how many have not joined. The
+ * line comes again after each further 10 seconds. The environment variable DIBBER_CLOCK_NOTICE, read by dib_open(), is
+ * another number of seconds; 0 turns the line off.
  *
  * Through VFIO the process must be allowed to open the group of the card in /dev/vfio, and to pin what it registers
  * ("ulimit -l").
@@ -976,6 +989,16 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
 
 /* The simulator's clock -------------------------------------------------------------------------- */
 
+/*
+ * Simulated time stands while a thread that takes part runs outside the library.
+ *
+ * A participant is a card with its endpoints, or an endpoint with own_clock. It belongs to the thread that made the last
+ * call for it which waits for an answer. A thread may have several participants, those of two cards for example. It
+ * has one time, that of the last answer from the simulator: what a put or a poll is charged for one card delays the calls for
+ * the other card from the next call on that waits for an answer, as dib_wait() does. While it is in a call for one
+ * participant, or has left the clock with one, its other participants do not hold time either.
+ */
+
 /**
  * dib_clock_leave() - stop holding the simulator's clock.
  *
@@ -995,6 +1018,18 @@ int dib_clock_leave(struct dib_endpoint *endpoint);
  * Errors: those of dib_clock_leave().
  */
 int dib_clock_enter(struct dib_endpoint *endpoint);
+
+/**
+ * dib_clock_act_for() - make calls in the place of another thread.
+ * @thread: gettid(2) of a thread of this process; 0: the calling thread makes calls for itself, as at its start
+ *
+ * The simulator's clock takes the calls of this thread for those of the other one. A binding uses it when a thread of
+ * its own makes a call that the program's thread waits for. The two must not compute at the same time. On hardware it
+ * changes nothing. Any thread.
+ *
+ * Errors: none.
+ */
+void dib_clock_act_for(int thread);
 
 struct dib_clock {
 	uint64_t now_ps;	/* picoseconds since the run started; on hardware, of the system's monotonic clock */
