@@ -1,8 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-#
 # `make help` says what there is. Every part builds below build/, keeps its output in build/log/ and
 # does nothing when nothing has changed; results go to out/.
+#
+# SPDX-License-Identifier: BSD-2-Clause
 
 PROFILE ?= gen2x4
 SEED    ?= 1

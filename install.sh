@@ -1,10 +1,9 @@
 #!/bin/sh
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-#
 # Bring what Dibber needs on Debian 12 or 13: the Debian packages that are missing (as root or with
 # sudo), and a Python environment in build/venv with the versions of requirements.txt and
 # constraints.txt. Says nothing when all is there. Run by every `make` target; may be run by hand.
+#
+# SPDX-License-Identifier: BSD-2-Clause
 
 set -eu
 cd "$(dirname "$0")"

@@ -1,2 +1,1 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause

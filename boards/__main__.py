@@ -1,12 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The table of boards, as the README has it, from what each board file says.
 
     build/venv/bin/python -P -m boards             print it
     build/venv/bin/python -P -m boards --write     and put it into README.md
-    build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the control program's SRAM
+    build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the
+                                                   control program's SRAM
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import importlib

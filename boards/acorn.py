@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""SQRL Acorn CLE-101, CLE-215 and CLE-215+, of which LiteFury and NiteFury are the first two: PCIe,
+and a link on a base board.
 
-"""SQRL Acorn CLE-101, CLE-215 and CLE-215+, of which LiteFury and NiteFury are the first two: PCIe, and a link on a base board.
+    python boards/acorn.py --build [--variant cle-215+ | cle-215 | cle-101] [--design link | open]
+    [--load | --flash]
 
-    python boards/acorn.py --build [--variant cle-215+ | cle-215 | cle-101] [--design link | open] [--load | --flash]
-
-The M.2 connector has all four transceivers. `card` gives them to PCIe x4: that build has no link, and `dibber info` says so.
-`link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's Acorn base board mini. `open` is one on PCIe Gen1 x1 without a
-link, for the CLE-101 and by openXC7 in place of Vivado: see openxc7.py. LEDs 0 to 2 are lit while the link is up, a signal is there,
+The M.2 connector has all four transceivers. `card` gives them to PCIe x4: that build has no link,
+and `dibber info` says so. `link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's
+Acorn base board mini. `open` is one on PCIe Gen1 x1 without a link, for the CLE-101 and by openXC7
+in place of Vivado: see openxc7.py. LEDs 0 to 2 are lit while the link is up, a signal is there,
 PCIe is up.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys
@@ -46,7 +48,8 @@ BOARD = Description(
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# The platform's flash, in one group. `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's base board mini takes where.
+# The platform's flash, in one group. `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's
+# base board mini takes where.
 _io = [
     ("spiflash", 0,
         Subsignal("cs_n", Pins("T19")),

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A card without PCIe: the core on a host bridge, for any board that has a serial port and a
+transceiver.
+"""
 
-"""A card without PCIe: the core on a host bridge, for any board that has a serial port and a transceiver."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -20,14 +21,18 @@ from dibber.mcp.processor import SRAM_SCARCE
 
 DATA_WIDTH   = 64
 MEMORY_BYTES = 64*1024  # what a program on the bridge and the card share
-ENDPOINTS    = 4        # 0 is the administrator's, and no program has more than three; 8 are too large for nextpnr to route on ECPIX-5
+# 0 is the administrator's, and no program has more than three; 8 are too large for nextpnr to route
+# on ECPIX-5
+ENDPOINTS    = 4
 BAUDRATE     = 1_000_000
-SILENCE      = 0.02       # seconds without a byte that end a begun frame; USB leaves gaps of a few milliseconds
+# seconds without a byte that end a begun frame; USB leaves gaps of a few milliseconds
+SILENCE      = 0.02
 
 # Bridged Card -------------------------------------------------------------------------------------
 
 class BridgedCard(LiteXModule):
-    """Core, root complex, and frames of a UART on its bus: what libdibber opens as `uart:PORT`. Clocks are the board's.
+    """Core, root complex, and frames of a UART on its bus: what libdibber opens as `uart:PORT`.
+    Clocks are the board's.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What a board file says of its board, for the table in the README."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 

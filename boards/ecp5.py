@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What all ECP5 boards share: clocks, a transceiver with its reference, a UART, and a design
+between them.
+"""
 
-"""What all ECP5 boards share: clocks, a transceiver with its reference, a UART, and a design between them."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.resetsync import AsyncResetSynchronizer
@@ -18,8 +19,10 @@ from dibber.phy.ecp5 import ECP5SerialPHY
 from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
-# What makes as little wire of a core as there is, routes it, and gets it as fast as it gets: docs/synthesis.md. Three of the 16 nets of the clocks' network are clocks.
-# Router 2 takes a path for fast enough that is late by some picoseconds: the second speed is there so that the first is reached without them.
+# What makes as little wire of a core as there is, routes it, and gets it as fast as it gets:
+# docs/synthesis.md. Three of the 16 nets of the clocks' network are clocks. Router 2 takes a path
+# for fast enough that is late by some picoseconds: the second speed is there so that the first is
+# reached without them.
 FULL = bitstream.Recipe(
     luts     = "-maxlut 4 -D 9000",
     nextpnr  = ("--placer", "static", "--router", "router2", "--router2-alt-weights"),
@@ -33,7 +36,9 @@ FULL = bitstream.Recipe(
 # CRG ----------------------------------------------------------------------------------------------
 
 class CRG(LiteXModule):
-    """`sys` from an oscillator of 100 MHz. Those of LiteX's boards have DRAM clocks that do not route without DRAM."""
+    """`sys` from an oscillator of 100 MHz. Those of LiteX's boards have DRAM clocks that do not
+    route without DRAM.
+    """
     def __init__(self, clk100, rst_n, sys_clk_freq):
         self.cd_sys = ClockDomain()
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""LambdaConcept ECPIX-5 with an 85F: the link on the SATA connector, the host on the USB serial port.
+"""LambdaConcept ECPIX-5 with an 85F: the link on the SATA connector, the host on the USB serial
+port.
 
     python boards/ecpix5.py --build [--design link] [--load | --flash]
 
-The transceiver's reference is the board's 100 MHz clock for SATA. The card takes 63 % of the part. It and the link tester
-run at 64 MHz, and their link at 2.5 Gb/s. LED 0 is green while the link is up, LED 1 while a signal is there, LED 2 when the clock is locked.
+The transceiver's reference is the board's 100 MHz clock for SATA. The card takes 63 % of the part.
+It and the link tester run at 64 MHz, and their link at 2.5 Gb/s. LED 0 is green while the link is
+up, LED 1 while a signal is there, LED 2 when the clock is locked.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys

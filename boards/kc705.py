@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Xilinx KC705: PCIe x4, and the link on the SFP cage: see kit.py.
 
     python boards/kc705.py --build [--load | --flash]
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys

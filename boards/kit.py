@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What Xilinx' kits KC705 and VC707 share: all but the FPGA and the pins of the SFP cage.
 
-The link has 2.5 Gb/s by the 125 MHz of the SGMII oscillator, which reaches the cage's quad. LEDs 0 to 2 are lit while the link is
-up, a signal is there, PCIe is up.
+The link has 2.5 Gb/s by the 125 MHz of the SGMII oscillator, which reaches the cage's quad. LEDs 0
+to 2 are lit while the link is up, a signal is there, PCIe is up.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from litex.build.generic_platform import Pins, Subsignal
 

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Less than a card: the link, its test equipment, the host registers and the way to the flash, for
+a board's first day.
+"""
 
-"""Less than a card: the link, its test equipment, the host registers and the way to the flash, for a board's first day."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -25,10 +26,11 @@ from boards.bridged import SILENCE
 # Link Tester --------------------------------------------------------------------------------------
 
 class LinkTester(LiteXModule):
-    """Two of these at the ends of a cable come UP, measure it, and send each other PRBS; they carry no packets.
+    """Two of these at the ends of a cable come UP, measure it, and send each other PRBS; they carry
+    no packets.
 
-    The registers stand where a card has them, at address 0 of the UART bridge, and mean the same; those of what is
-    not here read 0. Made in minutes, where a card takes many.
+    The registers stand where a card has them, at address 0 of the UART bridge, and mean the same;
+    those of what is not here read 0. Made in minutes, where a card takes many.
 
     Parameters
     ----------

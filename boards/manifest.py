@@ -1,13 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""The manifest of a bitstream that a project's run.sh made. It is copied into each project, and needs Python 3.6 alone.
+"""The manifest of a bitstream that a project's run.sh made. It is copied into each project, and
+needs Python 3.6 alone.
 
     python3 manifest.py SECONDS
 
-SECONDS is what making it took. project.json says what the project is, its tools' output what became of it. When a clock missed its
-time, or was not there, it ends with 1, and leaves neither manifest nor bitstream.
+SECONDS is what making it took. project.json says what the project is, its tools' output what became
+of it. When a clock missed its time, or was not there, it ends with 1, and leaves neither manifest
+nor bitstream.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import hashlib
 import json
@@ -40,7 +41,9 @@ def vivado(folder, project):
 
 
 def openxc7(folder, project):
-    """What nextpnr-xilinx logged, as keys of the manifest. Of a clock that is not in `needs` it was told the speed by --freq."""
+    """What nextpnr-xilinx logged, as keys of the manifest. Of a clock that is not in `needs` it was
+    told the speed by --freq.
+    """
     log    = (folder/"nextpnr.log").read_text()
     found  = {name: (float(mhz), float(told)) for name, mhz, told in
               re.findall(r"Max frequency for clock +'(.+?)': +([\d.]+) MHz \(\w+ at ([\d.]+) MHz\)", log)}

@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Block RAM of a card by the size of the control program's SRAM, from the shapes of the memories.
 
-What a card takes with the smaller SRAM was measured by Yosys: hw/synthesis/boards.json has it for the
-boards with PCIe, docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say, which
-no synthesis has confirmed.
+What a card takes with the smaller SRAM was measured by Yosys: hw/synthesis/boards.json has it for
+the boards with PCIe, docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say,
+which no synthesis has confirmed.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import pathlib

@@ -1,11 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A card on an Artix-7 by openXC7's tools alone, at PCIe Gen1 x1. Unconfirmed: nobody has seen a
+bitstream of it run.
 
-"""A card on an Artix-7 by openXC7's tools alone, at PCIe Gen1 x1. Unconfirmed: nobody has seen a bitstream of it run.
-
-Vivado's PCIe block comes with logic around the hard block that only Vivado has. The project pcie_7x (github.com/regymm/pcie_7x, CERN-OHL-P) has
-another: check it out, and let PCIE_7X_DIR name the folder. It is not part of this project.
+Vivado's PCIe block comes with logic around the hard block that only Vivado has. The project pcie_7x
+(github.com/regymm/pcie_7x, CERN-OHL-P) has another: check it out, and let PCIE_7X_DIR name the
+folder. It is not part of this project.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import pathlib
@@ -68,10 +69,13 @@ def wrapper():
 
 
 class OpenPCIePHY(S7PCIePHY):
-    """S7PCIePHY with pcie_7x in place of Vivado's block; 64 bits, x1, Gen1. Parameters and attributes are those of S7PCIePHY."""
+    """S7PCIePHY with pcie_7x in place of Vivado's block; 64 bits, x1, Gen1. Parameters and
+    attributes are those of S7PCIePHY.
+    """
     def do_finalize(self):
         text = wrapper()[0].read_text()
-        # Of what LitePCIe connects pcie_7x has a part; all that has to do with data and configuration is in it.
+        # Of what LitePCIe connects pcie_7x has a part; all that has to do with data and
+        # configuration is in it.
         ports      = set(re.findall(r"^\s*(?:input|output)\b[^/\n]*?(\w+)\s*,?\s*(?://.*)?$", text, re.M))
         parameters = {
             "EXTERNAL_MMCM": "TRUE", "USER_CLK_FREQ": 2, "LINK_CAP_MAX_LINK_SPEED": 1,
@@ -110,10 +114,12 @@ def generate(folder, top, platform, design):
     clock = design.crg
     needs = {platform.toolchain._vns.get_name(signal): hertz/1e6 for signal, hertz in
              ((clock.cd_sys.clk, design.sys_clk_freq), (clock.pll.clkin, clock.pll.clkin_freq))}
-    # nextpnr-xilinx knows a port's period behind no buffer or PLL. A clock that it is told nothing of has to reach --freq.
+    # nextpnr-xilinx knows a port's period behind no buffer or PLL. A clock that it is told nothing
+    # of has to reach --freq.
     pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line))
         + "".join(f"create_clock -name {name} -period {1000/mhz:.3f} [get_nets {name}]\n" for name, mhz in needs.items()))
-    # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and what takes it.
+    # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and what
+    # takes it.
     synthesis = (f"{flow.read([*sources, *(file.name for file in files)])} {flow.attributes(top)}"
                  f" synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
     write_run(folder, RUN.format(top=top, part=PART, synthesis=synthesis, mhz=PCIE_MHZ, tools=" ".join(TOOLS)))
@@ -121,6 +127,8 @@ def generate(folder, top, platform, design):
 
 
 def build(name, platform, design):
-    """The project in out/openxc7/name, and the bitstream where openXC7 is installed. Returns what vivado.run() does."""
+    """The project in out/openxc7/name, and the bitstream where openXC7 is installed. Returns what
+    vivado.run() does.
+    """
     generate(OUT/name, f"dibber_{name}", platform, design)
     return run(name, OUT/name, TOOLS)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """STLV7325, version 2: PCIe x4, and the link on SFP A.
 
     python boards/stlv7325.py --build [--load | --flash]
 
-The link has 2.5 Gb/s by the board's 156.25 MHz, from the quad beside its own. LEDs 0 to 2 are lit while the link is up, a signal
-is there, PCIe is up.
+The link has 2.5 Gb/s by the board's 156.25 MHz, from the quad beside its own. LEDs 0 to 2 are lit
+while the link is up, a signal is there, PCIe is up.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys

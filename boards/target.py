@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The command line of a board: build, load, flash, in LiteX's words."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
@@ -20,7 +19,8 @@ DESIGNS = {"card": BridgedCard, "link": LinkTester}
 # Load and Flash -----------------------------------------------------------------------------------
 
 def deliver(board, file, args, golden=None):
-    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the program when that must not be.
+    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the
+    program when that must not be.
 
     golden : the file that is the golden image, where not every one can be it
     """
@@ -51,9 +51,11 @@ def show(found, as_json):
 
 
 def main(board, platform, make, rates):
-    """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq, linerate)` what goes on it.
+    """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq,
+    linerate)` what goes on it.
 
-    `rates` is {name of a design: (Hz of sys, bits a second of the link)}, for those of DESIGNS that the board holds.
+    `rates` is {name of a design: (Hz of sys, bits a second of the link)}, for those of DESIGNS that
+    the board holds.
     """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board}.")
     parser.add_argument("--design", choices=rates, default=next(iter(rates)),

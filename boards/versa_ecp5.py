@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Lattice ECP5-5G Versa: the link on the SMA connectors, the host on the USB serial port.
 
     python boards/versa_ecp5.py --build --design link [--load | --flash]
 
-The 45F holds the link tester, not a card: a card needs more LUTs than there are. The transceiver's reference is
-the board's 156.25 MHz; 2.5 Gb/s. LEDs 0 to 2 are lit while the link is up, a signal is there, the clock is locked.
+The 45F holds the link tester, not a card: a card needs more LUTs than there are. The transceiver's
+reference is the board's 156.25 MHz; 2.5 Gb/s. LEDs 0 to 2 are lit while the link is up, a signal is
+there, the clock is locked.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The command line of a board that Vivado builds: make the project, run it where Vivado is, load,
+flash.
+"""
 
-"""The command line of a board that Vivado builds: make the project, run it where Vivado is, load, flash."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import hashlib
@@ -32,7 +33,8 @@ vivado -mode batch -notrace -source {top}.tcl
 python3 manifest.py $(($(date +%s) - start))
 """
 
-# For manifest.py. A path's share is the part of its time that it takes: by the largest of them its clock could be faster.
+# For manifest.py. A path's share is the part of its time that it takes: by the largest of them its
+# clock could be faster.
 FIGURES = r"""# A line in figures.txt for each figure of the routed design.
 set figures [open figures.txt w]
 puts $figures "tool\tVivado [version -short]"
@@ -85,7 +87,8 @@ GATE = [
     "{{error \"pulse widths, or what else Vivado looks at: it says that constraints are not met\"}}",
 ]
 
-# The first configuration that takes longer than this watchdog's time, or is damaged, is given up (UG470, chapter 7).
+# The first configuration that takes longer than this watchdog's time, or is damaged, is given up
+# (UG470, chapter 7).
 FALLBACK = [
     "set_property BITSTREAM.CONFIG.CONFIGFALLBACK ENABLE [current_design]",
     "set_property BITSTREAM.CONFIG.TIMER_CFG 0x0001fbd0 [current_design]",
@@ -98,7 +101,9 @@ GOLDEN = [
 # Project ------------------------------------------------------------------------------------------
 
 def ordered(constraints):
-    """An XDC with its lines of asynchronous clocks in order: LiteX takes them from a set of objects, as these lie in memory."""
+    """An XDC with its lines of asynchronous clocks in order: LiteX takes them from a set of
+    objects, as these lie in memory.
+    """
     lines  = constraints.splitlines()
     places = [n for n, line in enumerate(lines) if line.startswith("set_clock_groups ")]
     for n, line in zip(places, sorted(lines[n] for n in places)):
@@ -107,7 +112,8 @@ def ordered(constraints):
 
 
 def describe(folder, part, **more):
-    """Into the project in `folder`: what manifest.py wants to know of it, with `more`; that program; the interface's files.
+    """Into the project in `folder`: what manifest.py wants to know of it, with `more`; that
+    program; the interface's files.
 
     The folder has the board's name.
     """
@@ -127,10 +133,11 @@ def write_run(folder, text):
 
 
 def generate(folder, top, platform, design, user=None):
-    """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of memory contents.
+    """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of
+    memory contents.
 
-    With `user`, the address of a second image in the flash, the bitstream is one that gives way to the golden image when it
-    fails, and there is a golden one that goes on at `user`.
+    With `user`, the address of a second image in the flash, the bitstream is one that gives way to
+    the golden image when it fails, and there is a golden one that goes on at `user`.
     """
     platform.toolchain.bitstream_commands[:0] = GATE
     platform.toolchain.additional_commands = []    # litex_boards has layouts of its own
@@ -155,7 +162,8 @@ def generate(folder, top, platform, design, user=None):
 
 
 def run(name, folder, tools):
-    """Run the project in `folder`. Returns "", or a sentence when it cannot run because one of `tools` is not there. Ends the
+    """Run the project in `folder`. Returns "", or a sentence when it cannot run because one of
+    `tools` is not there. Ends the
     program when it failed."""
     shown   = folder.relative_to(flow.ROOT)
     missing = [tool for tool in tools if shutil.which(tool) is None]
@@ -168,17 +176,20 @@ def run(name, folder, tools):
 
 
 def build(name, platform, design, user=None):
-    """The project in out/vivado/name, and the bitstream where Vivado is installed. Returns what run() does. user : see generate"""
+    """The project in out/vivado/name, and the bitstream where Vivado is installed. Returns what
+    run() does. user : see generate
+    """
     generate(OUT/name, f"dibber_{name}", platform, design, user)
     return run(name, OUT/name, ["vivado"])
 
 # Command Line -------------------------------------------------------------------------------------
 
 def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
-    """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)` what goes on it.
+    """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)`
+    what goes on it.
 
-    `builders` has the designs that Vivado does not build, and the module that does, like openxc7: its PART is the only one, OUT, SYS_CLK_FREQ and
-    `build` are in place of those here.
+    `builders` has the designs that Vivado does not build, and the module that does, like openxc7:
+    its PART is the only one, OUT, SYS_CLK_FREQ and `build` are in place of those here.
     """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado" + "".join(f"; {name}: by {builder.NAME}" for name, builder in builders.items()) + ".")
     parser.add_argument("--design", choices=designs, default="card",

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What all 7-series boards with PCIe share: clock, PCIe PHY, core and its debugger's port; the
+board adds the PHY of its link.
+"""
 
-"""What all 7-series boards with PCIe share: clock, PCIe PHY, core and its debugger's port; the board adds the PHY of its link."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,7 +22,8 @@ from dibber.phy.pcie import S7PCIePHY
 # CRG ----------------------------------------------------------------------------------------------
 
 class CRG(LiteXModule):
-    """`sys` from a differential oscillator of 200 MHz; with `reference_freq` also `reference`, for a transceiver.
+    """`sys` from a differential oscillator of 200 MHz; with `reference_freq` also `reference`, for
+    a transceiver.
 
     PCIe has clocks of its own: `sys` runs whether a host is there or not.
     """
@@ -42,13 +44,16 @@ class CRG(LiteXModule):
 
 # Constraints --------------------------------------------------------------------------------------
 
-# TCK clocks nothing here: what BSCANE2 gives is sampled by `sys`, and TDO stands still before TCK falls.
+# TCK clocks nothing here: what BSCANE2 gives is sampled by `sys`, and TDO stands still before TCK
+# falls.
 JTAG_PATHS = "set_false_path -through [get_pins -of_objects [get_cells -hierarchical -filter {{REF_NAME == BSCANE2}}]]"
 
 # Memory -------------------------------------------------------------------------------------------
 
 def sram_of(device):
-    """Bytes of the control program's SRAM on a part: an XC7A100T has block RAM for the smaller one only."""
+    """Bytes of the control program's SRAM on a part: an XC7A100T has block RAM for the smaller one
+    only.
+    """
     return SRAM_SCARCE if device.startswith("xc7a100t") else SRAM_BYTES
 
 # PCIe Board ---------------------------------------------------------------------------------------
@@ -87,7 +92,9 @@ class PCIeBoard(LiteXModule):
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
     def add_core(self, serial, core=DibberCore):
-        """The core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and its way to the flash."""
+        """The core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and its
+        way to the flash.
+        """
         self.serial = serial
         if not getattr(serial, "absent", False):
             tx, rx = serial.serdes.cd_tx.clk, serial.serdes.cd_rx.clk

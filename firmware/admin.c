@@ -1,17 +1,15 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * The administrator's commands: who has an endpoint, and which memory may be reached. They come
- * only through endpoint 0, whose pages the owner of the card keeps to itself. Opened, endpoint 0 is an
- * endpoint like the others besides, with the administrator's completion queue.
+/* The administrator's commands: who has an endpoint, and which memory may be reached. They come
+ * only through endpoint 0, whose pages the owner of the card keeps to itself. Opened, endpoint 0 is
+ * an endpoint like the others besides, with the administrator's completion queue.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
 #include "mcp.h"
 
-static uint32_t region_keys[DIBBER_REGIONS];	/* 0: the entry is empty */
-static uint32_t removing;	/* key of the region that was taken out last, until its command ends */
+static uint32_t region_keys[DIBBER_REGIONS]; /* 0: the entry is empty */
+static uint32_t removing; /* key of the region that was taken out last, until its command ends */
 uint32_t admin_closing;
 
 static RARE bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
@@ -56,7 +54,7 @@ RARE void admin_boot(void)
 
 static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 {
-	uint32_t vector = ADMIN_WORD(tag, vector);	/* with page above it */
+	uint32_t vector = ADMIN_WORD(tag, vector); /* with page above it */
 	uint32_t cq_low = ADMIN_WORD(tag, cq_base);
 	uint32_t cq_high = slot_word(tag, offsetof(struct dibber_admin_command, cq_base) + 4);
 	uint32_t eq_low = ADMIN_WORD(tag, eq_base);
@@ -96,7 +94,7 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, uint32_t 
 	endpoint = &endpoints[index];
 	endpoint->close_tag = tag;
 	endpoint->close_cookie = ADMIN_WORD(tag, cookie);
-	endpoint->close_solicit = flags;	/* SOLICIT alone */
+	endpoint->close_solicit = flags; /* SOLICIT alone */
 
 	/* No more can wait than there are slots: who rang for more overwrote the older. */
 	waiting = REG_READ_AT(PRODUCER, index) - REG_READ_AT(HEAD, index);
@@ -139,7 +137,8 @@ static bool flush(uint32_t index)
 	return true;
 }
 
-/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes endpoint 0. */
+/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes
+ * endpoint 0. */
 static bool is_closed(uint32_t index)
 {
 	return !endpoints[index].close_left && endpoints[index].outstanding == !index &&
@@ -173,11 +172,11 @@ RARE uint32_t admin_close_step(void)
 }
 
 /* Addresses with this bit are of paged regions: their other high bits are the region's index. */
-#define PAGED_BIT	63
-#define PAGED_INDEX	57
+#define PAGED_BIT   63
+#define PAGED_INDEX 57
 
 /* A page table is read by whole lines. */
-#define TABLE_LINE	64
+#define TABLE_LINE 64
 
 /* Whether a region of so many bytes can lie in pages; 0 for `page`: in one piece, at `base`. */
 static bool region_is_possible(uint64_t base, uint64_t length, uint32_t page, uint32_t first)
@@ -204,7 +203,7 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	uint32_t base_high = slot_word(tag, offsetof(struct dibber_admin_command, base) + 4);
 	uint32_t length_low = ADMIN_WORD(tag, length);
 	uint32_t length_high = slot_word(tag, offsetof(struct dibber_admin_command, length) + 4);
-	uint32_t page = ADMIN_WORD(tag, vector) >> 16;	/* the half word behind it */
+	uint32_t page = ADMIN_WORD(tag, vector) >> 16; /* the half word behind it */
 	uint32_t first = ADMIN_WORD(tag, first);
 	uint32_t index = key % DIBBER_REGIONS;
 
@@ -214,7 +213,8 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 				(uint64_t)length_high << 32 | length_low, page, first))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	REG_WRITE(REGION_KEY, key);
-	/* A peer may still hold a key that was given before. The gateware counts keys, because only power reaches it. */
+	/* A peer may still hold a key that was given before. The gateware counts keys, because only
+	 * power reaches it. */
 	if (region_keys[index] || !REG_READ(REGION_FRESH))
 		return DIBBER_STATUS_IN_USE;
 
@@ -228,10 +228,10 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 	REG_WRITE(REGION_BASE_HIGH, base_high);
 	REG_WRITE(REGION_LENGTH_LOW, length_low);
 	REG_WRITE(REGION_LENGTH_HIGH, length_high);
-	region_enter(index, key, FIELD_PUT(REGION_ACCESS, RIGHTS, rights) |
-				 FIELD_PUT(REGION_ACCESS, OWNER, owner) |
-				 FIELD_PUT(REGION_ACCESS, PAGE, page) |
-				 FIELD_PUT(REGION_ACCESS, VALID, 1));
+	region_enter(
+		index, key,
+		FIELD_PUT(REGION_ACCESS, RIGHTS, rights) | FIELD_PUT(REGION_ACCESS, OWNER, owner) |
+			FIELD_PUT(REGION_ACCESS, PAGE, page) | FIELD_PUT(REGION_ACCESS, VALID, 1));
 	mcp_shared.regions++;
 	return DIBBER_STATUS_OK;
 }

@@ -1,13 +1,11 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * What the wire brought: messages and the ends of answers go to who waits for them.
+/* What the wire brought: messages and the ends of answers go to who waits for them.
  *
  * Interrupts on arrival. A notice from the wire becomes an entry of the target endpoint's event
  * queue and, if it asks for one, an interrupt. Its data was handed to the PHY before it came
  * here.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
@@ -18,12 +16,14 @@ static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint
 			FIELD_PUT(POST_WHAT, KIND, DIBBER_ENTRY_NOTICE) |
 			FIELD_PUT(POST_WHAT, STATUS, DIBBER_STATUS_OK);
 
-	/* What is for nobody is lost at the administrator's queue, which is never open, and counted there. */
+	/* What is for nobody is lost at the administrator's queue, which is never open, and counted
+	 * there. */
 	if (endpoint >= DIBBER_ENDPOINTS)
 		endpoint = 0;
 	queue_post(value, length, what, key,
 		   FIELD_PUT(POST_START, QUEUE, QUEUE_EVENTS(endpoint)) |
-			   FIELD_PUT(POST_START, INTERRUPT, FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
+			   FIELD_PUT(POST_START, INTERRUPT,
+				     FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
 }
 
 /* A get that hardware may answer. */
@@ -35,7 +35,8 @@ static ALWAYS bool is_theirs(uint32_t arrival, uint32_t word)
 	       fast_wants(MCP_BULK + node, FIELD_GET(ARRIVAL, AGAIN, arrival));
 }
 
-/* A function of its own: it is seldom that two have come together, and what a loop keeps in registers it would save for nothing. */
+/* A function of its own: it is seldom that two have come together, and what a loop keeps in
+ * registers it would save for nothing. */
 static APART void arrive(void)
 {
 	uint32_t arrival = REG_READ(ARRIVAL);

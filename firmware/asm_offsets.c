@@ -1,20 +1,20 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What start.S and mcp.ld need of the interface: compiled to assembly, whose -> lines are kept. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stddef.h>
 
 #include "dibber_interface.h"
 #include "identity.h"
 
-#define DEFINE(name, value)	__asm__ volatile ("->" #name " %0" : : "i"(value))
+#define DEFINE(name, value) __asm__ volatile("->" #name " %0" : : "i"(value))
 
 void asm_offsets(void)
 {
 	DEFINE(SHARED_BYTES, sizeof(struct dibber_mcp_shared));
 	DEFINE(SHARED_ADDRESS, MCP_SRAM_BYTES - DIBBER_SHARED_FROM_END);
-	DEFINE(IMAGE_LIMIT, MCP_SRAM_BYTES == DIBBER_SRAM_SCARCE ? DIBBER_IMAGE_SCARCE : MCP_SRAM_BYTES / 2);
+	DEFINE(IMAGE_LIMIT,
+	       MCP_SRAM_BYTES == DIBBER_SRAM_SCARCE ? DIBBER_IMAGE_SCARCE : MCP_SRAM_BYTES / 2);
 	DEFINE(SHARED_IMAGE, offsetof(struct dibber_mcp_shared, image_bytes));
 	DEFINE(TRAP_OFFSET, offsetof(struct dibber_mcp_shared, trap));
 	DEFINE(TRAP_CAUSE, offsetof(struct dibber_mcp_trap, cause));

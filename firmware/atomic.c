@@ -1,16 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Atomic operations: the command goes as a message to the other node, whose gateware executes them in
- * the order of their arrival, whatever its program does; the value before comes back as a reply.
+/* Atomic operations: the command goes as a message to the other node, whose gateware executes them
+ * in the order of their arrival, whatever its program does; the value before comes back as a reply.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
 APART bool atomic_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;

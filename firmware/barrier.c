@@ -1,27 +1,27 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * BARRIER: an operation in firmware alone, as README.md tells how to add one. No gateware, no library and no other file of the
- * interface knows it; programs submit its slot as it is (dib_submit).
+/* BARRIER: an operation in firmware alone, as README.md tells how to add one. No gateware, no
+ * library and no other file of the interface knows it; programs submit its slot as it is
+ * (dib_submit).
  *
- * Endpoints of the same number on a set of nodes enter, and each command completes when all of them have. Whoever enters
- * tells the others. The messages of one node come in order, and it cannot enter the next barrier before this one is over
- * for it, so that of each node no more than two are ever counted.
+ * Endpoints of the same number on a set of nodes enter, and each command completes when all of them
+ * have. Whoever enters tells the others. The messages of one node come in order, and it cannot
+ * enter the next barrier before this one is over for it, so that of each node no more than two are
+ * ever counted.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
 #include "mcp.h"
 
 struct barrier {
 	uint32_t cookie;
-	uint32_t began;		/* card's clock */
-	uint32_t limit;		/* its cycles; 0: none */
-	uint16_t nodes;		/* the others; 0: nobody waits here */
-	uint16_t untold;	/* of these, who has not been told yet */
+	uint32_t began;	 /* card's clock */
+	uint32_t limit;	 /* its cycles; 0: none */
+	uint16_t nodes;	 /* the others; 0: nobody waits here */
+	uint16_t untold; /* of these, who has not been told yet */
 	uint8_t tag;
 	bool solicit;
-	uint8_t came[DIBBER_NODES];	/* how often each has told more than was waited for */
+	uint8_t came[DIBBER_NODES]; /* how often each has told more than was waited for */
 };
 
 static struct barrier barriers[DIBBER_ENDPOINTS];
@@ -46,7 +46,8 @@ static RARE void end(uint32_t index, enum dibber_status status)
 
 	barrier->nodes = 0;
 	barrier_work &= ~(1u << index);
-	command_complete(barrier->tag, barrier->cookie, 0, command_node, status, 0, barrier->solicit);
+	command_complete(barrier->tag, barrier->cookie, 0, command_node, status, 0,
+			 barrier->solicit);
 }
 
 RARE bool barrier_command(uint32_t tag, uint32_t first_word)

@@ -1,134 +1,179 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""Bounds of the control program's image: the stack, the instructions of each handler, and the cycles in which the watchdog
-hears nothing, of every path that there is.
+"""Bounds of the control program's image: the stack, the instructions of each handler, and the
+cycles in which the watchdog hears nothing, of every path that there is.
 
     python firmware/bounds.py [build/firmware/64k/mcp.elf]
 
-Read from the machine code, so that whatever the compiler did is in them. The stack of a function is the deepest that its
-instructions take it, or that and a callee's; instructions are those of its longest path, where each loop is run as often
-as LOOPS says at most. Refused: recursion, jumps and calls whose targets are not known, a loop that LOOPS does not know,
-and what else moves the stack pointer than the addition of a constant.
+Read from the machine code, so that whatever the compiler did is in them. The stack of a function is
+the deepest that its instructions take it, or that and a callee's; instructions are those of its
+longest path, where each loop is run as often as LOOPS says at most. Refused: recursion, jumps and
+calls whose targets are not known, a loop that LOOPS does not know, and what else moves the stack
+pointer than the addition of a constant.
 
-The watchdog hears of the functions of ALIVE, which are called as often as a counter or a mask allows, even where a list leads round
-for ever. `silence` is the longest way from one such write to the next, in cycles: see CYCLES.
+The watchdog hears of the functions of ALIVE, which are called as often as a counter or a mask
+allows, even where a list leads round for ever. `silence` is the longest way from one such write to
+the next, in cycles: see CYCLES.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import re
 import struct
 import subprocess
 import sys
-
 from functools import cached_property, reduce
 from operator import and_, or_
 from pathlib import Path
 
 from dibber.interface.description import C
 
-ROOT  = Path(__file__).resolve().parents[1]
-IMAGE = ROOT/"build"/"firmware"/"128k"/"mcp.elf"
+ROOT = Path(__file__).resolve().parents[1]
+IMAGE = ROOT / "build" / "firmware" / "128k" / "mcp.elf"
 TOOLS = "riscv64-unknown-elf-"
 
-BRANCHES = {"beq", "bne", "blt", "bge", "bltu", "bgeu", "beqz", "bnez", "blez", "bgez", "bltz", "bgtz",
-            "bgt", "ble", "bgtu", "bleu"}
+BRANCHES = {
+    "beq",
+    "bne",
+    "blt",
+    "bge",
+    "bltu",
+    "bgeu",
+    "beqz",
+    "bnez",
+    "blez",
+    "bgez",
+    "bltz",
+    "bgtz",
+    "bgt",
+    "ble",
+    "bgtu",
+    "bleu",
+}
 
-ENDS     = {"ret", "mret", "ebreak"}
+ENDS = {"ret", "mret", "ebreak"}
 
 # The event loop, whose turns are counted one by one, and what its turns run.
-LOOP     = "loop"
-HANDLERS = ("command_handler", "bulk_job_handler", "arrival_handler", "atomic_handler", "replay_handler",
-            "replay_timer_handler", "message_handler", "receive_handler", "barrier_handler", "restart_step", "send_lose_step",
-            "scout_handler", "scout_step", "admin_close_step", "queue_drain")
+LOOP = "loop"
+HANDLERS = (
+    "command_handler",
+    "bulk_job_handler",
+    "arrival_handler",
+    "atomic_handler",
+    "replay_handler",
+    "replay_timer_handler",
+    "message_handler",
+    "receive_handler",
+    "barrier_handler",
+    "restart_step",
+    "send_lose_step",
+    "scout_handler",
+    "scout_step",
+    "admin_close_step",
+    "queue_drain",
+)
 
 
 # Those that not every image has: that of 64 KiB of SRAM has no restart.c.
 OPTIONAL = {"restart_step"}
 
-# What bounds the loops of each source function: how often all ways back to their heads are taken in a call of it at most, and the
-# way in.
-PUTS, BATCH, POSTS, REFUSALS = 16, 8, 64, 48    # MCP_PUTS, MCP_BATCH; WAITING of queue.c; REFUSALS of flow.c
-COMMANDS = C.ENDPOINTS*C.SLOTS                  # and at most as many wait in a line or lie on a flow,
-FLOWS    = C.LANES*C.NODES
-IN_FLOW  = COMMANDS + C.SLOTS                   # with the answers to what lies in the inbox
+# What bounds the loops of each source function: how often all ways back to their heads are taken in
+# a call of it at most, and the way in.
+# MCP_PUTS, MCP_BATCH; WAITING of queue.c; REFUSALS of flow.c
+PUTS, BATCH, POSTS, REFUSALS = 16, 8, 64, 48
+# and at most as many wait in a line or lie on a flow,
+COMMANDS = C.ENDPOINTS * C.SLOTS
+FLOWS = C.LANES * C.NODES
+IN_FLOW = COMMANDS + C.SLOTS  # with the answers to what lies in the inbox
 
 LOOPS = {
-    ("admin.c",   "admin_close_step"):     C.ENDPOINTS,
-    ("admin.c",   "admin_boot"):           C.REGIONS,
-    ("arrival.c", "arrival_handler"):      BATCH,
-    ("barrier.c", "barrier_boot"):         C.ENDPOINTS,
-    ("barrier.c", "barrier_forget"):       C.NODES,
-    ("barrier.c", "barrier_handler"):      C.ENDPOINTS,
-    ("barrier.c", "is_over"):              C.NODES,
-    ("barrier.c", "step"):                 C.NODES,
-    ("bulk.c",    "bulk_find"):            IN_FLOW,
-    ("bulk.c",    "bulk_job_handler"):     BATCH,
-    ("bulk.c",    "bulk_restart"):         IN_FLOW,
-    ("bulk.c",    "complete"):             BATCH + 1,
-    ("bulk.c",    "give_up"):              IN_FLOW,
-    ("bulk.c",    "replay"):               BATCH + 1,
-    ("command.c", "command_boot"):         C.ENDPOINTS,
-    ("command.c", "take_in_turn"):         BATCH,
-    ("express.c", "end_others"):           BATCH + 1,
-    ("express.c", "end_puts"):             PUTS + 1,
-    ("express.c", "begin_anew"):           C.WINDOW,
-    ("express.c", "give_up"):              C.WINDOW,
-    ("express.c", "express_puts"):         PUTS,
-    ("express.c", "requeue"):              C.WINDOW,
-    ("fast.c",    "fast_boot"):            FLOWS,
-    ("fast.c",    "fast_claim_active"):    FLOWS,
-    ("fast.c",    "fast_given"):           FLOWS,
-    ("fast.c",    "fast_take"):            C.FAST_PUTS,
-    ("fast.c",    "fast_tick"):            FLOWS,
-    ("flow.c",    "flow_boot"):            FLOWS,
-    ("flow.c",    "take_refusals"):        REFUSALS,
-    ("flow.c",    "take_turns"):           FLOWS,
-    ("get.c",     "get_boot"):             COMMANDS,
-    ("message.c", "message_boot"):         C.NODES,
-    ("message.c", "message_handler"):      C.SLOTS,
-    ("message.c", "message_lose"):         COMMANDS,
-    ("message.c", "message_restarted"):    COMMANDS,
-    ("message.c", "message_tick"):         C.NODES*(1 + 2),    # ASKS
-    ("put.c",     "check_walk"):           C.LEVELS,
-    ("queue.c",   "queue_drain"):          POSTS,
-    ("receive.c", "leave_turn"):           COMMANDS,
-    ("receive.c", "receive_handler"):      COMMANDS,
-    ("receive.c", "receive_probe"):        C.NODES,
-    ("replay.c",  "replay_timer_handler"): FLOWS,
-    ("replay.c",  "take_link"):            FLOWS,
-    ("replay.c",  "take_naks"):            FLOWS,
-    ("routes.c",  "routes_boot"):          C.NODES,
-    ("routes.c",  "routes_tick"):          C.NODES,
-    ("send.c",    "drop_former"):          C.SLOTS,
-    ("send.c",    "leave"):                COMMANDS,
-    ("send.c",    "lose_readies"):         C.SLOTS,
-    ("send.c",    "send_close_step"):      C.SLOTS,
-    ("send.c",    "send_lose_step"):       COMMANDS,
-    ("send.c",    "send_unready"):         C.SLOTS,
-    ("send.c",    "take_oldest"):          COMMANDS,
+    ("admin.c", "admin_close_step"): C.ENDPOINTS,
+    ("admin.c", "admin_boot"): C.REGIONS,
+    ("arrival.c", "arrival_handler"): BATCH,
+    ("barrier.c", "barrier_boot"): C.ENDPOINTS,
+    ("barrier.c", "barrier_forget"): C.NODES,
+    ("barrier.c", "barrier_handler"): C.ENDPOINTS,
+    ("barrier.c", "is_over"): C.NODES,
+    ("barrier.c", "step"): C.NODES,
+    ("bulk.c", "bulk_find"): IN_FLOW,
+    ("bulk.c", "bulk_job_handler"): BATCH,
+    ("bulk.c", "bulk_restart"): IN_FLOW,
+    ("bulk.c", "complete"): BATCH + 1,
+    ("bulk.c", "give_up"): IN_FLOW,
+    ("bulk.c", "replay"): BATCH + 1,
+    ("command.c", "command_boot"): C.ENDPOINTS,
+    ("command.c", "take_in_turn"): BATCH,
+    ("express.c", "end_others"): BATCH + 1,
+    ("express.c", "end_puts"): PUTS + 1,
+    ("express.c", "begin_anew"): C.WINDOW,
+    ("express.c", "give_up"): C.WINDOW,
+    ("express.c", "express_puts"): PUTS,
+    ("express.c", "requeue"): C.WINDOW,
+    ("fast.c", "fast_boot"): FLOWS,
+    ("fast.c", "fast_claim_active"): FLOWS,
+    ("fast.c", "fast_given"): FLOWS,
+    ("fast.c", "fast_take"): C.FAST_PUTS,
+    ("fast.c", "fast_tick"): FLOWS,
+    ("flow.c", "flow_boot"): FLOWS,
+    ("flow.c", "take_refusals"): REFUSALS,
+    ("flow.c", "take_turns"): FLOWS,
+    ("get.c", "get_boot"): COMMANDS,
+    ("message.c", "message_boot"): C.NODES,
+    ("message.c", "message_handler"): C.SLOTS,
+    ("message.c", "message_lose"): COMMANDS,
+    ("message.c", "message_restarted"): COMMANDS,
+    ("message.c", "message_tick"): C.NODES * (1 + 2),  # ASKS
+    ("put.c", "check_walk"): C.LEVELS,
+    ("queue.c", "queue_drain"): POSTS,
+    ("receive.c", "leave_turn"): COMMANDS,
+    ("receive.c", "receive_handler"): COMMANDS,
+    ("receive.c", "receive_probe"): C.NODES,
+    ("replay.c", "replay_timer_handler"): FLOWS,
+    ("replay.c", "take_link"): FLOWS,
+    ("replay.c", "take_naks"): FLOWS,
+    ("routes.c", "routes_boot"): C.NODES,
+    ("routes.c", "routes_tick"): C.NODES,
+    ("send.c", "drop_former"): C.SLOTS,
+    ("send.c", "leave"): COMMANDS,
+    ("send.c", "lose_readies"): C.SLOTS,
+    ("send.c", "send_close_step"): C.SLOTS,
+    ("send.c", "send_lose_step"): COMMANDS,
+    ("send.c", "send_unready"): C.SLOTS,
+    ("send.c", "take_oldest"): COMMANDS,
 }
 
 # Functions without a loop in which a caller's loop may end.
-STRAIGHT = {("fast.c", "adopt"), ("fast.c", "packets_of_entry"), ("queue.c", "post"), ("registers.h", "bus_read"),
-            ("registers.h", "bus_write")}
+STRAIGHT = {
+    ("fast.c", "adopt"),
+    ("fast.c", "packets_of_entry"),
+    ("queue.c", "post"),
+    ("registers.h", "bus_read"),
+    ("registers.h", "bus_write"),
+}
 
-# How often all that a handler calls does this in one call of it, however it comes to it: each flow can be claimed once, for
-# it is armed again only when a put of this program has ended on it; of refusals the gateware's queues hold 32.
+# How often all that a handler calls does this in one call of it, however it comes to it: each flow
+# can be claimed once, for it is armed again only when a put of this program has ended on it; of
+# refusals the gateware's queues hold 32.
 AT_MOST = {"fast_take": FLOWS, "refusal": REFUSALS}
 
 
 # Source functions that write WATCHDOG.
 ALIVE = {"mcp_boot", "mcp_alive", "loop"}
 
-# Cycles of an instruction at most, without what its fetch takes, as tests/gateware/mcp/test_cycles.py finds them. A load may miss the data
-# cache, which costs a line of 8 words; registers and slots take less. A branch may be mispredicted, a result be waited for.
-LINE     = 20
-CYCLES   = {"load": LINE, "store": 4, "jump": 4, "multiply": 4, "divide": 40, "csr": 4, "other": 2}
-KINDS    = {**dict.fromkeys(("lw", "lh", "lhu", "lb", "lbu"), "load"), **dict.fromkeys(("sw", "sh", "sb"), "store"),
-            **dict.fromkeys((*BRANCHES, "j", "jal", "jr", "jalr", "ret"), "jump"),
-            **dict.fromkeys(("mul", "mulh", "mulhu", "mulhsu"), "multiply"), **dict.fromkeys(("div", "divu", "rem", "remu"), "divide"),
-            **dict.fromkeys(("csrr", "csrw", "rdcycle", "rdinstret", "fence.i", ".insn"), "csr")}
-LINE_BYTES = 32     # of the instruction cache, which has a place for each line: each is fetched once, for behind `fence.i` one is alive
+# Cycles of an instruction at most, without what its fetch takes, as
+# tests/gateware/mcp/test_cycles.py finds them. A load may miss the data cache, which costs a line
+# of 8 words; registers and slots take less. A branch may be mispredicted, a result be waited for.
+LINE = 20
+CYCLES = {"load": LINE, "store": 4, "jump": 4, "multiply": 4, "divide": 40, "csr": 4, "other": 2}
+KINDS = {
+    **dict.fromkeys(("lw", "lh", "lhu", "lb", "lbu"), "load"),
+    **dict.fromkeys(("sw", "sh", "sb"), "store"),
+    **dict.fromkeys((*BRANCHES, "j", "jal", "jr", "jalr", "ret"), "jump"),
+    **dict.fromkeys(("mul", "mulh", "mulhu", "mulhsu"), "multiply"),
+    **dict.fromkeys(("div", "divu", "rem", "remu"), "divide"),
+    **dict.fromkeys(("csrr", "csrw", "rdcycle", "rdinstret", "fence.i", ".insn"), "csr"),
+}
+# of the instruction cache, which has a place for each line: each is fetched once, for behind
+# `fence.i` one is alive
+LINE_BYTES = 32
 
 
 class Ways:
@@ -141,6 +186,7 @@ class Ways:
     behind  : from the last one
     between : from one to the next
     """
+
     NONE = float("-inf")
 
     def __init__(self, through=NONE, before=NONE, behind=NONE, between=NONE):
@@ -148,9 +194,12 @@ class Ways:
 
     def __add__(self, other):
         """The one, then the other."""
-        return Ways(self.through + other.through, max(self.before, self.through + other.before),
-                    max(other.behind, self.behind + other.through),
-                    max(self.between, other.between, self.behind + other.before))
+        return Ways(
+            self.through + other.through,
+            max(self.before, self.through + other.before),
+            max(other.behind, self.behind + other.through),
+            max(self.between, other.between, self.behind + other.before),
+        )
 
     def __or__(self, other):
         """Either."""
@@ -163,9 +212,13 @@ class Ways:
     def __mul__(self, n):
         """From one time to n times."""
         quiet = max(self.through, 0)
-        again = self.behind + max(n - 2, 0)*quiet + self.before if n > 1 else self.NONE
-        return Ways(n*quiet if self.through >= 0 else self.NONE, self.before + (n - 1)*quiet, self.behind + (n - 1)*quiet,
-                    max(self.between, again))
+        again = self.behind + max(n - 2, 0) * quiet + self.before if n > 1 else self.NONE
+        return Ways(
+            n * quiet if self.through >= 0 else self.NONE,
+            self.before + (n - 1) * quiet,
+            self.behind + (n - 1) * quiet,
+            max(self.between, again),
+        )
 
     @property
     def parts(self):
@@ -192,12 +245,19 @@ class Image:
     symbols  : dict name -> address; functions, and what the linker script names
     starts   : dict address -> name of the function that begins there
     """
+
     def __init__(self, path=IMAGE):
-        self.path    = path
-        self.symbols = {name: int(address, 16) for address, name in
-                        (line.split()[::2] for line in self._tool("nm").splitlines() if len(line.split()) == 3)}
-        self.starts  = {}
-        self.code    = {}
+        self.path = path
+        self.symbols = {
+            name: int(address, 16)
+            for address, name in (
+                line.split()[::2]
+                for line in self._tool("nm").splitlines()
+                if len(line.split()) == 3
+            )
+        }
+        self.starts = {}
+        self.code = {}
         for line in self._tool("objdump", "-d", "--no-show-raw-insn", "-j", ".text").splitlines():
             if start := re.match(r"([0-9a-f]{8}) <(.*)>:$", line):
                 self.starts[int(start[1], 16)] = start[2]
@@ -206,21 +266,39 @@ class Image:
                 self.code[int(instruction[1], 16)] = instruction[2], operands
 
     def _tool(self, name, *arguments):
-        return subprocess.run([TOOLS + name, *arguments, str(self.path)], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            [TOOLS + name, *arguments, str(self.path)], check=True, capture_output=True, text=True
+        ).stdout
 
     @cached_property
     def words(self):
         """The first section's words."""
         binary = self.path.with_suffix(".bounds.bin")
-        subprocess.run([TOOLS + "objcopy", "-O", "binary", "-j", ".text", str(self.path), str(binary)], check=True)
+        subprocess.run(
+            [TOOLS + "objcopy", "-O", "binary", "-j", ".text", str(self.path), str(binary)],
+            check=True,
+        )
         content = binary.read_bytes()
         binary.unlink()
-        return struct.unpack(f"<{len(content)//4}I", content[:len(content)//4*4])
+        return struct.unpack(f"<{len(content) // 4}I", content[: len(content) // 4 * 4])
 
     def inlined(self, addresses):
         """For each address the source functions that it is of, the innermost first."""
-        out = subprocess.run([TOOLS + "addr2line", "-a", "-f", "-i", "-s", "-e", str(self.path), *map(hex, addresses)],
-                             check=True, capture_output=True, text=True).stdout.splitlines()
+        out = subprocess.run(
+            [
+                TOOLS + "addr2line",
+                "-a",
+                "-f",
+                "-i",
+                "-s",
+                "-e",
+                str(self.path),
+                *map(hex, addresses),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.splitlines()
         found, address = {}, None
         for line in out:
             if re.fullmatch(r"0x[0-9a-f]{8}", line):
@@ -234,9 +312,11 @@ class Image:
         return found
 
     def table(self, address):
-        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near `gp` or 0 one instruction), sum, `lw`, `jr`."""
+        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near
+        `gp` or 0 one instruction), sum, `lw`, `jr`.
+        """
         register, values, limit, base = self.code[address][1][0], {}, None, None
-        for at in range(address - 4*20, address, 4):
+        for at in range(address - 4 * 20, address, 4):
             mnemonic, operands = self.code.get(at, ("", [""]))
             if mnemonic == "li":
                 values[operands[0]] = int(operands[1], 0)
@@ -244,26 +324,36 @@ class Image:
                 values[operands[0]] = int(operands[1], 0) << 12
             elif mnemonic == "bltu":
                 limit = values.get(operands[0])
-            elif mnemonic in ("add", "addi") and operands[0] == operands[1] and re.fullmatch(r"-?\d+", operands[2]):
+            elif (
+                mnemonic in ("add", "addi")
+                and operands[0] == operands[1]
+                and re.fullmatch(r"-?\d+", operands[2])
+            ):
                 if operands[0] in values:
                     base = values[operands[0]] = values[operands[0]] + int(operands[2])
             elif mnemonic == "add" and operands[0] == operands[1] and operands[2] in values:
                 base = values[operands[2]]
             elif mnemonic in ("add", "addi") and operands[1] == "gp":
                 base = self.symbols["__global_pointer$"] + int(operands[2])
-        if limit is None or base is None or self.code[address - 4] != ("lw", [register, f"0({register})"]):
+        if (
+            limit is None
+            or base is None
+            or self.code[address - 4] != ("lw", [register, f"0({register})"])
+        ):
             raise Unbounded(f"jump at 0x{address:x} to nobody knows where")
-        targets = set(self.words[base//4:base//4 + limit + 1])
+        targets = set(self.words[base // 4 : base // 4 + limit + 1])
         if not targets <= self.code.keys():
             raise Unbounded(f"no table of jumps at 0x{base:x}")
         return targets
 
     def step(self, address, begin):
-        """(addresses that follow, function that is called or None) of an instruction of the function that begins at `begin`.
+        """(addresses that follow, function that is called or None) of an instruction of the
+        function that begins at `begin`.
 
-        A jump to the start of another function is a call of it behind which this one returns, one to the start of this one
-        is a loop. Where a way goes into another function otherwise, what it finds there is of both. `ebreak` is what the
-        compiler puts where nothing can come; start.S's trap, without a stack, does not return from it.
+        A jump to the start of another function is a call of it behind which this one returns, one
+        to the start of this one is a loop. Where a way goes into another function otherwise, what
+        it finds there is of both. `ebreak` is what the compiler puts where nothing can come;
+        start.S's trap, without a stack, does not return from it.
         """
         mnemonic, operands = self.code[address]
         after = address + 4
@@ -273,7 +363,9 @@ class Image:
             return set(), None
         if mnemonic == "j":
             target = int(operands[0], 16)
-            return (set(), target) if target in self.starts and target != begin else ({target}, None)
+            return (
+                (set(), target) if target in self.starts and target != begin else ({target}, None)
+            )
         if mnemonic == "jal" and len(operands) == 1 and int(operands[0], 16) in self.starts:
             return {after}, int(operands[0], 16)
         if mnemonic == "jr" and operands[0] != "ra":
@@ -293,8 +385,11 @@ class Function:
     depth : dict address -> bytes of stack in use behind it
     ends  : whether it returns
     """
+
     def __init__(self, image, start, returns):
-        """`returns`: of the start of another function, whether that one does. Nothing follows a call of one that does not."""
+        """`returns`: of the start of another function, whether that one does. Nothing follows a
+        call of one that does not.
+        """
         self.start, self.edges, self.calls, self.depth, self.ends = start, {}, {}, {}, False
         todo = [(start, 0)]
         while todo:
@@ -323,13 +418,18 @@ class Function:
         mnemonic, operands = image.code[address]
         if operands[0] != "sp" or mnemonic in ("sw", "sh", "sb") or mnemonic in BRANCHES:
             return 0
-        if mnemonic not in ("add", "addi") or operands[1] != "sp" or not re.fullmatch(r"-?\d+", operands[2]):
+        if (
+            mnemonic not in ("add", "addi")
+            or operands[1] != "sp"
+            or not re.fullmatch(r"-?\d+", operands[2])
+        ):
             raise Unbounded(f"{mnemonic} {','.join(operands)} at 0x{address:x}")
         return -int(operands[2])
 
 
 class Bounds:
     """Stack and instructions of an image's functions, by their addresses."""
+
     def __init__(self, image):
         self.image = image
         self.functions, self.stacks, self.costs, self.through, self.reading = {}, {}, {}, {}, set()
@@ -353,8 +453,14 @@ class Bounds:
             raise Unbounded(" calls ".join(self.image.starts[a] for a in (*above, start)))
         if start not in self.stacks:
             function = self.function(start)
-            self.stacks[start] = max(*function.depth.values(), 0, *(
-                function.depth[at] + self.stack(called, (*above, start)) for at, called in function.calls.items()))
+            self.stacks[start] = max(
+                *function.depth.values(),
+                0,
+                *(
+                    function.depth[at] + self.stack(called, (*above, start))
+                    for at, called in function.calls.items()
+                ),
+            )
         return self.stacks[start]
 
     def way(self, start):
@@ -368,7 +474,9 @@ class Bounds:
     # Instructions ---------------------------------------------------------------------------------
 
     def handler(self, start):
-        """Instructions of a call of a handler at most, with those of AT_MOST. `stack` has found that there is no recursion."""
+        """Instructions of a call of a handler at most, with those of AT_MOST. `stack` has found
+        that there is no recursion.
+        """
         return self.cost(start) + self._rest(self._reached(start))
 
     def _reached(self, start, known=()):
@@ -379,7 +487,11 @@ class Bounds:
         return found
 
     def _rest(self, reached):
-        return sum(n*self.cost(self.image.symbols[name]) for name, n in AT_MOST.items() if self.image.symbols[name] in reached)
+        return sum(
+            n * self.cost(self.image.symbols[name])
+            for name, n in AT_MOST.items()
+            if self.image.symbols[name] in reached
+        )
 
     def cost(self, start):
         """Instructions of a function at most, without those of AT_MOST that it calls."""
@@ -391,11 +503,13 @@ class Bounds:
     def _longest(self, function, edges, entry, within=()):
         """Of the ways through a graph that begin at `entry`."""
         best, where = {}, {}
-        groups = _components(edges)     # those that follow come first
+        groups = _components(edges)  # those that follow come first
         for number, group in enumerate(groups):
             where |= dict.fromkeys(group, number)
         for number, group in enumerate(groups):
-            leave = max((best[where[n]] for a in group for n in edges[a] if where[n] != number), default=0)
+            leave = max(
+                (best[where[n]] for a in group for n in edges[a] if where[n] != number), default=0
+            )
             first = next(iter(group))
             if len(group) == 1 and first not in edges[first]:
                 best[number] = self._instruction(function, first) + leave
@@ -405,23 +519,30 @@ class Bounds:
 
     def _instruction(self, function, address):
         called = function.calls.get(address)
-        return 1 + (0 if called is None or self.image.starts[called] in AT_MOST else self.cost(called))
+        return 1 + (
+            0 if called is None or self.image.starts[called] in AT_MOST else self.cost(called)
+        )
 
     def _loop(self, function, edges, group, entry, within):
         """Without the ways back to a head of it, what is in a loop is a graph with fewer loops.
 
-        A compiler may let a loop begin in its middle: then it has several heads, and the first time round is not counted. It
-        may make several loops of one: all of them together go round as often as that one.
+        A compiler may let a loop begin in its middle: then it has several heads, and the first time
+        round is not counted. It may make several loops of one: all of them together go round as
+        often as that one.
         """
-        heads  = {n for a in edges.keys() - group for n in edges[a] if n in group} | ({entry} & group)
-        costs  = []
+        heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | (
+            {entry} & group
+        )
+        costs = []
         for head in heads:
             latches = [a for a in group if head in edges[a]]
-            inside  = {a: {n for n in edges[a] if n in group and n != head} for a in group}
+            inside = {a: {n for n in edges[a] if n in group and n != head} for a in group}
             if latches:
-                place   = self._place(latches)
-                longest = max(self._longest(function, inside, start, (*within, place)) for start in heads)
-                costs.append(longest*((1 if place in within else LOOPS[place]) + len(heads) - 1))
+                place = self._place(latches)
+                longest = max(
+                    self._longest(function, inside, start, (*within, place)) for start in heads
+                )
+                costs.append(longest * ((1 if place in within else LOOPS[place]) + len(heads) - 1))
         return min(costs)
 
     def _place(self, latches):
@@ -440,8 +561,14 @@ class Bounds:
     def kicks(self):
         """Addresses of the stores to WATCHDOG."""
         stores = [a for a, (mnemonic, _) in self.image.code.items() if mnemonic == "sw"]
-        return {a for a, of in self.image.inlined(stores).items()
-                if len(of) == 2 and of[0] == ("registers.h", "bus_write") and of[1][0] == "main.c" and of[1][1] in ALIVE}
+        return {
+            a
+            for a, of in self.image.inlined(stores).items()
+            if len(of) == 2
+            and of[0] == ("registers.h", "bus_write")
+            and of[1][0] == "main.c"
+            and of[1][1] in ALIVE
+        }
 
     def ways(self, start):
         """Through a function."""
@@ -451,7 +578,9 @@ class Bounds:
         return self.through[start]
 
     def _ways(self, function, edges, entry, within=(), stops=()):
-        """Of those through a graph that begin at `entry` and end where nothing follows, or at one of `stops`."""
+        """Of those through a graph that begin at `entry` and end where nothing follows, or at one
+        of `stops`.
+        """
         best, where = {}, {}
         groups = _components(edges)
         for number, group in enumerate(groups):
@@ -462,61 +591,81 @@ class Bounds:
                 leave.append(EMPTY)
             first = next(iter(group))
             alone = len(group) == 1 and first not in edges[first]
-            best[number] = (self._step(function, first) if alone else self._rounds(function, edges, group, entry, within)) + \
-                reduce(or_, leave)
+            best[number] = (
+                self._step(function, first)
+                if alone
+                else self._rounds(function, edges, group, entry, within)
+            ) + reduce(or_, leave)
         return best[where[entry]]
 
     def _step(self, function, address):
         if address in self.kicks:
             return Ways(before=CYCLES["store"], behind=0)
-        own    = Ways(CYCLES[KINDS.get(self.image.code[address][0], "other")])
+        own = Ways(CYCLES[KINDS.get(self.image.code[address][0], "other")])
         called = function.calls.get(address)
         return own if called is None else own + self.ways(called)
 
     def _rounds(self, function, edges, group, entry, within):
         """As `_loop`; a time round may end wherever the loop can be left or begun anew."""
-        heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | ({entry} & group)
+        heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | (
+            {entry} & group
+        )
         found = []
         for head in heads:
             latches = [a for a in group if head in edges[a]]
-            inside  = {a: {n for n in edges[a] if n in group and n != head} for a in group}
-            stops   = {a for a in group if inside[a] != set(edges[a])}
+            inside = {a: {n for n in edges[a] if n in group and n != head} for a in group}
+            stops = {a for a in group if inside[a] != set(edges[a])}
             if latches:
                 place = self._place(latches)
-                once  = reduce(or_, (self._ways(function, inside, start, (*within, place), stops) for start in heads))
-                found.append(once*((1 if place in within else LOOPS[place]) + len(heads) - 1))
+                once = reduce(
+                    or_,
+                    (
+                        self._ways(function, inside, start, (*within, place), stops)
+                        for start in heads
+                    ),
+                )
+                found.append(once * ((1 if place in within else LOOPS[place]) + len(heads) - 1))
         return reduce(and_, found)
 
     def silence(self, start):
-        """Cycles of a call of a function in which the watchdog hears nothing, each line of the image being fetched once."""
+        """Cycles of a call of a function in which the watchdog hears nothing, each line of the
+        image being fetched once.
+        """
         return self.ways(start).longest + self.fetches
 
     @property
     def fetches(self):
-        return LINE*-(-4*len(self.image.code)//LINE_BYTES)
+        return LINE * -(-4 * len(self.image.code) // LINE_BYTES)
 
     def silent_turn(self):
         """The same of any turn of the event loop, and of what comes before the first one."""
         function = self.function(self.image.symbols[LOOP])
-        begins   = self.kicks & function.edges.keys()
-        edges    = {a: set() if a in begins else n for a, n in function.edges.items()}
-        turns    = [self._ways(function, edges, n) for a in begins for n in function.edges[a]]
-        boot     = self.ways(self.image.symbols["mcp_boot"]) + self._ways(function, edges, function.start)
+        begins = self.kicks & function.edges.keys()
+        edges = {a: set() if a in begins else n for a, n in function.edges.items()}
+        turns = [self._ways(function, edges, n) for a in begins for n in function.edges[a]]
+        boot = self.ways(self.image.symbols["mcp_boot"]) + self._ways(
+            function, edges, function.start
+        )
         return max(boot.behind, boot.between, *(ways.longest for ways in turns)) + self.fetches
 
     def turn(self):
-        """Instructions of a turn of the event loop at most: from one of its writes of WATCHDOG to the next."""
+        """Instructions of a turn of the event loop at most: from one of its writes of WATCHDOG to
+        the next.
+        """
         function = self.function(self.image.symbols[LOOP])
-        begins   = self.kicks & function.edges.keys()
+        begins = self.kicks & function.edges.keys()
         if not begins:
             raise Unbounded("the event loop does not write WATCHDOG")
-        edges    = {a: set() if a in begins else n for a, n in function.edges.items()}
-        return max(self._longest(function, edges, n) for a in begins for n in function.edges[a]) + \
-            self._rest(self._reached(function.start))
+        edges = {a: set() if a in begins else n for a, n in function.edges.items()}
+        return max(
+            self._longest(function, edges, n) for a in begins for n in function.edges[a]
+        ) + self._rest(self._reached(function.start))
 
 
 def _components(edges):
-    """Strongly connected components, those that follow first (Tarjan, SIAM J. Comput. 1, 1972), without recursion."""
+    """Strongly connected components, those that follow first (Tarjan, SIAM J. Comput. 1, 1972),
+    without recursion.
+    """
     index, low, stack, on, out = {}, {}, [], set(), []
     for root in edges:
         if root in index:
@@ -551,23 +700,41 @@ def _components(edges):
 
 # Report -------------------------------------------------------------------------------------------
 
+
 def report(path=IMAGE):
-    """[(function, stack, instructions, cycles of silence)] of start, event loop and handlers, and (stack in use, stack that
+    """[(function, stack, instructions, cycles of silence)] of start, event loop and handlers, and
+    (stack in use, stack that
     there is)."""
-    image  = Image(path)
+    image = Image(path)
     bounds = Bounds(image)
-    stack  = bounds.stack(image.symbols["main"])
-    rows   = [(name, bounds.stack(start), bounds.handler(start), bounds.silence(start))
-              for name in ("mcp_boot", *HANDLERS) if name in image.symbols or name not in OPTIONAL
-              for start in [image.symbols[name]]]
-    return [*rows, (f"{LOOP}, one turn", bounds.stack(image.symbols[LOOP]), bounds.turn(), bounds.silent_turn())], \
-        (stack, image.symbols["stack_top"] - image.symbols["bss_end"])
+    stack = bounds.stack(image.symbols["main"])
+    rows = [
+        (name, bounds.stack(start), bounds.handler(start), bounds.silence(start))
+        for name in ("mcp_boot", *HANDLERS)
+        if name in image.symbols or name not in OPTIONAL
+        for start in [image.symbols[name]]
+    ]
+    return [
+        *rows,
+        (
+            f"{LOOP}, one turn",
+            bounds.stack(image.symbols[LOOP]),
+            bounds.turn(),
+            bounds.silent_turn(),
+        ),
+    ], (stack, image.symbols["stack_top"] - image.symbols["bss_end"])
 
 
 def table(rows):
     """Lines in Markdown."""
-    return ["| function | stack, bytes | instructions | cycles of silence |", "|---|---|---|---|",
-            *(f"| `{name}` | {stack} | {instructions:,} | {cycles:,} |" for name, stack, instructions, cycles in rows)]
+    return [
+        "| function | stack, bytes | instructions | cycles of silence |",
+        "|---|---|---|---|",
+        *(
+            f"| `{name}` | {stack} | {instructions:,} | {cycles:,} |"
+            for name, stack, instructions, cycles in rows
+        ),
+    ]
 
 
 def main():

@@ -1,10 +1,8 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * The BULK lane: transfers that are read from host memory by send jobs, in PSN order on a list a
+/* The BULK lane: transfers that are read from host memory by send jobs, in PSN order on a list a
  * flow. README.md, "When a job fails" and "Replay", has the argument for DRAIN and REQUEUE.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
@@ -21,7 +19,8 @@ static bool has_space(void)
 	return bulk_space || bulk_look();
 }
 
-/* What a job needs that is no put's: whose request it answers, and where that says what to write. */
+/* What a job needs that is no put's: whose request it answers, and where that says what to write.
+ */
 static RARE uint32_t answer(struct transfer *transfer)
 {
 	uint32_t ready = transfer->peer;
@@ -153,8 +152,7 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	/* Behind a gap its packets are void, and it gets none when its turn comes again. */
 	if (psn_before(transfer->first, flow->start))
 		return;
-	if (flow->state == FLOW_DRAIN &&
-	    !psn_before(transfer->first, transfers[flow->mark].first))
+	if (flow->state == FLOW_DRAIN && !psn_before(transfer->first, transfers[flow->mark].first))
 		return;
 
 	transfer->end = psn_before(end, transfer->first) ? transfer->first : end;
@@ -164,7 +162,8 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 	 */
 	if (transfer->next == MCP_NO_TAG && state == TRANSFER_SENT)
 		flow->next = transfer->end;
-	/* After a whole pass the gap is not one to the peer, who may have executed what is behind it. */
+	/* After a whole pass the gap is not one to the peer, who may have executed what is behind
+	 * it. */
 	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
 		give_up(transfer->next, DIBBER_STATUS_TIMEOUT);
 	if (flow->state != FLOW_REWIND) {
@@ -186,8 +185,9 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 		if (transfer_is_free(tag) && tag >= MCP_INBOX)
 			message_free(tag);
 		if (tag < MCP_COMMANDS)
-			REG_WRITE(SLOT_FREE, FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
-					     FIELD_PUT(SLOT_FREE, ENDPOINT, tag / DIBBER_SLOTS));
+			REG_WRITE(SLOT_FREE,
+				  FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
+					  FIELD_PUT(SLOT_FREE, ENDPOINT, tag / DIBBER_SLOTS));
 		return;
 	}
 	flow->jobs--;
@@ -240,7 +240,8 @@ APART uint32_t bulk_job_handler(void)
 /* Whether the transfer at the head has ended. */
 static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 {
-	/* What is queued again must not forget the gap that it left: it stays until DRAIN has come to it. */
+	/* What is queued again must not forget the gap that it left: it stays until DRAIN has come
+	 * to it. */
 	if (transfer->state == TRANSFER_CUT && flow->state != FLOW_DRAIN &&
 	    following(flow, transfer) != transfer->end)
 		return false;
@@ -253,7 +254,8 @@ static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 	return !transfer->busy || flow->abandon;
 }
 
-/* All up to the gap has arrived, and nothing behind it was executed: what is there gets new PSNs. */
+/* All up to the gap has arrived, and nothing behind it was executed: what is there gets new PSNs.
+ */
 static RARE void leave_drain(uint32_t number, uint32_t end)
 {
 	struct flow *flow = &flows[number];
@@ -334,9 +336,8 @@ RARE void bulk_rewind(uint32_t number)
 /* A failed job that left PSNs unused, which the packets behind it cannot do without. */
 static bool leaves_gap(struct flow *flow, struct transfer *transfer)
 {
-	return transfer->state == TRANSFER_CUT &&
-	       (psn_before(flow->acked, transfer->end) ||
-		following(flow, transfer) != transfer->end);
+	return transfer->state == TRANSFER_CUT && (psn_before(flow->acked, transfer->end) ||
+						   following(flow, transfer) != transfer->end);
 }
 
 /* Queue a transfer again; false when it must wait for space, or ends this. */
@@ -346,16 +347,19 @@ static bool requeue(struct flow *flow, uint32_t tag)
 	uint32_t skip = 0;
 
 	if (transfer->state == TRANSFER_OVER) {
-		if (psn_before(transfer->first, flow->start) || !psn_before(flow->acked, transfer->end))
+		if (psn_before(transfer->first, flow->start) ||
+		    !psn_before(flow->acked, transfer->end))
 			return true;
-		/* It is not sent again, and nothing behind it can do without its PSNs: a new incarnation when all before it has ended. */
+		/* It is not sent again, and nothing behind it can do without its PSNs: a new
+		 * incarnation when all before it has ended. */
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
 		return false;
 	}
 	if (psn_before(transfer->first, flow->start)) {
 		/* It was behind a gap. If it failed there it has no packets, but its place. */
-		uint32_t packets = transfer->state == TRANSFER_CUT ? 0 : packets_of(transfer->length);
+		uint32_t packets =
+			transfer->state == TRANSFER_CUT ? 0 : packets_of(transfer->length);
 
 		if (packets && !has_space())
 			return false;
@@ -369,16 +373,16 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		return true;
 	}
 	/*
-	 * It failed behind a gap, or before its first packet with nothing behind it: it has no PSN, and is no gap. What
-	 * is behind it now may have been executed.
+	 * It failed behind a gap, or before its first packet with nothing behind it: it has no PSN,
+	 * and is no gap. What is behind it now may have been executed.
 	 */
 	if (transfer->first == following(flow, transfer))
 		return true;
 	if (leaves_gap(flow, transfer)) {
 		/* What of it is lost is not sent again, for the job need not end there again. */
 		if (psn_before(flow->acked, transfer->end))
-			transfer->end = psn_before(flow->acked, transfer->first) ?
-					transfer->first : flow->acked;
+			transfer->end = psn_before(flow->acked, transfer->first) ? transfer->first
+										 : flow->acked;
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
 		return false;
@@ -438,9 +442,10 @@ RARE void bulk_expire(uint32_t number)
 	flow->mark = MCP_NO_TAG;
 }
 
-/* A target that began anew ---------------------------------------------------------------------- */
+/* A target that began anew --------------------------------------------------------------------- */
 
-/* Whether a transfer has PSNs of this incarnation, all of which are acknowledged, and its job is about to end. */
+/* Whether a transfer has PSNs of this incarnation, all of which are acknowledged, and its job is
+ * about to end. */
 static bool is_ending(struct flow *flow, struct transfer *transfer)
 {
 	return transfer->state < TRANSFER_CUT && !psn_before(transfer->first, flow->start) &&
@@ -460,9 +465,11 @@ RARE void bulk_restart(uint32_t number, uint32_t end)
 	struct flow *flow = &flows[number];
 
 	mcp_alive();
-	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have executed. */
+	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have
+	 * executed. */
 	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
-		if (!psn_before(transfers[tag].first, flow->start) && psn_before(transfers[tag].first, end))
+		if (!psn_before(transfers[tag].first, flow->start) &&
+		    psn_before(transfers[tag].first, end))
 			lose(&transfers[tag], DIBBER_STATUS_PEER_RESTARTED);
 	flow_incarnate(number);
 	flow_renumber(flow);

@@ -1,14 +1,12 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Commands: endpoints take turns, and each command goes to who knows its opcode. The gateware shows an
- * endpoint's next command when its slot is free and its completion has room (COMMAND_PENDING). Inline puts in which
- * nothing is wrong come another way (express.c).
+/* Commands: endpoints take turns, and each command goes to who knows its opcode. The gateware shows
+ * an endpoint's next command when its slot is free and its completion has room (COMMAND_PENDING).
+ * Inline puts in which nothing is wrong come another way (express.c).
  *
- * A command that cannot go on now (no space in the engine, its flow is being queued again, its fence) stays
- * in its slot, and the next turn tries again: nothing is ever half taken.
+ * A command that cannot go on now (no space in the engine, its flow is being queued again, its
+ * fence) stays in its slot, and the next turn tries again: nothing is ever half taken.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
 #include "mcp.h"
@@ -20,7 +18,7 @@ uint32_t command_node;
 static uint32_t served;
 static uint32_t served_bit;
 
-static uint32_t allowed;	/* a bit for each endpoint that is open */
+static uint32_t allowed; /* a bit for each endpoint that is open */
 
 RARE void command_boot(void)
 {

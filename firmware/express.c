@@ -1,33 +1,32 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * The EXPRESS lane: packets that are made from a slot alone, inline puts and messages. Each has one
+/* The EXPRESS lane: packets that are made from a slot alone, inline puts and messages. Each has one
  * PSN, and the ring of a flow says by PSN which slot it was: what is acknowledged ends, what is not
  * is queued again. Nothing here can fail half way.
  *
- * Most inline puts go the short way: EVENTS shows in one word all that there is to decide about, that word is kept in
- * the ring, and completes the put when it is written to POST_PUT. README.md, "What an inline put costs".
+ * Most inline puts go the short way: EVENTS shows in one word all that there is to decide about,
+ * that word is kept in the ring, and completes the put when it is written to POST_PUT. README.md,
+ * "What an inline put costs".
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
 /*
- * What is under way, by PSN: an inline put as EVENTS showed it and POST_PUT wants it, with its status in the lowest
- * byte; or the tag of a transfer, which has not the highest bit.
+ * What is under way, by PSN: an inline put as EVENTS showed it and POST_PUT wants it, with its
+ * status in the lowest byte; or the tag of a transfer, which has not the highest bit.
  */
 static uint32_t ring[DIBBER_NODES][DIBBER_WINDOW];
 
 #define EVENTS_ALONE	((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1)
-#define EVENTS_ENDPOINT	(DIBBER_MCP_EVENTS_ENDPOINT_MASK << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT)
+#define EVENTS_ENDPOINT (DIBBER_MCP_EVENTS_ENDPOINT_MASK << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT)
 
 _Static_assert(DIBBER_MCP_EVENTS_PUT_SHIFT == 31, "it is a sign");
 _Static_assert(DIBBER_MCP_EVENTS_LENGTH_SHIFT == DIBBER_MCP_POST_PUT_LENGTH_SHIFT &&
-	       DIBBER_MCP_EVENTS_SOLICIT_SHIFT == DIBBER_MCP_POST_PUT_SOLICIT_SHIFT &&
-	       DIBBER_MCP_EVENTS_NODE_SHIFT == DIBBER_MCP_POST_PUT_NODE_SHIFT &&
-	       DIBBER_MCP_EVENTS_SLOT_SHIFT == DIBBER_MCP_POST_PUT_SLOT_SHIFT &&
-	       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_POST_PUT_ENDPOINT_SHIFT &&
-	       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_PUT_START_ENDPOINT_SHIFT,
+		       DIBBER_MCP_EVENTS_SOLICIT_SHIFT == DIBBER_MCP_POST_PUT_SOLICIT_SHIFT &&
+		       DIBBER_MCP_EVENTS_NODE_SHIFT == DIBBER_MCP_POST_PUT_NODE_SHIFT &&
+		       DIBBER_MCP_EVENTS_SLOT_SHIFT == DIBBER_MCP_POST_PUT_SLOT_SHIFT &&
+		       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_POST_PUT_ENDPOINT_SHIFT &&
+		       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_PUT_START_ENDPOINT_SHIFT,
 	       "an inline put has one form");
 _Static_assert(DIBBER_MCP_POST_PUT_STATUS_SHIFT == 0 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the status is the first byte");
@@ -80,7 +79,8 @@ static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 
 	if (express_is_put(word)) {
 		start = start_of(put_tag(word), FIELD_GET(EVENTS, LENGTH, word));
-	} else if (transfers[word].kind == TRANSFER_INLINE || transfers[word].kind == TRANSFER_PROBE) {
+	} else if (transfers[word].kind == TRANSFER_INLINE ||
+		   transfers[word].kind == TRANSFER_PROBE) {
 		start = start_of(word, transfers[word].length);
 	} else {
 		start = start_of(word, 0) | FIELD_PUT(EXPRESS_START, MESSAGE, 1);
@@ -120,7 +120,8 @@ void express_probe(uint32_t tag)
 
 /* Inline puts, the short way ------------------------------------------------------------------- */
 
-/* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for it. */
+/* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for
+ * it. */
 static RARE bool make_way(uint32_t node, uint32_t events)
 {
 	mcp_alive();
@@ -128,7 +129,8 @@ static RARE bool make_way(uint32_t node, uint32_t events)
 		fast_take(node);
 		return flows[node].next != flows[node].limit;
 	}
-	/* The host has changed this card's number since it was read: what is to be told of that is told elsewhere. */
+	/* The host has changed this card's number since it was read: what is to be told of that is
+	 * told elsewhere. */
 	if (flows[node].state == FLOW_SELF && queue_flush())
 		express_command(put_tag(events), COMMAND_WORD(put_tag(events), opcode));
 	else
@@ -137,8 +139,8 @@ static RARE bool make_way(uint32_t node, uint32_t events)
 }
 
 /*
- * What the packet waits for comes first, then what this program must remember of it. Called in one place only, the
- * event loop, which has the registers that it needs.
+ * What the packet waits for comes first, then what this program must remember of it. Called in one
+ * place only, the event loop, which has the registers that it needs.
  */
 uint32_t express_puts(uint32_t events)
 {
@@ -150,10 +152,12 @@ uint32_t express_puts(uint32_t events)
 
 		if (flow->next == flow->limit && !make_way(node, events))
 			break;
-		REG_WRITE(PUT_START, flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
+		REG_WRITE(PUT_START,
+			  flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
 		IN_ORDER();
 		*place_of(node, flow->next++) = events & ~EVENTS_ALONE;
-		/* The next one shows 25 to 30 cycles after this one was taken: one look may be too early. */
+		/* The next one shows 25 to 30 cycles after this one was taken: one look may be too
+		 * early. */
 		events = REG_READ(EVENTS);
 		if (!express_is_put(events))
 			events = REG_READ(EVENTS);
@@ -192,7 +196,8 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node
 {
 	uint32_t flags = first_word >> 8 & 0xff;
 
-	if (flags & ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
+	if (flags &
+	    ~(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE))
 		return DIBBER_STATUS_BAD_FLAGS;
 	if ((flags & (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)) == DIBBER_FLAG_INTERRUPT)
 		return DIBBER_STATUS_BAD_FLAGS;
@@ -209,7 +214,7 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node
 
 APART bool express_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	enum dibber_status status = check(tag, first_word, node, length);
 	struct transfer *transfer;
@@ -291,7 +296,8 @@ static RARE void requeue(uint32_t number)
 		flow_work |= 1u << number;
 }
 
-/* Nobody knows whether what is before `end` was executed: it ends with this status, in a former incarnation. How many do. */
+/* Nobody knows whether what is before `end` was executed: it ends with this status, in a former
+ * incarnation. How many do. */
 static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status reason)
 {
 	struct flow *flow = &flows[number];

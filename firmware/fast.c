@@ -1,19 +1,19 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Who has a flow. An armed one is the fast path's: the gateware puts on it, hears the acknowledgements and
- * completes. All else is this program's, which claims the flow before anything but a good put is done on it:
- * then what is under way there is as if this program had put it, and takes its ordinary way from there.
+/* Who has a flow. An armed one is the fast path's: the gateware puts on it, hears the
+ * acknowledgements and completes. All else is this program's, which claims the flow before anything
+ * but a good put is done on it: then what is under way there is as if this program had put it, and
+ * takes its ordinary way from there.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
 _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &&
-	       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
-	       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT == DIBBER_MCP_ARM_PLACE_INCARNATION_SHIFT,
+		       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
+		       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT ==
+			       DIBBER_MCP_ARM_PLACE_INCARNATION_SHIFT,
 	       "a flow's place has one form");
-_Static_assert(DIBBER_FAST_PUTS * (DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 1) < MCP_PSNS,
+_Static_assert(DIBBER_FAST_PUTS *(DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 1) < MCP_PSNS,
 	       "what the fast path has under way is told apart by 16 bits");
 
 /* The first put on a flow need not be missed: all are armed that lead anywhere. */
@@ -22,11 +22,10 @@ RARE void fast_boot(void)
 	for (uint32_t number = 0; number < MCP_FLOWS; number++)
 		if (flows[number].state == FLOW_OPEN)
 			fast_arm(number);
-	REG_WRITE(FAST_OPCODES, FIELD_PUT(FAST_OPCODES, PUT_INLINE, 1) |
-				FIELD_PUT(FAST_OPCODES, PUT, 1) |
-				FIELD_PUT(FAST_OPCODES, EVENT, 1) |
-				FIELD_PUT(FAST_OPCODES, GET, 1) |
-				FIELD_PUT(FAST_OPCODES, ATOMIC, 1));
+	REG_WRITE(FAST_OPCODES,
+		  FIELD_PUT(FAST_OPCODES, PUT_INLINE, 1) | FIELD_PUT(FAST_OPCODES, PUT, 1) |
+			  FIELD_PUT(FAST_OPCODES, EVENT, 1) | FIELD_PUT(FAST_OPCODES, GET, 1) |
+			  FIELD_PUT(FAST_OPCODES, ATOMIC, 1));
 }
 
 RARE void fast_arm(uint32_t number)
@@ -39,8 +38,8 @@ RARE void fast_arm(uint32_t number)
 	flow->puts = 0;
 	flow->ticks = 0;
 	REG_WRITE(ARM_PLACE, flow->place | (flow->next & 0xffff));
-	REG_WRITE(FLOW_ARM, FIELD_PUT(FLOW_ARM, FLOW, number) |
-			    FIELD_PUT(FLOW_ARM, EPOCH, flow->epoch));
+	REG_WRITE(FLOW_ARM,
+		  FIELD_PUT(FLOW_ARM, FLOW, number) | FIELD_PUT(FLOW_ARM, EPOCH, flow->epoch));
 	trace(DIBBER_TRACE_ARM, number, flow->next);
 }
 
@@ -116,9 +115,11 @@ RARE void fast_take(uint32_t number)
 	all = entries + FIELD_GET(CLAIM_STATE, ASKS, claimed);
 	moved = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) - flow->next);
 	if (entries)
-		under_way = (uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) + packets_of_entry(number) -
-				       FIELD_GET(CLAIM_ENTRY, PSN, REG_READ(CLAIM_ENTRY)));
-	/* Whole rounds of the PSNs are not known, nor asked for; but nothing under way is before the place of arming. */
+		under_way =
+			(uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) + packets_of_entry(number) -
+				   FIELD_GET(CLAIM_ENTRY, PSN, REG_READ(CLAIM_ENTRY)));
+	/* Whole rounds of the PSNs are not known, nor asked for; but nothing under way is before
+	 * the place of arming. */
 	if (moved < under_way)
 		moved += 1u << 16;
 
@@ -161,9 +162,10 @@ RARE void fast_claim_active(void)
 }
 
 /*
- * A flow is given two ticks, the first of which may be a short one. The tick that claims it is the second of those that
- * its packets wait (replay.c). No time counts while nothing that has left is unacknowledged and the work goes on: the send
- * engine's, or for an answer that of the node that was asked.
+ * A flow is given two ticks, the first of which may be a short one. The tick that claims it is the
+ * second of those that its packets wait (replay.c). No time counts while nothing that has left is
+ * unacknowledged and the work goes on: the send engine's, or for an answer that of the node that
+ * was asked.
  */
 RARE void fast_tick(uint32_t works, bool sends)
 {

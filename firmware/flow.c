@@ -1,34 +1,35 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Flows of both lanes: packet sequence numbers, acknowledgements, refusals and incarnations. What
+/* Flows of both lanes: packet sequence numbers, acknowledgements, refusals and incarnations. What
  * a lane does with them is in bulk.c and express.c, what happens when none come in replay.c.
  *
  * PSNs are kept in 32 bits. A new incarnation starts at the next multiple of 65,536, so that the
  * low halves agree with the wire and a PSN before `start` is known to be of a former incarnation.
  * The window (64 packets) keeps what the gateware reports within 16 bits of what is known here.
  *
- * An incarnation's number here tells jobs and packets that wait from those of former ones. What packets carry on the
- * link is counted by the gateware, which no fault of this program and no restart touches.
+ * An incarnation's number here tells jobs and packets that wait from those of former ones. What
+ * packets carry on the link is counted by the gateware, which no fault of this program and no
+ * restart touches.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
-#define REFUSALS	48	/* more than the gateware's two queues of 16 hold */
-#define EPOCHS		(DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
+#define REFUSALS 48 /* more than the gateware's two queues of 16 hold */
+#define EPOCHS	 (DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
 
 struct flow flows[MCP_FLOWS];
 uint32_t flow_work;
 uint32_t flow_active;
 
-static uint32_t served;		/* flow that had its turn last */
+static uint32_t served; /* flow that had its turn last */
 
-_Static_assert(!DIBBER_MCP_LEFT_PSN_SHIFT && !DIBBER_MCP_ACKED_PSN_SHIFT, "both are compared as the low half");
+_Static_assert(!DIBBER_MCP_LEFT_PSN_SHIFT && !DIBBER_MCP_ACKED_PSN_SHIFT,
+	       "both are compared as the low half");
 
 _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_EXPRESS_FLOW_PSN_SHIFT &&
-	       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_EXPRESS_FLOW_NODE_SHIFT &&
-	       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT == DIBBER_MCP_EXPRESS_FLOW_INCARNATION_SHIFT,
+		       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_EXPRESS_FLOW_NODE_SHIFT &&
+		       DIBBER_MCP_JOB_FLOW_INCARNATION_SHIFT ==
+			       DIBBER_MCP_EXPRESS_FLOW_INCARNATION_SHIFT,
 	       "a flow's place has one form");
 
 /* Refusals ------------------------------------------------------------------------------------- */
@@ -51,7 +52,8 @@ static RARE void refusal(void)
 		psn = flow->acked + (int16_t)(FIELD_GET(REFUSAL, PSN, value) - flow->acked);
 		tag = number < MCP_BULK ? express_find(number, psn) : bulk_find(number, psn);
 		if (tag != MCP_NO_TAG)
-			status = number < MCP_BULK ? express_status(number, psn) : &transfers[tag].status;
+			status = number < MCP_BULK ? express_status(number, psn)
+						   : &transfers[tag].status;
 	}
 	REG_WRITE(REFUSAL_POP, 1);
 	trace(DIBBER_TRACE_REFUSED, value, tag);
@@ -89,9 +91,10 @@ void flow_rewind(uint32_t number)
 	flow->epoch = (flow->epoch + 1) % EPOCHS;
 	flow->rewound = flow->acked;
 	flow->doubt = flow->next;
-	flow->order = FIELD_PUT(PUT_START, INCARNATION, flow->incarnation) | FIELD_PUT(PUT_START, EPOCH, flow->epoch);
+	flow->order = FIELD_PUT(PUT_START, INCARNATION, flow->incarnation) |
+		      FIELD_PUT(PUT_START, EPOCH, flow->epoch);
 	REG_WRITE(FLOW_REWIND, FIELD_PUT(FLOW_REWIND, FLOW, number) |
-			       FIELD_PUT(FLOW_REWIND, EPOCH, flow->epoch));
+				       FIELD_PUT(FLOW_REWIND, EPOCH, flow->epoch));
 }
 
 void flow_incarnate(uint32_t number)
@@ -102,7 +105,7 @@ void flow_incarnate(uint32_t number)
 	flow->place = FIELD_PUT(JOB_FLOW, INCARNATION, flow->incarnation) |
 		      FIELD_PUT(JOB_FLOW, NODE, number % DIBBER_NODES);
 	REG_WRITE(FLOW_RESET, FIELD_PUT(FLOW_RESET, FLOW, number) |
-			      FIELD_PUT(FLOW_RESET, INCARNATION, flow->incarnation));
+				      FIELD_PUT(FLOW_RESET, INCARNATION, flow->incarnation));
 	/* The reset made it epoch 0, which jobs that the engine has may be of: they shall end. */
 	flow_rewind(number);
 	trace(DIBBER_TRACE_INCARNATION, number, flow->incarnation);
@@ -121,7 +124,8 @@ void flow_renumber(struct flow *flow)
 	flow->acked = flow->start;
 	flow->ended = flow->start;
 	flow->limit = flow->start;
-	/* Its first NAK counts: what its peer was asked it answered late, and heard nothing so far. */
+	/* Its first NAK counts: what its peer was asked it answered late, and heard nothing so far.
+	 */
 	flow->rewound = flow->start - 1;
 	flow->doubt = flow->start;
 	flow->seen = flow->start;
@@ -167,9 +171,9 @@ static inline void advance(uint32_t number, uint32_t acked)
 }
 
 /*
- * A packet's header leaves while its payload is still read from host memory. So a flow waits for an acknowledgement when a
- * packet has left to its end, and none before. A packet that was dropped at its gate, because the target did not answer
- * what it holds, counts as one that the link has lost.
+ * A packet's header leaves while its payload is still read from host memory. So a flow waits for an
+ * acknowledgement when a packet has left to its end, and none before. A packet that was dropped at
+ * its gate, because the target did not answer what it holds, counts as one that the link has lost.
  */
 bool flow_waits(uint32_t number)
 {
@@ -178,7 +182,8 @@ bool flow_waits(uint32_t number)
 
 	if (flows[number].state == FLOW_ARMED)
 		acked = REG_READ_AT(ACKED, number);
-	return FIELD_GET(LEFT, VAIN, left) || (FIELD_GET(LEFT, VALID, left) && (int16_t)(left - acked) > 0);
+	return FIELD_GET(LEFT, VAIN, left) ||
+	       (FIELD_GET(LEFT, VALID, left) && (int16_t)(left - acked) > 0);
 }
 
 void flow_advance(uint32_t number)
@@ -201,15 +206,16 @@ void flow_acknowledge(uint32_t number)
 	acknowledge(number);
 }
 
-/* Whether an acknowledgement that was just taken over has anything to be done for it: a long put has many before its end. */
+/* Whether an acknowledgement that was just taken over has anything to be done for it: a long put
+ * has many before its end. */
 static ALWAYS bool is_wanted(uint32_t number)
 {
 	return number < MCP_BULK || bulk_may_end(number);
 }
 
 /*
- * Each flow that may go on has its turn; what it cannot finish now it asks for again. Whose turn it is, or MCP_FLOWS;
- * and whether anything was done so far.
+ * Each flow that may go on has its turn; what it cannot finish now it asks for again. Whose turn it
+ * is, or MCP_FLOWS; and whether anything was done so far.
  */
 static APART uint32_t take_turns(uint32_t changed, uint32_t *done)
 {

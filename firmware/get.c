@@ -1,11 +1,9 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * GET: the command goes as a message to the other node, whose control program sends what it asks for
- * as a job with RESPONSE. The gateware at home lets the answer in by the table of gets under way
- * (EXPECT_*), and its last packet ends the command.
+/* GET: the command goes as a message to the other node, whose control program sends what it asks
+ * for as a job with RESPONSE. The gateware at home lets the answer in by the table of gets under
+ * way (EXPECT_*), and its last packet ends the command.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
@@ -46,8 +44,8 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t leng
 static void expect(uint32_t context, uint32_t node, bool valid)
 {
 	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, context) |
-				FIELD_PUT(EXPECT_WRITE, NODE, node) |
-				FIELD_PUT(EXPECT_WRITE, VALID, valid));
+					FIELD_PUT(EXPECT_WRITE, NODE, node) |
+					FIELD_PUT(EXPECT_WRITE, VALID, valid));
 }
 
 void get_expect(uint32_t tag, uint32_t key)
@@ -65,7 +63,7 @@ RARE void get_boot(void)
 
 APART bool get_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;
@@ -113,7 +111,7 @@ void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
 	if (!ready)
 		message_claim(node);
 	tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
-				     ready ? TRANSFER_RECEIVE : TRANSFER_GET);
+			    ready ? TRANSFER_RECEIVE : TRANSFER_GET);
 	if (tag == MCP_NO_TAG)
 		message_stray(arrival, word);
 	else if (ready)
@@ -122,7 +120,8 @@ void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
 		message_answered(tag, DIBBER_STATUS_OK);
 }
 
-/* Why the other end failed, as this end's program is to be told: what was local there is remote here. */
+/* Why the other end failed, as this end's program is to be told: what was local there is remote
+ * here. */
 static RARE enum dibber_status seen_from_here(uint32_t status)
 {
 	switch (status) {
@@ -170,8 +169,8 @@ RARE bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word)
 			return false;
 		/* It says how long the message would have been. */
 		if (status == DIBBER_STATUS_TRUNCATED)
-			transfers[tag].length = slot_word(inbox_tag,
-							  offsetof(struct dibber_reply, value));
+			transfers[tag].length =
+				slot_word(inbox_tag, offsetof(struct dibber_reply, value));
 	}
 	message_answered(tag, seen_from_here(status));
 	return true;
@@ -213,7 +212,8 @@ void get_sent(uint32_t tag)
 	struct transfer *transfer = &transfers[tag];
 
 	/* Of a peer that began anew nobody is left to be told. */
-	if (transfer->status == DIBBER_STATUS_OK || transfer->status == DIBBER_STATUS_PEER_RESTARTED)
+	if (transfer->status == DIBBER_STATUS_OK ||
+	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		message_free(tag);
 	else
 		message_failed(tag, 0, transfer->status);

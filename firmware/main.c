@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The event loop: read EVENTS, run the handler of each bit. No interrupts, no waiting. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
 #include "identity.h"
@@ -10,8 +9,8 @@
 struct dibber_mcp_shared mcp_shared __attribute__((section(".shared")));
 
 const uint8_t bit_index[32] = {
-	 0,  1, 28,  2, 29, 14, 24,  3, 30, 22, 20, 15, 25, 17,  4,  8,
-	31, 27, 13, 23, 21, 19, 16,  7, 26, 12, 18,  6, 11,  5, 10,  9,
+	0,  1,	28, 2,	29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4,  8,
+	31, 27, 13, 23, 21, 19, 16, 7, 26, 12, 18, 6,  11, 5,  10, 9,
 };
 
 _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_shared.handler[0]),
@@ -20,11 +19,12 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
 uint32_t mcp_tick;
 
 /*
- * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is done with all of
- * them. A handler that found nothing to do (a command that cannot go on yet) is not counted.
+ * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is
+ * done with all of them. A handler that found nothing to do (a command that cannot go on yet) is
+ * not counted.
  */
 static HOT void account(enum dibber_mcp_state state, uint32_t cycles_before,
-			  uint32_t instructions_before)
+			uint32_t instructions_before)
 {
 	struct dibber_mcp_handler *handler = &mcp_shared.handler[state];
 	uint32_t instructions = cpu_instructions() - instructions_before;
@@ -68,7 +68,9 @@ static ALWAYS void run_puts(uint32_t events)
 }
 
 /* All but what `step` looks at itself; above them EVENTS has what it shows of an inline put. */
-#define OTHERS	(((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1) & ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
+#define OTHERS                                          \
+	(((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1) & \
+	 ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 
 /* A handler starts only when all that it may post has a place (queue.c). */
 static APART void step_others(uint32_t events)
@@ -116,7 +118,8 @@ static RARE void step_waiting(void)
 	queue_flush();
 }
 
-/* One turn of the loop; whether there is work that no event tells of. Commands first: a small put waits for nothing else here. */
+/* One turn of the loop; whether there is work that no event tells of. Commands first: a small put
+ * waits for nothing else here. */
 static ALWAYS bool step(uint32_t events)
 {
 	if (express_is_put(events))
@@ -127,9 +130,11 @@ static ALWAYS bool step(uint32_t events)
 		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting | admin_closing | queue_waiting)
+	if (message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting |
+	    admin_closing | queue_waiting)
 		step_waiting();
-	return flow_work | message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting | admin_closing | queue_waiting;
+	return flow_work | message_work | receive_work | barrier_work | restart_work | send_lost |
+	       scout_waiting | admin_closing | queue_waiting;
 }
 
 RARE void mcp_alive(void)

@@ -1,33 +1,35 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Messages between control programs: requests go from the slot of the command that makes them,
- * replies to atomics from that of the INBOX which the request had, others from a slot of the OUTBOX. What comes from the wire is believed as far as this program's own
- * state confirms it; anything else is counted, traced and dropped.
+/* Messages between control programs: requests go from the slot of the command that makes them,
+ * replies to atomics from that of the INBOX which the request had, others from a slot of the
+ * OUTBOX. What comes from the wire is believed as far as this program's own state confirms it;
+ * anything else is counted, traced and dropped.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
 #include "mcp.h"
 
-#define ASKS	2	/* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
+#define ASKS 2 /* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
 
 /* A get may be long, and its answer is not seen before its end: so many bytes a tick are enough. */
-#define ANSWER_BYTES	4096u
+#define ANSWER_BYTES 4096u
 
-/* Ticks of 50 us until the node that was asked is told something, and from then on to the next time. */
-#define PROBE_FIRST	4u
-#define PROBE_TICKS	16u
+/* Ticks of 50 us until the node that was asked is told something, and from then on to the next
+ * time. */
+#define PROBE_FIRST 4u
+#define PROBE_TICKS 16u
 
-static uint16_t asks[DIBBER_NODES][ASKS];	/* tags of requests that wait for their answers */
-static uint32_t asked;		/* a bit for each node with such a request, and until the next tick for others */
-static uint32_t lost;		/* a bit for each node of which requests are marked as lost */
-static uint32_t outbox;		/* a bit for each slot of the OUTBOX in use */
+static uint16_t asks[DIBBER_NODES][ASKS]; /* tags of requests that wait for their answers */
+static uint32_t
+	asked; /* a bit for each node with such a request, and until the next tick for others */
+static uint32_t lost;	/* a bit for each node of which requests are marked as lost */
+static uint32_t outbox; /* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
 /*
- * Of requests that are made now. It changes when one is given up whose answer may yet come, so that this answer finds
- * nobody. The gateware counts, because answers to requests of the last program must not reach this one.
+ * Of requests that are made now. It changes when one is given up whose answer may yet come, so that
+ * this answer finds nobody. The gateware counts, because answers to requests of the last program
+ * must not reach this one.
  */
 static uint8_t generation;
 
@@ -95,8 +97,9 @@ RARE void message_adopt(uint32_t tag, uint32_t of)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	transfer->word = context(tag, of) |
-			 (transfer->kind == TRANSFER_GET ? DIBBER_MESSAGE_GET : DIBBER_MESSAGE_ATOMIC);
+	transfer->word =
+		context(tag, of) |
+		(transfer->kind == TRANSFER_GET ? DIBBER_MESSAGE_GET : DIBBER_MESSAGE_ATOMIC);
 	enter(find_ask(transfer->node, MCP_NO_TAG), tag);
 }
 
@@ -113,7 +116,8 @@ static void finish(uint32_t tag)
 	} else {
 		*find_ask(node, tag) = MCP_NO_TAG;
 	}
-	if ((transfer->status == DIBBER_STATUS_TIMEOUT || transfer->status == DIBBER_STATUS_FLUSHED ||
+	if ((transfer->status == DIBBER_STATUS_TIMEOUT ||
+	     transfer->status == DIBBER_STATUS_FLUSHED ||
 	     transfer->status == DIBBER_STATUS_PEER_RESTARTED) &&
 	    transfer->word >> 26 == generation)
 		next_generation();
@@ -190,12 +194,14 @@ RARE uint32_t message_tick(uint32_t works)
 			transfer = &transfers[tag];
 			if (transfer->kind == TRANSFER_GET) {
 				patience += transfer->length / ANSWER_BYTES;
-				/* What comes from there may be its answer, or what the engine there does before it. */
+				/* What comes from there may be its answer, or what the engine there
+				 * does before it. */
 				if (works >> node & 1)
 					transfer->age = 0;
 			}
 			if (++transfer->age <= patience) {
-				/* The node that was asked may have begun anew since, and says so only when it is told something. */
+				/* The node that was asked may have begun anew since, and says so
+				 * only when it is told something. */
 				if (transfer->age % PROBE_TICKS == PROBE_FIRST)
 					message_probe(node);
 				continue;
@@ -209,13 +215,14 @@ RARE uint32_t message_tick(uint32_t works)
 	return done;
 }
 
-/* A node that began anew ------------------------------------------------------------------------ */
+/* A node that began anew ----------------------------------------------------------------------- */
 
 RARE void message_lose(uint32_t node)
 {
 	mcp_alive();
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		/* To look through all 256 takes 50 us, which the first transfer to the new life would wait. */
+		/* To look through all 256 takes 50 us, which the first transfer to the new life
+		 * would wait. */
 		if (!endpoints[tag / DIBBER_SLOTS].outstanding) {
 			tag |= DIBBER_SLOTS - 1;
 			continue;
@@ -251,7 +258,8 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 void message_free(uint32_t tag)
 {
 	transfer_free(&transfers[tag]);
-	/* Not while the engine has its job: the slot's next get may be the fast path's, and its job must be the only one. */
+	/* Not while the engine has its job: the slot's next get may be the fast path's, and its job
+	 * must be the only one. */
 	if (transfer_is_free(tag))
 		REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
 }
@@ -302,7 +310,8 @@ RARE void message_probe(uint32_t node)
 	if (!may_tell(node))
 		return;
 	tag = next_tag();
-	/* Without a notice. Which key and offset a former message left there does not matter for a put of no bytes. */
+	/* Without a notice. Which key and offset a former message left there does not matter for a
+	 * put of no bytes. */
 	slot_write(tag, offsetof(struct dibber_inline_command, head), DIBBER_OPCODE_PUT_INLINE);
 	transfer_enter(tag, TRANSFER_PROBE, 0, node)->length = 0;
 	take(tag);

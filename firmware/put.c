@@ -1,20 +1,19 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * PUT: what is checked before its packets get PSNs. Keys, owners, rights and bounds are the
+/* PUT: what is checked before its packets get PSNs. Keys, owners, rights and bounds are the
  * gateware's to check, where it uses them.
  */
 
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 #include "mcp.h"
 
-#define FLAGS		(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | \
-			 DIBBER_FLAG_FENCE | DIBBER_FLAG_CHECKSUM)
+#define FLAGS                                                                                   \
+	(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE | \
+	 DIBBER_FLAG_CHECKSUM)
 
 /*
  * A product that does not fit 32 bits is no length; a zero anywhere makes it zero, however large
- * the rest. The steps are as many as there are levels of strides. Under a list the product is what lies at an
- * entry, and the length says how many entries there are.
+ * the rest. The steps are as many as there are levels of strides. Under a list the product is what
+ * lies at an entry, and the length says how many entries there are.
  */
 static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_t levels,
 					    uint32_t length)
@@ -34,8 +33,8 @@ static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_
 	}
 	if (zero)
 		return length ? DIBBER_STATUS_BAD_COUNT : DIBBER_STATUS_OK;
-	return overflow || (product != length && !(levels & DIBBER_LIST)) ? DIBBER_STATUS_BAD_LENGTH :
-									    DIBBER_STATUS_OK;
+	return overflow || (product != length && !(levels & DIBBER_LIST)) ? DIBBER_STATUS_BAD_LENGTH
+									  : DIBBER_STATUS_OK;
 }
 
 enum dibber_status put_check_walk(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
@@ -84,7 +83,7 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 
 APART bool put_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	uint32_t packets = packets_of(length);
 	struct transfer *transfer;

@@ -1,16 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Entries for completion and event queues in host memory. The gateware knows where each queue is and what is
- * in it, and raises an entry's interrupt behind all data that it announces. While it takes no more, posts
- * wait in a ring here; the event loop starts no handler unless all that it may post fits, so that the ring
- * cannot overflow.
+/* Entries for completion and event queues in host memory. The gateware knows where each queue is
+ * and what is in it, and raises an entry's interrupt behind all data that it announces. While it
+ * takes no more, posts wait in a ring here; the event loop starts no handler unless all that it may
+ * post fits, so that the ring cannot overflow.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
-#define WAITING		64	/* posts that can wait, a power of two */
+#define WAITING 64 /* posts that can wait, a power of two */
 
 struct post {
 	uint32_t cookie, length, what, key, start;
@@ -20,8 +18,8 @@ uint32_t queue_waiting;
 
 static struct post waiting[WAITING];
 static uint32_t waiting_head;
-static uint32_t space;	/* posts that can be queued for certain; by now there may be more */
-static uint32_t depth;	/* and when the gateware has none */
+static uint32_t space; /* posts that can be queued for certain; by now there may be more */
+static uint32_t depth; /* and when the gateware has none */
 
 _Static_assert(2 * DIBBER_ENDPOINTS == DIBBER_QUEUES, "two queues an endpoint");
 
@@ -41,8 +39,8 @@ void queue_open(uint32_t queue, uint32_t base_low, uint32_t base_high, uint32_t 
 	REG_WRITE(QUEUE_BASE_LOW, base_low);
 	REG_WRITE(QUEUE_BASE_HIGH, base_high);
 	REG_WRITE(QUEUE_OPEN, FIELD_PUT(QUEUE_OPEN, QUEUE, queue) |
-			      FIELD_PUT(QUEUE_OPEN, SIZE, lowest_bit(entries)) |
-			      FIELD_PUT(QUEUE_OPEN, VECTOR, vector));
+				      FIELD_PUT(QUEUE_OPEN, SIZE, lowest_bit(entries)) |
+				      FIELD_PUT(QUEUE_OPEN, VECTOR, vector));
 }
 
 static inline bool has_space(void)
@@ -76,8 +74,7 @@ RARE bool queue_drain(void)
 }
 
 /* Behind others that wait, or without space in the gateware. */
-static RARE void hold(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key,
-		      uint32_t start)
+static RARE void hold(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key, uint32_t start)
 {
 	waiting[(waiting_head + queue_waiting++) % WAITING] =
 		(struct post){ cookie, length, what, key, start };

@@ -1,18 +1,17 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * RECEIVE: a get whose source the other node chooses. Its command goes there as READY, and the answer comes
- * when a SEND meets it (send.c). It waits as long as that takes, so how many of one node lie in the
- * inbox of another is counted apart; those beyond wait here, and keep nothing else from going on.
+/* RECEIVE: a get whose source the other node chooses. Its command goes there as READY, and the
+ * answer comes when a SEND meets it (send.c). It waits as long as that takes, so how many of one
+ * node lie in the inbox of another is counted apart; those beyond wait here, and keep nothing else
+ * from going on.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
-#define READIES	8	/* READYs at a node */
+#define READIES 8 /* READYs at a node */
 
 static uint8_t readies[DIBBER_NODES];
-static struct line turn;	/* those that wait to be told */
+static struct line turn; /* those that wait to be told */
 uint32_t receive_work;
 uint32_t receive_waiting;
 
@@ -63,7 +62,7 @@ APART uint32_t receive_handler(void)
 
 APART bool receive_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	enum dibber_status status;
@@ -152,7 +151,8 @@ RARE bool receive_cancel(uint32_t tag, enum dibber_status status)
 	if (transfer->busy & BUSY_REQUEST)
 		return false;
 	/* A node that is lost need not hear of it, but should if it can. */
-	if (!message_tell(transfer->node, (transfer->word & ~0xffu) | DIBBER_MESSAGE_READY_CANCEL) &&
+	if (!message_tell(transfer->node,
+			  (transfer->word & ~0xffu) | DIBBER_MESSAGE_READY_CANCEL) &&
 	    status == DIBBER_STATUS_FLUSHED)
 		return false;
 	message_answered(tag, status);

@@ -1,11 +1,9 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * When packets are lost: a NAK, nothing acknowledged for too long, or a link that came up again
+/* When packets are lost: a NAK, nothing acknowledged for too long, or a link that came up again
  * rewind a flow; its lane queues again what is not acknowledged. Without any progress for
  * MCP_GIVE_UP ticks the flow is given up.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
@@ -13,7 +11,7 @@
 static bool is_lost(uint32_t number)
 {
 	return number < MCP_BULK ? flows[number].state == FLOW_OPEN &&
-				   flows[number].acked != flows[number].next
+					   flows[number].acked != flows[number].next
 				 : bulk_is_lost(number);
 }
 
@@ -86,8 +84,8 @@ static bool is_empty(uint32_t number)
 }
 
 /*
- * `works`: the target says that it is storing. `sends`: the send engine made progress. Both are of the time since the last
- * tick.
+ * `works`: the target says that it is storing. `sends`: the send engine made progress. Both are of
+ * the time since the last tick.
  */
 static void tick(uint32_t number, bool link, bool works, bool sends)
 {
@@ -98,7 +96,8 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
 	if (number < MCP_BULK && fast_pauses(number))
 		express_rest(number);
-	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are after that. */
+	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are
+	 * after that. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
 	/* It has 16 bits: one that is behind must not come round. */
@@ -109,15 +108,17 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 		flow->idle = 0;
 		flow->waited = 0;
 		flow->patience = MCP_PATIENCE;
-		/* An inline put does not say that there is something: as long as a flow is open there may be. */
+		/* An inline put does not say that there is something: as long as a flow is open
+		 * there may be. */
 		if (empty && number >= MCP_BULK)
 			flow_active &= ~(1u << number);
 		return;
 	}
 	waits = flow_waits(number);
 	/*
-	 * Nothing that has left is missing. The engine may need long for the next packet, or do jobs of other nodes
-	 * before. A job that stops the engine, its window being full, stops them too: then nothing moves.
+	 * Nothing that has left is missing. The engine may need long for the next packet, or do
+	 * jobs of other nodes before. A job that stops the engine, its window being full, stops
+	 * them too: then nothing moves.
 	 */
 	if (!waits && sends && number >= MCP_BULK) {
 		flow->waited = 0;

@@ -1,26 +1,26 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * A peer that began anew: its card was reset or had no power, or it got another control program. Its gateware refuses
- * the packets of a flow that it does not hold, with PEER_RESTARTED and the PSN of the packet.
+/* A peer that began anew: its card was reset or had no power, or it got another control program.
+ * Its gateware refuses the packets of a flow that it does not hold, with PEER_RESTARTED and the PSN
+ * of the packet.
  *
- * What had left before that packet may have been executed by the former life: it ends with PEER_RESTARTED. The packet
- * itself and those behind it left once, after the peer had begun anew, and it refused them. So they were not executed,
- * and they go again in a new incarnation. That argument needs first transmissions: a packet that a rewind sent again is
- * before `doubt`, and is treated as one that may have been executed. docs/design.md, section 3, "A target that began
+ * What had left before that packet may have been executed by the former life: it ends with
+ * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had begun anew,
+ * and it refused them. So they were not executed, and they go again in a new incarnation. That
+ * argument needs first transmissions: a packet that a rewind sent again is before `doubt`, and is
+ * treated as one that may have been executed. docs/design.md, section 3, "A target that began
  * anew".
  */
 
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 #include "mcp.h"
 
-#define TRIES	8	/* restarts of a flow in a row of which nothing was acknowledged */
+#define TRIES 8 /* restarts of a flow in a row of which nothing was acknowledged */
 
 uint32_t restart_work;
 
-static uint16_t refused[MCP_FLOWS];	/* PSN */
+static uint16_t refused[MCP_FLOWS]; /* PSN */
 static uint8_t tries[MCP_FLOWS];
-static uint32_t begun;			/* flows of restart_work whose requests are being ended */
+static uint32_t begun; /* flows of restart_work whose requests are being ended */
 
 RARE void restart_heard(uint32_t number, uint32_t psn)
 {

@@ -1,16 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Routing table management: up to DIBBER_ROUTES ways to each node. The host enters them, hardware puts the current
- * one in front of whatever leaves for the node, and it gives way to the next when replays are of no avail. They stand
- * in mcp_shared, where the host reads them.
+/* Routing table management: up to DIBBER_ROUTES ways to each node. The host enters them, hardware
+ * puts the current one in front of whatever leaves for the node, and it gives way to the next when
+ * replays are of no avail. They stand in mcp_shared, where the host reads them.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
-static uint32_t known;	/* a bit for each node that has routes */
-static uint32_t seen[DIBBER_NODES];	/* what it acknowledged last, on both lanes */
+static uint32_t known;		    /* a bit for each node that has routes */
+static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
 
 /* Hardware's table keeps what the last program wrote: acknowledgements go on without any. */
 static void use(uint32_t node, uint32_t place)

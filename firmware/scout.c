@@ -1,21 +1,20 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Scouts: headers outside all flows that find out who is at the end of a route. Those of others are answered by the way
- * that they name; the host's go out one at a time, and each ends with its answer, by coming round, or in time.
+/* Scouts: headers outside all flows that find out who is at the end of a route. Those of others are
+ * answered by the way that they name; the host's go out one at a time, and each ends with its
+ * answer, by coming round, or in time.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
 /* A route's hops are in its lowest four bits. */
-#define HOPS(route)	((route) & 0xf)
-#define TIMEOUT_MAX	(1u << 20)
+#define HOPS(route) ((route) & 0xf)
+#define TIMEOUT_MAX (1u << 20)
 
 static struct {
-	uint32_t tag;		/* of its command */
+	uint32_t tag; /* of its command */
 	uint32_t cookie;
-	uint32_t number;	/* nobody else's answers are taken for its own */
+	uint32_t number; /* nobody else's answers are taken for its own */
 	uint32_t started;
 	uint32_t timeout;
 	bool solicit;
@@ -36,7 +35,8 @@ RARE void scout_boot(void)
 static RARE void end(uint32_t node, enum dibber_status status)
 {
 	scout_waiting = 0;
-	command_complete(asked.tag, asked.cookie, 0, node, status, node == command_node, asked.solicit);
+	command_complete(asked.tag, asked.cookie, 0, node, status, node == command_node,
+			 asked.solicit);
 }
 
 RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
@@ -45,7 +45,8 @@ RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
 	uint32_t route = slot_word(tag, offsetof(struct dibber_route_command, route));
 	uint32_t back = slot_word(tag, offsetof(struct dibber_route_command, back));
 
-	if (!timeout || timeout > TIMEOUT_MAX || !route_is_possible(route) || !route_is_possible(back))
+	if (!timeout || timeout > TIMEOUT_MAX || !route_is_possible(route) ||
+	    !route_is_possible(back))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	asked.tag = tag;
 	asked.cookie = slot_word(tag, offsetof(struct dibber_route_command, cookie));

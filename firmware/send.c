@@ -1,15 +1,13 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * SEND: it meets the oldest READY, which is a RECEIVE of another node that waits in a slot of the inbox
- * (receive.c), and becomes a job: the source's walk is the SEND's, the target's that of the READY. Whoever
- * comes first waits, in its slot, and nothing waits for it.
+/* SEND: it meets the oldest READY, which is a RECEIVE of another node that waits in a slot of the
+ * inbox (receive.c), and becomes a job: the source's walk is the SEND's, the target's that of the
+ * READY. Whoever comes first waits, in its slot, and nothing waits for it.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
-#define PROBE_TICKS	16u	/* of 50 us, between two probes of nodes that owe a message */
+#define PROBE_TICKS 16u /* of 50 us, between two probes of nodes that owe a message */
 
 static struct line sends;
 static struct line readies;
@@ -101,7 +99,7 @@ static void meet(uint32_t tag, uint32_t ready_tag)
 
 APART bool send_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node);	/* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	uint32_t levels = first_word >> 16 & 0xff;
 	uint32_t receiver = first_word >> 24;
@@ -118,7 +116,8 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	else if (receiver >= DIBBER_ENDPOINTS)
 		status = DIBBER_STATUS_BAD_ARGUMENT;
 	else
-		status = put_check_walk(tag, offsetof(struct dibber_command, source), levels, length);
+		status = put_check_walk(tag, offsetof(struct dibber_command, source), levels,
+					length);
 	if (status != DIBBER_STATUS_OK) {
 		command_end(tag, first_word, length, node, status);
 		return true;
@@ -141,14 +140,16 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had before. */
+/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had
+ * before. */
 static RARE void drop_former(struct transfer *transfer)
 {
 	uint32_t context = MCP_CONTEXT_TAG(transfer->cookie);
 
 	mcp_alive();
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
-		if (transfers[tag].node == transfer->node && MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
+		if (transfers[tag].node == transfer->node &&
+		    MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
 			leave(&readies, tag);
 			message_free(tag);
 			return;
@@ -163,7 +164,8 @@ void send_ready(uint32_t ready_tag)
 	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
 	uint32_t tag;
 
-	/* The receiver's program checked it, and then the slot's owner may have written it again. */
+	/* The receiver's program checked it, and then the slot's owner may have written it again.
+	 */
 	if ((first_word & 0xff) == DIBBER_OPCODE_RECEIVE)
 		status = get_check_target(ready_tag, first_word >> 20 & 0xf, length);
 	if (status != DIBBER_STATUS_OK) {
@@ -200,7 +202,8 @@ void send_ended(uint32_t tag)
 	struct transfer *transfer = &transfers[tag];
 
 	/* The last packet tells the receiver, if all went well. */
-	if (transfer->status == DIBBER_STATUS_OK || transfer->status == DIBBER_STATUS_PEER_RESTARTED)
+	if (transfer->status == DIBBER_STATUS_OK ||
+	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		message_free(transfer->peer);
 	else
 		message_failed(transfer->peer, 0, transfer->status);

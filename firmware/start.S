@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Reset and trap. The reset address is 0, the first word of the image. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "asm_offsets.h"
 

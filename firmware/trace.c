@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The trace ring: what happened last, readable by the host even when this processor has stopped. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 

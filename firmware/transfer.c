@@ -1,11 +1,9 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * The table of what was sent from a slot and has not ended. A tag belongs to one slot, so that
+/* The table of what was sent from a slot and has not ended. A tag belongs to one slot, so that
  * finding a place never fails and the tag in JOB_DONE is the index. What happens to a transfer
  * while it has PSNs is its lane's affair (bulk.c, express.c).
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mcp.h"
 
@@ -41,8 +39,8 @@ APART void transfer_complete(uint32_t tag)
 	uint32_t status = transfer->status;
 
 	transfer_free(transfer);
-	command_complete(tag, transfer->cookie, transfer->length, transfer->node,
-			 status, transfer->key, transfer->flags & DIBBER_FLAG_SOLICIT);
+	command_complete(tag, transfer->cookie, transfer->length, transfer->node, status,
+			 transfer->key, transfer->flags & DIBBER_FLAG_SOLICIT);
 }
 
 void transfer_end_other(uint32_t tag)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What every test may use: the seed, and records of figures that were measured."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import os
@@ -12,26 +11,46 @@ import hypothesis
 import hypothesis.configuration
 import pytest
 
-ROOT    = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "figures"
 
 # Tools of the Python environment are found whether it is active or not.
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
-# The same examples in every run: what fails, fails again. How long it takes to make them says more of the machine than of a test.
+# The same examples in every run: what fails, fails again. How long it takes to make them says more
+# of the machine than of a test.
 hypothesis.configuration.set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
-hypothesis.settings.register_profile("dibber", derandomize=True, deadline=None, database=None,
-                                      suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile(
+    "dibber",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("dibber")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)")
+    parser.addoption(
+        "--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)"
+    )
 
 
 # Files that take a minute or longer: whoever begins with them ends together with the others.
-LONG = ("test_bench", "test_soak_program_faults", "test_link", "test_soak_faults", "test_pair_list_faults", "test_selftest",
-        "test_pair_pages", "test_bridged_card", "test_card", "test_card_engines", "test_paged_path", "test_formal")
+LONG = (
+    "test_bench",
+    "test_soak_program_faults",
+    "test_link",
+    "test_soak_faults",
+    "test_pair_list_faults",
+    "test_selftest",
+    "test_pair_pages",
+    "test_bridged_card",
+    "test_card",
+    "test_card_engines",
+    "test_paged_path",
+    "test_formal",
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -40,7 +59,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def forgotten_designs():
-    """Migen's tracer keeps every module that ever was, to number those of a class: gigabytes, by the last test."""
+    """Migen's tracer keeps every module that ever was, to number those of a class: gigabytes, by
+    the last test.
+    """
     yield
     if tracer := sys.modules.get("migen.fhdl.tracer"):
         tracer.classname_to_objs.clear()
@@ -56,22 +77,41 @@ def seed(request):
 def figure(request, seed):
     """Record a measured value for `make figures`; returns whether it meets its target.
 
-    figure(name, value, unit, at_least=, at_most=, profile=): one of the two limits or both. The test still asserts.
+    figure(name, value, unit, at_least=, at_most=, profile=): one of the two limits or both. The
+    test still asserts.
     """
+
     def record(name, value, unit, at_least=None, at_most=None, profile=""):
-        limits = [(sign, limit) for sign, limit in ((">=", at_least), ("<=", at_most)) if limit is not None]
+        limits = [
+            (sign, limit)
+            for sign, limit in ((">=", at_least), ("<=", at_most))
+            if limit is not None
+        ]
         passed = all(value >= limit if sign == ">=" else value <= limit for sign, limit in limits)
         FIGURES.mkdir(parents=True, exist_ok=True)
-        (FIGURES / f"{name}.json").write_text(json.dumps({
-            "id": name, "value": value, "unit": unit,
-            "target": " and ".join(f"{sign} {limit:.9g}" for sign, limit in limits), "pass": passed,
-            "command": f"build/venv/bin/python -P -m pytest --seed {seed} '{request.node.nodeid}'",
-            "profile": profile, "seed": seed}, indent=2) + "\n")
+        (FIGURES / f"{name}.json").write_text(
+            json.dumps(
+                {
+                    "id": name,
+                    "value": value,
+                    "unit": unit,
+                    "target": " and ".join(f"{sign} {limit:.9g}" for sign, limit in limits),
+                    "pass": passed,
+                    "command": f"build/venv/bin/python -P -m pytest --seed {seed} '{request.node.nodeid}'",
+                    "profile": profile,
+                    "seed": seed,
+                },
+                indent=2,
+            )
+            + "\n"
+        )
         return passed
+
     return record
 
 
 # Skipped tests ------------------------------------------------------------------------------------
+
 
 def skipped_tests(config):
     return len(config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", []))
@@ -82,7 +122,8 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_sessionfinish(session):
-    # Workers of pytest-xdist have no terminal reporter; only the process that collects them decides.
+    # Workers of pytest-xdist have no terminal reporter; only the process that collects them
+    # decides.
     if hasattr(session.config, "workerinput"):
         return
     if os.environ.get("CI") == "true" and skipped_tests(session.config) and not session.exitstatus:

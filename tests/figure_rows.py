@@ -1,20 +1,28 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Rows of `make figures`: what is read off the reports of benchmarks, with its target.
 
-A row is {id, value, unit, target, pass, command, profile, seed}; one that comes from a point of a report says where (`at`) and
-what limited it there (`limited_by`).
+A row is {id, value, unit, target, pass, command, profile, seed}; one that comes from a point of a
+report says where (`at`) and what limited it there (`limited_by`).
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 
 def row(name, value, unit, sign, limit, command, profile, seed):
     passed = value >= limit if sign == ">=" else value <= limit
-    return {"id": name, "value": value, "unit": unit, "target": f"{sign} {limit:g}", "pass": passed,
-            "command": " ".join(command), "profile": profile, "seed": seed}
+    return {
+        "id": name,
+        "value": value,
+        "unit": unit,
+        "target": f"{sign} {limit:g}",
+        "pass": passed,
+        "command": " ".join(command),
+        "profile": profile,
+        "seed": seed,
+    }
 
 
 # What is read off a report ------------------------------------------------------------------------
+
 
 def points(report, series):
     return [p for p in report["points"] if p["series"] == series]
@@ -30,7 +38,7 @@ def least(found):
 
 def share(point):
     """Percent of its bound."""
-    return round(100*point["value"]/point["bound"], 1)
+    return round(100 * point["value"] / point["bound"], 1)
 
 
 def least_share(found):
@@ -50,8 +58,16 @@ class Rows:
 
     def add(self, name, value, unit, sign, limit, point=None):
         """`point`: of the report, that gave the value; it says where it was and what limits it."""
-        made = row(f"{self.stem}-{name}", value, unit, sign, limit, [self.report["command"]], self.report["profile"],
-                   self.report["seed"])
+        made = row(
+            f"{self.stem}-{name}",
+            value,
+            unit,
+            sign,
+            limit,
+            [self.report["command"]],
+            self.report["profile"],
+            self.report["seed"],
+        )
         if point:
             made["at"], made["limited_by"] = point["x"], point["limited_by"]
         self.rows.append(made)
@@ -60,15 +76,28 @@ class Rows:
 def of_stride(report):
     """gen2x4: megabytes a second. Every profile: shares of the bound."""
     rows = Rows(report)
-    destination, source, both = (strided(report, f"put-{side}-strided") for side in ("dst", "src", "both"))
+    destination, source, both = (
+        strided(report, f"put-{side}-strided") for side in ("dst", "src", "both")
+    )
     if report["profile"] == "gen2x4":
         contiguous = value_at(report, "put-dst-strided", 1)
         rows.add("contiguous", contiguous["value"], "MB/s", ">=", 470, contiguous)
-        rows.add("dst-strided-least", least(destination)["value"], "MB/s", ">=", 423, least(destination))
+        rows.add(
+            "dst-strided-least", least(destination)["value"], "MB/s", ">=", 423, least(destination)
+        )
         rows.add("src-strided-least", least(source)["value"], "MB/s", ">=", 376, least(source))
     else:
-        rows.add("dst-strided-of-bound", share(least_share(destination)), "%", ">=", 90, least_share(destination))
-        rows.add("src-strided-of-bound", share(least_share(source)), "%", ">=", 80, least_share(source))
+        rows.add(
+            "dst-strided-of-bound",
+            share(least_share(destination)),
+            "%",
+            ">=",
+            90,
+            least_share(destination),
+        )
+        rows.add(
+            "src-strided-of-bound", share(least_share(source)), "%", ">=", 80, least_share(source)
+        )
     rows.add("both-strided-of-bound", share(least_share(both)), "%", ">=", 80, least_share(both))
     return rows.rows
 
@@ -76,48 +105,76 @@ def of_stride(report):
 def of_block(report):
     """N½: a series that begins above half of its peak has it below the smallest size."""
     rows, halves = Rows(report), report["half_size_bytes"]
-    for name, limit in (("put", 256), ("put-one-at-a-time", 1024), ("put-inline", 256), ("put-inline-one-at-a-time", 1024)):
+    for name, limit in (
+        ("put", 256),
+        ("put-one-at-a-time", 1024),
+        ("put-inline", 256),
+        ("put-inline-one-at-a-time", 1024),
+    ):
         smallest = min(p["x"] for p in points(report, name))
-        rows.add(f"half-size-{name}", halves[name] or smallest, "bytes", "<=", limit, value_at(report, name, smallest))
+        rows.add(
+            f"half-size-{name}",
+            halves[name] or smallest,
+            "bytes",
+            "<=",
+            limit,
+            value_at(report, name, smallest),
+        )
     return rows.rows
 
 
 def of_bidir(report):
     rows, worst = Rows(report), report["worst"]
     rows.add("contiguous-of-one-way", worst["contiguous"]["percent_of_one_way"], "%", ">=", 90)
-    rows.add("dst-strided-of-one-way", worst["put-dst-strided"]["percent_of_one_way"], "%", ">=", 85)
+    rows.add(
+        "dst-strided-of-one-way", worst["put-dst-strided"]["percent_of_one_way"], "%", ">=", 85
+    )
     rows.add("both-strided-of-bound", worst["put-both-strided"]["percent_of_bound"], "%", ">=", 80)
     return rows.rows
 
 
 def of_element(report):
     rows = Rows(report)
-    rows.add("bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0)
+    rows.add(
+        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
+    )
     return rows.rows
 
 
 def of_soak(report):
     rows = Rows(report)
     compared = report["bytes_compared"] + report["guard_bytes_compared"]
-    rows.add("bytes-wrong", report["bytes_wrong"], f"of {compared} compared, on a bad cable", "<=", 0)
+    rows.add(
+        "bytes-wrong", report["bytes_wrong"], f"of {compared} compared, on a bad cable", "<=", 0
+    )
     return rows.rows
 
 
 def of_link(report):
     """The share of payload at every length of the cable, and no byte wrong at any bit error rate."""
     rows = Rows(report)
-    rows.add("payload-share-least", least(points(report, "payload-share"))["value"], "% of the words", ">=", 97,
-             least(points(report, "payload-share")))
-    rows.add("bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0)
+    rows.add(
+        "payload-share-least",
+        least(points(report, "payload-share"))["value"],
+        "% of the words",
+        ">=",
+        97,
+        least(points(report, "payload-share")),
+    )
+    rows.add(
+        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
+    )
     return rows.rows
 
 
 def of_latency(report):
     rows = Rows(report)
     for series, most in (("fastpath", 1.2), ("mcp", 2.0)):
-        idle, loaded = (value_at(report, name, 50)["value"] for name in (series, f"{series}-under-bulk"))
+        idle, loaded = (
+            value_at(report, name, 50)["value"] for name in (series, f"{series}-under-bulk")
+        )
         rows.add(series, idle, "us, median", "<=", most, value_at(report, series, 50))
-        rows.add(f"{series}-under-bulk", round(loaded/idle, 2), "times the idle median", "<=", 2)
+        rows.add(f"{series}-under-bulk", round(loaded / idle, 2), "times the idle median", "<=", 2)
     return rows.rows
 
 
@@ -129,5 +186,13 @@ def of_rate(report):
     return rows.rows
 
 
-READERS = {"stride": of_stride, "block": of_block, "bidir": of_bidir, "element": of_element, "latency": of_latency,
-           "rate": of_rate, "link": of_link, "soak": of_soak}
+READERS = {
+    "stride": of_stride,
+    "block": of_block,
+    "bidir": of_bidir,
+    "element": of_element,
+    "latency": of_latency,
+    "rate": of_rate,
+    "link": of_link,
+    "soak": of_soak,
+}

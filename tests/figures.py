@@ -1,17 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Measure every figure that has a target, and write them to one file.
 
-    python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--long] [--only GROUP,…] [--list]
+    python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--long] [--only
+    GROUP,…] [--list]
 
-The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1 too; what tests
-measure (fixture `figure` of conftest.py) comes from the tests that assert it, file by file. Each of these is a
-group. A group that fails has a row with the reason, which counts as missed, and the others go on. What each group found
-is kept in build/figure-groups, so that `--resume` goes on where a run ended, if simulator and control program are still the same.
-The campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their name; else their rows are the kept
-ones, or say that they were not measured. Rows: figure_rows.py. Ends with 1 when a target is missed.
+The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1
+too; what tests measure (fixture `figure` of conftest.py) comes from the tests that assert it, file
+by file. Each of these is a group. A group that fails has a row with the reason, which counts as
+missed, and the others go on. What each group found is kept in build/figure-groups, so that
+`--resume` goes on where a run ended, if simulator and control program are still the same. The
+campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their
+name; else their rows are the kept ones, or say that they were not measured. Rows: figure_rows.py.
+Ends with 1 when a target is missed.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
@@ -28,17 +30,28 @@ from dibber_cli.pipe import quiet
 from figure_campaigns import CAMPAIGNS
 from figure_rows import READERS, of_stride, row
 
-ROOT     = pathlib.Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "build" / "figures"          # what the fixture `figure` writes
-KEPT     = ROOT / "build" / "figure-groups"    # a file for each group that was measured
-RUNS     = 3                                   # wall times are medians of three
-PATIENCE = 4*3600                              # seconds of one command
-NARROW   = ("gen2x1", "gen1x1")                # profiles that only `stride` is run with, and only these of its series
-OURS     = "put-dst-strided,put-src-strided,put-both-strided"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "build" / "figures"  # what the fixture `figure` writes
+KEPT = ROOT / "build" / "figure-groups"  # a file for each group that was measured
+RUNS = 3  # wall times are medians of three
+PATIENCE = 4 * 3600  # seconds of one command
+# profiles that only `stride` is run with, and only these of its series
+NARROW = ("gen2x1", "gen1x1")
+OURS = "put-dst-strided,put-src-strided,put-both-strided"
 
 # Minutes on two idle cores, until a group has been measured here once.
-MINUTES  = {"stride": 2.5, "block": 1.5, "bidir": 1, "element": 2, "latency": 1.5, "rate": 1, "link": 3, "soak": 2, "speed": 0.5}
-GUESS    = 1.0    # of any other
+MINUTES = {
+    "stride": 2.5,
+    "block": 1.5,
+    "bidir": 1,
+    "element": 2,
+    "latency": 1.5,
+    "rate": 1,
+    "link": 3,
+    "soak": 2,
+    "speed": 0.5,
+}
+GUESS = 1.0  # of any other
 
 
 class Failed(Exception):
@@ -46,17 +59,31 @@ class Failed(Exception):
 
 
 def run(command, codes=(0,)):
-    """Run in the repository's root; returns what it printed. Raises Failed with the end of that, if its exit code is none of `codes`."""
-    environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+    """Run in the repository's root; returns what it printed. Raises Failed with the end of that, if
+    its exit code is none of `codes`.
+    """
+    environment = {
+        **os.environ,
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
-                              env=environment)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+            env=environment,
+        )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(command)} did not end in {PATIENCE//60} minutes")
+        raise Failed(f"{' '.join(command)} did not end in {PATIENCE // 60} minutes")
     except OSError as error:
         raise Failed(f"{command[0]}: {error}")
     if done.returncode not in codes:
-        raise Failed(f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout + done.stderr)}")
+        raise Failed(
+            f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout + done.stderr)}"
+        )
     return done.stdout
 
 
@@ -68,12 +95,26 @@ def tail(text):
 # Groups -------------------------------------------------------------------------------------------
 # Each takes (profile, seed) and returns rows.
 
+
 def measured(test, profile, seed, *options):
     """A benchmark's report, from a run of its command on an up-to-date simulator."""
     run(["make", "simulator", f"PROFILE={profile}"])
-    out = ROOT/"out"
-    run(["dibber", "bench", test, "--profile", profile, "--seed", str(seed), "--out", str(out), *options])
-    return json.loads((out/f"{test}-{profile}.json").read_text())
+    out = ROOT / "out"
+    run(
+        [
+            "dibber",
+            "bench",
+            test,
+            "--profile",
+            profile,
+            "--seed",
+            str(seed),
+            "--out",
+            str(out),
+            *options,
+        ]
+    )
+    return json.loads((out / f"{test}-{profile}.json").read_text())
 
 
 def benchmark(test):
@@ -93,33 +134,70 @@ def stride(profile, seed):
         start = time.monotonic()
         run(command)
         seconds.append(time.monotonic() - start)
-        result = json.loads((ROOT/"out"/f"stride-{profile}.json").read_text())
+        result = json.loads((ROOT / "out" / f"stride-{profile}.json").read_text())
         del result["wall_seconds"]
         results.add(json.dumps(result))
     alike = RUNS if len(results) == 1 else 0
     return [
         *of_stride(result),
-        row("bench-wall-time", round(statistics.median(seconds), 1), f"s, median of {RUNS}, warm", "<=", 60, command,
-            profile, seed),
-        row("bench-determinism", alike, f"byte-identical results of {RUNS} runs", ">=", RUNS, command, profile, seed),
+        row(
+            "bench-wall-time",
+            round(statistics.median(seconds), 1),
+            f"s, median of {RUNS}, warm",
+            "<=",
+            60,
+            command,
+            profile,
+            seed,
+        ),
+        row(
+            "bench-determinism",
+            alike,
+            f"byte-identical results of {RUNS} runs",
+            ">=",
+            RUNS,
+            command,
+            profile,
+            seed,
+        ),
     ]
 
 
 def speed(profile, seed):
     """Simulated cycles a second of wall time, beside a bare model timed in the same run."""
     command = ["dibber", "sim", "--speed", "--json", "--profile", profile, "--seed", str(seed)]
-    result  = json.loads(run(command))
-    rows    = [row("simulation-speed", result["cycles_per_second_per_card"], "cycles/s per card", ">=", 100_000, command,
-                   profile, seed)]
+    result = json.loads(run(command))
+    rows = [
+        row(
+            "simulation-speed",
+            result["cycles_per_second_per_card"],
+            "cycles/s per card",
+            ">=",
+            100_000,
+            command,
+            profile,
+            seed,
+        )
+    ]
     if result["reference_cycles_per_second"]:
-        rows.append({**rows[0], "id": "simulation-speed-bare-model", "value": result["reference_cycles_per_second"],
-                     "unit": "cycles/s", "target": "none: for comparison", "pass": True})
+        rows.append(
+            {
+                **rows[0],
+                "id": "simulation-speed-bare-model",
+                "value": result["reference_cycles_per_second"],
+                "unit": "cycles/s",
+                "target": "none: for comparison",
+                "pass": True,
+            }
+        )
     return rows
 
 
 def recorded(file):
-    """What the tests of a file measure. A figure that its test finds missed is a row like the others; so is each other
+    """What the tests of a file measure. A figure that its test finds missed is a row like the
+    others; so is each other
     failure of the file."""
+
     def group(profile, seed):
         command = [sys.executable, "-P", "-m", "pytest", "--seed", str(seed), file]
         begin, why = time.time(), None
@@ -127,19 +205,33 @@ def recorded(file):
             run(command)
         except Failed as failed:
             why = failed
-        rows = [json.loads(found.read_text()) for found in sorted(RECORDED.glob("*.json")) if found.stat().st_mtime >= begin - 1]
+        rows = [
+            json.loads(found.read_text())
+            for found in sorted(RECORDED.glob("*.json"))
+            if found.stat().st_mtime >= begin - 1
+        ]
         rows = [r for r in rows if f"'{file}::" in r["command"]]
         # A test that asserts its figure fails because that is missed, which its row says.
         if why and all(r["pass"] for r in rows) or not rows:
             rows.append(failure(file, why or Failed("it recorded nothing"), profile, seed, command))
         return rows
+
     return group
 
 
 def failure(name, why, profile, seed, command=()):
     """The row of a group that could not be measured."""
-    return {"id": name, "value": None, "unit": "", "target": "that it runs", "pass": False, "reason": str(why),
-            "command": " ".join(command) or f"python tests/figures.py --only {name}", "profile": profile, "seed": seed}
+    return {
+        "id": name,
+        "value": None,
+        "unit": "",
+        "target": "that it runs",
+        "pass": False,
+        "reason": str(why),
+        "command": " ".join(command) or f"python tests/figures.py --only {name}",
+        "profile": profile,
+        "seed": seed,
+    }
 
 
 def groups(profile):
@@ -159,21 +251,37 @@ def campaign(name):
 
 
 def tests_with_figures():
-    """Files whose tests take the fixture `figure`, the short run of `stride` left out: it is measured in full here."""
-    return [str(file.relative_to(ROOT)) for file in sorted((ROOT/"tests").rglob("test_*.py"))
-            if re.search(r"def test_\w+\([^)]*\bfigure\b", file.read_text()) and file.name != "test_pair_stride.py"]
+    """Files whose tests take the fixture `figure`, the short run of `stride` left out: it is
+    measured in full here.
+    """
+    return [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        if re.search(r"def test_\w+\([^)]*\bfigure\b", file.read_text())
+        and file.name != "test_pair_stride.py"
+    ]
 
 
 # What is kept -------------------------------------------------------------------------------------
 
+
 def state(profile, seed):
     """What rows depend on: profile, seed, simulator and control program as they are built."""
-    files = [*(ROOT/"build"/"sim").glob("dibber-sim-*"), ROOT/"build"/"firmware"/"mcp.dibfw"]
-    return {"profile": profile, "seed": seed, **{file.name: zlib.crc32(file.read_bytes()) for file in files if file.is_file()}}
+    files = [
+        *(ROOT / "build" / "sim").glob("dibber-sim-*"),
+        ROOT / "build" / "firmware" / "mcp.dibfw",
+    ]
+    return {
+        "profile": profile,
+        "seed": seed,
+        **{file.name: zlib.crc32(file.read_bytes()) for file in files if file.is_file()},
+    }
 
 
 def same(then, now):
-    """Whether a state is still there. A simulator that was built since then has measured nothing of what was kept."""
+    """Whether a state is still there. A simulator that was built since then has measured nothing of
+    what was kept.
+    """
     return bool(then) and then.items() <= now.items()
 
 
@@ -186,21 +294,24 @@ def kept(name):
 
 
 def kept_file(name):
-    return KEPT/f"{name.replace('/', '-')}.json"
+    return KEPT / f"{name.replace('/', '-')}.json"
 
 
 def keep(name, state_, seconds, rows):
     KEPT.mkdir(parents=True, exist_ok=True)
-    kept_file(name).write_text(json.dumps({"state": state_, "seconds": round(seconds, 1), "rows": rows}, indent=2) + "\n")
+    kept_file(name).write_text(
+        json.dumps({"state": state_, "seconds": round(seconds, 1), "rows": rows}, indent=2) + "\n"
+    )
 
 
 def minutes(name):
     """What a group will take: what it took, or a guess."""
     guess = CAMPAIGNS[name][0] if name in CAMPAIGNS else MINUTES.get(name, GUESS)
-    return kept(name).get("seconds", 60*guess)/60
+    return kept(name).get("seconds", 60 * guess) / 60
 
 
 # Command ------------------------------------------------------------------------------------------
+
 
 def say(text, end="\n"):
     print(text, end=end, flush=True)
@@ -210,20 +321,36 @@ def measure(name, function, place, args):
     """The rows of one group, kept ones if they are as good."""
     old = kept(name)
     waits = name in CAMPAIGNS and not args.long and not args.only
-    if (args.resume or waits) and same(old.get("state"), state(args.profile, args.seed)) and \
-            all(r["value"] is not None for r in old["rows"]):
+    if (
+        (args.resume or waits)
+        and same(old.get("state"), state(args.profile, args.seed))
+        and all(r["value"] is not None for r in old["rows"])
+    ):
         say(f"{place} {name}: {len(old['rows'])} rows of an earlier run")
         return old["rows"]
     if waits:
         say(f"{place} {name}: not measured, about {minutes(name):.0f} minutes")
-        return [failure(name, f"not measured with this simulator and control program: {minutes(name):.0f} minutes, --long", args.profile,
-                        args.seed)]
+        return [
+            failure(
+                name,
+                f"not measured with this simulator and control program: {minutes(name):.0f} minutes, --long",
+                args.profile,
+                args.seed,
+            )
+        ]
     say(f"{place} {name}: about {minutes(name):.1f} minutes … ", end="")
     begin = time.monotonic()
     try:
         rows = function(args.profile, args.seed)
     except (Failed, OSError, ValueError, KeyError, StopIteration) as why:
-        rows = [failure(name, f"{type(why).__name__}: {why}" if not isinstance(why, Failed) else why, args.profile, args.seed)]
+        rows = [
+            failure(
+                name,
+                f"{type(why).__name__}: {why}" if not isinstance(why, Failed) else why,
+                args.profile,
+                args.seed,
+            )
+        ]
     seconds = time.monotonic() - begin
     # Taken afterwards: a group may have built what it needs.
     keep(name, state(args.profile, args.seed), seconds, rows)
@@ -245,13 +372,21 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description="Measure every figure that has a target.")
     parser.add_argument("--profile", default="gen2x4", help="host and link (default gen2x4)")
     parser.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
-    parser.add_argument("--out", type=pathlib.Path, help="file to write (default out/figures.json; figures-part.json with --only)")
-    parser.add_argument("--resume", action="store_true", help="take the rows of groups that an earlier run measured")
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        help="file to write (default out/figures.json; figures-part.json with --only)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="take the rows of groups that an earlier run measured"
+    )
     parser.add_argument("--long", action="store_true", help="the campaigns too, that take hours")
     parser.add_argument("--only", default="", metavar="GROUP,…", help="these groups")
-    parser.add_argument("--list", action="store_true", help="print the groups and their minutes, and end")
-    args   = parser.parse_args(argv)
-    out    = args.out or ROOT/"out"/("figures-part.json" if args.only else "figures.json")
+    parser.add_argument(
+        "--list", action="store_true", help="print the groups and their minutes, and end"
+    )
+    args = parser.parse_args(argv)
+    out = args.out or ROOT / "out" / ("figures-part.json" if args.only else "figures.json")
     wanted = groups(args.profile)
     if args.only:
         if unknown := [name for name in args.only.split(",") if name not in wanted]:
@@ -262,7 +397,9 @@ def main(argv=None):
             say(f"{minutes(name):6.1f}  {name}" + ("  (--long)" if name in CAMPAIGNS else ""))
         return 0
     now = [name for name in wanted if name not in CAMPAIGNS or args.long or args.only]
-    say(f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, --resume goes on")
+    say(
+        f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, --resume goes on"
+    )
     rows = []
     for number, (name, function) in enumerate(wanted.items(), 1):
         rows += measure(name, function, f"[{number}/{len(wanted)}]", args)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The network interface card without its PHYs."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -55,14 +54,16 @@ from dibber.places import BlockFIFO
 
 CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
 
-# A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up after 40 ms and
-# some ticks of 50 µs. So no peer can hear that a packet landed whose writes are dropped.
+# A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up
+# after 40 ms and some ticks of 50 µs. So no peer can hear that a packet landed whose writes are
+# dropped.
 BUS_MASTER_SECONDS = 41e-3
 
 # Helpers ------------------------------------------------------------------------------------------
 
 def attach(master, *slaves):
-    """Connect a line port to one, or to several of which each reads 0 where another one is asked."""
+    """Connect a line port to one, or to several of which each reads 0 where another one is asked.
+    """
     return [
         *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
         master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
@@ -71,8 +72,8 @@ def attach(master, *slaves):
 def connect_done(engine, layer, host):
     """Connect the ends of an engine's packets to the packet layer.
 
-    While requests to host memory are held none is told of, so that nothing is acknowledged whose writes may yet be
-    dropped. While they are dropped each is refused.
+    While requests to host memory are held none is told of, so that nothing is acknowledged whose
+    writes may yet be dropped. While they are dropped each is refused.
     """
     return [
         engine.connect(layer, omit={"valid", "ready"}),
@@ -93,29 +94,34 @@ def look_up(user, table):
 class DibberCore(LiteXModule):
     """The column of docs/design.md, from the PCIe PHY's TLP stream to the serial PHY's words.
 
-    While MCP_CONTROL.run is 0 the sending side is in reset (doorbells, processor, send engine, packets
-    that wait for the link); an atomic operation ends, and nobody is told. Kept are the command slots, the
-    SRAM, the host registers, the link, and the receiving side: see `Halt`.
+    While MCP_CONTROL.run is 0 the sending side is in reset (doorbells, processor, send engine,
+    packets that wait for the link); an atomic operation ends, and nobody is told. Kept are the
+    command slots, the SRAM, the host registers, the link, and the receiving side: see `Halt`.
 
     Parameters
     ----------
     platform   : gets the processor's Verilog by `add_source`
-    phy        : PCIe PHY as LitePCIe has them: see HostInterface. `extended_tags` (Signal) if it has
-                 one tells that more than 32 reads may be in flight
-    serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1 while the
-                 receiver sees one, and `loopback` (Signal) if it has one of its own
+    phy        : PCIe PHY as LitePCIe has them: see HostInterface. `extended_tags` (Signal) if it
+                 has one tells that more than 32 reads may be in flight
+    serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
+                 while the receiver sees one, and `loopback` (Signal) if it has one of its own
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
-    flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no way to it
-    reach      : FAR or NEAR: where the memory is that the PHY reads. Of an address with more bits than it has nothing is read or written
-    endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay as they are for all of these
-    sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce (mcp/processor.py)
+    flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no
+                 way to it
+    reach      : FAR or NEAR: where the memory is that the PHY reads. Of an address with more bits
+                 than it has nothing is read or written
+    endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay
+                 as they are for all of these
+    sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce
+                 (mcp/processor.py)
 
     Attributes
     ----------
     counter_sources : list of dict, the pulses that each layer counts by
-    dmi             : dmi_port, in   of the control program's debug module, for the board's debug transport
+    dmi             : dmi_port, in   of the control program's debug module, for the board's debug
+                      transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
                  sram_bytes=SRAM_BYTES):
@@ -142,7 +148,8 @@ class DibberCore(LiteXModule):
         # Control Program --------------------------------------------------------------------------
 
         self.pages     = pages     = EndpointPages(data_width, endpoints)
-        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, late=(0, 7), present=endpoints)  # commands; the processor
+        # commands; the processor
+        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, late=(0, 7), present=endpoints)
         self.processor = processor = Processor(platform, data_width, sram_bytes)
         self.dmi       = processor.dmi
         self.arrivals  = arrivals  = Arrivals(sinks=2)
@@ -410,7 +417,8 @@ class DibberCore(LiteXModule):
             answers.source.connect(events.sink),
             events.source.connect(requests.sink),
             requests.source.connect(registers.arrivals),
-            # A slot whose request hardware has answered comes free when the program frees none; that of an answer, when neither does.
+            # A slot whose request hardware has answered comes free when the program frees none;
+            # that of an answer, when neither does.
             contexts.ended.ready.eq(~registers.inbox_free.strobe),
             answers.free.ready.eq(~registers.inbox_free.strobe & ~contexts.ended.valid),
             arrivals.free.strobe.eq(registers.inbox_free.strobe | contexts.ended.valid | answers.free.valid),
@@ -458,7 +466,8 @@ class DibberCore(LiteXModule):
             arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
             arrivals.index.eq(halt.index),
             *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
-            # A new program does not go on with the flows that peers had begun with the last one. Their sources are told.
+            # A new program does not go on with the flows that peers had begun with the last one.
+            # Their sources are told.
             packet.forget.eq(was_halted & ~halt.reset),
             pages.program.halts.eq(halt.halts),
             host.halted.eq(halt.halted),

@@ -1,11 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The stream types at the boundaries between layers. docs/design.md draws where each one runs.
 
 A *line* is `data_width` bits. Data that has an address lies in its line where the address puts it:
-byte `address % (data_width//8)` of memory is byte lane `address % (data_width//8)`, lane 0 in bits 7:0.
+byte `address % (data_width//8)` of memory is byte lane `address % (data_width//8)`, lane 0 in bits
+7:0.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import Mux
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
@@ -20,8 +20,8 @@ def write_layout(data_width):
     """A memory write of consecutive bytes, as lines; becomes exactly one TLP.
 
     `length` is 1…maximum payload bytes, and the bytes do not cross 4 KiB. The first line holds the
-    byte at `address`; lines follow without gaps, the last one marked `last`. When the last beat of a
-    TLP with `mark` has been taken by the PHY, the transmitter's `marked` pulses.
+    byte at `address`; lines follow without gaps, the last one marked `last`. When the last beat of
+    a TLP with `mark` has been taken by the PHY, the transmitter's `marked` pulses.
     """
     return EndpointDescription(
         [("dat", data_width)],
@@ -35,12 +35,13 @@ def completion_layout(data_width):
     """A completion for one of our reads, as lines.
 
     `lower` are bits 6:0 of the address of its first byte; `count` is the bytes of the request that
-    were outstanding before this completion, its own included (0 stands for 4096); `bytes` is how many
-    it carries; `status` is 0 for success (PCIe Base 3.0, 2.2.9), and then there is data; otherwise
-    one beat without data.
+    were outstanding before this completion, its own included (0 stands for 4096); `bytes` is how
+    many it carries; `status` is 0 for success (PCIe Base 3.0, 2.2.9), and then there is data;
+    otherwise one beat without data.
 
-    `failed`, with a status other than 0: the completion checker refused what the host sent, and the read ends here.
-    The host may send more for this tag, so the reader keeps the tag in quarantine (`Tags.fail`).
+    `failed`, with a status other than 0: the completion checker refused what the host sent, and the
+    read ends here. The host may send more for this tag, so the reader keeps the tag in quarantine
+    (`Tags.fail`).
     """
     return EndpointDescription(
         [("dat", data_width)],
@@ -51,10 +52,11 @@ FLAW_LENGTH, FLAW_STATUS, FLAW_POISON, FLAW_BITS = 1, 2, 3, 2
 def raw_completion_layout(data_width):
     """A completion as the host sent it, before the completion checker.
 
-    `count` is 1 to 4096 bytes. `requester` is the ID in it, `modified` its bit BCM (PCIe Base 3.0, 2.2.9).
-    `flaw` says that it contradicts itself: FLAW_LENGTH, its length is not that of its payload, or more than its count;
-    FLAW_STATUS, success without data, or data without success; FLAW_POISON, its data are poisoned (2.7.2.2).
-    A completion with a flaw is one beat without data, and its `status` is not 0.
+    `count` is 1 to 4096 bytes. `requester` is the ID in it, `modified` its bit BCM (PCIe Base 3.0,
+    2.2.9). `flaw` says that it contradicts itself: FLAW_LENGTH, its length is not that of its
+    payload, or more than its count; FLAW_STATUS, success without data, or data without success;
+    FLAW_POISON, its data are poisoned (2.7.2.2). A completion with a flaw is one beat without data,
+    and its `status` is not 0.
     """
     return EndpointDescription(
         [("dat", data_width)],
@@ -62,7 +64,9 @@ def raw_completion_layout(data_width):
          ("flaw", FLAW_BITS)])
 
 def ends_read(completions):
-    """Whether the line at `completions` is the last one of its read: of the completion that carries all that was outstanding, or of one without success."""
+    """Whether the line at `completions` is the last one of its read: of the completion that carries
+    all that was outstanding, or of one without success.
+    """
     return completions.valid & completions.last & (
         (completions.status != 0) | (completions.bytes == Mux(completions.count == 0, 4096, completions.count)))
 
@@ -76,20 +80,26 @@ def post_layout():
 SHOWN = ("NODE_ID", "ADMIN_CQ_LOW", "ADMIN_CQ_HIGH", "ADMIN_CQ_ENTRIES", "ADMIN_VECTOR")
 
 def shown_layout():
-    """Host registers that the control program sees: `value` is that of SHOWN which `index` says, in the same cycle; `clock_hz` is constant."""
+    """Host registers that the control program sees: `value` is that of SHOWN which `index` says, in
+    the same cycle; `clock_hz` is constant.
+    """
     return [("index", (len(SHOWN) - 1).bit_length()), ("value", 32), ("clock_hz", 32)]
 
 def entry_layout():
-    """A completion or event on its way to its queue in host memory; `kind` as enum entry, `status` as enum status.
+    """A completion or event on its way to its queue in host memory; `kind` as enum entry, `status`
+    as enum status.
 
-    Whoever sends a completion knows that it was owed; an event may find its queue full, and is lost.
+    Whoever sends a completion knows that it was owed; an event may find its queue full, and is
+    lost.
     """
     return EndpointDescription(
         [("queue", 4), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8), ("key", 32),
          ("interrupt", 1)])
 
 def judging_layout():
-    """In a cycle with `strobe` the last PSN acknowledged of `flow` may move, and is another one from the next cycle on."""
+    """In a cycle with `strobe` the last PSN acknowledged of `flow` may move, and is another one
+    from the next cycle on.
+    """
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
 
 def count_layout():
@@ -97,7 +107,9 @@ def count_layout():
     return [("endpoint", (C.ENDPOINTS - 1).bit_length()), ("count", 32)]
 
 def flow_event_layout():
-    """Something happened to `flow`, in a cycle with `strobe`: whoever wants a bit for each flow makes it there."""
+    """Something happened to `flow`, in a cycle with `strobe`: whoever wants a bit for each flow
+    makes it there.
+    """
     return [("strobe", 1), ("flow", (C.LANES*C.NODES - 1).bit_length())]
 
 def acked_layout():
@@ -105,27 +117,35 @@ def acked_layout():
     return [("flow", (C.LANES*C.NODES - 1).bit_length()), ("psn", 16)]
 
 def slot_free_layout():
-    """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS + slot."""
+    """The slot of a command may be used again, in a cycle with `strobe`; `tag` is endpoint * SLOTS
+    + slot.
+    """
     return [("strobe", 1), ("tag", 8)]
 
 def offer_layout():
-    """An endpoint's next command, for the fast path to look at. Its slot is free and its completion has room."""
+    """An endpoint's next command, for the fast path to look at. Its slot is free and its completion
+    has room.
+    """
     return EndpointDescription([("endpoint", 3), ("slot", 5)])
 
 def request_layout():
-    """A get or atomic of another node, in a slot of the INBOX; `word` is its message word, or that of the reply which lies there."""
+    """A get or atomic of another node, in a slot of the INBOX; `word` is its message word, or that
+    of the reply which lies there.
+    """
     return EndpointDescription([("node", 4), ("slot", 5), ("word", 32)])
 
 def verdict_layout():
     """What becomes of an offer, in a cycle with `strobe`.
 
-    `taken`: the fast path has it. `missed`: it is for the control program. Neither: it must wait, and may be
-    offered again.
+    `taken`: the fast path has it. `missed`: it is for the control program. Neither: it must wait,
+    and may be offered again.
     """
     return [("strobe", 1), ("taken", 1), ("missed", 1), ("endpoint", 3)]
 
 def digest_layout():
-    """An inline put in which nothing is wrong, and that missed the fast path, in a cycle with `strobe`."""
+    """An inline put in which nothing is wrong, and that missed the fast path, in a cycle with
+    `strobe`.
+    """
     return [("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", 4), ("solicit", 1), ("length", 7), ("cookie", 32)]
 
 def tag_bits():
@@ -133,18 +153,21 @@ def tag_bits():
     return (C.SLOT_SETS*C.SLOTS - 1).bit_length()
 
 def fast_put_layout():
-    """A put that was checked, on its way to its flow, or what else `kind` says (enum fast_kind); `lane` as enum lane.
+    """A put that was checked, on its way to its flow, or what else `kind` says (enum fast_kind);
+    `lane` as enum lane.
 
-    `endpoint` may be the INBOX. `cookie` of what is no command is a message word: of the get that is answered, of the
-    reply. `atomic`: the ask is one; `generation` is its context's. `ready` says that `taken`
-    and `missed` hold.
+    `endpoint` may be the INBOX. `cookie` of what is no command is a message word: of the get that
+    is answered, of the reply. `atomic`: the ask is one; `generation` is its context's. `ready` says
+    that `taken` and `missed` hold.
     """
     return EndpointDescription([("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4), ("slot", 5), ("cookie", 32),
         ("length", 32), ("solicit", 1)])
 
 def glance_layout():
-    """What comes from a slot for one reader is there for all: in a cycle with bit n of `lines` the n-th line of `flat_source_lines`, its
-    first line with `begin`. `response`: it is another node's get that is answered. A job of it will come, or it is told to `drop` it."""
+    """What comes from a slot for one reader is there for all: in a cycle with bit n of `lines` the
+    n-th line of `flat_source_lines`, its
+    first line with `begin`. `response`: it is another node's get that is answered. A job of it will
+    come, or it is told to `drop` it."""
     return [("begin", 1), ("lines", 4), ("drop", 1), ("endpoint", 4), ("slot", 5), ("response", 1)]
 
 def ended_layout():
@@ -156,16 +179,19 @@ def expect_layout():
     return EndpointDescription([("context", 16), ("key", 32), ("node", 8), ("granted", 1)])
 
 def answer_layout():
-    """An answer that may end an ask of the fast path, to `node` for the command `tag`; the value before of an atomic.
+    """An answer that may end an ask of the fast path, to `node` for the command `tag`; the value
+    before of an atomic.
 
     `ready` says that it is known whether it did.
     """
     return EndpointDescription([("node", 4), ("tag", 8), ("generation", 6), ("atomic", 1), ("value", 64)])
 
 def claimed_layout():
-    """What a flow had under way when it was claimed: PSN of its next packet, how many, and the oldest of them.
+    """What a flow had under way when it was claimed: PSN of its next packet, how many, and the
+    oldest of them.
 
-    `asks` are acknowledged and wait for their answers: they are shown behind the others. `atomic` and `generation` are of an ask.
+    `asks` are acknowledged and wait for their answers: they are shown behind the others. `atomic`
+    and `generation` are of an ask.
     """
     return [("psn", 16), ("entries", 8), ("asks", 2), ("entry_psn", 16), ("tag", 10), ("ended", 1), ("solicit", 1), ("kind", 2),
         ("atomic", 1), ("generation", 6), ("cookie", 32), ("length", 32)]
@@ -182,8 +208,9 @@ def walk_layout(address_bits=64):
 
     `address` is where the walk starts (region base + offset); every byte must lie in
     [`low`, `high`). `length` is the bytes to produce and `skip` the bytes of the whole walk passed
-    over before them. Strides are signed. `listed`: the outermost level is an index list over `levels` strides, 2 at
-    most; then `stride2` is the bus address of its first entry, and `count2` how many its region has from there on.
+    over before them. Strides are signed. `listed`: the outermost level is an index list over
+    `levels` strides, 2 at most; then `stride2` is the bus address of its first entry, and `count2`
+    how many its region has from there on.
     """
     return EndpointDescription(
         [("address", address_bits), ("low", address_bits), ("high", address_bits), ("block", 32), ("levels", 2), ("listed", 1),
@@ -194,23 +221,26 @@ def walk_layout(address_bits=64):
 def piece_layout(address_bits=64):
     """Consecutive bytes of a walk; `last` on the transfer's final piece.
 
-    `error`: the walk leaves its region here; this piece has no bytes and is the last one. Behind the translation it
-    may be any piece, and all that follow it in its transfer have it too. `fault`: it is another error, FAULT_READ when
-    a page or an index list could not be read, FAULT_LIST when the list has ended.
+    `error`: the walk leaves its region here; this piece has no bytes and is the last one. Behind
+    the translation it may be any piece, and all that follow it in its transfer have it too.
+    `fault`: it is another error, FAULT_READ when a page or an index list could not be read,
+    FAULT_LIST when the list has ended.
     """
     return EndpointDescription([("address", address_bits), ("length", 13), ("error", 1), ("fault", FAULT_BITS)])
 
 FAULT_READ, FAULT_LIST, FAULT_BITS = 1, 2, 2
 
 def list_order_layout(address_bits=64):
-    """An index list to be read: from the entry at bus address `address` on, `more` entries after that one.
+    """An index list to be read: from the entry at bus address `address` on, `more` entries after
+    that one.
 
     Each is added to `origin`.
     """
     return EndpointDescription([("address", address_bits), ("more", 32), ("origin", address_bits)])
 
 def list_base_layout(address_bits=64):
-    """Where an entry of an index list says that its nest stands; `last` on a walk's last one. `error`: it could not be read.
+    """Where an entry of an index list says that its nest stands; `last` on a walk's last one.
+    `error`: it could not be read.
 
     `far`, where addresses are narrow: nothing that this card can name is there.
     """
@@ -219,20 +249,21 @@ def list_base_layout(address_bits=64):
 def payload_layout(data_width):
     """Payload of one packet (inside gather: of one transfer), without addresses.
 
-    Every line is full but the `last`, which holds `bytes` bytes in its low lanes (1…data_width//8; it
-    is data_width//8 on the others). `error` on the last line: what came since the previous `last` is
-    void (sending: the packet ends as bad; receiving: the packet was cut short after good blocks, write no more).
-    A packet without payload sends nothing here. Receiving, a block's first line comes when all of the block is known to be
-    good, and if it is the packet's last block, the packet; the block's other lines follow it without gaps.
+    Every line is full but the `last`, which holds `bytes` bytes in its low lanes (1…data_width//8;
+    it is data_width//8 on the others). `error` on the last line: what came since the previous
+    `last` is void (sending: the packet ends as bad; receiving: the packet was cut short after good
+    blocks, write no more). A packet without payload sends nothing here. Receiving, a block's first
+    line comes when all of the block is known to be good, and if it is the packet's last block, the
+    packet; the block's other lines follow it without gaps.
     """
     return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
 
 def job_layout():
     """A send job from the control program, lane BULK. `skip` is where one of its packets begins.
 
-    `node` and `length` are what the control program checked; the slot's own are not used. `message` is the
-    message word of the get or receive that a `response` answers. `indirect`: it is a receive, whose walk lies in
-    slot `target` of the INBOX, with `target_levels`.
+    `node` and `length` are what the control program checked; the slot's own are not used. `message`
+    is the message word of the get or receive that a `response` answers. `indirect`: it is a
+    receive, whose walk lies in slot `target` of the INBOX, with `target_levels`.
     """
     return EndpointDescription(
         [("endpoint", 8), ("slot", 8), ("psn", 16), ("incarnation", 8), ("epoch", 4), ("node", 8),
@@ -240,7 +271,9 @@ def job_layout():
          ("target", 8), ("message", 32)])
 
 def job_done_layout():
-    """Its end: `status` as enum status, `psn` the next free one, `checksum` of its bytes (RFC 1071)."""
+    """Its end: `status` as enum status, `psn` the next free one, `checksum` of its bytes (RFC
+    1071).
+    """
     return EndpointDescription([("tag", 10), ("status", 8), ("psn", 16), ("checksum", 16)])
 
 def job_end_layout():
@@ -248,7 +281,8 @@ def job_end_layout():
     return EndpointDescription(job_done_layout().payload_layout + [("node", 4)])
 
 def express_layout():
-    """A packet of the EXPRESS lane, made from a slot alone: an inline put, or with `message` the slot itself.
+    """A packet of the EXPRESS lane, made from a slot alone: an inline put, or with `message` the
+    slot itself.
 
     `length` are the payload bytes of an inline put; `word` is the message word.
     """
@@ -257,11 +291,11 @@ def express_layout():
          ("length", 8), ("message", 1), ("word", 32)])
 
 def deposit_done_layout():
-    """The end of a received packet at the scatter engine: refused, or in memory (handed to the PHY) as soon as it is not `open`
-    any more, see `Landing`.
+    """The end of a received packet at the scatter engine: refused, or in memory (handed to the PHY)
+    as soon as it is not `open` any more, see `Landing`.
 
-    In the order of the deposits; `node`, `incarnation` and `psn` are the deposit's. A packet that was
-    cut short (payload `error`) has none.
+    In the order of the deposits; `node`, `incarnation` and `psn` are the deposit's. A packet that
+    was cut short (payload `error`) has none.
     """
     return EndpointDescription(
         [("lane", 1), ("node", 16), ("incarnation", 8), ("psn", 16), ("refused", 1), ("reason", 8)])
@@ -269,15 +303,18 @@ def deposit_done_layout():
 def slot_port(data_width):
     """A read port of the command slots, shared by turns.
 
-    `adr` counts lines of `data_width` bits: ((endpoint*SLOTS + slot)*SLOT_BYTES)//(data_width//8) + line
-    of the slot. Accepted in a cycle with `valid` and `ready`; `dat_r` is valid exactly 2 cycles later.
+    `adr` counts lines of `data_width` bits: ((endpoint*SLOTS + slot)*SLOT_BYTES)//(data_width//8) +
+    line of the slot. Accepted in a cycle with `valid` and `ready`; `dat_r` is valid exactly 2
+    cycles later.
     """
     return Record([
         ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("adr", 16, DIR_M_TO_S),
         ("dat_r", data_width, DIR_S_TO_M)])
 
 def slot_write_port(data_width):
-    """A write port of the slots, shared by turns; `adr` as in slot_port, a bit of `be` for each byte."""
+    """A write port of the slots, shared by turns; `adr` as in slot_port, a bit of `be` for each
+    byte.
+    """
     return Record([
         ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("adr", 16, DIR_M_TO_S),
         ("dat_w", data_width, DIR_M_TO_S), ("be", data_width//8, DIR_M_TO_S)])
@@ -291,10 +328,10 @@ def region_layout():
 def send_layout():
     """A packet to send whose payload, if any, follows.
 
-    The destination's walk is read from the command slot (`endpoint`, `slot`) while the header leaves,
-    so it is not carried here. `skip` is the packet's place in the transfer, in bytes. With the flag
-    RESPONSE the context is `message[16:]`, and the value of the notice `message`. `indirect`: the walk is read
-    from slot `target` of the INBOX.
+    The destination's walk is read from the command slot (`endpoint`, `slot`) while the header
+    leaves, so it is not carried here. `skip` is the packet's place in the transfer, in bytes. With
+    the flag RESPONSE the context is `message[16:]`, and the value of the notice `message`.
+    `indirect`: the walk is read from slot `target` of the INBOX.
     """
     return EndpointDescription(
         [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 3),
@@ -302,11 +339,12 @@ def send_layout():
          ("message", 32)])
 
 def deposit_layout(address_bits=64):
-    """A received packet whose header is good, in order, and for this node: a deposit, or with `is_message` a message.
+    """A received packet whose header is good, in order, and for this node: a deposit, or with
+    `is_message` a message.
 
-    `context` is that of a RESPONSE. A message has its word in `key`. `levels` as in the packet: with LIST, level 2 is
-    the list's offset and key. Where addresses are narrow, offset and strides are cut to them: `far` says that one of them was
-    larger, `list_far` that the list's offset was.
+    `context` is that of a RESPONSE. A message has its word in `key`. `levels` as in the packet:
+    with LIST, level 2 is the list's offset and key. Where addresses are narrow, offset and strides
+    are cut to them: `far` says that one of them was larger, `list_far` that the list's offset was.
     """
     return EndpointDescription(
         [("source", 16), ("incarnation", 8), ("flags", 8), ("psn", 16), ("levels", 3),
@@ -319,7 +357,8 @@ def deposit_layout(address_bits=64):
         far_field(address_bits, "far") + far_field(address_bits, "list_far"))
 
 def ack_layout():
-    """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS telling the lane.
+    """An acknowledgement of a flow, sent or received. `flags` as in enum packet_flag, EXPRESS
+    telling the lane.
 
     `refusals` are those of the flow up to `ack`, modulo 256.
     """
@@ -328,10 +367,11 @@ def ack_layout():
          ("refusals", 8)])
 
 def arrival_layout():
-    """A notice or message on its way to the control program; every byte before it has been handed to the PHY.
+    """A notice or message on its way to the control program; every byte before it has been handed
+    to the PHY.
 
-    `is_message`: it lies in the inbox's `slot`, `value` is the message word. `response`: the answer to a get
-    has ended, `value` is its message word.
+    `is_message`: it lies in the inbox's `slot`, `value` is the message word. `response`: the answer
+    to a get has ended, `value` is its message word.
     """
     return EndpointDescription(
         [("node", 16), ("endpoint", 8), ("interrupt", 1), ("value", 32), ("length", 32), ("key", 32),
@@ -347,7 +387,9 @@ def word_layout():
     return EndpointDescription([("data", 32), ("bad", 1)], [("channel", 2), ("prefix", 3)])
 
 def scout_layout():
-    """A scout or the answer to one. Sent: `node` is the target and `route` the way; received: `node` sent it."""
+    """A scout or the answer to one. Sent: `node` is the target and `route` the way; received:
+    `node` sent it.
+    """
     return EndpointDescription([("node", 16), ("reply", 1), ("number", 32), ("back", 32), ("route", 32)])
 
 def serial_tx_layout():

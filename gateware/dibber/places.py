@@ -1,10 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Places where elements of a stream wait, chosen for what they take on an FPGA.
 
-A FIFO in LUT memory, as `stream.SyncFIFO` is, takes six LUT4 for four bits of up to 16 words on ECP5.
+A FIFO in LUT memory, as `stream.SyncFIFO` is, takes six LUT4 for four bits of up to 16 words on
+ECP5.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -44,17 +44,20 @@ class Place(LiteXModule):
 # Skid ---------------------------------------------------------------------------------------------
 
 class Skid(LiteXModule):
-    """A place beside the way, for the one element that comes when it is not taken: who sends hears of that a cycle later.
+    """A place beside the way, for the one element that comes when it is not taken: who sends hears
+    of that a cycle later.
 
-    As `stream.PipeReady`, cycle for cycle, but that something was not taken is known too late to reach every register of the
-    place: so it is written whenever it is free, and `held` says whether it counts. `sink.ready` is a register of its own, and the
-    place's enable: were it `~held`, synthesis would put the place behind the choice of the source, and no bit of it that is always
-    0 would fall away.
+    As `stream.PipeReady`, cycle for cycle, but that something was not taken is known too late to
+    reach every register of the place: so it is written whenever it is free, and `held` says whether
+    it counts. `sink.ready` is a register of its own, and the place's enable: were it `~held`,
+    synthesis would put the place behind the choice of the source, and no bit of it that is always 0
+    would fall away.
 
     Attributes
     ----------
     sink, source : Endpoint(layout); `sink.ready` is a register
-    held         : Signal(), out    what `source` shows is in here, and does not come from the sink in this cycle
+    held         : Signal(), out    what `source` shows is in here, and does not come from the sink
+                   in this cycle
 
     Cycles: none; an element a cycle.
     """
@@ -93,7 +96,8 @@ class Row(LiteXModule):
     level        : Signal, out   elements, those that are on their way to `source` too
     holds        : Signal, out   there is one
 
-    Cycles: `depth`; an element every 2 cycles. One that was taken makes room at `sink` as many cycles later.
+    Cycles: `depth`; an element every 2 cycles. One that was taken makes room at `sink` as many
+    cycles later.
     """
     def __init__(self, layout, depth):
         places = [Place(layout) for _ in range(depth)]
@@ -114,7 +118,8 @@ class Row(LiteXModule):
 # Places in Block RAM ------------------------------------------------------------------------------
 
 class BlockFIFO(stream.SyncFIFO):
-    """A FIFO in block RAM, however short it is; `hw/synthesis/flow.py` asks for that by the name of its memory.
+    """A FIFO in block RAM, however short it is; `hw/synthesis/flow.py` asks for that by the name of
+    its memory.
 
     Attributes
     ----------
@@ -137,7 +142,8 @@ class BypassedFIFO(LiteXModule):
     fifo         : stream.SyncFIFO, what has no place at the source
     level        : Signal, out   elements
 
-    Cycles: 1 when it is empty, else 3; an element a cycle. When it begins to be emptied after a wait, a cycle may pass without one.
+    Cycles: 1 when it is empty, else 3; an element a cycle. When it begins to be emptied after a
+    wait, a cycle may pass without one.
     """
     def __init__(self, layout, depth):
         self.fifo   = fifo = stream.SyncFIFO(layout, depth, buffered=True)

@@ -1,7 +1,4 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * The delivery protocol between two cards, each of which sends and receives.
+/* The delivery protocol between two cards, each of which sends and receives.
  *
  * A flow is a sender on one card and a receiver on the other; there is one each way. The sender has packets
  * without end, each with a notice, numbered modulo SPACE. Two wires keep the order: packets there,
@@ -23,6 +20,8 @@
  * protocol only looks at differences modulo SPACE, which that leaves alone. With MESSAGES there is an end
  * instead, nothing moves back, and the numbers are the ones that travel.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define WINDOW      4
 #define SPACE       8

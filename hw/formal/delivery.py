@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The model checks of the delivery protocol, delivery.pml, and of ends that begin anew,
+restart.pml: Spin, exhaustively.
+"""
 
-"""The model checks of the delivery protocol, delivery.pml, and of ends that begin anew, restart.pml: Spin, exhaustively."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
@@ -68,7 +69,9 @@ MUTANTS = [
 
 
 def run(check, folder, timeout):
-    """dict(verdict, seconds, depth, states, failed) of one run; raises RuntimeError when Spin could not do it."""
+    """dict(verdict, seconds, depth, states, failed) of one run; raises RuntimeError when Spin could
+    not do it.
+    """
     folder = folder/re.sub(r"\W+", "_", check.name)
     folder.mkdir(parents=True, exist_ok=True)
     start  = time.monotonic()
@@ -79,8 +82,8 @@ def run(check, folder, timeout):
             raise RuntimeError(f"{command[0]}: {(result.stdout + result.stderr)[-1000:]}")
         return result.stdout
     step("spin", "-a", *[f"-D{define}" for define in check.defines], check.model)
-    # All states, exactly: neither hashing (BITSTATE, HC) nor reduction. A mutant's error by breadth first:
-    # the shortest run to it.
+    # All states, exactly: neither hashing (BITSTATE, HC) nor reduction. A mutant's error by breadth
+    # first: the shortest run to it.
     step("gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DCOLLAPSE", *(["-DBFS"] if check.mutant else []),
         "-o", "pan", "pan.c")
     out = step("./pan", "-m1000000", "-w22")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From a harness to a verdict: Migen, Yosys, yosys-smtbmc, Yices."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import importlib
 import importlib.abc
@@ -155,11 +154,12 @@ def solve(folder, name, steps, induction, timeout):
     return False, checked[-1] if checked else None, failed
 
 def induce_apart(folder, steps, timeout):
-    """An induction whose conclusions are asked for one at a time: (holds, None, those that do not follow).
+    """An induction whose conclusions are asked for one at a time: (holds, None, those that do not
+    follow).
 
-    Each follows from all of them in the `steps` cycles before; what is proven may use the lemmas of its own cycle too,
-    which were shown without it. Wide sums take Yices a fraction of the time so. Where the harness says what a conclusion
-    needs, it is asked from that alone, which is less.
+    Each follows from all of them in the `steps` cycles before; what is proven may use the lemmas of
+    its own cycle too, which were shown without it. Wide sums take Yices a fraction of the time so.
+    Where the harness says what a conclusion needs, it is asked from that alone, which is less.
     """
     needs   = folder/"given.json"
     needs   = json.loads(needs.read_text()) if needs.exists() else {}
@@ -198,8 +198,8 @@ def induce_apart(folder, steps, timeout):
 def check(proof, prop, mutant=None, timeout=600):
     """Prove a property, or let it reject a mutant.
 
-    Returns dict(verdict, seconds, depth, failed): verdict is "proven" or "FAILED", for a mutant "rejected"
-    or "SURVIVED"; `depth` the cycle of the counter-example.
+    Returns dict(verdict, seconds, depth, failed): verdict is "proven" or "FAILED", for a mutant
+    "rejected" or "SURVIVED"; `depth` the cycle of the counter-example.
     """
     start  = time.monotonic()
     folder = BUILD/prop.name/(re.sub(r"\W+", "_", mutant.name) if mutant else "proof")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What a proof is written in: a block, what may happen to it, and what must hold."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass, field
 
@@ -16,8 +15,8 @@ class Harness(LiteXModule):
     """A block under proof. A proof subclasses it, adds the block and says what must hold.
 
     Free signals and constants are the solver's to choose. What is assumed restricts them; what is
-    proven must be 1 in every cycle of every run from reset that the assumptions allow. Lemmas tell the induction
-    which states can be reached; they are proven with the rest, so a wrong one fails.
+    proven must be 1 in every cycle of every run from reset that the assumptions allow. Lemmas tell
+    the induction which states can be reached; they are proven with the rest, so a wrong one fails.
     """
     def __init__(self):
         self.cd_sys    = ClockDomain()
@@ -26,7 +25,8 @@ class Harness(LiteXModule):
         self.assumed   = []
         self.proven    = []
         self.lemmas    = []
-        self.given     = {}  # of an induction apart: which lemmas of the cycle before a conclusion needs, or none
+        # of an induction apart: which lemmas of the cycle before a conclusion needs, or none
+        self.given     = {}
 
     def free(self, name, bits=1):
         """A signal that may have any value in any cycle."""
@@ -50,13 +50,17 @@ class Harness(LiteXModule):
         self._add(self.assumed, f"assume_{name}", condition)
 
     def prove(self, name, condition, now=False):
-        """`now`: it follows from the lemmas of the same cycle, where the cycle before need not be searched."""
+        """`now`: it follows from the lemmas of the same cycle, where the cycle before need not be
+        searched.
+        """
         self._add(self.proven, f"assert_{name}", condition)
         if now:
             self.given[name] = []
 
     def lemma(self, name, condition, given=()):
-        """`given`: the lemmas of the cycle before that it follows from, where not all of them have to be searched."""
+        """`given`: the lemmas of the cycle before that it follows from, where not all of them have
+        to be searched.
+        """
         self._add(self.lemmas, f"lemma_{name}", condition)
         if given:
             self.given[name] = list(given)
@@ -122,9 +126,9 @@ def memory_of(module, name):
 class Mutant:
     """The design with one mistake: in the source of `module`, `old` becomes `new`.
 
-    `old` must be there exactly once, so that a mutant cannot die without being noticed. `depth`: cycles
-    in which the proof must find a run that breaks the property. `harness`: another one than the
-    property's, where a smaller block breaks sooner.
+    `old` must be there exactly once, so that a mutant cannot die without being noticed. `depth`:
+    cycles in which the proof must find a run that breaks the property. `harness`: another one than
+    the property's, where a smaller block breaks sooner.
     """
     name    : str
     module  : str

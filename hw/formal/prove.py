@@ -1,14 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Prove the properties of docs/proofs.md, and let each of them reject its mutants.
 
     python hw/formal/prove.py [name ...] [--quick] [--jobs N] [--json]
 
-Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is not 0
-when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD files; of an
-induction whose conclusions are asked for one at a time, only their names are told.
+Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is
+not 0 when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD
+files; of an induction whose conclusions are asked for one at a time, only their names are told.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import concurrent.futures
@@ -31,7 +30,9 @@ GOOD = ("proven", "rejected")
 
 
 def obligations(names, quick):
-    """([(row, function)]) of properties and of mutants: what the tables say before anything has run."""
+    """([(row, function)]) of properties and of mutants: what the tables say before anything has
+    run.
+    """
     proofs, mutants = [], []
     for file, p in properties():
         if (quick and not p.quick) or (names and p.name not in names):

@@ -1,7 +1,4 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * A flow whose ends begin anew at any moment: the target's card is reset or gets another program, the source's program
+/* A flow whose ends begin anew at any moment: the target's card is reset or gets another program, the source's program
  * is loaded again, or the source's card loses power and counts its incarnations from 0.
  *
  * The source has MESSAGES transfers of one packet each. Packet and question share a wire that keeps the order. So do
@@ -17,6 +14,8 @@
  * Checked in every state: no transfer is executed twice; one that ends as OK was executed; a timer has to help no more
  * than once for each loss and restart; something can always happen until all have ended.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef MESSAGES
 #define MESSAGES    4

@@ -1,10 +1,13 @@
-# This file is part of Dibber.
+"""A link transmitter whose every input is the solver's to choose, for the proofs about what it
+sends.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A link transmitter whose every input is the solver's to choose, for the proofs about what it sends."""
-
 def free_inputs(harness, tx, channels):
-    """Free every input of `tx`. The proof makes it by itself, for a mutant replaces what the proof's own module names."""
+    """Free every input of `tx`. The proof makes it by itself, for a mutant replaces what the
+    proof's own module names.
+    """
     for n, sink in enumerate(tx.sinks):
         harness.free_all(f"sink{n}", sink)
     harness.comb += [

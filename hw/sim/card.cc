@@ -1,7 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* The NIC: the Verilated core of boards/sim.py, and the flash of its board. Built once for each
+ * data width and clock. */
 
-/* The NIC: the Verilated core of boards/sim.py, and the flash of its board. Built once for each data width and clock. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <cstring>
 #include <stdexcept>
@@ -31,7 +31,8 @@ public:
 
     ~Card() override
     {
-        /* What is taken apart is looked for in the context of the thread, which may be that of a card that is gone. */
+        /* What is taken apart is looked for in the context of the thread, which may be that of a
+         * card that is gone. */
         Verilated::threadContextp(&context_);
         model_.final();
     }
@@ -46,24 +47,24 @@ public:
         model_.pcie_rx_valid = in.pcie_rx.valid;
         if (in.pcie_rx.valid) {
             model_.pcie_rx_first = in.pcie_rx.first;
-            model_.pcie_rx_last  = in.pcie_rx.last;
-            model_.pcie_rx_be    = decltype(model_.pcie_rx_be)(in.pcie_rx.be);
-            std::memcpy(&model_.pcie_rx_dat, in.pcie_rx.dat.data(), DIBBER_DATA_WIDTH/8);
+            model_.pcie_rx_last = in.pcie_rx.last;
+            model_.pcie_rx_be = decltype(model_.pcie_rx_be)(in.pcie_rx.be);
+            std::memcpy(&model_.pcie_rx_dat, in.pcie_rx.dat.data(), DIBBER_DATA_WIDTH / 8);
         }
-        model_.pcie_tx_ready      = in.pcie_tx_ready;
-        model_.pcie_id            = in.pcie_id;
-        model_.pcie_max_payload   = in.pcie_max_payload;
-        model_.pcie_max_request   = in.pcie_max_request;
+        model_.pcie_tx_ready = in.pcie_tx_ready;
+        model_.pcie_id = in.pcie_id;
+        model_.pcie_max_payload = in.pcie_max_payload;
+        model_.pcie_max_request = in.pcie_max_request;
         model_.pcie_extended_tags = in.pcie_extended_tags;
-        model_.pcie_msix_enable   = in.pcie_msix_enable;
-        model_.pcie_bus_master    = in.pcie_bus_master;
-        model_.serial_tx_ready    = in.serial_tx_ready;
-        model_.serial_rx_signal   = in.serial_rx_signal;
-        model_.serial_rx_valid    = in.serial_rx_valid;
+        model_.pcie_msix_enable = in.pcie_msix_enable;
+        model_.pcie_bus_master = in.pcie_bus_master;
+        model_.serial_tx_ready = in.serial_tx_ready;
+        model_.serial_rx_signal = in.serial_rx_signal;
+        model_.serial_rx_valid = in.serial_rx_valid;
         if (in.serial_rx_valid) {
-            model_.serial_rx_data            = in.serial_rx.data;
-            model_.serial_rx_k               = in.serial_rx.k;
-            model_.serial_rx_code_error      = in.serial_rx_code_error;
+            model_.serial_rx_data = in.serial_rx.data;
+            model_.serial_rx_k = in.serial_rx.k;
+            model_.serial_rx_code_error = in.serial_rx_code_error;
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
         model_.jtag_tck = in.jtag_tck;
@@ -76,9 +77,9 @@ public:
         out.pcie_tx.valid = model_.pcie_tx_valid;
         if (model_.pcie_tx_valid) {
             out.pcie_tx.first = model_.pcie_tx_first;
-            out.pcie_tx.last  = model_.pcie_tx_last;
-            out.pcie_tx.be    = model_.pcie_tx_be;
-            std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH/8);
+            out.pcie_tx.last = model_.pcie_tx_last;
+            out.pcie_tx.be = model_.pcie_tx_be;
+            std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH / 8);
         }
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
@@ -94,25 +95,29 @@ public:
 
 private:
     VerilatedContext context_;
-    Vdibber_card     model_;
-    Flash            flash_;
-    bool             flash_miso_ = true;
+    Vdibber_card model_;
+    Flash flash_;
+    bool flash_miso_ = true;
 };
 
-}  // namespace
+} // namespace
 
 const char* const default_device = "card";
 
-std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile, uint64_t seed)
+std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile,
+                                    uint64_t seed)
 {
     if (name != "card")
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
-    if (profile.card.data_width != DIBBER_DATA_WIDTH || profile.card.clock_mhz != DIBBER_CLOCK_MHZ) {
+    if (profile.card.data_width != DIBBER_DATA_WIDTH ||
+        profile.card.clock_mhz != DIBBER_CLOCK_MHZ) {
         char built[64];
-        snprintf(built, sizeof(built), "%d bits at %g MHz", DIBBER_DATA_WIDTH, double(DIBBER_CLOCK_MHZ));
-        throw std::runtime_error("profile " + profile.name + " is not for this simulator, built for " + built);
+        snprintf(built, sizeof(built), "%d bits at %g MHz", DIBBER_DATA_WIDTH,
+                 double(DIBBER_CLOCK_MHZ));
+        throw std::runtime_error("profile " + profile.name +
+                                 " is not for this simulator, built for " + built);
     }
     return std::make_unique<Card>("card" + std::to_string(card), seed);
 }
 
-}  // namespace dibber
+} // namespace dibber

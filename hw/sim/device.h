@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What the simulator needs of a card, Verilated or written in C++: its pins, cycle by cycle. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -14,10 +13,10 @@
 
 namespace dibber {
 
-/* A beat of a TLP as LitePCIe's PHYs give it: DW 0 in dat[0], payload DWs in the device's endianness.
- * `be` has a bit a byte; a DW is there as a whole or not at all. */
+/* A beat of a TLP as LitePCIe's PHYs give it: DW 0 in dat[0], payload DWs in the device's
+ * endianness. `be` has a bit a byte; a DW is there as a whole or not at all. */
 struct Beat {
-    bool     valid = false, first = false, last = false;
+    bool valid = false, first = false, last = false;
     uint16_t be = 0;
     std::array<uint32_t, 4> dat = {};
 };
@@ -25,29 +24,29 @@ struct Beat {
 /* Four symbols; symbol 0 is first on the wire and lies in bits 7:0. */
 struct Symbols {
     uint32_t data = 0;
-    uint8_t  k = 0;
+    uint8_t k = 0;
 };
 
 struct Inputs {
-    bool     reset = false;
-    Beat     pcie_rx;                    /* host to card */
-    bool     pcie_tx_ready = false;
-    uint16_t pcie_id = 0;                /* bus, device, function */
+    bool reset = false;
+    Beat pcie_rx; /* host to card */
+    bool pcie_tx_ready = false;
+    uint16_t pcie_id = 0; /* bus, device, function */
     uint16_t pcie_max_payload = 0, pcie_max_request = 0;
-    bool     pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
-    bool     serial_tx_ready = false;
-    bool     serial_rx_valid = false, serial_rx_signal = false;
-    Symbols  serial_rx;
-    uint8_t  serial_rx_code_error = 0, serial_rx_disparity_error = 0;
-    bool     jtag_tck = false, jtag_tms = false, jtag_tdi = false;
+    bool pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
+    bool serial_tx_ready = false;
+    bool serial_rx_valid = false, serial_rx_signal = false;
+    Symbols serial_rx;
+    uint8_t serial_rx_code_error = 0, serial_rx_disparity_error = 0;
+    bool jtag_tck = false, jtag_tms = false, jtag_tdi = false;
 };
 
 struct Outputs {
-    bool    pcie_rx_ready = false;
-    Beat    pcie_tx;                     /* card to host */
+    bool pcie_rx_ready = false;
+    Beat pcie_tx; /* card to host */
     Symbols serial_tx;
-    bool    serial_loopback = false;     /* the transceiver hears itself */
-    bool    jtag_tdo = false;
+    bool serial_loopback = false; /* the transceiver hears itself */
+    bool jtag_tdo = false;
 };
 
 /* A card. Each cycle the simulator calls settle(), looks at the outputs, and then calls clock(). */
@@ -68,11 +67,12 @@ public:
     virtual void clock(const Inputs& in) = 0;
 };
 
-/* The device called `name` for card number `card`; throws std::runtime_error for an unknown name. Each
- * program that links the simulator defines it: card.cc has the Verilated NIC. */
-std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile, uint64_t seed);
+/* The device called `name` for card number `card`; throws std::runtime_error for an unknown name.
+ * Each program that links the simulator defines it: card.cc has the Verilated NIC. */
+std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile,
+                                    uint64_t seed);
 
 /* The device that is used when the command line names none. */
 extern const char* const default_device;
 
-}  // namespace dibber
+} // namespace dibber

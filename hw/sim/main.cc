@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <atomic>
@@ -15,8 +14,8 @@ namespace {
 
 std::atomic<bool> stop = false;
 
-/* Put /dev/null in place of each standard stream that is closed. Otherwise a socket would get its number, and a client the
- * text that is printed. */
+/* Put /dev/null in place of each standard stream that is closed. Otherwise a socket would get its
+ * number, and a client the text that is printed. */
 void occupy_streams()
 {
     for (int stream = 0; stream < 3; stream++)
@@ -27,7 +26,8 @@ void occupy_streams()
 void print_usage()
 {
     if (fputs(dibber::usage, stdout) < 0 || fflush(stdout) != 0)
-        throw std::runtime_error(std::string("the standard output cannot be written: ") + strerror(errno));
+        throw std::runtime_error(std::string("the standard output cannot be written: ") +
+                                 strerror(errno));
 }
 
 /* What --set makes of a good profile is a mistake of the command line. */
@@ -72,7 +72,7 @@ int run(const dibber::Options& options)
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv)
 {

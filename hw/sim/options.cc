@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "options.h"
@@ -45,24 +44,26 @@ T number(const char* option, const char* text, T low, T high)
 {
     T value{};
     auto [end, error] = std::from_chars(text, text + strlen(text), value);
-    if (error != std::errc() || *end || !(value >= low && value <= high))    /* NaN too */
-        throw UsageError(std::string("--") + option + ": '" + text + "' is not a number in its range");
+    if (error != std::errc() || *end || !(value >= low && value <= high)) /* NaN too */
+        throw UsageError(std::string("--") + option + ": '" + text +
+                         "' is not a number in its range");
     return value;
 }
 
-}  // namespace
+} // namespace
 
 Options parse_options(int argc, char** argv, bool& help)
 {
     static const option names[] = {
-        {"profile", 1, nullptr, 'p'}, {"socket-dir", 1, nullptr, 's'}, {"participants", 1, nullptr, 'n'},
-        {"cards", 1, nullptr, 'c'}, {"seed", 1, nullptr, 'S'}, {"ber", 1, nullptr, 'b'},
-        {"fault", 1, nullptr, 'f'}, {"set", 1, nullptr, 'x'}, {"threads", 1, nullptr, 't'},
-        {"tlp-trace", 1, nullptr, 'T'}, {"stats", 1, nullptr, 'j'}, {"exit-when-done", 0, nullptr, 'e'},
-        {"watchdog", 1, nullptr, 'w'}, {"device", 1, nullptr, 'd'}, {"jtag", 0, nullptr, 'J'},
-        {"reset-takes-power", 0, nullptr, 'P'},
-        {"help", 0, nullptr, 'h'},
-        {nullptr, 0, nullptr, 0}};
+        {"profile", 1, nullptr, 'p'},      {"socket-dir", 1, nullptr, 's'},
+        {"participants", 1, nullptr, 'n'}, {"cards", 1, nullptr, 'c'},
+        {"seed", 1, nullptr, 'S'},         {"ber", 1, nullptr, 'b'},
+        {"fault", 1, nullptr, 'f'},        {"set", 1, nullptr, 'x'},
+        {"threads", 1, nullptr, 't'},      {"tlp-trace", 1, nullptr, 'T'},
+        {"stats", 1, nullptr, 'j'},        {"exit-when-done", 0, nullptr, 'e'},
+        {"watchdog", 1, nullptr, 'w'},     {"device", 1, nullptr, 'd'},
+        {"jtag", 0, nullptr, 'J'},         {"reset-takes-power", 0, nullptr, 'P'},
+        {"help", 0, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
     Options options;
     options.device = default_device;
     help = false;
@@ -70,14 +71,25 @@ Options parse_options(int argc, char** argv, bool& help)
     opterr = 0;
     while ((choice = getopt_long(argc, argv, ":", names, nullptr)) != -1) {
         switch (choice) {
-        case 'p': options.profile = optarg; break;
-        case 's': options.socket_directory = optarg; break;
-        case 'n': options.participants = number("participants", optarg, 0u, 16u); break;
-        case 'c': options.cards = number("cards", optarg, 1u, 2u); break;
-        case 'S': options.seed = number("seed", optarg, uint64_t(0), ~uint64_t(0)); break;
+        case 'p':
+            options.profile = optarg;
+            break;
+        case 's':
+            options.socket_directory = optarg;
+            break;
+        case 'n':
+            options.participants = number("participants", optarg, 0u, 16u);
+            break;
+        case 'c':
+            options.cards = number("cards", optarg, 1u, 2u);
+            break;
+        case 'S':
+            options.seed = number("seed", optarg, uint64_t(0), ~uint64_t(0));
+            break;
         case 'b':
             number("ber", optarg, 0.0, 0.1);
-            options.overrides.push_back(std::string("link.bit_error_rate=") + (*optarg == '.' ? "0" : "") + optarg);
+            options.overrides.push_back(std::string("link.bit_error_rate=") +
+                                        (*optarg == '.' ? "0" : "") + optarg);
             break;
         case 'f':
             try {
@@ -86,18 +98,40 @@ Options parse_options(int argc, char** argv, bool& help)
                 throw UsageError(std::string("--fault: ") + error.what());
             }
             break;
-        case 'x': options.overrides.push_back(optarg); break;
-        case 't': options.threads = number("threads", optarg, 1u, 2u); break;
-        case 'T': options.tlp_trace = optarg; break;
-        case 'j': options.stats = optarg; break;
-        case 'e': options.exit_when_done = true; break;
-        case 'w': options.watchdog_seconds = number("watchdog", optarg, 1u, 86400u); break;
-        case 'J': options.jtag = true; break;
-        case 'P': options.reset_takes_power = true; break;
-        case 'd': options.device = optarg; break;
-        case 'h': help = true; return options;
-        case ':': throw UsageError(std::string(argv[optind - 1]) + " needs a value");
-        default:  throw UsageError(std::string("unknown option ") + argv[optind - 1]);
+        case 'x':
+            options.overrides.push_back(optarg);
+            break;
+        case 't':
+            options.threads = number("threads", optarg, 1u, 2u);
+            break;
+        case 'T':
+            options.tlp_trace = optarg;
+            break;
+        case 'j':
+            options.stats = optarg;
+            break;
+        case 'e':
+            options.exit_when_done = true;
+            break;
+        case 'w':
+            options.watchdog_seconds = number("watchdog", optarg, 1u, 86400u);
+            break;
+        case 'J':
+            options.jtag = true;
+            break;
+        case 'P':
+            options.reset_takes_power = true;
+            break;
+        case 'd':
+            options.device = optarg;
+            break;
+        case 'h':
+            help = true;
+            return options;
+        case ':':
+            throw UsageError(std::string(argv[optind - 1]) + " needs a value");
+        default:
+            throw UsageError(std::string("unknown option ") + argv[optind - 1]);
         }
     }
     if (optind < argc)
@@ -107,4 +141,4 @@ Options parse_options(int argc, char** argv, bool& help)
     return options;
 }
 
-}  // namespace dibber
+} // namespace dibber

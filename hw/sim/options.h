@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The command line of every program that links the simulator. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -18,4 +17,4 @@ extern const char* const usage;
 /* Throws UsageError; `help` is set by --help. */
 Options parse_options(int argc, char** argv, bool& help);
 
-}  // namespace dibber
+} // namespace dibber

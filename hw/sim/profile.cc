@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "profile.h"
@@ -23,7 +22,10 @@ class Reader {
 public:
     Reader(std::string file, const toml::table& root) : file_(std::move(file)), root_(root) {}
 
-    [[noreturn]] void fail(const std::string& why) const { throw ProfileError("profile " + file_ + ": " + why); }
+    [[noreturn]] void fail(const std::string& why) const
+    {
+        throw ProfileError("profile " + file_ + ": " + why);
+    }
 
     double number(const std::string& key, double low, double high)
     {
@@ -32,7 +34,8 @@ public:
         if (!value || node.is_boolean() || node.is_string())
             fail("'" + key + "' must be a number");
         if (!(*value >= low && *value <= high))
-            fail("'" + key + "' = " + text(*value) + " is outside " + text(low) + " … " + text(high));
+            fail("'" + key + "' = " + text(*value) + " is outside " + text(low) + " … " +
+                 text(high));
         return *value;
     }
 
@@ -79,7 +82,9 @@ public:
     {
         std::string value = word(key);
         if (value.empty() || value.size() > 64 || value[0] == '.' ||
-            value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") != std::string::npos)
+            value.find_first_not_of(
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") !=
+                std::string::npos)
             fail("'" + key + "' must be a word of letters, digits and . _ + -");
         return value;
     }
@@ -90,8 +95,9 @@ public:
         for (auto&& [table, node] : root_) {
             std::string name(table.str());
             auto first = known_.lower_bound(name + ".");
-            if (node.is_table() ? first == known_.end() || first->compare(0, name.size() + 1, name + ".") != 0
-                                : !known_.count(name))
+            if (node.is_table()
+                    ? first == known_.end() || first->compare(0, name.size() + 1, name + ".") != 0
+                    : !known_.count(name))
                 fail("unknown key '" + name + "'");
             if (!node.is_table())
                 continue;
@@ -121,7 +127,7 @@ private:
         return *node.node();
     }
 
-    std::string        file_;
+    std::string file_;
     const toml::table& root_;
     std::set<std::string> known_;
 };
@@ -145,24 +151,33 @@ void apply_override(const Reader& reader, toml::table& root, const std::string& 
     root[table].as_table()->insert_or_assign(key, *line.get("value"));
 }
 
-}  // namespace
+} // namespace
 
 void Profile::finish()
 {
-    pcie_ps_per_byte_ = 8e3/(pcie.lanes*pcie.rate_gbps*0.8*(1 - pcie.overhead_percent/100));
+    pcie_ps_per_byte_ =
+        8e3 / (pcie.lanes * pcie.rate_gbps * 0.8 * (1 - pcie.overhead_percent / 100));
 }
 
 Time Profile::cpu_time(uint32_t call, uint32_t count) const
 {
     switch (call) {
-    case DIBBER_CALL_PUT:             return from_ns(cpu.put_ns)*count;
-    case DIBBER_CALL_PUT_STRIDED:     return from_ns(cpu.put_strided_ns)*count;
-    case DIBBER_CALL_POLL_EMPTY:      return from_ns(cpu.poll_empty_ns)*count;
-    case DIBBER_CALL_POLL_ENTRY:      return from_ns(cpu.poll_entry_ns)*count;
-    case DIBBER_CALL_MAILBOX_SEND:    return from_ns(cpu.mailbox_send_ns)*count;
-    case DIBBER_CALL_MAILBOX_RECEIVE: return from_ns(cpu.mailbox_receive_ns)*count;
-    case DIBBER_CALL_MAILBOX_EMPTY:   return from_ns(cpu.mailbox_empty_ns)*count;
-    case DIBBER_CALL_COPY:            return copy_time(count);
+    case DIBBER_CALL_PUT:
+        return from_ns(cpu.put_ns) * count;
+    case DIBBER_CALL_PUT_STRIDED:
+        return from_ns(cpu.put_strided_ns) * count;
+    case DIBBER_CALL_POLL_EMPTY:
+        return from_ns(cpu.poll_empty_ns) * count;
+    case DIBBER_CALL_POLL_ENTRY:
+        return from_ns(cpu.poll_entry_ns) * count;
+    case DIBBER_CALL_MAILBOX_SEND:
+        return from_ns(cpu.mailbox_send_ns) * count;
+    case DIBBER_CALL_MAILBOX_RECEIVE:
+        return from_ns(cpu.mailbox_receive_ns) * count;
+    case DIBBER_CALL_MAILBOX_EMPTY:
+        return from_ns(cpu.mailbox_empty_ns) * count;
+    case DIBBER_CALL_COPY:
+        return copy_time(count);
     }
     return never;
 }
@@ -172,8 +187,9 @@ Time Profile::copy_time(uint32_t bytes) const
 {
     if (bytes == 0)
         return 0;
-    unsigned near = (bytes + memory.line_bytes - 1)/memory.line_bytes - 1;
-    return from_ns(std::max(copy.element_ns, 2*near*copy.line_ns + copy.far_load_ns + copy.far_store_ns));
+    unsigned near = (bytes + memory.line_bytes - 1) / memory.line_bytes - 1;
+    return from_ns(
+        std::max(copy.element_ns, 2 * near * copy.line_ns + copy.far_load_ns + copy.far_store_ns));
 }
 
 Profile read_profile(const std::string& path, const std::vector<std::string>& overrides)
@@ -186,7 +202,8 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     try {
         root = toml::parse_file(path);
     } catch (const toml::parse_error& error) {
-        reader.fail("line " + std::to_string(error.source().begin.line) + ": " + std::string(error.description()));
+        reader.fail("line " + std::to_string(error.source().begin.line) + ": " +
+                    std::string(error.description()));
     }
     for (auto& text : overrides)
         apply_override(reader, root, text);
@@ -194,71 +211,72 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     Profile p;
     p.name = reader.name("name");
 
-    p.card.clock_mhz  = reader.number("card.clock_mhz", 1, 1000);
+    p.card.clock_mhz = reader.number("card.clock_mhz", 1, 1000);
     p.card.data_width = reader.power_of_two("card.data_width", 64, 128);
 
-    p.pcie.lanes                    = reader.power_of_two("pcie.lanes", 1, 16);
-    p.pcie.rate_gbps                = reader.number("pcie.rate_gbps", 0.1, 5);
-    p.pcie.overhead_percent         = reader.number("pcie.overhead_percent", 0, 50);
-    p.pcie.framing_bytes            = reader.integer("pcie.framing_bytes", 0, 64);
-    p.pcie.max_payload              = reader.power_of_two("pcie.max_payload", 128, 512);
-    p.pcie.max_read_request         = reader.power_of_two("pcie.max_read_request", 128, 4096);
+    p.pcie.lanes = reader.power_of_two("pcie.lanes", 1, 16);
+    p.pcie.rate_gbps = reader.number("pcie.rate_gbps", 0.1, 5);
+    p.pcie.overhead_percent = reader.number("pcie.overhead_percent", 0, 50);
+    p.pcie.framing_bytes = reader.integer("pcie.framing_bytes", 0, 64);
+    p.pcie.max_payload = reader.power_of_two("pcie.max_payload", 128, 512);
+    p.pcie.max_read_request = reader.power_of_two("pcie.max_read_request", 128, 4096);
     p.pcie.read_completion_boundary = reader.power_of_two("pcie.read_completion_boundary", 64, 128);
-    p.pcie.read_latency_ns          = reader.number("pcie.read_latency_ns", 1, 1e6);
-    p.pcie.posted_up_ns             = reader.number("pcie.posted_up_ns", 1, 1e6);
-    p.pcie.posted_down_ns           = reader.number("pcie.posted_down_ns", 1, 1e6);
-    p.pcie.posted_headers           = reader.integer("pcie.posted_headers", 1, 2047);
-    p.pcie.posted_data              = reader.integer("pcie.posted_data", 32, 2047);
-    p.pcie.nonposted_headers        = reader.integer("pcie.nonposted_headers", 1, 2047);
-    p.pcie.credit_return_ns         = reader.number("pcie.credit_return_ns", 1, 1e6);
-    p.pcie.extended_tags            = reader.boolean("pcie.extended_tags");
-    p.pcie.transmit_buffer_tlps     = reader.integer("pcie.transmit_buffer_tlps", 1, 1024);
-    p.pcie.transmit_buffer_bytes    = reader.integer("pcie.transmit_buffer_bytes", 1024, 65536);
-    p.pcie.completion_timeout_us    = reader.number("pcie.completion_timeout_us", 1, 1e6);
-    p.pcie.completion_reorder_ns    = reader.number("pcie.completion_reorder_ns", 0, 1e6);
-    p.pcie.completion_fault_rate    = reader.number_or("pcie.completion_fault_rate", 0, 1, 0);
+    p.pcie.read_latency_ns = reader.number("pcie.read_latency_ns", 1, 1e6);
+    p.pcie.posted_up_ns = reader.number("pcie.posted_up_ns", 1, 1e6);
+    p.pcie.posted_down_ns = reader.number("pcie.posted_down_ns", 1, 1e6);
+    p.pcie.posted_headers = reader.integer("pcie.posted_headers", 1, 2047);
+    p.pcie.posted_data = reader.integer("pcie.posted_data", 32, 2047);
+    p.pcie.nonposted_headers = reader.integer("pcie.nonposted_headers", 1, 2047);
+    p.pcie.credit_return_ns = reader.number("pcie.credit_return_ns", 1, 1e6);
+    p.pcie.extended_tags = reader.boolean("pcie.extended_tags");
+    p.pcie.transmit_buffer_tlps = reader.integer("pcie.transmit_buffer_tlps", 1, 1024);
+    p.pcie.transmit_buffer_bytes = reader.integer("pcie.transmit_buffer_bytes", 1024, 65536);
+    p.pcie.completion_timeout_us = reader.number("pcie.completion_timeout_us", 1, 1e6);
+    p.pcie.completion_reorder_ns = reader.number("pcie.completion_reorder_ns", 0, 1e6);
+    p.pcie.completion_fault_rate = reader.number_or("pcie.completion_fault_rate", 0, 1, 0);
     static const std::map<std::string, CompletionSplit> splits = {
-        {"boundary", CompletionSplit::boundary}, {"maximum", CompletionSplit::maximum},
-        {"random",   CompletionSplit::random}};
+        {"boundary", CompletionSplit::boundary},
+        {"maximum", CompletionSplit::maximum},
+        {"random", CompletionSplit::random}};
     auto split = splits.find(reader.word("pcie.completion_split"));
     if (split == splits.end())
         reader.fail("'pcie.completion_split' must be \"boundary\", \"maximum\" or \"random\"");
     p.pcie.completion_split = split->second;
 
     p.memory.partial_line_ns = reader.number("memory.partial_line_ns", 0, 1e6);
-    p.memory.line_bytes      = reader.power_of_two("memory.line_bytes", 16, 256);
+    p.memory.line_bytes = reader.power_of_two("memory.line_bytes", 16, 256);
 
-    p.link.rate_gbps      = reader.number("link.rate_gbps", 0.1, 40);
-    p.link.length_m       = reader.number("link.length_m", 0, 10000);
+    p.link.rate_gbps = reader.number("link.rate_gbps", 0.1, 40);
+    p.link.length_m = reader.number("link.length_m", 0, 10000);
     p.link.delay_ns_per_m = reader.number("link.delay_ns_per_m", 0, 100);
-    p.link.transmit_ns    = reader.number("link.transmit_ns", 0, 1e6);
-    p.link.receive_ns     = reader.number("link.receive_ns", 0, 1e6);
+    p.link.transmit_ns = reader.number("link.transmit_ns", 0, 1e6);
+    p.link.receive_ns = reader.number("link.receive_ns", 0, 1e6);
     p.link.bit_error_rate = reader.number("link.bit_error_rate", 0, 0.1);
 
-    p.cpu.put_ns         = reader.number("cpu.put_ns", 0, 1e6);
+    p.cpu.put_ns = reader.number("cpu.put_ns", 0, 1e6);
     p.cpu.put_strided_ns = reader.number("cpu.put_strided_ns", 0, 1e6);
-    p.cpu.poll_empty_ns  = reader.number("cpu.poll_empty_ns", 0, 1e6);
-    p.cpu.poll_entry_ns  = reader.number("cpu.poll_entry_ns", 0, 1e6);
-    p.cpu.mailbox_send_ns    = reader.number("cpu.mailbox_send_ns", 0, 1e6);
+    p.cpu.poll_empty_ns = reader.number("cpu.poll_empty_ns", 0, 1e6);
+    p.cpu.poll_entry_ns = reader.number("cpu.poll_entry_ns", 0, 1e6);
+    p.cpu.mailbox_send_ns = reader.number("cpu.mailbox_send_ns", 0, 1e6);
     p.cpu.mailbox_receive_ns = reader.number("cpu.mailbox_receive_ns", 0, 1e6);
-    p.cpu.mailbox_empty_ns   = reader.number("cpu.mailbox_empty_ns", 0, 1e6);
+    p.cpu.mailbox_empty_ns = reader.number("cpu.mailbox_empty_ns", 0, 1e6);
 
-    p.copy.element_ns   = reader.number("benchmark.copy_element_ns", 0, 1e6);
-    p.copy.line_ns      = reader.number("benchmark.copy_line_ns", 0, 1e6);
-    p.copy.far_load_ns  = reader.number("benchmark.copy_far_load_ns", 0, 1e6);
+    p.copy.element_ns = reader.number("benchmark.copy_element_ns", 0, 1e6);
+    p.copy.line_ns = reader.number("benchmark.copy_line_ns", 0, 1e6);
+    p.copy.far_load_ns = reader.number("benchmark.copy_far_load_ns", 0, 1e6);
     p.copy.far_store_ns = reader.number("benchmark.copy_far_store_ns", 0, 1e6);
     reader.refuse_unknown();
     p.finish();
 
     if (p.pcie.transmit_buffer_bytes < p.pcie.max_payload + 16)
         reader.fail("'pcie.transmit_buffer_bytes' does not hold one TLP of the maximum payload");
-    if (p.pcie.posted_data*16 < p.pcie.max_payload)
+    if (p.pcie.posted_data * 16 < p.pcie.max_payload)
         reader.fail("'pcie.posted_data' does not allow one TLP of the maximum payload");
     if (p.cable_delay() < p.period())
         reader.fail("the cable with its transceivers is shorter than one clock of the card");
-    if (p.link.rate_gbps*1e3 > p.card.clock_mhz*40*1.0001)
+    if (p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
         reader.fail("'link.rate_gbps' is more than four symbols a clock of the card");
     return p;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,7 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* A machine and its link, as read from a profile: the files of hw/sim/profiles say what each value
+ * means. */
 
-/* A machine and its link, as read from a profile: the files of hw/sim/profiles say what each value means. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -20,45 +20,46 @@ struct ProfileError : std::runtime_error {
 
 /* How a read is cut into completions. */
 enum class CompletionSplit {
-    boundary,    /* at every read completion boundary: 64-byte completions */
-    maximum,     /* as few as the maximum payload allows */
-    random,      /* at a read completion boundary or not, by the seed */
+    boundary, /* at every read completion boundary: 64-byte completions */
+    maximum,  /* as few as the maximum payload allows */
+    random,   /* at a read completion boundary or not, by the seed */
 };
 
 struct Profile {
     std::string name;
 
     struct Card {
-        double   clock_mhz;
+        double clock_mhz;
         unsigned data_width;
     } card;
 
     struct Pcie {
         unsigned lanes;
-        double   rate_gbps;
-        double   overhead_percent;
+        double rate_gbps;
+        double overhead_percent;
         unsigned framing_bytes;
         unsigned max_payload;
         unsigned max_read_request;
         unsigned read_completion_boundary;
-        double   read_latency_ns;
-        double   posted_up_ns;
-        double   posted_down_ns;
+        double read_latency_ns;
+        double posted_up_ns;
+        double posted_down_ns;
         unsigned posted_headers;
         unsigned posted_data;
         unsigned nonposted_headers;
-        double   credit_return_ns;
-        bool     extended_tags;
+        double credit_return_ns;
+        bool extended_tags;
         unsigned transmit_buffer_tlps;
         unsigned transmit_buffer_bytes;
-        double   completion_timeout_us;
+        double completion_timeout_us;
         CompletionSplit completion_split;
-        double   completion_reorder_ns;
-        double   completion_fault_rate;    /* share of completions with a fault, by the seed; 0 if the file has none */
+        double completion_reorder_ns;
+        double completion_fault_rate; /* share of completions with a fault, by the seed; 0 if the
+                                         file has none */
     } pcie;
 
     struct Memory {
-        double   partial_line_ns;
+        double partial_line_ns;
         unsigned line_bytes;
     } memory;
 
@@ -81,7 +82,8 @@ struct Profile {
         double mailbox_empty_ns;
     } cpu;
 
-    /* What a copy costs the CPU: a line loaded or stored behind its neighbour, and the first one of each side. */
+    /* What a copy costs the CPU: a line loaded or stored behind its neighbour, and the first one of
+     * each side. */
     struct Copy {
         double element_ns;
         double line_ns;
@@ -90,18 +92,22 @@ struct Profile {
     } copy;
 
     /* Period of the card's clock. */
-    Time period() const { return Time(1e6/card.clock_mhz + 0.5); }
+    Time period() const { return Time(1e6 / card.clock_mhz + 0.5); }
 
     /* Picoseconds that a TLP of `header` + `payload` bytes holds one direction of PCIe. */
-    double pcie_ps(unsigned bytes) const { return (bytes + pcie.framing_bytes)*pcie_ps_per_byte_; }
+    double pcie_ps(unsigned bytes) const
+    {
+        return (bytes + pcie.framing_bytes) * pcie_ps_per_byte_;
+    }
 
     /* From the serial PHY boundary of one card to that of the other. */
     Time cable_delay() const
     {
-        return from_ns(link.transmit_ns + link.receive_ns + link.length_m*link.delay_ns_per_m);
+        return from_ns(link.transmit_ns + link.receive_ns + link.length_m * link.delay_ns_per_m);
     }
 
-    /* CPU time of `count` calls of kind `call` (enum call of the interface), or `never` for no such call. */
+    /* CPU time of `count` calls of kind `call` (enum call of the interface), or `never` for no such
+     * call. */
     Time cpu_time(uint32_t call, uint32_t count) const;
 
     /* Called by read_profile: checks what one value cannot say alone. */
@@ -113,7 +119,8 @@ private:
     double pcie_ps_per_byte_ = 0;
 };
 
-/* Read `path`; each of `overrides` is "table.key=value". Throws ProfileError, which names file and key. */
+/* Read `path`; each of `overrides` is "table.key=value". Throws ProfileError, which names file and
+ * key. */
 Profile read_profile(const std::string& path, const std::vector<std::string>& overrides = {});
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "simulation.h"
@@ -15,29 +14,34 @@ namespace {
 
 constexpr unsigned reset_length = 16;
 
-/* With only clients of the clock nothing can come from outside while time passes, but a new client. */
+/* With only clients of the clock nothing can come from outside while time passes, but a new client.
+ */
 constexpr unsigned quanta_between_looks = 256;
 
-/* Rounds over the sockets before time goes on: a client that never stops sending must not stop the others. */
+/* Rounds over the sockets before time goes on: a client that never stops sending must not stop the
+ * others. */
 constexpr unsigned max_rounds = 4096;
 
 double seconds()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
-/* Cycles that cards and hosts can run apart: see the head of simulation.h. A word sent in the first cycle
- * must not arrive before the last one. */
+/* Cycles that cards and hosts can run apart: see the head of simulation.h. A word sent in the first
+ * cycle must not arrive before the last one. */
 unsigned lookahead_cycles(const Profile& profile)
 {
     Time up = RootComplex::lookahead_up(profile), down = RootComplex::lookahead_down(profile);
     Time period = profile.period();
     if (up < period || down < period)
-        throw ProfileError("profile " + profile.name + ": a PCIe latency is below one clock of the card");
-    return unsigned(std::min((up + down - 1)/period, (profile.cable_delay() + period - 1)/period));
+        throw ProfileError("profile " + profile.name +
+                           ": a PCIe latency is below one clock of the card");
+    return unsigned(
+        std::min((up + down - 1) / period, (profile.cable_delay() + period - 1) / period));
 }
 
-}  // namespace
+} // namespace
 
 Simulation::Node::Node(const Profile& profile, std::unique_ptr<Device> card, bool trace)
     : device(std::move(card)), phy(profile, device->data_width(), device->big_endian(), trace),
@@ -60,21 +64,26 @@ Simulation::Simulation(const Profile& profile, const Options& options)
     }
     for (unsigned n = 0; n < options.cards; n++) {
         Node& node = *nodes_[n];
-        node.host = std::make_unique<RootComplex>(profile, n, options.seed, now_, node.phy, node.memory, *this);
+        node.host = std::make_unique<RootComplex>(profile, n, options.seed, now_, node.phy,
+                                                  node.memory, *this);
         std::string socket = options.socket_directory + "/card" + std::to_string(n) + ".sock";
         if (!options.socket_directory.empty()) {
-            node.server    = std::make_unique<vfio::Server>(socket, n, *this, clock_, *node.host, node.memory);
-            node.observers = std::make_unique<vfio::Observers>(socket + ".admin", n, *this, *node.host);
+            node.server =
+                std::make_unique<vfio::Server>(socket, n, *this, clock_, *node.host, node.memory);
+            node.observers =
+                std::make_unique<vfio::Observers>(socket + ".admin", n, *this, *node.host);
         }
         if (options.jtag)
-            node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" + std::to_string(n) + ".jtag");
+            node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" +
+                                               std::to_string(n) + ".jtag");
     }
-    workers_ = std::make_unique<Workers>(options.cards, options.threads, [this](unsigned n) { run_card(n); });
+    workers_ = std::make_unique<Workers>(options.cards, options.threads,
+                                         [this](unsigned n) { run_card(n); });
 }
 
 Simulation::~Simulation() = default;
 
-/* Time --------------------------------------------------------------------------------------------- */
+/* Time ----------------------------------------------------------------------------------------- */
 
 void Simulation::schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action)
 {
@@ -88,20 +97,22 @@ void Simulation::forget(unsigned card)
     });
 }
 
-/* A debugger and an observer are no participants of the clock, and would hang on one that stands: they have to look at a
- * card whose program waits for somebody. So what they ask for makes time go on whoever else holds it, and whoever does
- * finds when it looks again that it was late. */
+/* A debugger and an observer are no participants of the clock, and would hang on one that stands:
+ * they have to look at a card whose program waits for somebody. So what they ask for makes time go
+ * on whoever else holds it, and whoever does finds when it looks again that it was late. */
 bool Simulation::watched() const
 {
     return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
-        return (node->jtag && node->jtag->pending()) || (node->observers && node->observers->pending());
+        return (node->jtag && node->jtag->pending()) ||
+               (node->observers && node->observers->pending());
     });
 }
 
 bool Simulation::watcher_connected() const
 {
     return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
-        return (node->jtag && node->jtag->connected()) || (node->observers && node->observers->connected());
+        return (node->jtag && node->jtag->connected()) ||
+               (node->observers && node->observers->connected());
     });
 }
 
@@ -113,8 +124,8 @@ bool Simulation::blocked() const
                        [](auto& node) { return node->server && node->server->stalls(); });
 }
 
-/* Events of all hosts before `horizon`, in order of time; equal times: cards, then programs, then wake-ups.
- * False when somebody's program must run first. */
+/* Events of all hosts before `horizon`, in order of time; equal times: cards, then programs, then
+ * wake-ups. False when somebody's program must run first. */
 bool Simulation::run_host(Time horizon)
 {
     bool served = !options_.socket_directory.empty();
@@ -124,13 +135,13 @@ bool Simulation::run_host(Time horizon)
         for (auto& node : nodes_) {
             Time at = node->host->next_event();
             if (at < next) {
-                next  = at;
+                next = at;
                 first = node->host.get();
             }
         }
         Time action = actions_.empty() ? never : std::get<0>(actions_.begin()->first);
-        Time wake   = clock_.next_wake();
-        Time event  = std::min({next, action, wake});
+        Time wake = clock_.next_wake();
+        Time event = std::min({next, action, wake});
         if (event >= horizon)
             return true;
         now_ = std::max(now_, event);
@@ -150,7 +161,8 @@ bool Simulation::run_host(Time horizon)
 
 bool Simulation::step()
 {
-    Time last_cycle_and_up = cycle_*profile_.period() + RootComplex::lookahead_up(profile_) - profile_.period();
+    Time last_cycle_and_up =
+        cycle_ * profile_.period() + RootComplex::lookahead_up(profile_) - profile_.period();
     if (!run_host(last_cycle_and_up))
         return false;
     now_ = std::max(now_, last_cycle_and_up);
@@ -162,12 +174,12 @@ void Simulation::run_cards()
 {
     for (auto& node : nodes_) {
         const ConfigSpace& config = node->host->config;
-        node->in.pcie_id            = RootComplex::card_id;
-        node->in.pcie_max_payload   = uint16_t(config.max_payload());
-        node->in.pcie_max_request   = uint16_t(config.max_read_request());
+        node->in.pcie_id = RootComplex::card_id;
+        node->in.pcie_max_payload = uint16_t(config.max_payload());
+        node->in.pcie_max_request = uint16_t(config.max_read_request());
         node->in.pcie_extended_tags = config.extended_tags();
-        node->in.pcie_msix_enable   = node->host->msix_enable();
-        node->in.pcie_bus_master    = config.bus_master();
+        node->in.pcie_msix_enable = node->host->msix_enable();
+        node->in.pcie_bus_master = config.bus_master();
     }
     workers_->run();
     cycle_ += quantum_;
@@ -185,9 +197,11 @@ void Simulation::run_card(unsigned n)
 {
     Node& node = *nodes_[n];
     Cable& leaving = *cables_[n];
-    Cable* coming = looped_ ? &leaving : nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get() : nullptr;
+    Cable* coming = looped_             ? &leaving
+                    : nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get()
+                                        : nullptr;
     const Time period = profile_.period();
-    Time now = cycle_*period;
+    Time now = cycle_ * period;
     for (unsigned i = 0; i < quantum_; i++, now += period) {
         node.in.reset = node.reset_cycles > 0;
         node.reset_cycles -= node.in.reset;
@@ -227,7 +241,10 @@ uint32_t Simulation::drawn_for(unsigned card) const
     return uint32_t(1 + random.below(UINT32_MAX));
 }
 
-void Simulation::written(unsigned card, uint64_t address, uint64_t bytes) { clock_.written(card, address, bytes); }
+void Simulation::written(unsigned card, uint64_t address, uint64_t bytes)
+{
+    clock_.written(card, address, bytes);
+}
 
 void Simulation::interrupt(unsigned card, unsigned vector)
 {
@@ -235,7 +252,7 @@ void Simulation::interrupt(unsigned card, unsigned vector)
         nodes_[card]->server->interrupt(vector);
 }
 
-/* Clients ------------------------------------------------------------------------------------------ */
+/* Clients -------------------------------------------------------------------------------------- */
 
 void Simulation::serve(int timeout_ms)
 {
@@ -255,8 +272,8 @@ void Simulation::serve(int timeout_ms)
             if (node->jtag)
                 node->jtag->serve();
         }
-        /* A thread with two cards sends by two sockets. What it sent to one card before it waited on the
-         * other is in its socket by now, and has to be read before time goes on. */
+        /* A thread with two cards sends by two sockets. What it sent to one card before it waited
+         * on the other is in its socket by now, and has to be read before time goes on. */
         for (unsigned n = 0; busy && n < max_rounds && clock_.shares_thread(); n++) {
             busy = false;
             for (auto& node : nodes_)
@@ -265,8 +282,8 @@ void Simulation::serve(int timeout_ms)
     }
 }
 
-/* Time stands until a message comes. Somebody who holds it for long is named: most likely a program that
- * blocks elsewhere without leaving the clock. */
+/* Time stands until a message comes. Somebody who holds it for long is named: most likely a program
+ * that blocks elsewhere without leaving the clock. */
 void Simulation::wait_for_clients()
 {
     serve(100);
@@ -300,15 +317,15 @@ std::string Simulation::holder() const
     return clock_.holder();
 }
 
-/* A client without the clock, such as a virtual machine, needs the processor more than an idle card does;
- * yet time must go on. */
+/* A client without the clock, such as a virtual machine, needs the processor more than an idle card
+ * does; yet time must go on. */
 void Simulation::rest_when_idle()
 {
     uint64_t traffic = 0;
     for (auto& node : nodes_)
         traffic += node->phy.statistics().tlps_up + node->phy.statistics().tlps_down;
     if (traffic != traffic_) {
-        traffic_     = traffic;
+        traffic_ = traffic;
         quiet_since_ = cycle_;
     }
     constexpr uint64_t quiet_cycles = 200000, quanta_between_rests = 8;
@@ -339,9 +356,9 @@ void Simulation::run(const std::atomic<bool>& stop)
 void Simulation::run_until(Time time)
 {
     double start = seconds();
-    while (cycle_*profile_.period() <= time)
+    while (cycle_ * profile_.period() <= time)
         step();
     running_seconds_ += seconds() - start;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,14 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The cards, their hosts and the cable in one process, and the order in which time passes for each.
  *
- * A card runs in its own clock cycles, its host in events. What a card emits reaches its host at least
- * RootComplex::lookahead_up later, what a host does reaches the card lookahead_down later, and a word takes
- * the delay of the cable to the other card. So hosts go first, up to where they can be sure of the cards;
- * then all cards run `quantum` cycles at once, each in its thread; then they meet. No step looks at another
- * thread's unfinished work, and so the result does not depend on how threads are scheduled.
+ * A card runs in its own clock cycles, its host in events. What a card emits reaches its host at
+ * least RootComplex::lookahead_up later, what a host does reaches the card lookahead_down later,
+ * and a word takes the delay of the cable to the other card. So hosts go first, up to where they
+ * can be sure of the cards; then all cards run `quantum` cycles at once, each in its thread; then
+ * they meet. No step looks at another thread's unfinished work, and so the result does not depend
+ * on how threads are scheduled.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -35,15 +35,16 @@ namespace dibber {
 struct Options {
     std::string profile, socket_directory, device, tlp_trace, stats;
     std::vector<std::string> overrides;
-    unsigned    cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
-    uint64_t    seed = 1;
+    unsigned cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
+    uint64_t seed = 1;
     std::vector<CableFault> faults;
-    bool        exit_when_done = false, jtag = false, reset_takes_power = false;
+    bool exit_when_done = false, jtag = false, reset_takes_power = false;
 };
 
 class Simulation : public vfio::Simulation, public HostListener {
 public:
-    /* Without a socket directory there are no servers: run_until() drives it. Throws std::runtime_error. */
+    /* Without a socket directory there are no servers: run_until() drives it. Throws
+     * std::runtime_error. */
     Simulation(const Profile& profile, const Options& options);
     ~Simulation() override;
 
@@ -75,18 +76,19 @@ private:
         Node(const Profile& profile, std::unique_ptr<Device> card, bool trace);
 
         std::unique_ptr<Device> device;
-        Phy     phy;
-        Memory  memory;
-        std::unique_ptr<RootComplex>  host;
+        Phy phy;
+        Memory memory;
+        std::unique_ptr<RootComplex> host;
         std::unique_ptr<vfio::Server> server;
         std::unique_ptr<vfio::Observers> observers;
-        std::unique_ptr<Jtag>         jtag;
-        Inputs  in;
+        std::unique_ptr<Jtag> jtag;
+        Inputs in;
         Outputs out;
         unsigned reset_cycles;
-        unsigned powered = 0;    /* how often it has lost power */
+        unsigned powered = 0; /* how often it has lost power */
     };
-    using ActionKey = std::tuple<Time, unsigned, unsigned, uint64_t>;    /* …, card, endpoint, order of arrival */
+    using ActionKey =
+        std::tuple<Time, unsigned, unsigned, uint64_t>; /* …, card, endpoint, order of arrival */
 
     bool step();
     bool run_host(Time horizon);
@@ -102,20 +104,20 @@ private:
 
     const Profile& profile_;
     const Options& options_;
-    Time           now_ = 0;           /* of the hosts */
-    uint64_t       cycle_ = 0;         /* of the cards: next to run */
-    unsigned       quantum_;
-    Clock          clock_;
-    std::vector<std::unique_ptr<Node>>  nodes_;
-    std::vector<std::unique_ptr<Cable>> cables_;    /* [n] leaves card n */
-    bool           looped_;    /* each card hears itself */
+    Time now_ = 0;       /* of the hosts */
+    uint64_t cycle_ = 0; /* of the cards: next to run */
+    unsigned quantum_;
+    Clock clock_;
+    std::vector<std::unique_ptr<Node>> nodes_;
+    std::vector<std::unique_ptr<Cable>> cables_; /* [n] leaves card n */
+    bool looped_;                                /* each card hears itself */
     std::map<ActionKey, std::function<void()>> actions_;
-    uint64_t       action_order_ = 0;
+    uint64_t action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;
-    std::unique_ptr<Workers>   workers_;
+    std::unique_ptr<Workers> workers_;
 
     uint64_t traffic_ = 0, quiet_since_ = 0, quanta_ = 0;
-    double   running_seconds_ = 0, standing_since_ = 0;
+    double running_seconds_ = 0, standing_since_ = 0;
 };
 
-}  // namespace dibber
+} // namespace dibber

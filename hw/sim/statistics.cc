@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <nlohmann/json.hpp>
@@ -10,16 +9,16 @@ namespace dibber {
 std::string Simulation::statistics() const
 {
     using nlohmann::ordered_json;
-    double elapsed_ps = double(cycle_)*double(profile_.period());
-    ordered_json out = {
-        {"profile", profile_.name},
-        {"seed", options_.seed},
-        {"cycles", cycle_},
-        {"simulated_ns", elapsed_ps/1e3},
-        {"quantum_cycles", quantum_},
-        {"wall_seconds", running_seconds_},
-        {"cycles_per_second_per_card", running_seconds_ > 0 ? double(cycle_)/running_seconds_ : 0},
-        {"cards", ordered_json::array()}};
+    double elapsed_ps = double(cycle_) * double(profile_.period());
+    ordered_json out = {{"profile", profile_.name},
+                        {"seed", options_.seed},
+                        {"cycles", cycle_},
+                        {"simulated_ns", elapsed_ps / 1e3},
+                        {"quantum_cycles", quantum_},
+                        {"wall_seconds", running_seconds_},
+                        {"cycles_per_second_per_card",
+                         running_seconds_ > 0 ? double(cycle_) / running_seconds_ : 0},
+                        {"cards", ordered_json::array()}};
     for (size_t n = 0; n < nodes_.size(); n++) {
         const Node& node = *nodes_[n];
         const PhyStatistics& phy = node.phy.statistics();
@@ -29,28 +28,40 @@ std::string Simulation::statistics() const
         for (unsigned f = 1; f < host.faults.size(); f++)
             if (host.faults[f])
                 faults[fault_name(Fault(f))] = host.faults[f];
-        out["cards"].push_back({
-            {"from_card", {
-                {"tlps", phy.tlps_up}, {"bytes", phy.bytes_up}, {"writes", host.writes},
-                {"write_bytes", host.write_bytes}, {"reads", host.reads}, {"read_bytes", host.read_bytes},
-                {"interrupts", host.interrupts},
-                {"link_utilisation", elapsed_ps > 0 ? phy.busy_up_ps/elapsed_ps : 0},
-                {"not_ready_cycles", phy.not_ready_cycles}, {"credit_wait_ns", double(phy.credit_wait_ps)/1e3},
-                {"memory_wait_ns", double(host.memory_wait_ps)/1e3}}},
-            {"to_card", {
-                {"tlps", phy.tlps_down}, {"bytes", phy.bytes_down}, {"completions", host.completions_down},
-                {"bar_writes", host.bar_writes}, {"bar_reads", host.bar_reads},
-                {"bar_read_errors", host.bar_read_errors}, {"bar_read_timeouts", host.bar_read_timeouts},
-                {"link_utilisation", elapsed_ps > 0 ? host.busy_down_ps/elapsed_ps : 0},
-                {"stalled_cycles", phy.stalled_cycles}}},
-            {"faults", faults},
-            {"stream_errors", phy.stream_errors},
-            {"byte_enable_errors", phy.byte_enable_errors},
-            {"cable", {
-                {"words", cable.words}, {"lost_words", cable.lost_words}, {"bit_errors", cable.bit_errors},
-                {"code_errors", cable.code_errors}, {"disparity_errors", cable.disparity_errors}}}});
+        out["cards"].push_back(
+            {{"from_card",
+              {{"tlps", phy.tlps_up},
+               {"bytes", phy.bytes_up},
+               {"writes", host.writes},
+               {"write_bytes", host.write_bytes},
+               {"reads", host.reads},
+               {"read_bytes", host.read_bytes},
+               {"interrupts", host.interrupts},
+               {"link_utilisation", elapsed_ps > 0 ? phy.busy_up_ps / elapsed_ps : 0},
+               {"not_ready_cycles", phy.not_ready_cycles},
+               {"credit_wait_ns", double(phy.credit_wait_ps) / 1e3},
+               {"memory_wait_ns", double(host.memory_wait_ps) / 1e3}}},
+             {"to_card",
+              {{"tlps", phy.tlps_down},
+               {"bytes", phy.bytes_down},
+               {"completions", host.completions_down},
+               {"bar_writes", host.bar_writes},
+               {"bar_reads", host.bar_reads},
+               {"bar_read_errors", host.bar_read_errors},
+               {"bar_read_timeouts", host.bar_read_timeouts},
+               {"link_utilisation", elapsed_ps > 0 ? host.busy_down_ps / elapsed_ps : 0},
+               {"stalled_cycles", phy.stalled_cycles}}},
+             {"faults", faults},
+             {"stream_errors", phy.stream_errors},
+             {"byte_enable_errors", phy.byte_enable_errors},
+             {"cable",
+              {{"words", cable.words},
+               {"lost_words", cable.lost_words},
+               {"bit_errors", cable.bit_errors},
+               {"code_errors", cable.code_errors},
+               {"disparity_errors", cable.disparity_errors}}}});
     }
     return out.dump(2) + "\n";
 }
 
-}  // namespace dibber
+} // namespace dibber

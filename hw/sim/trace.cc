@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "trace.h"
@@ -23,8 +22,8 @@ void TraceFile::write(unsigned card, std::vector<TraceRecord>& records)
         struct __attribute__((packed)) {
             uint64_t at;
             uint16_t bytes;
-            uint8_t  card, up;
-        } head = {record.at, uint16_t(4*record.dw.size()), uint8_t(card), record.up};
+            uint8_t card, up;
+        } head = {record.at, uint16_t(4 * record.dw.size()), uint8_t(card), record.up};
         for (unsigned i = 0; i < record.header_dws && i < record.dw.size(); i++)
             record.dw[i] = __builtin_bswap32(record.dw[i]);
         std::fwrite(&head, sizeof(head), 1, file_);
@@ -33,4 +32,4 @@ void TraceFile::write(unsigned card, std::vector<TraceRecord>& records)
     records.clear();
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,12 +1,12 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The TLP trace: every TLP at the card's PCIe stream, for a checker that shares no code with us.
  *
- * The file starts with the 8 bytes "DIBTLP1\n". A record is, little-endian: u64 picoseconds (first beat to
- * the card, last beat from it), u16 bytes, u8 card, u8 direction (0 to the card, 1 from it); then the TLP's
- * bytes in the order of the wire, headers big-endian. Records of one card are in order of time.
+ * The file starts with the 8 bytes "DIBTLP1\n". A record is, little-endian: u64 picoseconds (first
+ * beat to the card, last beat from it), u16 bytes, u8 card, u8 direction (0 to the card, 1 from
+ * it); then the TLP's bytes in the order of the wire, headers big-endian. Records of one card are
+ * in order of time.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -32,4 +32,4 @@ private:
     std::FILE* file_;
 };
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Simulated time, and how the rest of the simulator names it. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -14,6 +13,6 @@ using Time = uint64_t;
 
 constexpr Time never = ~Time(0);
 
-constexpr Time from_ns(double ns) { return Time(ns*1000.0 + 0.5); }
+constexpr Time from_ns(double ns) { return Time(ns * 1000.0 + 0.5); }
 
-}  // namespace dibber
+} // namespace dibber

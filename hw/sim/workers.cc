@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "workers.h"
@@ -17,7 +16,8 @@ constexpr unsigned timed_rounds = 32, keep_least = 4096, keep_most = 65536;
 
 double seconds()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 void wait_while(std::atomic<unsigned>& value, unsigned old)
@@ -32,7 +32,7 @@ void wait_while(std::atomic<unsigned>& value, unsigned old)
     value.wait(old, std::memory_order_acquire);
 }
 
-}  // namespace
+} // namespace
 
 Workers::Workers(unsigned items, unsigned threads, std::function<void(unsigned)> work)
     : items_(items), stride_(std::max(1u, std::min(items, threads))), work_(std::move(work))
@@ -109,11 +109,12 @@ void Workers::next_phase()
         break;
     case Phase::together:
         /* Two slow meetings need not be followed by thirty more. */
-        if (rounds_ < timed_rounds && together_seconds_ < 2*alone_seconds_)
+        if (rounds_ < timed_rounds && together_seconds_ < 2 * alone_seconds_)
             return;
         phase_ = Phase::keep;
-        keep_  = together_ == (together_seconds_ < alone_seconds_) ? std::min(2*keep_, keep_most) : keep_least;
-        keep_  = std::max(keep_, keep_least);
+        keep_ = together_ == (together_seconds_ < alone_seconds_) ? std::min(2 * keep_, keep_most)
+                                                                  : keep_least;
+        keep_ = std::max(keep_, keep_least);
         together_ = together_seconds_ < alone_seconds_;
         break;
     case Phase::keep:
@@ -126,4 +127,4 @@ void Workers::next_phase()
     rounds_ = 0;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,20 +1,20 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The blocks of the core that are measured alone, each as a Verilog module.
 
     python hw/synthesis/blocks.py NAME DATA_WIDTH FOLDER
 
-writes the module into the folder and prints the names of its files, as JSON: sources, memory contents. The
-names that signals get depend on what was generated before in the same process, so each has its own.
+writes the module into the folder and prints the names of its files, as JSON: sources, memory
+contents. The names that signals get depend on what was generated before in the same process, so
+each has its own.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT/"gateware")]
+sys.path[:0] = [str(ROOT), str(ROOT / "gateware")]
 
 from migen import *
 from migen.fhdl.tools import list_signals, list_special_ios, list_targets
@@ -54,47 +54,53 @@ CLOCK_HZ = 125e6  # what the identity block shows
 
 # Blocks -------------------------------------------------------------------------------------------
 
+
 def registers(platform, data_width):
     """The control program's registers; what they show of their neighbours comes from pins."""
     return ControlRegisters(Record(shown_layout()), Signal(64))
 
+
 def identity(platform, data_width):
-    return HostRegisters(data_width, CLOCK_HZ, {name: Signal(name=f"pulse_{name.lower()}") for name, _ in COUNTERS})
+    return HostRegisters(
+        data_width, CLOCK_HZ, {name: Signal(name=f"pulse_{name.lower()}") for name, _ in COUNTERS}
+    )
+
 
 # name: function of a platform and the data width
 BLOCKS = {
-    "walker":      lambda platform, dw: Walker(),
-    "gather":      lambda platform, dw: Gather(dw, tags=FAR.gather.tags),
-    "send":        lambda platform, dw: SendEngine(dw, tags=FAR.gather.tags),
-    "scatter":     lambda platform, dw: ScatterEngine(dw),
-    "finder":      lambda platform, dw: PageFinder(dw, ports=4),
-    "lander":      lambda platform, dw: ExpressLander(dw),
-    "atomic":      lambda platform, dw: AtomicUnit(dw),
+    "walker": lambda platform, dw: Walker(),
+    "gather": lambda platform, dw: Gather(dw, tags=FAR.gather.tags),
+    "send": lambda platform, dw: SendEngine(dw, tags=FAR.gather.tags),
+    "scatter": lambda platform, dw: ScatterEngine(dw),
+    "finder": lambda platform, dw: PageFinder(dw, ports=4),
+    "lander": lambda platform, dw: ExpressLander(dw),
+    "atomic": lambda platform, dw: AtomicUnit(dw),
     "transmitter": lambda platform, dw: PacketTransmitter(dw),
-    "receiver":    lambda platform, dw: PacketReceiver(dw),
+    "receiver": lambda platform, dw: PacketReceiver(dw),
     "acknowledger": lambda platform, dw: Acknowledger(),
-    "link":        lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
-    "host":        lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
-    "slots":       lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
-    "regions":     lambda platform, dw: RegionTable(C.REGIONS, ports=4),
-    "turns":       lambda platform, dw: CommandTurns(),
-    "commands":    lambda platform, dw: FastCommands(dw),
-    "contexts":    lambda platform, dw: Contexts(),
-    "registers":   registers,
-    "identity":    identity,
-    "flash":       lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
-    "processor":   Processor,
-    "bridge":      lambda platform, dw: RootComplex(dw, 64*1024),
+    "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
+    "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
+    "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
+    "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),
+    "turns": lambda platform, dw: CommandTurns(),
+    "commands": lambda platform, dw: FastCommands(dw),
+    "contexts": lambda platform, dw: Contexts(),
+    "registers": registers,
+    "identity": identity,
+    "flash": lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
+    "processor": Processor,
+    "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
 }
 
 # Outputs that the core uses, of parts that a block shows as they are.
 PARTS = {
     "transmitter": lambda block: [block.flows],
     "acknowledger": lambda block: block.lanes,
-    "receiver":    lambda block: block.lanes,
+    "receiver": lambda block: block.lanes,
 }
 
 # Verilog ------------------------------------------------------------------------------------------
+
 
 def interface(value):
     """The signals of an attribute: a Signal, a Record, or a collection of such."""
@@ -110,34 +116,44 @@ def interface(value):
 
 
 def public(module):
-    return set().union(*[interface(value) for name, value in vars(module).items() if not name.startswith("_")])
+    return set().union(
+        *[interface(value) for name, value in vars(module).items() if not name.startswith("_")]
+    )
 
 
 def pins(fragment, shown):
-    """The signals of a block that become ports: what it reads and does not drive, what it drives and shows."""
-    driven   = list_targets(fragment) | list_special_ios(fragment, False, True, True)
-    used     = list_signals(fragment) | list_special_ios(fragment, True, True, True)
+    """The signals of a block that become ports: what it reads and does not drive, what it drives
+    and shows.
+    """
+    driven = list_targets(fragment) | list_special_ios(fragment, False, True, True)
+    used = list_signals(fragment) | list_special_ios(fragment, True, True, True)
     return (used - driven) | (shown & driven)
 
 
 def generate(name, data_width, folder):
-    """Write block `name` into `folder` as Verilog module `name`; the names of its sources and of memory contents."""
+    """Write block `name` into `folder` as Verilog module `name`; the names of its sources and of
+    memory contents.
+    """
     platform = SourceList()
-    block    = BLOCKS[name](platform, data_width)
-    shown    = [public(part) for part in [block, *PARTS.get(name, lambda block: [])(block)]]
+    block = BLOCKS[name](platform, data_width)
+    shown = [public(part) for part in [block, *PARTS.get(name, lambda block: [])(block)]]
     fragment = block.get_fragment()
-    clock    = ClockDomain("sys")
+    clock = ClockDomain("sys")
     fragment.clock_domains.append(clock)
-    ios      = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
-    output   = convert(fragment, ios, name=name, regular_comb=False)
+    ios = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
+    output = convert(fragment, ios, name=name, regular_comb=False)
     # LiteX dates its output.
-    text = "\n".join(line for line in output.main_source.splitlines() if not line.lstrip().startswith("//"))
-    (folder/f"{name}.v").write_text(text + "\n")
+    text = "\n".join(
+        line for line in output.main_source.splitlines() if not line.lstrip().startswith("//")
+    )
+    (folder / f"{name}.v").write_text(text + "\n")
     for file, contents in output.data_files.items():
-        (folder/file).write_text(contents)
+        (folder / file).write_text(contents)
     for source in map(pathlib.Path, platform.sources):
-        (folder/source.name).write_bytes(source.read_bytes())
-    return [f"{name}.v", *[pathlib.Path(source).name for source in platform.sources]], sorted(output.data_files)
+        (folder / source.name).write_bytes(source.read_bytes())
+    return [f"{name}.v", *[pathlib.Path(source).name for source in platform.sources]], sorted(
+        output.data_files
+    )
 
 
 if __name__ == "__main__":

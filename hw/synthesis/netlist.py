@@ -1,12 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A flat netlist of Yosys for 7-series: which clock each register has, and which registers data
+comes from.
 
-"""A flat netlist of Yosys for 7-series: which clock each register has, and which registers data comes from.
-
-Cells are of four sorts. *Registers* (flip-flops, block RAMs, DSPs) take data with a clock and give it with one. *LUT memories* take
-it with a clock and give it whenever they are read. *Clock cells* make clocks of clocks. *Hard blocks* are the vendor's:
-HARD says which of their pins go with which clock; all others are asynchronous. Everything else is logic.
+Cells are of four sorts. *Registers* (flip-flops, block RAMs, DSPs) take data with a clock and give
+it with one. *LUT memories* take it with a clock and give it whenever they are read. *Clock cells*
+make clocks of clocks. *Hard blocks* are the vendor's: HARD says which of their pins go with which
+clock; all others are asynchronous. Everything else is logic.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import fnmatch
@@ -19,8 +20,8 @@ FLIPFLOPS = ("FDRE", "FDSE", "FDCE", "FDPE")
 
 # Outputs of a LUT memory -> the pins that address them. Writes are timed by WCLK.
 LUT_MEMORIES = {
-    "RAM32M":   {"DOA": ["ADDRA"], "DOB": ["ADDRB"], "DOC": ["ADDRC"], "DOD": ["ADDRD"]},
-    "RAM64M":   {"DOA": ["ADDRA"], "DOB": ["ADDRB"], "DOC": ["ADDRC"], "DOD": ["ADDRD"]},
+    "RAM32M": {"DOA": ["ADDRA"], "DOB": ["ADDRB"], "DOC": ["ADDRC"], "DOD": ["ADDRD"]},
+    "RAM64M": {"DOA": ["ADDRA"], "DOB": ["ADDRB"], "DOC": ["ADDRC"], "DOD": ["ADDRD"]},
     "RAM32X1D": {"DPO": [f"DPRA{n}" for n in range(5)], "SPO": [f"A{n}" for n in range(5)]},
     "RAM64X1D": {"DPO": [f"DPRA{n}" for n in range(6)], "SPO": [f"A{n}" for n in range(6)]},
     "RAM128X1D": {"DPO": ["DPRA"], "SPO": ["A"]},
@@ -29,29 +30,66 @@ LUT_MEMORIES = {
 }
 WRITE_ADDRESS = ("ADDRD", "A", *[f"A{n}" for n in range(6)])
 
-BUFFERS  = {"BUFG": "I", "BUFH": "I", "IBUF": "I", "IBUFDS": "I", "IBUFDS_GTE2": "I"}  # the same clock
-MAKERS   = {"PLLE2_ADV": ["CLKIN1"], "MMCME2_ADV": ["CLKIN1"], "BUFR": ["I"], "BUFGCTRL": ["I0", "I1"]}
-THROUGH  = {("pcie_s7", "user_clk_out"): "pipe_userclk2_in"}  # PG054, figure "Clocking Architecture"
+# the same clock
+BUFFERS = {"BUFG": "I", "BUFH": "I", "IBUF": "I", "IBUFDS": "I", "IBUFDS_GTE2": "I"}
+MAKERS = {
+    "PLLE2_ADV": ["CLKIN1"],
+    "MMCME2_ADV": ["CLKIN1"],
+    "BUFR": ["I"],
+    "BUFGCTRL": ["I0", "I1"],
+}
+# PG054, figure "Clocking Architecture"
+THROUGH = {("pcie_s7", "user_clk_out"): "pipe_userclk2_in"}
 
-# Xilinx UG482, UG476: clocks of the ports of a transceiver. PG054: `user_clk_out` is that of all that is no clock.
-CHANNEL = {"TXUSRCLK2": ["TXDATA", "TXCHARDISP*", "TXCHARISK", "TX8B10BBYPASS"],
-           "RXUSRCLK2": ["RXDATA", "RXCHARISK", "RXDISPERR", "RXNOTINTABLE"],
-           "DRPCLK":    ["DRPADDR", "DRPDI", "DRPDO", "DRPEN", "DRPRDY", "DRPWE"]}
+# Xilinx UG482, UG476: clocks of the ports of a transceiver. PG054: `user_clk_out` is that of all
+# that is no clock.
+CHANNEL = {
+    "TXUSRCLK2": ["TXDATA", "TXCHARDISP*", "TXCHARISK", "TX8B10BBYPASS"],
+    "RXUSRCLK2": ["RXDATA", "RXCHARISK", "RXDISPERR", "RXNOTINTABLE"],
+    "DRPCLK": ["DRPADDR", "DRPDI", "DRPDO", "DRPEN", "DRPRDY", "DRPWE"],
+}
 HARD = {
     "GTPE2_CHANNEL": CHANNEL,
     "GTXE2_CHANNEL": CHANNEL,
-    "GTPE2_COMMON":  {"DRPCLK": CHANNEL["DRPCLK"]},
-    "pcie_s7":       {"user_clk_out": ["s_axis_*", "m_axis_*", "user_reset_out", "user_lnk_up", "tx_*", "rx_np*", "fc_*", "cfg_*",
-                                       "pl_*"]},
+    "GTPE2_COMMON": {"DRPCLK": CHANNEL["DRPCLK"]},
+    "pcie_s7": {
+        "user_clk_out": [
+            "s_axis_*",
+            "m_axis_*",
+            "user_reset_out",
+            "user_lnk_up",
+            "tx_*",
+            "rx_np*",
+            "fc_*",
+            "cfg_*",
+            "pl_*",
+        ]
+    },
 }
 
 # Logic: what comes in goes out.
-LOGIC = ("LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "INV", "MUXF7", "MUXF8", "CARRY4", "OBUF", "IOBUF", "OBUFDS", "OBUFT")
+LOGIC = (
+    "LUT1",
+    "LUT2",
+    "LUT3",
+    "LUT4",
+    "LUT5",
+    "LUT6",
+    "INV",
+    "MUXF7",
+    "MUXF8",
+    "CARRY4",
+    "OBUF",
+    "IOBUF",
+    "OBUFDS",
+    "OBUFT",
+)
 FABRIC = {*FLIPFLOPS, *LUT_MEMORIES, *BUFFERS, *MAKERS, *LOGIC, "RAMB18E1", "RAMB36E1", "DSP48E1"}
 
 # Netlist ------------------------------------------------------------------------------------------
 
 Source = collections.namedtuple("Source", "cell port bit domain")  # cell None: a port of the design
+
 
 class Netlist:
     """
@@ -62,14 +100,15 @@ class Netlist:
 
     A *domain* is the net of a clock behind its buffers, by number; None is asynchronous.
     """
+
     def __init__(self, document, top):
-        module      = document["modules"][top]
-        self.cells  = module["cells"]
-        self.names  = collections.defaultdict(list)  # bit -> its names
-        self.marks  = collections.defaultdict(set)   # bit -> attributes of its nets
-        self.bits   = {}                             # name of a net -> its bits
-        self.driver = {}                             # bit -> (cell, port)
-        self.reads  = collections.defaultdict(list)  # bit -> [(cell, port)]
+        module = document["modules"][top]
+        self.cells = module["cells"]
+        self.names = collections.defaultdict(list)  # bit -> its names
+        self.marks = collections.defaultdict(set)  # bit -> attributes of its nets
+        self.bits = {}  # name of a net -> its bits
+        self.driver = {}  # bit -> (cell, port)
+        self.reads = collections.defaultdict(list)  # bit -> [(cell, port)]
         for name, net in module["netnames"].items():
             self.bits[name] = net["bits"]
             for n, bit in enumerate(net["bits"]):
@@ -96,8 +135,14 @@ class Netlist:
         return None if isinstance(bit, str) else bit
 
     def name(self, bit):
-        """What people call a net: the longest name says most, an unnamed one is called by what drives it."""
-        return max(self.names.get(bit, []), key=len, default=".".join(map(str, self.driver.get(bit, (bit,)))))
+        """What people call a net: the longest name says most, an unnamed one is called by what
+        drives it.
+        """
+        return max(
+            self.names.get(bit, []),
+            key=len,
+            default=".".join(map(str, self.driver.get(bit, (bit,)))),
+        )
 
     # Clocks ---------------------------------------------------------------------------------------
 
@@ -117,11 +162,17 @@ class Netlist:
         path = [bit]
         while bit in self.driver:
             cell, port = self.driver[bit]
-            kind   = self.kind(cell)
-            before = [BUFFERS[kind]] if kind in BUFFERS else MAKERS.get(kind, [THROUGH[kind, port]] if (kind, port) in THROUGH else [])
+            kind = self.kind(cell)
+            before = (
+                [BUFFERS[kind]]
+                if kind in BUFFERS
+                else MAKERS.get(kind, [THROUGH[kind, port]] if (kind, port) in THROUGH else [])
+            )
             before = [self.pin(cell, pin) for pin in before]
             if len(before) != 1:
-                return [path + rest for source in before for rest in self.ancestors(source)] or [path]
+                return [path + rest for source in before for rest in self.ancestors(source)] or [
+                    path
+                ]
             bit = before[0]
             path.append(bit)
         return [path]
@@ -142,25 +193,46 @@ class Netlist:
         elif kind == "DSP48E1":
             pin = "CLK"
         else:
-            pin = next((pin for pin, ports in HARD.get(kind, {}).items()
-                        if any(fnmatch.fnmatchcase(port, pattern) for pattern in ports)), None)
+            pin = next(
+                (
+                    pin
+                    for pin, ports in HARD.get(kind, {}).items()
+                    if any(fnmatch.fnmatchcase(port, pattern) for pattern in ports)
+                ),
+                None,
+            )
         bit = None if pin is None else self.pin(cell, pin)
         return None if bit is None else self.domain(bit)
 
     # Data -----------------------------------------------------------------------------------------
 
     def through(self, cell, port):
-        """Bits that an output depends on within the cycle; and whether it also gives what the cell holds."""
-        kind  = self.kind(cell)
+        """Bits that an output depends on within the cycle; and whether it also gives what the cell
+        holds.
+        """
+        kind = self.kind(cell)
         wires = self.cells[cell]["connections"]
         if kind in LUT_MEMORIES:
-            return [bit for pin in LUT_MEMORIES[kind].get(port, []) for bit in wires.get(pin, [])], True
-        if kind in LOGIC or kind in BUFFERS or (kind == "DSP48E1" and self.pin(cell, "CLK") is None):
-            return [bit for pin, bits in wires.items() if self.cells[cell]["port_directions"][pin] != "output" for bit in bits], False
+            return [
+                bit for pin in LUT_MEMORIES[kind].get(port, []) for bit in wires.get(pin, [])
+            ], True
+        if (
+            kind in LOGIC
+            or kind in BUFFERS
+            or (kind == "DSP48E1" and self.pin(cell, "CLK") is None)
+        ):
+            return [
+                bit
+                for pin, bits in wires.items()
+                if self.cells[cell]["port_directions"][pin] != "output"
+                for bit in bits
+            ], False
         return [], True
 
     def domains(self, bit):
-        """The domains of all registers that a bit comes from, None among them where there is something asynchronous."""
+        """The domains of all registers that a bit comes from, None among them where there is
+        something asynchronous.
+        """
         stack, begun = [bit], set()
         while stack:
             at = stack[-1]
@@ -171,13 +243,14 @@ class Netlist:
                 self.reach[at] = frozenset([None])
                 continue
             before, holds = self.through(*self.driver[at])
-            before  = [b for b in before if not isinstance(b, str)]
+            before = [b for b in before if not isinstance(b, str)]
             missing = [b for b in before if b not in self.reach and b not in begun]
             begun.add(at)
             if missing:
                 stack += missing
                 continue
-            # What is begun and has nothing yet is a loop through logic, which `check` of Yosys finds.
+            # What is begun and has nothing yet is a loop through logic, which `check` of Yosys
+            # finds.
             found = frozenset([self.clock(*self.driver[at])]) if holds else frozenset()
             self.reach[at] = found.union(*[self.reach.get(b, ()) for b in before])
             stack.pop()
@@ -201,16 +274,30 @@ class Netlist:
         return found
 
     def sinks(self):
-        """(cell, port, bit, domain) of each pin that takes data with a clock, and of each asynchronous set and reset."""
+        """(cell, port, bit, domain) of each pin that takes data with a clock, and of each
+        asynchronous set and reset.
+        """
         for name, cell in self.cells.items():
             kind = cell["type"]
             if kind in LOGIC or kind in BUFFERS or kind in MAKERS:
                 continue
-            clocks = {"C", "WCLK", "CLK", "CLKARDCLK", "CLKBWRCLK", *HARD.get(kind, ()), *(THROUGH[key] for key in THROUGH if key[0] == kind)}
+            clocks = {
+                "C",
+                "WCLK",
+                "CLK",
+                "CLKARDCLK",
+                "CLKBWRCLK",
+                *HARD.get(kind, ()),
+                *(THROUGH[key] for key in THROUGH if key[0] == kind),
+            }
             for port, bits in cell["connections"].items():
                 if cell["port_directions"][port] == "output" or port in clocks:
                     continue
-                if kind in LUT_MEMORIES and not (port in WRITE_ADDRESS or re.match("D|WE", port)) or port.startswith("DPRA"):
+                if (
+                    kind in LUT_MEMORIES
+                    and not (port in WRITE_ADDRESS or re.match("D|WE", port))
+                    or port.startswith("DPRA")
+                ):
                     continue
                 domain = self.clock(name, port)
                 if domain is None:
@@ -221,9 +308,15 @@ class Netlist:
 
 
 def block_ram_clock(mode, port):
-    """Xilinx UG473, table 1-3: which clock a port of a block RAM has. In SDP mode A reads and B writes, all the width."""
+    """Xilinx UG473, table 1-3: which clock a port of a block RAM has. In SDP mode A reads and B
+    writes, all the width.
+    """
     if mode == "SDP" and port.startswith("DI"):
         return "CLKBWRCLK"
     if mode == "SDP" and port.startswith("DO"):
         return "CLKARDCLK"
-    return "CLKBWRCLK" if re.search("BWR|^WEB|^DIB|^DIPB|^DOB|^DOPB|REGCEB|RAMB$|REGB$", port) else "CLKARDCLK"
+    return (
+        "CLKBWRCLK"
+        if re.search("BWR|^WEB|^DIB|^DIPB|^DOB|^DOPB|REGCEB|RAMB$|REGB$", port)
+        else "CLKARDCLK"
+    )

@@ -1,9 +1,8 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * The ports of Xilinx' PCIe block (PG054, "Core Interfaces"), as LitePCIe's Tcl configures it, for tools that do not have it.
+/* The ports of Xilinx' PCIe block (PG054, "Core Interfaces"), as LitePCIe's Tcl configures it, for tools that do not have it.
  * LANES and WIDTH (bits of data) come from the command line.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 (* blackbox *)
 module pcie_s7(

@@ -1,24 +1,32 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A netlist that nextpnr has placed, made so that it can route it in another run; and whether what
+was routed is what the part does.
 
-"""A netlist that nextpnr has placed, made so that it can route it in another run; and whether what was routed is what the part does.
-
-nextpnr reads where a LUT is before it knows what the LUT is (`attributesToArchInfo` of its common/kernel/basectx.cc, 0.11.1), and that decides which of
-its inputs the router may permute (`bindBel` of ecp5/arch.h). So it permutes inputs of carries across their halves, which makes another function of them.
+nextpnr reads where a LUT is before it knows what the LUT is (`attributesToArchInfo` of its
+common/kernel/basectx.cc, 0.11.1), and that decides which of its inputs the router may permute
+(`bindBel` of ecp5/arch.h). So it permutes inputs of carries across their halves, which makes
+another function of them.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import re
 
 # Bind ---------------------------------------------------------------------------------------------
 
-def rebind(module, timed):
-    """Change `module`, that of the JSON that nextpnr writes, so that nextpnr routes on: by time, and what is too long again, or without a thought of time.
 
-    LUTs are bound by a constraint, and that the placer does, which has nothing else to do. But it looks for the clocks, enables and resets of
-    multipliers, which nobody writes down that are not connected. It refuses a clocks' network that is routed. Its settings are in the
-    file, and those count more than options.
+def rebind(module, timed):
+    """Change `module`, that of the JSON that nextpnr writes, so that nextpnr routes on: by time,
+    and what is too long again, or without a thought of time.
+
+    LUTs are bound by a constraint, and that the placer does, which has nothing else to do. But it
+    looks for the clocks, enables and resets of multipliers, which nobody writes down that are not
+    connected. It refuses a clocks' network that is routed. Its settings are in the file, and those
+    count more than options.
     """
-    module["settings"] |= {"placer": "sa", **{name: format(timed, "032b") for name in ("timing_driven", "router/tmg_ripup")}}
+    module["settings"] |= {
+        "placer": "sa",
+        **{name: format(timed, "032b") for name in ("timing_driven", "router/tmg_ripup")},
+    }
     for cell in module["cells"].values():
         if cell["type"] == "TRELLIS_COMB":
             cell["attributes"].pop("BEL_STRENGTH", None)
@@ -31,6 +39,7 @@ def rebind(module, timed):
         if name.startswith("$glbnet$"):
             net["attributes"].pop("ROUTING", None)
 
+
 # Check --------------------------------------------------------------------------------------------
 
 # A way into a LUT, from the wire of one of its inputs to another input.
@@ -38,16 +47,23 @@ INTO_LUT = re.compile(r"(X\d+/Y\d+)/\S*?([A-D])\d->\S*?([A-D])(\d)_SLICE$")
 
 
 def permuted(module):
-    """Ways of a routed module by which inputs of a LUT are permuted that may not be: of a memory none, of a carry those of its
+    """Ways of a routed module by which inputs of a LUT are permuted that may not be: of a memory
+    none, of a carry those of its
     two halves, A and B, C and D, each among themselves. Lattice TN1264, PFU."""
-    modes = {cell["attributes"]["NEXTPNR_BEL"]: cell["parameters"].get("MODE", "LOGIC")
-        for cell in module["cells"].values() if cell["type"] == "TRELLIS_COMB"}
+    modes = {
+        cell["attributes"]["NEXTPNR_BEL"]: cell["parameters"].get("MODE", "LOGIC")
+        for cell in module["cells"].values()
+        if cell["type"] == "TRELLIS_COMB"
+    }
     wrong = []
     for net in module["netnames"].values():
         for way in net["attributes"].get("ROUTING", "").split(";")[1::3]:
             if found := INTO_LUT.search(way):
                 tile, wire, pin, lut = found.groups()
-                mode = modes.get(f"{tile}/SLICE{'ABCD'[int(lut)//2]}.K{int(lut) % 2}", "LOGIC")
-                if wire != pin and (mode in ("DPRAM", "RAMW_BLOCK") or (mode == "CCU2" and {wire, pin} not in ({"A", "B"}, {"C", "D"}))):
+                mode = modes.get(f"{tile}/SLICE{'ABCD'[int(lut) // 2]}.K{int(lut) % 2}", "LOGIC")
+                if wire != pin and (
+                    mode in ("DPRAM", "RAMW_BLOCK")
+                    or (mode == "CCU2" and {wire, pin} not in ({"A", "B"}, {"C", "D"}))
+                ):
                     wrong.append(way)
     return wrong

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The boards, the building programs and the tests' helpers are no packages: they are found here."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys
@@ -9,7 +8,12 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT/"hw"/"synthesis"), str(ROOT/"tests"/"boards"), str(ROOT/"tests"/"software")]
+sys.path[:0] = [
+    str(ROOT),
+    str(ROOT / "hw" / "synthesis"),
+    str(ROOT / "tests" / "boards"),
+    str(ROOT / "tests" / "software"),
+]
 
 from card import compile_probe
 from wire import build

@@ -1,21 +1,25 @@
-# This file is part of Dibber.
+"""In place of the core, where a board's PHYs and constraints are looked at: the core knows no clock
+but `sys`.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""In place of the core, where a board's PHYs and constraints are looked at: the core knows no clock but `sys`."""
-
-from migen import If, Signal
-
-from litex.gen import LiteXModule
-
 from dibber.debug.transport import dmi_port
+from litex.gen import LiteXModule
+from migen import If, Signal
 
 
 class NoCore(LiteXModule):
-    """In place of the core: what comes from the host goes back, what comes from the link or the debugger too."""
-    def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None):
-        self.link    = LiteXModule()
+    """In place of the core: what comes from the host goes back, what comes from the link or the
+    debugger too.
+    """
+
+    def __init__(
+        self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None
+    ):
+        self.link = LiteXModule()
         self.link.up = Signal()
-        self.dmi     = dmi_port()
+        self.dmi = dmi_port()
 
         # # #
 

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""JTAG ports of FPGAs behind OpenOCD's `remote_bitbang`: they take a bitstream and say that it is
+done.
+"""
 
-"""JTAG ports of FPGAs behind OpenOCD's `remote_bitbang`: they take a bitstream and say that it is done."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import socket
 import threading
@@ -10,16 +11,26 @@ import threading
 RESET, IDLE, SELECT_DR, CAPTURE_DR, SHIFT_DR, EXIT1_DR, PAUSE_DR, EXIT2_DR, UPDATE_DR = range(9)
 SELECT_IR, CAPTURE_IR, SHIFT_IR, EXIT1_IR, PAUSE_IR, EXIT2_IR, UPDATE_IR = range(9, 16)
 NEXT = {
-    RESET:     (IDLE, RESET),           IDLE:       (IDLE, SELECT_DR),      SELECT_DR: (CAPTURE_DR, SELECT_IR),
-    CAPTURE_DR: (SHIFT_DR, EXIT1_DR),   SHIFT_DR:   (SHIFT_DR, EXIT1_DR),   EXIT1_DR:  (PAUSE_DR, UPDATE_DR),
-    PAUSE_DR:  (PAUSE_DR, EXIT2_DR),    EXIT2_DR:   (SHIFT_DR, UPDATE_DR),  UPDATE_DR: (IDLE, SELECT_DR),
-    SELECT_IR: (CAPTURE_IR, RESET),     CAPTURE_IR: (SHIFT_IR, EXIT1_IR),   SHIFT_IR:  (SHIFT_IR, EXIT1_IR),
-    EXIT1_IR:  (PAUSE_IR, UPDATE_IR),   PAUSE_IR:   (PAUSE_IR, EXIT2_IR),   EXIT2_IR:  (SHIFT_IR, UPDATE_IR),
+    RESET: (IDLE, RESET),
+    IDLE: (IDLE, SELECT_DR),
+    SELECT_DR: (CAPTURE_DR, SELECT_IR),
+    CAPTURE_DR: (SHIFT_DR, EXIT1_DR),
+    SHIFT_DR: (SHIFT_DR, EXIT1_DR),
+    EXIT1_DR: (PAUSE_DR, UPDATE_DR),
+    PAUSE_DR: (PAUSE_DR, EXIT2_DR),
+    EXIT2_DR: (SHIFT_DR, UPDATE_DR),
+    UPDATE_DR: (IDLE, SELECT_DR),
+    SELECT_IR: (CAPTURE_IR, RESET),
+    CAPTURE_IR: (SHIFT_IR, EXIT1_IR),
+    SHIFT_IR: (SHIFT_IR, EXIT1_IR),
+    EXIT1_IR: (PAUSE_IR, UPDATE_IR),
+    PAUSE_IR: (PAUSE_IR, EXIT2_IR),
+    EXIT2_IR: (SHIFT_IR, UPDATE_IR),
     UPDATE_IR: (IDLE, SELECT_DR),
 }
 
 # Instructions (Lattice FPGA-TN-02039, table of slave configuration commands).
-READ_ID, READ_STATUS, BITSTREAM_BURST, DISABLE = 0xe0, 0x3c, 0x7a, 0x26
+READ_ID, READ_STATUS, BITSTREAM_BURST, DISABLE = 0xE0, 0x3C, 0x7A, 0x26
 DONE = 1 << 8  # of the status
 
 # The same of Xilinx' 7 series (UG470, table 6-3).
@@ -27,15 +38,18 @@ XC7_READ_ID, XC7_CFG_IN = 0x09, 0x05
 
 
 class ECP5TAP:
-    """`step` is a rising edge of TCK. `bits` are those that came by LSC_BITSTREAM_BURST, as the bytes b"0" and b"1"."""
+    """`step` is a rising edge of TCK. `bits` are those that came by LSC_BITSTREAM_BURST, as the
+    bytes b"0" and b"1".
+    """
+
     ir_bits, read_id, burst = 8, READ_ID, BITSTREAM_BURST
 
     def __init__(self, idcode):
-        self.idcode      = idcode
-        self.state       = RESET
+        self.idcode = idcode
+        self.state = RESET
         self.instruction = self.read_id
-        self.register    = self.length = 0
-        self.bits        = bytearray()
+        self.register = self.length = 0
+        self.bits = bytearray()
         self.instructions = []
 
     def captured(self):
@@ -69,6 +83,7 @@ class ECP5TAP:
 
 class XC7TAP(ECP5TAP):
     """A 7-series part; `bits` are those that came by CFG_IN."""
+
     ir_bits, read_id, burst = 6, XC7_READ_ID, XC7_CFG_IN
 
     def captured(self):
@@ -76,16 +91,17 @@ class XC7TAP(ECP5TAP):
 
 
 class Bitbang(threading.Thread):
-    """A server for one OpenOCD. Every byte of it is received as soon as it comes, for OpenOCD fails where it would wait; the TAP gets
-    them when OpenOCD asks for something.
+    """A server for one OpenOCD. Every byte of it is received as soon as it comes, for OpenOCD fails
+    where it would wait; the TAP gets them when OpenOCD asks for something.
     """
+
     RISING = bytes.maketrans(b"4567", b"0101")
 
     def __init__(self, tap):
         super().__init__(daemon=True)
-        self.tap      = tap
+        self.tap = tap
         self.listener = socket.create_server(("localhost", 0))
-        self.port     = self.listener.getsockname()[1]
+        self.port = self.listener.getsockname()[1]
 
     def run(self):
         connection, _ = self.listener.accept()
@@ -103,15 +119,15 @@ class Bitbang(threading.Thread):
         while at < len(data):
             # A long piece of the bitstream: no read, no TMS.
             if tap.state == SHIFT_DR and tap.instruction == tap.burst:
-                piece = data[at:at + 4096]
-                calm  = len(piece) - len(piece.lstrip(b"0145"))
+                piece = data[at : at + 4096]
+                calm = len(piece) - len(piece.lstrip(b"0145"))
                 if calm:
                     # Bits count at the rising edge: at a 4 or 5 behind a 0 or 1.
                     tap.shift(piece[:calm].translate(self.RISING, b"01"))
                     at += calm
                     continue
             code = data[at]
-            at  += 1
+            at += 1
             if code == ord("R"):
                 answer.append(48 + (tap.register & 1))
             elif ord("4") <= code <= ord("7"):

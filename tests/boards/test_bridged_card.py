@@ -1,39 +1,48 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""The card of a board without PCIe, opened by libdibber over its UART, and what `dibber` says of it: one card that hears
-itself, and two with a cable between them.
+"""The card of a board without PCIe, opened by libdibber over its UART, and what `dibber` says of
+it: one card that hears itself, and two with a cable between them.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import pathlib
 import random
 
-import pytest
-
-from dibber.interface.description import ADMIN, C, DOORBELL, FIRMWARE_HEADER, HOST, LINK_STATE, MCP_STATE, OPCODE, RIGHT, STATUS
-
+import frames
 import libdibber
-from boards.bridged import ENDPOINTS
-from dibber_cli.flash import board as boards, images
+import pytest
+from dibber.interface.description import (
+    ADMIN,
+    DOORBELL,
+    FIRMWARE_HEADER,
+    HOST,
+    LINK_STATE,
+    MCP_STATE,
+    OPCODE,
+    RIGHT,
+    STATUS,
+    C,
+)
+from dibber_cli.flash import board as boards
+from dibber_cli.flash import images
 from dibber_cli.main import main as dibber
 from dibber_cli.selftest import cable, deposits, examinee, program, registers
 from dibber_cli.selftest.commands import run
-
-import frames
 from expect import fails
 from mock_card import encode
 from test_flash import published
 from wire import Wire
 
-IMAGE = str(pathlib.Path(__file__).resolve().parents[2]/"build"/"firmware"/"mcp.dibfw")
+from boards.bridged import ENDPOINTS
+
+IMAGE = str(pathlib.Path(__file__).resolve().parents[2] / "build" / "firmware" / "mcp.dibfw")
 
 
 def identity_of(sram_bytes):
     """The identity of the image for so much SRAM in the file."""
     file, at = pathlib.Path(IMAGE).read_bytes(), 0
     while at < len(file):
-        word = lambda name: int.from_bytes(file[at + FIRMWARE_HEADER[name].offset:][:4], "little")
+        word = lambda name: int.from_bytes(file[at + FIRMWARE_HEADER[name].offset :][:4], "little")
         if word("sram") == sram_bytes:
             return word("identity")
         at += FIRMWARE_HEADER.size + word("bytes")
@@ -43,18 +52,19 @@ def identity_of(sram_bytes):
 # Queues of all endpoints that find room beside a region.
 SHORT = dict(cq_entries=32, eq_entries=32)
 
-# All but the SRAM, which takes half a minute here, and the clock, which has nothing to do with the time of day.
+# All but the SRAM, which takes half a minute here, and the clock, which has nothing to do with the
+# time of day.
 ITEMS = (
-    ("identity",          registers.identity),
-    ("PCIe",              registers.pcie),
-    ("scratch register",  registers.scratch),
-    ("control program",   program.start),
-    ("queues",            program.queues),
-    ("interrupts",        program.interrupts),
+    ("identity", registers.identity),
+    ("PCIe", registers.pcie),
+    ("scratch register", registers.scratch),
+    ("control program", program.start),
+    ("queues", program.queues),
+    ("interrupts", program.interrupts),
     ("near-end loopback", cable.near_end),
-    ("link",              cable.link),
-    ("DMA patterns",      deposits.deposits),
-    ("PCIe errors",       registers.pcie_errors),
+    ("link", cable.link),
+    ("DMA patterns", deposits.deposits),
+    ("PCIe errors", registers.pcie_errors),
 )
 
 
@@ -74,7 +84,11 @@ def test_the_command_line_looks_at_a_card_loads_it_and_shows_its_trace(wire, cap
         return capsys.readouterr().out
 
     shown = said("info")
-    assert "RESET, identity 00000000" in shown and "64 bits at 64 MHz" in shown and "64 KiB on the card" in shown
+    assert (
+        "RESET, identity 00000000" in shown
+        and "64 bits at 64 MHz" in shown
+        and "64 KiB on the card" in shown
+    )
     assert "runs on uart:" in said("fw", "load", IMAGE)
     assert f", identity {identity_of(0x10000):08x}" in said("info")
     assert "SRAM 64 KiB, image at most 35840 bytes: it has " in said("info")
@@ -104,7 +118,7 @@ def test_the_card_has_four_endpoints_and_what_names_another_is_refused(wire):
     """By the library, and from the wire: nobody else hears of it."""
     cards = [libdibber.Card(uri) for uri in wire.uris]
     for node, card in enumerate(cards):
-        assert card.info()["endpoints"] == card.read_register("GEOMETRY") & 0xff == ENDPOINTS == 4
+        assert card.info()["endpoints"] == card.read_register("GEOMETRY") & 0xFF == ENDPOINTS == 4
         card.set_node(node)
         card.load_firmware(IMAGE)
     while cards[0].info()["link_state"] != LINK_STATE.UP:
@@ -115,13 +129,17 @@ def test_the_card_has_four_endpoints_and_what_names_another_is_refused(wire):
         with fails("ARGUMENT", f"endpoint {number} of 4"):
             cards[0].read_doorbell(number, "COMMAND_HEAD")
 
-    ours, theirs = ([card.endpoint(n, **(SHORT if n else {})) for n in range(ENDPOINTS)] for card in cards)
+    ours, theirs = (
+        [card.endpoint(n, **(SHORT if n else {})) for n in range(ENDPOINTS)] for card in cards
+    )
     memory = libdibber.alloc(4096)
     with theirs[1].register(memory, RIGHT.REMOTE_WRITE) as target:
         for fast_path in (31, 0):
             cards[1].write_register("FAST_PATH", fast_path)
             for n in range(C.ENDPOINTS):
-                ours[1 + n % 3].put_inline(bytes([n + 1]*8), target.key, 8*n, node=1, notice=n, endpoint=n)
+                ours[1 + n % 3].put_inline(
+                    bytes([n + 1] * 8), target.key, 8 * n, node=1, notice=n, endpoint=n
+                )
                 assert ended(ours[1 + n % 3]) == STATUS.OK
             for n, endpoint in enumerate(theirs):
                 assert endpoint.wait(60_000_000_000)
@@ -134,6 +152,7 @@ def test_the_card_has_four_endpoints_and_what_names_another_is_refused(wire):
 
 class Bus:
     """The bus of a card, without libdibber."""
+
     def __init__(self, port):
         self.file, self.number = os.open(port, os.O_RDWR | os.O_NOCTTY), 0
 
@@ -157,12 +176,21 @@ def test_pages_that_the_card_does_not_have_are_nothing_and_its_program_refuses_t
     with libdibber.Card(wire.uris[0]) as card:
         card.load_firmware(IMAGE)
         card.endpoint(1).close()
-    bus   = Bus(wire.ports[0])
-    page  = lambda n, name=None: C.ENDPOINT_BASE + n*C.ENDPOINT_STRIDE + (C.DOORBELL_OFFSET + DOORBELL[name].offset if name else 0)
+    bus = Bus(wire.ports[0])
+    page = lambda n, name=None: (
+        C.ENDPOINT_BASE
+        + n * C.ENDPOINT_STRIDE
+        + (C.DOORBELL_OFFSET + DOORBELL[name].offset if name else 0)
+    )
     first = page(ENDPOINTS)
-    for address in (first, page(ENDPOINTS, "COMMAND_PRODUCER"), page(7, "CQ_CONSUMER"), page(7, "PROGRAM")):
+    for address in (
+        first,
+        page(ENDPOINTS, "COMMAND_PRODUCER"),
+        page(7, "CQ_CONSUMER"),
+        page(7, "PROGRAM"),
+    ):
         before = [bus.read(page(n) + address % C.ENDPOINT_STRIDE) for n in range(ENDPOINTS)]
-        bus.write(address, 0xffffffff)
+        bus.write(address, 0xFFFFFFFF)
         assert bus.read(address) == [0]
         assert [bus.read(page(n) + address % C.ENDPOINT_STRIDE) for n in range(ENDPOINTS)] == before
 
@@ -170,22 +198,27 @@ def test_pages_that_the_card_does_not_have_are_nothing_and_its_program_refuses_t
 
     def administrate(cookie, **command):
         """Its status."""
-        head, = bus.read(page(0, "COMMAND_HEAD"))
-        slot  = encode(ADMIN, cookie=cookie, **command)
-        bus.write(page(0) + head % C.SLOTS*C.SLOT_BYTES, *frames.words(slot))
+        (head,) = bus.read(page(0, "COMMAND_HEAD"))
+        slot = encode(ADMIN, cookie=cookie, **command)
+        bus.write(page(0) + head % C.SLOTS * C.SLOT_BYTES, *frames.words(slot))
         bus.write(page(0, "COMMAND_PRODUCER"), head + 1)
         while True:
             for n in range(entries):
-                entry = bus.read(base + n*C.QUEUE_ENTRY_BYTES, 3)
+                entry = bus.read(base + n * C.QUEUE_ENTRY_BYTES, 3)
                 if entry[0] == cookie:
                     return entry[2] >> 24
 
-    queues = dict(cq_base=0x8000, eq_base=0xa000, cq_entries=64, eq_entries=64)
+    queues = dict(cq_base=0x8000, eq_base=0xA000, cq_entries=64, eq_entries=64)
     region = dict(key=0x105, base=0x9000, length=4096)
     for n in range(2, C.ENDPOINTS):
         wanted = STATUS.OK if n < ENDPOINTS else STATUS.BAD_ARGUMENT
         assert administrate(0x1000 + n, opcode=OPCODE.ENDPOINT_OPEN, endpoint=n, **queues) == wanted
-        assert administrate(0x2000 + n, opcode=OPCODE.REGION_ADD, endpoint=n, **{**region, "key": 0x100 + n}) == wanted
+        assert (
+            administrate(
+                0x2000 + n, opcode=OPCODE.REGION_ADD, endpoint=n, **{**region, "key": 0x100 + n}
+            )
+            == wanted
+        )
         assert administrate(0x3000 + n, opcode=OPCODE.ENDPOINT_CLOSE, endpoint=n) == wanted
     os.close(bus.file)
 
@@ -195,13 +228,30 @@ def test_the_card_writes_its_board_s_flash_over_its_uart(wire, tmp_path, capsys)
     uri, board = wire.uris[0], boards.find("ecpix5")
     golden, user = [images.PREAMBLE + random.Random(n).randbytes(700) for n in range(2)]
     assert dibber(["info", uri]) == 0 and "ecpix5, flash" in capsys.readouterr().out
-    assert dibber(["flash", "--golden", uri, str(published(tmp_path/"golden", golden, "ecpix5_link"))]) == 0
-    assert dibber(["flash", uri, str(published(tmp_path/"user", user))]) == 0
-    assert f"the user image at 0x0: {len(user)} bytes written and read back" in capsys.readouterr().out
+    assert (
+        dibber(
+            ["flash", "--golden", uri, str(published(tmp_path / "golden", golden, "ecpix5_link"))]
+        )
+        == 0
+    )
+    assert dibber(["flash", uri, str(published(tmp_path / "user", user))]) == 0
+    assert (
+        f"the user image at 0x0: {len(user)} bytes written and read back" in capsys.readouterr().out
+    )
     with libdibber.Card(uri) as card:
-        assert card.flash_read(0, len(user)) == user and card.flash_read(board.golden, len(golden)) == golden
-        assert images.jumps_to(card.flash_read(board.flash - images.PAGE, images.PAGE)) == board.golden
-    assert dibber(["flash", uri, str(published(tmp_path/"other", user, "versa_ecp5", "LFE5UM5G-45F"))]) == 1
+        assert (
+            card.flash_read(0, len(user)) == user
+            and card.flash_read(board.golden, len(golden)) == golden
+        )
+        assert (
+            images.jumps_to(card.flash_read(board.flash - images.PAGE, images.PAGE)) == board.golden
+        )
+    assert (
+        dibber(
+            ["flash", uri, str(published(tmp_path / "other", user, "versa_ecp5", "LFE5UM5G-45F"))]
+        )
+        == 1
+    )
     assert "is for versa_ecp5, the card is on ecpix5" in capsys.readouterr().err
 
 

@@ -1,45 +1,43 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Two link testers at the ends of a cable, each symbol going through the pairs of a transceiver."""
 
-from migen import Signal
+# SPDX-License-Identifier: BSD-2-Clause
 
-from litex.gen import LiteXModule
-
-from litex.soc.interconnect import stream
-
+import frames
 from compiled import run_simulation
-
 from dibber.host.flash import flash_pads
-from dibber.interface.description import BRIDGE, C, HOST, LINK_REASON, LINK_STATE
+from dibber.interface.description import BRIDGE, HOST, LINK_REASON, LINK_STATE, C
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.phy.absent import AbsentSerialPHY
 from dibber.phy.pairs import PairsToWords, WordsToPairs
-
 from flash import IDENTITY, Flash, Pins
+from litex.gen import LiteXModule
+from litex.soc.interconnect import stream
+from migen import Signal
 
 from boards.linktest import LinkTester
-
-import frames
 
 
 class Bytes:
     """The two streams of a UART."""
+
     def __init__(self):
         self.sink, self.source = stream.Endpoint([("data", 8)]), stream.Endpoint([("data", 8)])
 
 
 class End(LiteXModule):
     """A tester, and its transceiver as far as the pairs."""
+
     def __init__(self):
-        self.sink, self.source = stream.Endpoint(serial_tx_layout()), stream.Endpoint(serial_rx_layout())
+        self.sink, self.source = (
+            stream.Endpoint(serial_tx_layout()),
+            stream.Endpoint(serial_rx_layout()),
+        )
         self.signal = Signal(reset=1)
-        self.bytes  = Bytes()
+        self.bytes = Bytes()
         self.tester = LinkTester(None, self.bytes, self, 65e6)
-        self.out    = WordsToPairs()
-        self.into   = PairsToWords()
-        self.comb  += [self.sink.connect(self.out.sink), self.into.source.connect(self.source)]
+        self.out = WordsToPairs()
+        self.into = PairsToWords()
+        self.comb += [self.sink.connect(self.out.sink), self.into.source.connect(self.source)]
 
     number = 0
 
@@ -48,12 +46,12 @@ class End(LiteXModule):
         frame = frames.request(self.number, address, words, data)
         yield from frames.send(self.bytes.source, frame)
         answer = yield from frames.take(self.bytes.sink, frames.reply_bytes(frame))
-        found  = frames.words(answer)[1:-2]
+        found = frames.words(answer)[1:-2]
         assert answer == frames.reply(frame, found)
         return found
 
     def read(self, name):
-        word, = yield from self.exchange(HOST[name].offset)
+        (word,) = yield from self.exchange(HOST[name].offset)
         return word
 
     def write(self, name, value):
@@ -62,14 +60,15 @@ class End(LiteXModule):
 
 class Alone(End):
     """A tester in a build that has no transceiver."""
+
     def __init__(self):
-        self.bytes  = Bytes()
-        self.phy    = AbsentSerialPHY()
+        self.bytes = Bytes()
+        self.phy = AbsentSerialPHY()
         self.tester = LinkTester(None, self.bytes, self.phy, 65e6)
 
 
 def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
-    top   = LiteXModule()
+    top = LiteXModule()
     top.a = a = End()
     top.b = b = End()
     top.comb += [b.into.pair.eq(a.out.pair), a.into.pair.eq(b.out.pair)]
@@ -79,11 +78,12 @@ def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
         yield from a.write("LINK_NONCE", 0x1111)
         yield from b.write("LINK_NONCE", 0x2222)
         wanted, shown = [(LINK_STATE.UP, 1 << 16 | 0x2222), (LINK_STATE.UP, 1 << 16 | 0x1111)], None
-        for _ in range(400):  # each read takes some 50 cycles; a nonce is told again after 1,024 words
+        # each read takes some 50 cycles; a nonce is told again after 1,024 words
+        for _ in range(400):
             shown = []
             for end in (a, b):
                 state = yield from end.read("LINK_STATUS")
-                shown.append((state & 0xf, (yield from end.read("LINK_PEER"))))
+                shown.append((state & 0xF, (yield from end.read("LINK_PEER"))))
             if shown == wanted:
                 break
         assert shown == wanted
@@ -101,11 +101,12 @@ def test_two_testers_know_each_other_measure_the_cable_and_count_prbs():
         for _ in range(4):
             errors = yield from a.read("LINK_PRBS_ERRORS")
         assert errors == 1
+
     run_simulation(top, scenario())
 
 
 def test_without_a_transceiver_there_is_no_signal_and_a_loopback_that_prbs_goes_through():
-    alone  = Alone()
+    alone = Alone()
     status = {field.name: field for field in HOST["LINK_STATUS"].fields}
 
     def field(name):
@@ -120,7 +121,9 @@ def test_without_a_transceiver_there_is_no_signal_and_a_loopback_that_prbs_goes_
         control = {f.name: f.lsb for f in HOST["LINK_CONTROL"].fields}
         yield from alone.write("LINK_CONTROL", 1 << control["transmit"] | 1 << control["check"])
         assert (yield from alone.read("LINK_PRBS_WORDS")) == 0
-        yield from alone.write("LINK_CONTROL", 1 << control["transmit"] | 1 << control["check"] | 1 << control["phy"])
+        yield from alone.write(
+            "LINK_CONTROL", 1 << control["transmit"] | 1 << control["check"] | 1 << control["phy"]
+        )
         for _ in range(10):
             words = yield from alone.read("LINK_PRBS_WORDS")
         assert words > 0 and (yield from alone.read("LINK_PRBS_ERRORS")) == 0
@@ -128,18 +131,20 @@ def test_without_a_transceiver_there_is_no_signal_and_a_loopback_that_prbs_goes_
         for _ in range(4):
             errors = yield from alone.read("LINK_PRBS_ERRORS")
         assert errors == 1 and (yield from field("signal")) == 0
+
     run_simulation(alone, scenario())
 
 
 class Flashed(LiteXModule):
     """A tester with a flash in Python at its pins."""
+
     number, exchange, read, write = 0, End.exchange, End.read, End.write
 
     def __init__(self):
-        self.bytes  = Bytes()
-        self.phy    = AbsentSerialPHY()
-        self.pads   = flash_pads(8e6)
-        self.model  = Flash()
+        self.bytes = Bytes()
+        self.phy = AbsentSerialPHY()
+        self.pads = flash_pads(8e6)
+        self.model = Flash()
         self.tester = LinkTester(None, self.bytes, self.phy, 64e6, "versa_ecp5", self.pads)
 
     def wires(self, finished):
@@ -163,30 +168,37 @@ def test_the_flash_is_reached_through_a_tester_too():
         for _ in range(100):
             if not (yield from end.read("FLASH_STATUS")) & 1:
                 break
-        word, = yield from end.exchange(C.FLASH_BUFFER)
-        assert word & 0xffffff == int.from_bytes(end.model.jedec, "little")
+        (word,) = yield from end.exchange(C.FLASH_BUFFER)
+        assert word & 0xFFFFFF == int.from_bytes(end.model.jedec, "little")
         # The registers are there as before, and the buffer is nowhere else.
         assert (yield from end.read("MAGIC")) == C.MAGIC
         assert (yield from end.exchange(C.FLASH_BUFFER + C.FLASH_BYTES)) == [0]
         finished.append(True)
+
     run_simulation(end, [scenario(), end.wires(finished)])
 
 
 def test_a_build_with_a_transceiver_says_so():
     end = End()
+
     def scenario():
         status = yield from end.read("LINK_STATUS")
         assert not status >> HOST["LINK_STATUS"].fields[-1].lsb & 1
+
     assert HOST["LINK_STATUS"].fields[-1].name == "absent"
     run_simulation(end, scenario())
 
 
 def test_what_libdibber_greets_a_card_with_is_answered_by_one_that_has_no_memory():
     end = End()
+
     def scenario():
         assert (yield from end.exchange(C.BRIDGE_BASE, words=2)) == [C.BRIDGE_SIGNATURE, 0]
         yield from end.exchange(C.BRIDGE_BASE + BRIDGE["HOLD"].offset, data=[0])
-        yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, data=[0xffffffff]*8)
-        assert (yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, words=8)) == [0]*8
-        assert (yield from end.exchange(C.FIRMWARE_BASE, words=16)) == [0]*16
+        yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, data=[0xFFFFFFFF] * 8)
+        assert (yield from end.exchange(C.BRIDGE_BASE + BRIDGE["CHANGED"].offset, words=8)) == [
+            0
+        ] * 8
+        assert (yield from end.exchange(C.FIRMWARE_BASE, words=16)) == [0] * 16
+
     run_simulation(end, scenario())

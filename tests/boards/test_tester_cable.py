@@ -1,6 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber link` on two link testers, simulated, each behind a pseudo-terminal.
 
     python tests/boards/test_tester_cable.py FOLDER
@@ -8,22 +5,24 @@
 writes the tester's Verilog into the folder, with the ports of wire.py's card.
 """
 
+# SPDX-License-Identifier: BSD-2-Clause
+
 import json
 import pathlib
 import sys
 
 import pytest
-
 import wire
 
-BUILD = wire.ROOT/"build"/"tests"/"link_tester"
+BUILD = wire.ROOT / "build" / "tests" / "link_tester"
 
 
 def generate(folder):
     """A process of its own calls this, as that of wire.py."""
-    sys.path[:0] = [str(wire.ROOT), str(wire.ROOT/"gateware")]
+    sys.path[:0] = [str(wire.ROOT), str(wire.ROOT / "gateware")]
     import boards.bridged
     from boards.linktest import LinkTester
+
     boards.bridged.BridgedCard = LinkTester
     wire.generate(folder)
 
@@ -31,12 +30,20 @@ def generate(folder):
 @pytest.fixture(scope="module")
 def program():
     from card import run, verilated
+
     BUILD.mkdir(parents=True, exist_ok=True)
-    stamp, now = BUILD/"sources", wire.fingerprint()
+    stamp, now = BUILD / "sources", wire.fingerprint()
     if not stamp.exists() or stamp.read_text() != now:
         run(sys.executable, __file__, BUILD)
         stamp.write_text(now)
-    return verilated(BUILD, wire.TOP, BUILD/f"{wire.TOP}.f", wire.BENCH, "-O1", (wire.ROOT/"hw"/"sim"/"flash").iterdir())
+    return verilated(
+        BUILD,
+        wire.TOP,
+        BUILD / f"{wire.TOP}.f",
+        wire.BENCH,
+        "-O1",
+        (wire.ROOT / "hw" / "sim" / "flash").iterdir(),
+    )
 
 
 @pytest.fixture
@@ -48,13 +55,16 @@ def testers(program):
 
 def dibber(*words):
     from dibber_cli.main import main
+
     return main([str(word) for word in words])
 
 
 def test_bit_errors_are_counted_both_ways_without_a_control_program(testers, capsys):
     assert dibber("link", "prbs", "--json", *testers) == 0
     cards = json.loads(capsys.readouterr().out)["cards"]
-    assert [(card["locked"], card["errors"]) for card in cards] == [(True, 0)]*2 and all(card["bits"] for card in cards)
+    assert [(card["locked"], card["errors"]) for card in cards] == [(True, 0)] * 2 and all(
+        card["bits"] for card in cards
+    )
 
 
 @pytest.mark.parametrize("loopback", ["near", "far"])
@@ -71,16 +81,31 @@ def test_the_cable_is_judged_and_that_there_are_no_packets_is_said(testers, caps
     assert dibber("link", "test", *testers) == 0
     said = capsys.readouterr().out
     assert "round trip" in said and "PRBS31 at card 1" in said and "STOP/GO" not in said
-    assert "Good: 0 m, no bit error in" in said and said.rstrip().endswith("are the whole card's to tell.")
+    assert "Good: 0 m, no bit error in" in said and said.rstrip().endswith(
+        "are the whole card's to tell."
+    )
 
 
 # The file is there, but no image: that it is not for a link tester is said first.
-@pytest.mark.parametrize("words", [["fw", "load", __file__], ["fw", "trace"], ["fw", "top", "--once"], ["fw", "coredump", "core"],
-    ["reset", "--image", __file__]], ids=lambda words: " ".join(words[:2]))
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fw", "load", __file__],
+        ["fw", "trace"],
+        ["fw", "top", "--once"],
+        ["fw", "coredump", "core"],
+        ["reset", "--image", __file__],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
 def test_what_wants_a_control_program_says_that_there_is_none(testers, words, capsys):
     assert dibber(*words, testers[0]) == 1
     said = capsys.readouterr()
-    assert "is a link tester, and has no control program" in said.err and "'dibber link test'" in said.err and not said.out
+    assert (
+        "is a link tester, and has no control program" in said.err
+        and "'dibber link test'" in said.err
+        and not said.out
+    )
 
 
 def test_the_selftest_of_a_tester_names_what_tests_it(testers, monkeypatch, capsys):

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """libdibber on a card behind a UART: memory by copies, and whatever can be wrong with a line."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import random
@@ -9,16 +8,14 @@ import termios
 import threading
 import time
 
+import libdibber
 import numpy as np
 import pytest
-
-from dibber.interface.description import C, COMMAND, OPCODE, RIGHT
-
-import libdibber
-from libdibber import DibberError
-
+from dibber.interface.description import COMMAND, OPCODE, RIGHT, C
 from expect import fails
-from mock_card import Card as MockCard, encode, firmware_image
+from libdibber import DibberError
+from mock_card import Card as MockCard
+from mock_card import encode, firmware_image
 from mock_uart import Bridge
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
@@ -34,7 +31,7 @@ def bridge():
 @pytest.fixture(params=["uri"])
 def endpoint(bridge, tmp_path, request):
     """One that is open, on a card whose control program runs."""
-    image = tmp_path/"image"
+    image = tmp_path / "image"
     image.write_bytes(firmware_image())
     with libdibber.Card(getattr(bridge, request.param)) as card:
         card.load_firmware(str(image))
@@ -45,21 +42,27 @@ def endpoint(bridge, tmp_path, request):
 
 def finish(endpoint):
     assert endpoint.wait(10**9)
-    completion, = endpoint.poll()
+    (completion,) = endpoint.poll()
     return completion.status
 
+
 # What works ---------------------------------------------------------------------------------------
+
 
 def test_a_card_says_what_it_is(bridge):
     with libdibber.Card(bridge.uri) as card:
         info = card.info()
-        assert info["clock_hz"] == 125_000_000 and info["copies"] == 1 and info["shared_bytes"] == 64*1024
+        assert (
+            info["clock_hz"] == 125_000_000
+            and info["copies"] == 1
+            and info["shared_bytes"] == 64 * 1024
+        )
         card.write_register("SCRATCH", 0x12345678)
         assert card.read_register("SCRATCH") == 0x12345678
 
 
 def test_bytes_go_where_a_put_says_and_no_other_changes(endpoint, seed):
-    rng    = random.Random(seed)
+    rng = random.Random(seed)
     source = np.frombuffer(rng.randbytes(5001), np.uint8).copy()[1:]
     target = libdibber.alloc(9000)
     with endpoint.register(source, ALL) as here, endpoint.register(target, ALL) as there:
@@ -68,10 +71,10 @@ def test_bytes_go_where_a_put_says_and_no_other_changes(endpoint, seed):
             length = rng.randrange(1, 3000)
             start, place = rng.randrange(len(source) - length), rng.randrange(len(target) - length)
             change = rng.randrange(len(source))
-            source[change] ^= 0x5a
+            source[change] ^= 0x5A
             endpoint.put(here.key, start, there.key, place, length, node=1)
             assert finish(endpoint) == 0
-            wanted[place:place + length] = bytes(source[start:start + length])
+            wanted[place : place + length] = bytes(source[start : start + length])
             assert bytes(target) == wanted
 
 
@@ -84,7 +87,11 @@ def test_only_what_changed_is_sent_again(endpoint):
         source[4000] = 1
         endpoint.put(here.key, 4000, there.key, 0, 1, node=1)
         finish(endpoint)
-        to_memory = [frame for frame in endpoint.bridge.requests[before:] if frame[2] and frame[7] == C.BRIDGED_MEMORY >> 24]
+        to_memory = [
+            frame
+            for frame in endpoint.bridge.requests[before:]
+            if frame[2] and frame[7] == C.BRIDGED_MEMORY >> 24
+        ]
         assert [frame[3] for frame in to_memory] == [1] and target[0] == 1
 
 
@@ -93,29 +100,37 @@ def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed)
     target, rng = libdibber.alloc(8192), random.Random(seed)
     bridge = endpoint.bridge
     with endpoint.register(target, ALL) as there:
-        base  = bridge.device.regions[there.key]["base"]
+        base = bridge.device.regions[there.key]["base"]
         count = 0
 
         def write():
             nonlocal count
             if count < 40 and not bridge.hold and rng.random() < 0.5:
                 count += 1
-                bridge.write_memory(base + 200*(count % 40), count.to_bytes(8, "little"))
+                bridge.write_memory(base + 200 * (count % 40), count.to_bytes(8, "little"))
                 bridge.device.post(1, count, 2, 1, length=8, node=1, key=there.key)
+
         bridge.answered = lambda frame, reply: write()
         seen = 0
         for _ in range(400):
             for event in endpoint.poll_events():
                 seen += 1
                 assert event.notice == seen
-                assert int.from_bytes(bytes(target[200*(seen % 40):200*(seen % 40) + 8]), "little") >= seen
+                assert (
+                    int.from_bytes(
+                        bytes(target[200 * (seen % 40) : 200 * (seen % 40) + 8]), "little"
+                    )
+                    >= seen
+                )
             if seen == 40:
                 break
         assert seen == 40
 
 
 def test_two_threads_share_a_line(endpoint):
-    """Each has an endpoint of its own, and finds what is its: a look of one brings what is the other's."""
+    """Each has an endpoint of its own, and finds what is its: a look of one brings what is the
+    other's.
+    """
     wrong = []
 
     def count(endpoint, rounds=30):
@@ -127,6 +142,7 @@ def test_two_threads_share_a_line(endpoint):
                     endpoint.wait(10**8)
                 if done[0].status or done[0].value != n or memory[0] != n + 1:
                     wrong.append((endpoint.number, n, done[0], memory[0]))
+
     with endpoint.card.endpoint(2, own_clock=True) as other:
         threads = [threading.Thread(target=count, args=(one,)) for one in (endpoint, other)]
         for thread in threads:
@@ -145,6 +161,7 @@ def test_a_card_that_writes_without_end_is_held_for_the_moment_of_a_look(endpoin
             held.append(bridge.hold)
             if not bridge.hold:
                 bridge.write_memory(base, len(held).to_bytes(8, "little"))
+
         bridge.looked = look
         endpoint.poll()
         assert held == [0, 0, 0, 0, 1] and not bridge.hold
@@ -168,14 +185,20 @@ def test_there_are_no_interrupts_and_the_reason_says_what_to_do(endpoint):
     with fails("SYSTEM", "dib_wait() looks by itself"):
         endpoint.event_fd()
 
+
 # What is wrong ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("uri, name, reason", [
-    ("uart:/dev/none",                   "NOT_FOUND", "no port /dev/none"),
-    ("uart:/dev/null",                   "NOT_FOUND", "is no serial port"),
-    ("uart:/dev/none?baud=fast",         "ARGUMENT",  "'baud=fast'"),
-    ("uart:/dev/none?baud=1000000&x=1",  "ARGUMENT",  "'x=1'"),
-    ("uart:/dev/none?timeout=0",         "ARGUMENT",  "'timeout=0'")])
+
+@pytest.mark.parametrize(
+    "uri, name, reason",
+    [
+        ("uart:/dev/none", "NOT_FOUND", "no port /dev/none"),
+        ("uart:/dev/null", "NOT_FOUND", "is no serial port"),
+        ("uart:/dev/none?baud=fast", "ARGUMENT", "'baud=fast'"),
+        ("uart:/dev/none?baud=1000000&x=1", "ARGUMENT", "'x=1'"),
+        ("uart:/dev/none?timeout=0", "ARGUMENT", "'timeout=0'"),
+    ],
+)
 def test_a_port_that_is_none(uri, name, reason):
     with fails(name, reason):
         libdibber.Card(uri)
@@ -199,6 +222,7 @@ def test_a_line_on_which_something_always_comes_is_given_up(bridge):
     def flood():
         while not stop.is_set():
             os.write(bridge.master, b"\xb1rubbish")
+
     bridge.answered = lambda frame, reply: b""
     noise = threading.Thread(target=flood)
     noise.start()
@@ -209,7 +233,7 @@ def test_a_line_on_which_something_always_comes_is_given_up(bridge):
         assert time.monotonic() - begin < 60
     finally:
         stop.set()
-        while noise.is_alive():     # it may wait for a reader
+        while noise.is_alive():  # it may wait for a reader
             termios.tcflush(bridge.slave, termios.TCIFLUSH)
             noise.join(0.01)
 
@@ -222,7 +246,7 @@ def test_a_bridge_that_is_not_ours(bridge, change):
 
 
 def test_no_card_behind_the_bridge(bridge):
-    bridge.device.registers[0] = 0xffffffff
+    bridge.device.registers[0] = 0xFFFFFFFF
     with fails("IDENTITY", "BAR 0 begins with 0xffffffff"):
         libdibber.Card(bridge.uri)
 
@@ -235,8 +259,14 @@ def test_a_port_is_one_program_s(bridge):
 def damaged(rng, frame):
     """A reply that is lost, cut, changed, or has something before it."""
     at = rng.randrange(len(frame))
-    return rng.choice([b"", frame[:at], frame[:at] + bytes([frame[at] ^ 1 << rng.randrange(8)]) + frame[at + 1:],
-                       rng.randbytes(at) + frame])
+    return rng.choice(
+        [
+            b"",
+            frame[:at],
+            frame[:at] + bytes([frame[at] ^ 1 << rng.randrange(8)]) + frame[at + 1 :],
+            rng.randbytes(at) + frame,
+        ]
+    )
 
 
 @pytest.mark.parametrize("endpoint", ["hasty"], indirect=True)

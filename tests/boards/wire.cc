@@ -1,14 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Cards on their host bridges, each behind a pseudo-terminal in place of a UART, without the time that a line takes.
+/* Cards on their host bridges, each behind a pseudo-terminal in place of a UART, without the time
+ * that a line takes.
  *
  *   Vbridged_card CARDS
  *
- * One card hears on its serial port what it sends; two hear each other. The names of the terminals are printed, a line
- * each. Ends when standard input does. Simulated time goes on while anybody speaks, and a little longer.
+ * One card hears on its serial port what it sends; two hear each other. The names of the terminals
+ * are printed, a line each. Ends when standard input does. Simulated time goes on while anybody
+ * speaks, and a little longer.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "Vbridged_card.h"
 #include "../../hw/sim/flash/flash.cc"
@@ -25,12 +25,12 @@
 #include <unistd.h>
 #include <vector>
 
-static constexpr unsigned look_cycles = 64;	 /* between two looks at the terminals */
+static constexpr unsigned look_cycles = 64;   /* between two looks at the terminals */
 static constexpr unsigned rest_cycles = 4096; /* that go on behind the last byte */
 
 struct Card {
 	VerilatedContext context;
-	Vbridged_card card{&context};
+	Vbridged_card card{ &context };
 	int terminal, slave;
 	std::deque<uint8_t> to_card;
 	std::vector<uint8_t> from_card;
@@ -111,11 +111,11 @@ struct Card {
 int main(int argc, char **argv)
 {
 	std::vector<std::unique_ptr<Card>> cards;
-	std::vector<pollfd> waits{{STDIN_FILENO, POLLIN, 0}};
+	std::vector<pollfd> waits{ { STDIN_FILENO, POLLIN, 0 } };
 
 	for (int n = 0; n < (argc > 1 ? atoi(argv[1]) : 1); n++) {
 		cards.push_back(std::make_unique<Card>());
-		waits.push_back({cards.back()->terminal, POLLIN, 0});
+		waits.push_back({ cards.back()->terminal, POLLIN, 0 });
 	}
 	fflush(stdout);
 	for (unsigned rest = 0;;) {

@@ -1,9 +1,7 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pytest
-
 import mcp_native
+import pytest
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * What the control program sees of the card, for native builds and for the RV32 model: registers
- * with their side effects, command slots, and a clock that moves with each access. What takes commands and
- * posts entries beside the program is in fake_fast.c; for the rest it decides nothing: writes that start
- * something go to a log, and tests push what the engines would say.
+/* What the control program sees of the card, for native builds and for the RV32 model: registers
+ * with their side effects, command slots, and a clock that moves with each access. What takes
+ * commands and posts entries beside the program is in fake_fast.c; for the rest it decides nothing:
+ * writes that start something go to a log, and tests push what the engines would say.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,16 +13,16 @@
 
 #include "fake.h"
 
-#define LOG		65536
-#define FIFO		1024
-#define ACCESS_CYCLES	4
+#define LOG	      65536
+#define FIFO	      1024
+#define ACCESS_CYCLES 4
 
 uint32_t fake_registers[DIBBER_MCP_SIZE / 4];
 uint8_t fake_slots[DIBBER_SLOT_SETS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
 struct fake_log fake_log[LOG];
 uint32_t fake_logged;
 uint32_t fake_accesses;
-uint32_t fake_post_every;	/* accesses until a post leaves the queue; 0: tests do it */
+uint32_t fake_post_every; /* accesses until a post leaves the queue; 0: tests do it */
 
 static uint32_t fifo[FIFOS][FIFO][4];
 static uint32_t fifo_head[FIFOS], fifo_tail[FIFOS];
@@ -34,14 +32,14 @@ static uint32_t timer;
 /* What the program cannot read back on the card either. */
 static const uint32_t silent[] = DIBBER_MCP_SILENT;
 
-#define OUTBOX_BASE	(DIBBER_MCP_SLOT_BASE + DIBBER_OUTBOX * DIBBER_SLOTS * DIBBER_SLOT_BYTES)
+#define OUTBOX_BASE (DIBBER_MCP_SLOT_BASE + DIBBER_OUTBOX * DIBBER_SLOTS * DIBBER_SLOT_BYTES)
 
 void fake_reset(void)
 {
 	uint32_t generation = REG(GENERATION);
 
 	memset(fake_registers, 0, sizeof(fake_registers));
-	REG(GENERATION) = generation;	/* only power clears it */
+	REG(GENERATION) = generation; /* only power clears it */
 	memset(fake_slots, 0, sizeof(fake_slots));
 	memset(fifo_head, 0, sizeof(fifo_head));
 	memset(fifo_tail, 0, sizeof(fifo_tail));
@@ -64,7 +62,8 @@ void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
 	const uint32_t words[4] = { a, b, c, d };
 
-	if (which == FIFO_ARRIVAL && (fast_answered(a, b) || fast_request(a, b) || fast_atomic(a, b)))
+	if (which == FIFO_ARRIVAL &&
+	    (fast_answered(a, b) || fast_request(a, b) || fast_atomic(a, b)))
 		return;
 	if (fifo_tail[which] - fifo_head[which] == FIFO)
 		abort();
@@ -172,8 +171,8 @@ uint32_t fake_read(uint32_t address)
 	if (offset >= DIBBER_MCP_SIZE)
 		abort();
 	if (offset - DIBBER_MCP_ACKED < 4 * DIBBER_LANES * DIBBER_NODES)
-		return fake_registers[offset / 4] |
-		       (uint32_t)fake_waiting(FIFO_REFUSAL) << DIBBER_MCP_ACKED_REFUSAL_SHIFT;
+		return fake_registers[offset / 4] | (uint32_t)fake_waiting(FIFO_REFUSAL)
+							    << DIBBER_MCP_ACKED_REFUSAL_SHIFT;
 	switch (offset) {
 	case DIBBER_MCP_EVENTS:
 		return events();

@@ -1,7 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of the register fake: fake.c, and fake_fast.c for what goes on beside the control
+ * program. */
 
-/* The parts of the register fake: fake.c, and fake_fast.c for what goes on beside the control program. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef FAKE_H
 #define FAKE_H
@@ -14,19 +14,19 @@
 enum fake_fifo { FIFO_JOB_DONE, FIFO_REFUSAL, FIFO_ARRIVAL, FIFO_ATOMIC, FIFO_SCOUT, FIFOS };
 
 struct fake_log {
-	uint32_t offset;	/* of the register that started it */
-	uint32_t value;		/* written there */
+	uint32_t offset; /* of the register that started it */
+	uint32_t value;	 /* written there */
 	uint32_t cycles;
-	uint32_t words[12];	/* of the registers before it */
+	uint32_t words[12]; /* of the registers before it */
 };
 
 extern uint32_t fake_registers[DIBBER_MCP_SIZE / 4];
 extern uint8_t fake_slots[DIBBER_SLOT_SETS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
 
-#define REG(name)	fake_registers[DIBBER_MCP_##name / 4]
+#define REG(name) fake_registers[DIBBER_MCP_##name / 4]
 
 /* In the log, beside the value of JOB_START or EXPRESS_START: the fast path started it. */
-#define FAKE_FAST	(1u << 31)
+#define FAKE_FAST (1u << 31)
 
 void fake_push(uint32_t which, uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 bool fake_waiting(uint32_t which);
@@ -36,20 +36,20 @@ void fake_log_write(uint32_t offset, uint32_t value, const uint32_t *words, uint
 /* fake_fast.c */
 
 void fast_reset(void);
-void fast_work(void);		/* what goes on between two accesses */
+void fast_work(void); /* what goes on between two accesses */
 uint32_t fast_pending(void);
-uint32_t fast_digest(void);	/* what EVENTS shows of an inline put, or 0 */
+uint32_t fast_digest(void); /* what EVENTS shows of an inline put, or 0 */
 uint32_t fast_room(void);
 uint32_t fast_busy(void);
 uint32_t fast_active(void);
 bool fast_is_armed(uint32_t flow);
-bool fast_waits(uint32_t flow);	/* something that was asked there for its answer */
-bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn);	/* false: the program's */
-bool fast_answered(uint32_t arrival, uint32_t value);		/* the same */
+bool fast_waits(uint32_t flow); /* something that was asked there for its answer */
+bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn); /* false: the program's */
+bool fast_answered(uint32_t arrival, uint32_t value);		 /* the same */
 uint32_t fast_claimed(uint32_t offset);
-bool fast_request(uint32_t arrival, uint32_t message);	/* false: the program's */
-bool fast_atomic(uint32_t arrival, uint32_t message);	/* the same */
-bool fast_reply(uint32_t done, uint32_t word);		/* the same, ATOMIC_DONE and ATOMIC_WORD */
+bool fast_request(uint32_t arrival, uint32_t message); /* false: the program's */
+bool fast_atomic(uint32_t arrival, uint32_t message);  /* the same */
+bool fast_reply(uint32_t done, uint32_t word);	       /* the same, ATOMIC_DONE and ATOMIC_WORD */
 void fast_write(uint32_t offset, uint32_t value);
 
 #endif

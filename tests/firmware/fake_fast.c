@@ -1,10 +1,8 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * What the gateware does beside the control program: whose command is next, queues in host memory, and the
- * fast path with its flows. As the program sees it, which is between two of its accesses.
+/* What the gateware does beside the control program: whose command is next, queues in host memory,
+ * and the fast path with its flows. As the program sees it, which is between two of its accesses.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,14 +10,14 @@
 
 #include "fake.h"
 
-#define FLOWS	(DIBBER_LANES * DIBBER_NODES)
-#define TAGS	(DIBBER_ENDPOINTS * DIBBER_SLOTS)
-#define INBOX	(DIBBER_INBOX * DIBBER_SLOTS)
-#define BULK	(DIBBER_LANE_BULK * DIBBER_NODES)
-#define ASKS	2
+#define FLOWS (DIBBER_LANES * DIBBER_NODES)
+#define TAGS  (DIBBER_ENDPOINTS * DIBBER_SLOTS)
+#define INBOX (DIBBER_INBOX * DIBBER_SLOTS)
+#define BULK  (DIBBER_LANE_BULK * DIBBER_NODES)
+#define ASKS  2
 
-uint32_t fake_fast;		/* FAST_PATH: opcodes that the host allows; get: others' requests too */
-uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS];	/* doorbells */
+uint32_t fake_fast; /* FAST_PATH: opcodes that the host allows; get: others' requests too */
+uint32_t fake_cq_consumer[DIBBER_ENDPOINTS], fake_eq_consumer[DIBBER_ENDPOINTS]; /* doorbells */
 uint32_t fake_events_lost;
 uint32_t fake_fast_commands, fake_fast_completions, fake_fast_answers, fake_fast_replies;
 
@@ -27,16 +25,17 @@ uint32_t fake_fast_commands, fake_fast_completions, fake_fast_answers, fake_fast
 
 static struct {
 	uint64_t base;
-	uint32_t entries;	/* 0: closed */
+	uint32_t entries; /* 0: closed */
 	uint32_t vector;
-	uint32_t start;		/* the host's count when it was opened */
+	uint32_t start; /* the host's count when it was opened */
 	uint32_t written;
 	uint32_t overruns;
 } queues[DIBBER_QUEUES];
 
 static uint32_t consumer(uint32_t queue)
 {
-	return queue < DIBBER_ENDPOINTS ? fake_cq_consumer[queue] : fake_eq_consumer[queue - DIBBER_ENDPOINTS];
+	return queue < DIBBER_ENDPOINTS ? fake_cq_consumer[queue]
+					: fake_eq_consumer[queue - DIBBER_ENDPOINTS];
 }
 
 static void queue_open(uint32_t queue, uint32_t entries, uint32_t vector)
@@ -50,8 +49,8 @@ static void queue_open(uint32_t queue, uint32_t entries, uint32_t vector)
 }
 
 /* Write an entry; whether it was. `fast` is FAKE_FAST or 0. */
-static bool post(uint32_t queue, bool interrupt, uint32_t cookie, uint32_t length, uint32_t what, uint32_t key,
-		 uint32_t fast)
+static bool post(uint32_t queue, bool interrupt, uint32_t cookie, uint32_t length, uint32_t what,
+		 uint32_t key, uint32_t fast)
 {
 	uint32_t unread = queues[queue].start + queues[queue].written - consumer(queue);
 	uint64_t address;
@@ -66,27 +65,38 @@ static bool post(uint32_t queue, bool interrupt, uint32_t cookie, uint32_t lengt
 	address = queues[queue].base +
 		  queues[queue].written % queues[queue].entries * DIBBER_QUEUE_ENTRY_BYTES;
 	const uint32_t words[10] = {
-		address, address >> 32, cookie, length, what, key, fake_now(), fake_now() >> 32,
-		queues[queue].overruns, !(queues[queue].written / queues[queue].entries & 1),
+		address,
+		address >> 32,
+		cookie,
+		length,
+		what,
+		key,
+		fake_now(),
+		fake_now() >> 32,
+		queues[queue].overruns,
+		!(queues[queue].written / queues[queue].entries & 1),
 	};
 	queues[queue].written++;
-	fake_log_write(DIBBER_MCP_POST_START, queues[queue].vector | interrupt << 8 | fast, words, 10);
+	fake_log_write(DIBBER_MCP_POST_START, queues[queue].vector | interrupt << 8 | fast, words,
+		       10);
 	return true;
 }
 
 /* Commands ------------------------------------------------------------------------------------- */
 
 static bool in_use[TAGS];
-static uint32_t owed[DIBBER_ENDPOINTS];		/* completions, those written among them */
-static bool missed[DIBBER_ENDPOINTS];		/* the next command is not for the fast path */
-static uint32_t digests[DIBBER_ENDPOINTS];	/* it is an inline put without a fault, as EVENTS shows it; or 0 */
-static uint32_t cookies[TAGS];			/* of such puts */
-static uint32_t short_puts[DIBBER_ENDPOINTS];	/* started, and not ended */
-static uint32_t turn;				/* whose digest is shown */
+static uint32_t owed[DIBBER_ENDPOINTS];	   /* completions, those written among them */
+static bool missed[DIBBER_ENDPOINTS];	   /* the next command is not for the fast path */
+static uint32_t digests[DIBBER_ENDPOINTS]; /* it is an inline put without a fault, as EVENTS shows
+					      it; or 0 */
+static uint32_t cookies[TAGS];		   /* of such puts */
+static uint32_t short_puts[DIBBER_ENDPOINTS]; /* started, and not ended */
+static uint32_t turn;			      /* whose digest is shown */
 
 static bool has_room(uint32_t endpoint)
 {
-	return queues[endpoint].start + owed[endpoint] - consumer(endpoint) < queues[endpoint].entries;
+	return queues[endpoint].start + owed[endpoint] - consumer(endpoint) <
+	       queues[endpoint].entries;
 }
 
 static uint32_t next_tag(uint32_t endpoint)
@@ -134,7 +144,8 @@ uint32_t fast_room(void)
 	return room;
 }
 
-/* Endpoints whose next command is for the control program, and those whose next command is one of the others. */
+/* Endpoints whose next command is for the control program, and those whose next command is one of
+ * the others. */
 static uint32_t pending(void)
 {
 	uint32_t pending = 0;
@@ -155,27 +166,30 @@ uint32_t fast_pending(void)
 /* Flows ---------------------------------------------------------------------------------------- */
 
 struct put {
-	uint32_t psn, tag, cookie, length;	/* `psn` is the last one's */
+	uint32_t psn, tag, cookie, length; /* `psn` is the last one's */
 	enum dibber_fast_kind kind;
 	bool ended, solicit;
 	bool atomic;
-	uint32_t word;				/* an ask's message word */
+	uint32_t word; /* an ask's message word */
 };
 
 static struct {
 	bool armed;
 	uint32_t next, incarnation, epoch;
 	uint32_t puts;
-	struct put ring[DIBBER_FAST_PUTS];	/* the oldest first */
-	uint32_t asks;				/* that have left it, and wait for their answers */
+	struct put ring[DIBBER_FAST_PUTS]; /* the oldest first */
+	uint32_t asks;			   /* that have left it, and wait for their answers */
 	struct put waits[ASKS];
 } flows[FLOWS];
 
-/* Atomics of other nodes that have not been executed, the oldest first: ARRIVAL and message word. */
-static struct { uint32_t arrival, message; } atomics[DIBBER_SLOTS];
+/* Atomics of other nodes that have not been executed, the oldest first: ARRIVAL and message word.
+ */
+static struct {
+	uint32_t arrival, message;
+} atomics[DIBBER_SLOTS];
 uint32_t fake_atomics;
 
-static bool job_under_way[DIBBER_SLOT_SETS * DIBBER_SLOTS];	/* of the fast path */
+static bool job_under_way[DIBBER_SLOT_SETS * DIBBER_SLOTS]; /* of the fast path */
 static uint32_t claimed;
 
 void fast_reset(void)
@@ -290,7 +304,8 @@ static bool is_ask(uint32_t opcode)
 static bool is_good(uint32_t tag, uint32_t allowed, uint32_t *flow)
 {
 	const uint32_t known = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT;
-	uint32_t first = word(tag, 0), opcode = first & 0xff, flags = first >> 8 & 0xff, node = word(tag, 4), length = word(tag, 8);
+	uint32_t first = word(tag, 0), opcode = first & 0xff, flags = first >> 8 & 0xff,
+		 node = word(tag, 4), length = word(tag, 8);
 	const uint32_t source = offsetof(struct dibber_command, source);
 	const uint32_t target = offsetof(struct dibber_command, target);
 
@@ -307,13 +322,15 @@ static bool is_good(uint32_t tag, uint32_t allowed, uint32_t *flow)
 		       !(word(tag, offsetof(struct dibber_atomic_command, offset) + 4) >> 16);
 	if (opcode != DIBBER_OPCODE_GET)
 		*flow = BULK + node;
-	return (opcode == DIBBER_OPCODE_PUT ? allowed & 2 : is_ask(opcode) && allowed & 8) && length && length <= DIBBER_FAST_LENGTH &&
+	return (opcode == DIBBER_OPCODE_PUT ? allowed & 2 : is_ask(opcode) && allowed & 8) &&
+	       length && length <= DIBBER_FAST_LENGTH &&
 	       walk_is_good(tag, source, first >> 16 & 15, length) &&
 	       walk_is_good(tag, target, first >> 20 & 15, length) &&
 	       !(word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16);
 }
 
-/* Read the next commands that are for the control program, each once. Endpoints whose digests are known. */
+/* Read the next commands that are for the control program, each once. Endpoints whose digests are
+ * known. */
 static uint32_t shorts(void)
 {
 	uint32_t found = 0, flow;
@@ -325,7 +342,8 @@ static uint32_t shorts(void)
 			continue;
 		if (!digests[i] && is_good(tag, 1, &flow)) {
 			cookies[tag] = word(tag, 12);
-			digests[i] = 1u << DIBBER_MCP_EVENTS_PUT_SHIFT | i << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT |
+			digests[i] = 1u << DIBBER_MCP_EVENTS_PUT_SHIFT |
+				     i << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT |
 				     (tag % DIBBER_SLOTS) << DIBBER_MCP_EVENTS_SLOT_SHIFT |
 				     flow << DIBBER_MCP_EVENTS_NODE_SHIFT |
 				     (uint32_t)((word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT) != 0)
@@ -358,19 +376,22 @@ uint32_t fast_digest(void)
 }
 
 /* What a digest says, by its field. */
-#define DIGEST(field, value)	\
+#define DIGEST(field, value) \
 	((value) >> DIBBER_MCP_EVENTS_##field##_SHIFT & DIBBER_MCP_EVENTS_##field##_MASK)
 
 static void put_start(uint32_t value)
 {
-	uint32_t endpoint = value >> DIBBER_MCP_PUT_START_ENDPOINT_SHIFT & DIBBER_MCP_PUT_START_ENDPOINT_MASK;
+	uint32_t endpoint =
+		value >> DIBBER_MCP_PUT_START_ENDPOINT_SHIFT & DIBBER_MCP_PUT_START_ENDPOINT_MASK;
 	uint32_t digest = digests[endpoint];
-	const uint32_t words[2] = { (value & 0xffffff) | DIGEST(NODE, digest) << 24, REG(EXPRESS_MESSAGE) };
+	const uint32_t words[2] = { (value & 0xffffff) | DIGEST(NODE, digest) << 24,
+				    REG(EXPRESS_MESSAGE) };
 
 	if (!digest)
 		abort();
 	fake_log_write(DIBBER_MCP_EXPRESS_START,
-		       DIGEST(SLOT, digest) | endpoint << 8 | DIGEST(LENGTH, digest) << 16 | (value >> 24 & 15) << 24,
+		       DIGEST(SLOT, digest) | endpoint << 8 | DIGEST(LENGTH, digest) << 16 |
+			       (value >> 24 & 15) << 24,
 		       words, 2);
 	take(endpoint);
 	short_puts[endpoint]++;
@@ -384,7 +405,8 @@ static void put_end(uint32_t value)
 
 	if (!short_puts[DIGEST(ENDPOINT, value)]--)
 		abort();
-	if (post(DIGEST(ENDPOINT, value), DIGEST(SOLICIT, value), cookies[tag], DIGEST(LENGTH, value),
+	if (post(DIGEST(ENDPOINT, value), DIGEST(SOLICIT, value), cookies[tag],
+		 DIGEST(LENGTH, value),
 		 DIGEST(NODE, value) | DIBBER_ENTRY_COMPLETION << 16 | (value & 0xff) << 24, 0, 0))
 		REG(POST_SPACE)--;
 	free_slot(tag);
@@ -401,15 +423,22 @@ static void order(uint32_t flow, const struct put *put, uint32_t packets)
 		const uint32_t words[2] = { place, put->word };
 
 		fake_log_write(DIBBER_MCP_EXPRESS_START,
-			       (uint32_t)(put->kind == DIBBER_FAST_KIND_ASK || put->kind == DIBBER_FAST_KIND_REPLY)
-				       << DIBBER_MCP_EXPRESS_START_MESSAGE_SHIFT | slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT | (put->length & 0xff) << 16 |
-				       flows[flow].epoch << 24 | FAKE_FAST, words, 2);
+			       (uint32_t)(put->kind == DIBBER_FAST_KIND_ASK ||
+					  put->kind == DIBBER_FAST_KIND_REPLY)
+					       << DIBBER_MCP_EXPRESS_START_MESSAGE_SHIFT |
+				       slot | endpoint << DIBBER_MCP_EXPRESS_START_ENDPOINT_SHIFT |
+				       (put->length & 0xff) << 16 | flows[flow].epoch << 24 |
+				       FAKE_FAST,
+			       words, 2);
 	} else {
 		const uint32_t words[5] = {
 			slot | endpoint << DIBBER_MCP_JOB_SLOT_ENDPOINT_SHIFT |
 				flows[flow].epoch << DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT |
 				(uint32_t)is_answer << DIBBER_MCP_JOB_SLOT_RESPONSE_SHIFT,
-			place, is_answer ? put->cookie : 0, put->length, 0,
+			place,
+			is_answer ? put->cookie : 0,
+			put->length,
+			0,
 		};
 
 		job_under_way[put->tag] = true;
@@ -443,7 +472,8 @@ static void expect(const struct put *put, uint32_t node, bool granted)
 
 	fake_log_write(DIBBER_MCP_EXPECT_WRITE,
 		       put->word >> 16 | node << DIBBER_MCP_EXPECT_WRITE_NODE_SHIFT |
-			       (uint32_t)granted << DIBBER_MCP_EXPECT_WRITE_VALID_SHIFT, &key, 1);
+			       (uint32_t)granted << DIBBER_MCP_EXPECT_WRITE_VALID_SHIFT,
+		       &key, 1);
 }
 
 /* Look at an endpoint's next command. */
@@ -458,13 +488,17 @@ static void offer(uint32_t endpoint)
 	}
 	if (flows[flow].puts == DIBBER_FAST_PUTS || (is_ask(opcode) && asks_of(flow) == ASKS))
 		return;
-	put = (struct put){ .tag = tag, .cookie = word(tag, 12), .length = word(tag, 8), .ended = flow < BULK,
-			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT, .kind = DIBBER_FAST_KIND_PUT };
+	put = (struct put){ .tag = tag,
+			    .cookie = word(tag, 12),
+			    .length = word(tag, 8),
+			    .ended = flow < BULK,
+			    .solicit = word(tag, 0) >> 8 & DIBBER_FLAG_SOLICIT,
+			    .kind = DIBBER_FAST_KIND_PUT };
 	if (is_ask(opcode)) {
 		put.kind = DIBBER_FAST_KIND_ASK;
 		put.atomic = is_atomic(opcode);
-		put.word = (put.atomic ? DIBBER_MESSAGE_ATOMIC : DIBBER_MESSAGE_GET) | endpoint << 8 | tag << 16 |
-			   REG(GENERATION) << 26;
+		put.word = (put.atomic ? DIBBER_MESSAGE_ATOMIC : DIBBER_MESSAGE_GET) |
+			   endpoint << 8 | tag << 16 | REG(GENERATION) << 26;
 	}
 	if (opcode == DIBBER_OPCODE_GET)
 		expect(&put, flow, true);
@@ -476,18 +510,24 @@ static void offer(uint32_t endpoint)
 bool fast_request(uint32_t arrival, uint32_t message)
 {
 	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK, flow = BULK + node;
-	uint32_t tag = INBOX + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK);
+	uint32_t tag =
+		INBOX + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK);
 	uint32_t first = word(tag, 0), length = word(tag, 8);
 
-	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) || (message & 0xff) != DIBBER_MESSAGE_GET ||
-	    !(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_GET_SHIFT) || node >= DIBBER_NODES ||
-	    (first & 0xff) != DIBBER_OPCODE_GET || !length || length > DIBBER_FAST_LENGTH ||
+	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) ||
+	    (message & 0xff) != DIBBER_MESSAGE_GET ||
+	    !(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_GET_SHIFT) ||
+	    node >= DIBBER_NODES || (first & 0xff) != DIBBER_OPCODE_GET || !length ||
+	    length > DIBBER_FAST_LENGTH ||
 	    !walk_is_good(tag, offsetof(struct dibber_command, source), first >> 16 & 15, length) ||
 	    !walk_is_good(tag, offsetof(struct dibber_command, target), first >> 20 & 15, length) ||
 	    word(tag, offsetof(struct dibber_command, target.offset) + 4) >> 16 ||
 	    !flows[flow].armed || flows[flow].puts == DIBBER_FAST_PUTS)
 		return false;
-	enter(flow, (struct put){ .tag = tag, .cookie = message, .length = length, .kind = DIBBER_FAST_KIND_ANSWER });
+	enter(flow, (struct put){ .tag = tag,
+				  .cookie = message,
+				  .length = length,
+				  .kind = DIBBER_FAST_KIND_ANSWER });
 	fake_fast_answers++;
 	return true;
 }
@@ -496,7 +536,8 @@ bool fast_atomic(uint32_t arrival, uint32_t message)
 {
 	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
 
-	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) || (message & 0xff) != DIBBER_MESSAGE_ATOMIC || node >= DIBBER_NODES)
+	if (!(arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1) ||
+	    (message & 0xff) != DIBBER_MESSAGE_ATOMIC || node >= DIBBER_NODES)
 		return false;
 	if (fake_atomics == DIBBER_SLOTS)
 		abort();
@@ -508,12 +549,17 @@ bool fast_atomic(uint32_t arrival, uint32_t message)
 bool fast_reply(uint32_t done, uint32_t word)
 {
 	uint32_t node = done & DIBBER_MCP_ATOMIC_DONE_NODE_MASK;
-	uint32_t tag = INBOX + (done >> DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT & DIBBER_MCP_ATOMIC_DONE_SLOT_MASK);
+	uint32_t tag = INBOX + (done >> DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT &
+				DIBBER_MCP_ATOMIC_DONE_SLOT_MASK);
 
-	if (!(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_ATOMIC_SHIFT) || !flows[node].armed ||
-	    flows[node].puts == DIBBER_FAST_PUTS)
+	if (!(fake_fast & REG(FAST_OPCODES) & 1u << DIBBER_MCP_FAST_OPCODES_ATOMIC_SHIFT) ||
+	    !flows[node].armed || flows[node].puts == DIBBER_FAST_PUTS)
 		return false;
-	enter(node, (struct put){ .tag = tag, .cookie = word, .word = word, .kind = DIBBER_FAST_KIND_REPLY, .ended = true });
+	enter(node, (struct put){ .tag = tag,
+				  .cookie = word,
+				  .word = word,
+				  .kind = DIBBER_FAST_KIND_REPLY,
+				  .ended = true });
 	fake_fast_replies++;
 	return true;
 }
@@ -522,7 +568,8 @@ bool fast_reply(uint32_t done, uint32_t word)
 uint32_t fake_atomic_done(uint32_t status, uint32_t low, uint32_t high)
 {
 	uint32_t node = atomics[0].arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
-	uint32_t slot = atomics[0].arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK;
+	uint32_t slot =
+		atomics[0].arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & DIBBER_MCP_ARRIVAL_SLOT_MASK;
 	uint32_t done = node | slot << DIBBER_MCP_ATOMIC_DONE_SLOT_SHIFT;
 	uint32_t word = (atomics[0].message & ~0xffu) | DIBBER_MESSAGE_ATOMIC_REPLY;
 	const uint32_t reply[4] = { low, high, status };
@@ -546,7 +593,8 @@ static void complete(uint32_t flow)
 		struct put put = flows[flow].ring[0];
 
 		if (put.kind == DIBBER_FAST_KIND_ANSWER || put.kind == DIBBER_FAST_KIND_REPLY) {
-			fake_log_write(DIBBER_MCP_INBOX_FREE, (put.tag - INBOX) | FAKE_FAST, fake_registers, 0);
+			fake_log_write(DIBBER_MCP_INBOX_FREE, (put.tag - INBOX) | FAKE_FAST,
+				       fake_registers, 0);
 			pop(flow);
 			continue;
 		}
@@ -609,7 +657,8 @@ bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn)
 bool fast_answered(uint32_t arrival, uint32_t value)
 {
 	uint32_t node = arrival & DIBBER_MCP_ARRIVAL_NODE_MASK;
-	uint32_t slot = DIBBER_INBOX * DIBBER_SLOTS + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & 31);
+	uint32_t slot =
+		DIBBER_INBOX * DIBBER_SLOTS + (arrival >> DIBBER_MCP_ARRIVAL_SLOT_SHIFT & 31);
 	bool atomic = arrival >> DIBBER_MCP_ARRIVAL_MESSAGE_SHIFT & 1;
 
 	fast_work();
@@ -623,13 +672,15 @@ bool fast_answered(uint32_t arrival, uint32_t value)
 
 		if (put.word >> 16 != value >> 16 || put.atomic != atomic)
 			continue;
-		post(put.tag / DIBBER_SLOTS, put.solicit, put.cookie, atomic ? word(slot, 0) : put.length,
-		     node | DIBBER_ENTRY_COMPLETION << 16, atomic ? word(slot, 4) : 0, FAKE_FAST);
+		post(put.tag / DIBBER_SLOTS, put.solicit, put.cookie,
+		     atomic ? word(slot, 0) : put.length, node | DIBBER_ENTRY_COMPLETION << 16,
+		     atomic ? word(slot, 4) : 0, FAKE_FAST);
 		free_slot(put.tag);
 		drop_ask(node, n);
 		expect(&put, node, false);
 		if (atomic)
-			fake_log_write(DIBBER_MCP_INBOX_FREE, slot % DIBBER_SLOTS, fake_registers, 0);
+			fake_log_write(DIBBER_MCP_INBOX_FREE, slot % DIBBER_SLOTS, fake_registers,
+				       0);
 		REG(FAST_MOVED) |= 1u << node;
 		fake_fast_completions++;
 		return true;
@@ -639,11 +690,13 @@ bool fast_answered(uint32_t arrival, uint32_t value)
 
 uint32_t fast_claimed(uint32_t offset)
 {
-	const struct put *put = flows[claimed].puts ? &flows[claimed].ring[0] : &flows[claimed].waits[0];
+	const struct put *put =
+		flows[claimed].puts ? &flows[claimed].ring[0] : &flows[claimed].waits[0];
 
 	switch (offset) {
 	case DIBBER_MCP_CLAIM_STATE:
-		return flows[claimed].next | flows[claimed].puts << DIBBER_MCP_CLAIM_STATE_ENTRIES_SHIFT |
+		return flows[claimed].next |
+		       flows[claimed].puts << DIBBER_MCP_CLAIM_STATE_ENTRIES_SHIFT |
 		       flows[claimed].asks << DIBBER_MCP_CLAIM_STATE_ASKS_SHIFT |
 		       put->word >> 26 << DIBBER_MCP_CLAIM_STATE_GENERATION_SHIFT;
 	case DIBBER_MCP_CLAIM_ENTRY:
@@ -665,8 +718,10 @@ static void arm(uint32_t flow, uint32_t epoch)
 {
 	uint32_t place = REG(ARM_PLACE);
 
-	/* It was popped empty, it leads to another node, and all before this place is acknowledged. */
-	if (flows[flow].armed || flows[flow].puts || flows[flow].asks || place >> 24 != flow % DIBBER_NODES ||
+	/* It was popped empty, it leads to another node, and all before this place is acknowledged.
+	 */
+	if (flows[flow].armed || flows[flow].puts || flows[flow].asks ||
+	    place >> 24 != flow % DIBBER_NODES ||
 	    (uint16_t)((&REG(ACKED))[flow] + 1) != (uint16_t)place)
 		abort();
 	flows[flow].armed = true;
@@ -722,8 +777,8 @@ void fast_write(uint32_t offset, uint32_t value)
 		break;
 	case DIBBER_MCP_POST_START:
 		/* It has left at once; one that is written leaves when a test has seen it. */
-		if (post(value & 0xff, value >> 16 & 1, REG(POST_COOKIE), REG(POST_LENGTH), REG(POST_WHAT),
-			 REG(POST_KEY), 0))
+		if (post(value & 0xff, value >> 16 & 1, REG(POST_COOKIE), REG(POST_LENGTH),
+			 REG(POST_WHAT), REG(POST_KEY), 0))
 			REG(POST_SPACE)--;
 		if (value >> 17 & 1)
 			free_slot((value & 0xff) * DIBBER_SLOTS + (value >> 8 & 0xff));

@@ -1,18 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""A plain model of the engines, the transmitter, the link and the peers, for the tests of flows and replay.
+"""A plain model of the engines, the transmitter, the link and the peers, for the tests of flows and
+replay.
 
 Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
-another incarnation or epoch than the flow's, and counts what incarnation it is on the link (`numbers`); the peer executes
-only the packet that it expects. A flow that is not sure asks its peer first; if the answer is late its packets are dropped.
-A peer that began anew refuses what it does not hold; its flow is silent until it is reset, and asks before its first packet.
+another incarnation or epoch than the flow's, and counts what incarnation it is on the link
+(`numbers`); the peer executes only the packet that it expects. A flow that is not sure asks its
+peer first; if the answer is late its packets are dropped. A peer that began anew refuses what it
+does not hold; its flow is silent until it is reset, and asks before its first packet.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from collections import deque, namedtuple
 
-from dibber.interface.description import C, STATUS
 from cut import cut, packets_of
+from dibber.interface.description import STATUS, C
 from mcp_native import BULK, Card
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
@@ -21,10 +22,12 @@ ACK, NAK, GONE = "ACK", "NAK", "GONE"
 
 
 class Peer:
-    """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution, over all its lives.
+    """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution,
+    over all its lives.
 
     `opened`: its source has asked this life of it.
     """
+
     def __init__(self, held=None):
         self.held, self.expected, self.executed, self.naked = held, 0, [], False
         self.opened = True
@@ -61,31 +64,35 @@ class WiredCard(Card):
     Attributes
     ----------
     fails   : dict cookie -> (status, packets): the job fails after so many packets
-    breaks  : function(cookie, index) -> bool: whether the host fails to answer a read of this packet now
+    breaks  : function(cookie, index) -> bool: whether the host fails to answer a read of this
+              packet now
     refuses : dict cookie -> reason: the peer refuses every packet of it
     peers   : dict flow -> Peer
     cut     : nodes whose packets are lost on the link
     lose    : function(Packet) -> bool: whether this one is lost on the link
     deaf    : nothing that peers answer arrives
-    numbers : dict flow -> incarnation on the link, which outlives the program; where they stand before it boots
+    numbers : dict flow -> incarnation on the link, which outlives the program; where they stand
+              before it boots
     unsure  : flows whose peers have not told yet what they hold
-    silent  : flows that their peers do not hold, until they are reset; `asks`: those that ask before their next packet
+    silent  : flows that their peers do not hold, until they are reset; `asks`: those that ask
+              before their next packet
     sent    : messages of which a packet was made
     """
+
     def __init__(self, numbers=None, **options):
         super().__init__(**options)
         self.fails, self.refuses, self.cut, self.deaf = {}, {}, set(), False
-        self.lose   = lambda packet: False
+        self.lose = lambda packet: False
         self.breaks = lambda cookie, index: False
-        self.peers  = {flow: Peer() for flow in range(C.LANES*C.NODES)}
+        self.peers = {flow: Peer() for flow in range(C.LANES * C.NODES)}
         self.buffer, self.wire = deque(), deque()
         self.incarnation, self.epoch = {}, {}
         self.numbers = dict.fromkeys(self.peers, 0) if numbers is None else dict(numbers)
-        self.unsure  = set()
+        self.unsure = set()
         self.silent, self.asks = set(), set()
         self.begin()
         self.statuses, self.keys = {}, {}
-        self.sent    = []
+        self.sent = []
         self.running = None  # [job, index of its next packet]
         assert self.open(1) == 0 and self.open(2) == 0
         self.collect()
@@ -103,8 +110,8 @@ class WiredCard(Card):
         self.resets, self.rewinds = [], []
 
     def slot(self, endpoint, slot):
-        base = (endpoint*C.SLOTS + slot)*C.SLOT_BYTES
-        return bytes(self.slots[base:base + C.SLOT_BYTES])
+        base = (endpoint * C.SLOTS + slot) * C.SLOT_BYTES
+        return bytes(self.slots[base : base + C.SLOT_BYTES])
 
     def engine(self, limit=None):
         """Go on with the oldest job, for at most `limit` packets."""
@@ -113,8 +120,14 @@ class WiredCard(Card):
             self["JOB_SPACE"] += not job.fast
             self.running = [job, packets_of(job.length) - len(cut(job.length, job.skip))]
         job, index = self.running
-        flow, cookie = BULK + job.node, int.from_bytes(self.slot(job.endpoint, job.slot)[12:16], "little")
-        packets, first = packets_of(job.length), packets_of(job.length) - len(cut(job.length, job.skip))
+        flow, cookie = (
+            BULK + job.node,
+            int.from_bytes(self.slot(job.endpoint, job.slot)[12:16], "little"),
+        )
+        packets, first = (
+            packets_of(job.length),
+            packets_of(job.length) - len(cut(job.length, job.skip)),
+        )
         status, sent = self.fails.get(cookie, (0, packets))
         psn = lambda index: (job.psn + index - first) % 65536
         while True:
@@ -127,8 +140,17 @@ class WiredCard(Card):
                     self.running[1] = index
                     return
                 limit = limit and limit - 1
-                self.buffer.append(Packet(flow, job.incarnation, job.epoch, psn(index), cookie, index,
-                                          index == packets - 1))
+                self.buffer.append(
+                    Packet(
+                        flow,
+                        job.incarnation,
+                        job.epoch,
+                        psn(index),
+                        cookie,
+                        index,
+                        index == packets - 1,
+                    )
+                )
                 index += 1
                 self["SEND_MOVED"] = 1
                 continue
@@ -138,17 +160,25 @@ class WiredCard(Card):
 
     def express_engine(self):
         """Make the packet of the oldest entry of the EXPRESS lane."""
-        entry  = self.express.pop(0)
+        entry = self.express.pop(0)
         if entry.message:
             self.sent.append(entry)
-        cookie = ("message", entry.word) if entry.message else \
-            int.from_bytes(self.slot(entry.endpoint, entry.slot)[12:16], "little")
-        self.buffer.append(Packet(entry.node, entry.incarnation, entry.epoch, entry.psn, cookie, 0, True))
+        cookie = (
+            ("message", entry.word)
+            if entry.message
+            else int.from_bytes(self.slot(entry.endpoint, entry.slot)[12:16], "little")
+        )
+        self.buffer.append(
+            Packet(entry.node, entry.incarnation, entry.epoch, entry.psn, cookie, 0, True)
+        )
 
     def transmit(self):
         """Put the oldest packet on the link, if its flow still wants it."""
         packet = self.buffer.popleft()
-        if (packet.incarnation, packet.epoch) != (self.incarnation[packet.flow], self.epoch[packet.flow]):
+        if (packet.incarnation, packet.epoch) != (
+            self.incarnation[packet.flow],
+            self.epoch[packet.flow],
+        ):
             return
         if packet.flow in self.silent:
             return
@@ -173,7 +203,12 @@ class WiredCard(Card):
         refused = len(peer.executed) > before and packet.cookie in self.refuses
         if refused:
             peer.executed.pop()
-        if answer is None or self.deaf or packet.incarnation != self.numbers[packet.flow] or packet.flow in self.silent:
+        if (
+            answer is None
+            or self.deaf
+            or packet.incarnation != self.numbers[packet.flow]
+            or packet.flow in self.silent
+        ):
             return
         if answer == GONE:
             # Of a packet that is acknowledged the source does not believe it.

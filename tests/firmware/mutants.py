@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Small changes of the control program's sources. A test has to notice each of them.
 
     python tests/firmware/mutants.py choose [--seed 1] [--count 30]   choose by seed, write the list
     python tests/firmware/mutants.py find                    find the test that kills each new one
-    python tests/firmware/mutants.py run [--sample N] [--seed 1]   all (or N) have to fail their tests
+    python tests/firmware/mutants.py run [--sample N] [--seed 1]   all (or N) have to fail their
+    tests
 
-The list is mutants.toml. A mutant is known by its file, the text of its line and which of such lines
-it is. It has no line number, so it survives changes elsewhere in the file. Kinds:
+The list is mutants.toml. A mutant is known by its file, the text of its line and which of such
+lines it is. It has no line number, so it survives changes elsewhere in the file. Kinds:
 
     relation    < and <=, > and >=, == and != change places
     constant    a number is one more
@@ -22,6 +20,8 @@ One that no test can notice has `same`, the reason why the program is the same, 
 `same` is without reason. A text that is gone needs another mutant: take its entry out of the list,
 then `choose` fills the list up and `find` looks for the test.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import collections
@@ -37,26 +37,38 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIST = HERE/"mutants.toml"
+LIST = HERE / "mutants.toml"
 
 # It reads the machine code of the image: what the watchdog hears, and the stack.
 BOUNDS = "tests/firmware/test_mcp_bounds.py"
 
-FIRMWARE = ROOT/"firmware"
-FLAGS    = ["-std=gnu11", "-O1", "-w", "-DMCP_NATIVE", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-fPIC"]
+FIRMWARE = ROOT / "firmware"
+FLAGS = [
+    "-std=gnu11",
+    "-O1",
+    "-w",
+    "-DMCP_NATIVE",
+    "-fsanitize=undefined",
+    "-fno-sanitize-recover=all",
+    "-fPIC",
+]
 
 # Of the image, and what compiles the program itself: they do not see the library of a mutant. Of
 # these `bounds` is tried last.
-OTHERS  = ("binary", "bounds", "image", "trap", "duties", "fuzz", "mutants")
-SECONDS = 600    # of wall time for a run of tests; a program that takes longer hangs, and is noticed so
+OTHERS = ("binary", "bounds", "image", "trap", "duties", "fuzz", "mutants")
+# of wall time for a run of tests; a program that takes longer hangs, and is noticed so
+SECONDS = 600
 
 RELATIONS = {"<=": "<", ">=": ">", "==": "!=", "!=": "==", "<": "<=", ">": ">="}
-RELATION  = re.compile(r"(?<![-<>=!])(<=|>=|==|!=|<|>)(?![<>=])")
-CONSTANT  = re.compile(r"(?<![\w.])(\d+)(u?)(?![\w.])")
-STATEMENT = re.compile(r"^(?!return\b|break\b|continue\b|case\b|default\b|static\b|extern\b|struct\b|enum\b|u?int\d|bool\b|const\b"
-                       r"|goto\b|else\b|do\b|while\b)[\w*(&+-].*;$")
+RELATION = re.compile(r"(?<![-<>=!])(<=|>=|==|!=|<|>)(?![<>=])")
+CONSTANT = re.compile(r"(?<![\w.])(\d+)(u?)(?![\w.])")
+STATEMENT = re.compile(
+    r"^(?!return\b|break\b|continue\b|case\b|default\b|static\b|extern\b|struct\b|enum\b|u?int\d|bool\b|const\b"
+    r"|goto\b|else\b|do\b|while\b)[\w*(&+-].*;$"
+)
 
-Mutant = collections.namedtuple("Mutant", "file line number kind at new")    # `at`: which place of the line; `new`: its text then
+# `at`: which place of the line; `new`: its text then
+Mutant = collections.namedtuple("Mutant", "file line number kind at new")
 
 # Candidates ---------------------------------------------------------------------------------------
 
@@ -76,8 +88,7 @@ def code_lines(text):
 
 
 def whole_statement(lines, index):
-    """Whether the line is a statement by itself, and not the end of one, nor all that an `if` has.
-    """
+    """Whether the line is a statement by itself, and not the end of one, nor all that an `if` has."""
     before = next((line.rstrip() for line in reversed(lines[:index]) if line.strip()), "")
     return bool(STATEMENT.match(lines[index].strip())) and before.endswith((";", "{", "}", ":"))
 
@@ -93,18 +104,22 @@ def mutants_of(name, text):
             continue
         code = lines[index]
         for at, found in enumerate(RELATION.finditer(code)):
-            new = line[:found.start()] + RELATIONS[found[1]] + line[found.end():]
+            new = line[: found.start()] + RELATIONS[found[1]] + line[found.end() :]
             yield Mutant(name, line.strip(), number, "relation", at, new.strip())
         for at, found in enumerate(CONSTANT.finditer(code)):
-            new = line[:found.start()] + str(int(found[1]) + 1) + found[2] + line[found.end():]
+            new = line[: found.start()] + str(int(found[1]) + 1) + found[2] + line[found.end() :]
             yield Mutant(name, line.strip(), number, "constant", at, new.strip())
         if whole_statement(whole, index):
             yield Mutant(name, line.strip(), number, "statement", 0, ";")
 
 
 def candidates():
-    return [mutant for path in sorted(FIRMWARE.glob("*.c")) if path.name != "asm_offsets.c"
-            for mutant in mutants_of(path.name, path.read_text())]
+    return [
+        mutant
+        for path in sorted(FIRMWARE.glob("*.c"))
+        if path.name != "asm_offsets.c"
+        for mutant in mutants_of(path.name, path.read_text())
+    ]
 
 
 def chosen(seed, count, kept=()):
@@ -117,12 +132,13 @@ def chosen(seed, count, kept=()):
     for mutants in found.values():
         rng.shuffle(mutants)
     while len(taken) < count:
-        kind   = min(found, key=lambda kind: sum(mutant.kind == kind for mutant in taken))
+        kind = min(found, key=lambda kind: sum(mutant.kind == kind for mutant in taken))
         mutant = found[kind].pop()
         if (mutant.file, mutant.line) not in lines:
             lines.add((mutant.file, mutant.line))
             taken.append(mutant)
     return taken
+
 
 # The list -----------------------------------------------------------------------------------------
 
@@ -132,67 +148,101 @@ def read_list():
     if not LIST.exists():
         return []
     entries = tomllib.loads(LIST.read_text())["mutant"]
-    return [(Mutant(*(entry[name] for name in Mutant._fields)), {k: entry[k] for k in ("test", "same") if k in entry})
-            for entry in entries]
+    return [
+        (
+            Mutant(*(entry[name] for name in Mutant._fields)),
+            {k: entry[k] for k in ("test", "same") if k in entry},
+        )
+        for entry in entries
+    ]
 
 
 def write_list(entries):
-    quote = lambda value: str(value) if isinstance(value, int) else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    text  = "# Mutants of the control program: see mutants.py, which writes this list. `same` is written by hand.\n"
+    quote = lambda value: (
+        str(value)
+        if isinstance(value, int)
+        else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
+    text = "# Mutants of the control program: see mutants.py, which writes this list. `same` is written by hand.\n"
     for mutant, verdict in sorted(entries, key=lambda entry: entry[0]):
-        rows  = {**mutant._asdict(), **verdict}
-        text += "\n[[mutant]]\n" + "".join(f"{name:<6} = {quote(value)}\n" for name, value in rows.items())
+        rows = {**mutant._asdict(), **verdict}
+        text += "\n[[mutant]]\n" + "".join(
+            f"{name:<6} = {quote(value)}\n" for name, value in rows.items()
+        )
     LIST.write_text(text)
 
 
 def mutated(mutant):
     """The text of the mutant's file; None when its line is no longer there."""
-    lines  = (FIRMWARE/mutant.file).read_text().split("\n") if (FIRMWARE/mutant.file).exists() else []
+    lines = (
+        (FIRMWARE / mutant.file).read_text().split("\n")
+        if (FIRMWARE / mutant.file).exists()
+        else []
+    )
     places = [n for n, line in enumerate(lines) if line.strip() == mutant.line]
     if mutant.number >= len(places):
         return None
     line = lines[places[mutant.number]]
-    lines[places[mutant.number]] = line[:len(line) - len(line.lstrip())] + mutant.new
+    lines[places[mutant.number]] = line[: len(line) - len(line.lstrip())] + mutant.new
     return "\n".join(lines)
+
 
 # Build and run ------------------------------------------------------------------------------------
 
 
 class Builder:
-    """Objects of the program and of the register fake, made once, and a library for each mutant.
-    """
+    """Objects of the program and of the register fake, made once, and a library for each mutant."""
 
     def __init__(self, folder):
         sys.path.insert(0, str(HERE))
         import mcp_native
-        mcp_native.build()    # and the headers that it writes
-        self.folder  = pathlib.Path(folder)
+
+        mcp_native.build()  # and the headers that it writes
+        self.folder = pathlib.Path(folder)
         self.include = [f"-I{FIRMWARE}", f"-I{mcp_native.OUT}", f"-I{HERE}"]
-        sources      = [path for path in [*FIRMWARE.glob("*.c"), *HERE.glob("*.c")] if path.name != "asm_offsets.c"]
+        sources = [
+            path
+            for path in [*FIRMWARE.glob("*.c"), *HERE.glob("*.c")]
+            if path.name != "asm_offsets.c"
+        ]
         self.objects = {path.name: self.compiled(path, path.stem) for path in sources}
 
     def compiled(self, path, name):
-        target = self.folder/f"{name}.o"
+        target = self.folder / f"{name}.o"
         subprocess.run(["gcc", *FLAGS, *self.include, "-c", "-o", target, path], check=True)
         return target
 
     def library(self, mutant, text):
-        source = self.folder/f"mutant-{mutant.file}"
+        source = self.folder / f"mutant-{mutant.file}"
         source.write_text(text)
         objects = {**self.objects, mutant.file: self.compiled(source, "mutant")}
-        target  = self.folder/"mutant.so"
-        subprocess.run(["gcc", "-shared", "-fsanitize=undefined", "-o", target, *objects.values()], check=True)
+        target = self.folder / "mutant.so"
+        subprocess.run(
+            ["gcc", "-shared", "-fsanitize=undefined", "-o", target, *objects.values()], check=True
+        )
         return target
 
     def images(self, mutant, text):
         """The folder of the images, of the mutant's source and the others."""
-        source, out = self.folder/"source", self.folder/"images"
+        source, out = self.folder / "source", self.folder / "images"
         shutil.rmtree(source, ignore_errors=True)
         shutil.copytree(FIRMWARE, source)
-        (source/mutant.file).write_text(text)
-        subprocess.run(["make", "-s", "-C", FIRMWARE, f"SOURCE={source}", f"OUT={out}", f"PYTHON={sys.executable}",
-                        *[out/size/"mcp.elf" for size in ("64k", "128k")]], check=True, capture_output=True,
-                       env={**os.environ, "PYTHONPATH": str(ROOT/"gateware")})
+        (source / mutant.file).write_text(text)
+        subprocess.run(
+            [
+                "make",
+                "-s",
+                "-C",
+                FIRMWARE,
+                f"SOURCE={source}",
+                f"OUT={out}",
+                f"PYTHON={sys.executable}",
+                *[out / size / "mcp.elf" for size in ("64k", "128k")],
+            ],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "gateware")},
+        )
         return out
 
 
@@ -201,10 +251,28 @@ def first_failure(tests, **environment):
 
     environment : MCP_LIBRARY, the native program, or MCP_IMAGES, the folder of images
     """
-    command = [sys.executable, "-P", "-m", "pytest", "-x", "-vv", "--seed", "1", "-p", "no:cacheprovider", *map(str, tests)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        "-x",
+        "-vv",
+        "--seed",
+        "1",
+        "-p",
+        "no:cacheprovider",
+        *map(str, tests),
+    ]
     try:
-        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True,
-                              timeout=SECONDS)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
         out = done.stdout
         if done.returncode == 0:
             return None
@@ -213,7 +281,9 @@ def first_failure(tests, **environment):
     ran = re.findall(r"^(tests/firmware/\S+\.py::.*?)(?: (PASSED|FAILED|ERROR)|\s*$)", out, re.M)
     if not ran:
         raise RuntimeError(f"no test ran: {out[-500:]}")
-    return next((name for name, verdict in ran if verdict in ("FAILED", "ERROR")), ran[-1][0]).strip()
+    return next(
+        (name for name, verdict in ran if verdict in ("FAILED", "ERROR")), ran[-1][0]
+    ).strip()
 
 
 def killed_by(builder, mutant, text, tests):
@@ -226,8 +296,12 @@ def killed_by(builder, mutant, text, tests):
 
 def native_tests():
     """Files of tests that run the native program, the quick ones first."""
-    names = sorted(path for path in HERE.glob("test_mcp_*.py") if path.stem.removeprefix("test_mcp_") not in OTHERS)
-    slow  = ("flow", "replay", "answers", "way_back", "fast", "express")
+    names = sorted(
+        path
+        for path in HERE.glob("test_mcp_*.py")
+        if path.stem.removeprefix("test_mcp_") not in OTHERS
+    )
+    slow = ("flow", "replay", "answers", "way_back", "fast", "express")
     return sorted(names, key=lambda path: path.stem.removeprefix("test_mcp_") in slow)
 
 
@@ -243,7 +317,9 @@ def find(builder, entries):
         text = mutated(mutant)
         if verdict or text is None:
             continue
-        killer = killed_by(builder, mutant, text, native_tests()) or killed_by(builder, mutant, text, [BOUNDS])
+        killer = killed_by(builder, mutant, text, native_tests()) or killed_by(
+            builder, mutant, text, [BOUNDS]
+        )
         print(f"{'killed' if killer else 'ALIVE '}  {shown(mutant)}  {killer or ''}", flush=True)
         if killer:
             entries[n] = mutant, {"test": killer}
@@ -259,7 +335,9 @@ def run(builder, entries):
     for mutant, verdict in entries:
         text = mutated(mutant)
         if text is None:
-            wrong.append(f"no longer there: {shown(mutant)}; take it out of {LIST.name}, 'choose' and 'find' another one")
+            wrong.append(
+                f"no longer there: {shown(mutant)}; take it out of {LIST.name}, 'choose' and 'find' another one"
+            )
         elif "same" in verdict:
             if len(verdict["same"]) < 20:
                 wrong.append(f"no reason why it is the same: {shown(mutant)}")
@@ -268,6 +346,7 @@ def run(builder, entries):
         elif not killed_by(builder, mutant, text, [verdict["test"]]):
             wrong.append(f"lives, {verdict['test']} passes: {shown(mutant)}")
     return wrong
+
 
 # Command line -------------------------------------------------------------------------------------
 
@@ -278,11 +357,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=30, help="mutants of the list (default 30)")
     parser.add_argument("--sample", type=int, help="of the list, by seed; without it all")
-    args    = parser.parse_args()
+    args = parser.parse_args()
     entries = read_list()
     if args.what == "choose":
         known = dict(entries)
-        write_list([(mutant, known.get(mutant, {})) for mutant in chosen(args.seed, args.count, known)])
+        write_list(
+            [(mutant, known.get(mutant, {})) for mutant in chosen(args.seed, args.count, known)]
+        )
         return 0
     with tempfile.TemporaryDirectory() as folder:
         builder = Builder(folder)
@@ -291,7 +372,11 @@ def main():
         if args.sample:
             entries = random.Random(args.seed).sample(entries, min(args.sample, len(entries)))
         wrong = run(builder, entries)
-    print(*wrong, f"{len(entries) - len(wrong)} of {len(entries)} mutants killed, or argued to be the same program", sep="\n")
+    print(
+        *wrong,
+        f"{len(entries) - len(wrong)} of {len(entries)} mutants killed, or argued to be the same program",
+        sep="\n",
+    )
     return 1 if wrong else 0
 
 

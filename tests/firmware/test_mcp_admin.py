@@ -1,11 +1,9 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The administrator: endpoints opened and closed, regions entered and removed."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
-from dibber.interface.description import C, FLAG, OPCODE, STATUS
+import pytest
+from dibber.interface.description import FLAG, OPCODE, STATUS, C
 from mcp_native import BULK, Card, admin, put
 from mcp_wire import WiredCard
 
@@ -15,7 +13,9 @@ def region(card, opcode=OPCODE.REGION_ADD, **values):
     good = dict(key=0x105, base=0x1234567890, length=0x10000, rights=9, endpoint=1)
     return card.administrate(opcode, **{**good, **values})
 
+
 # Regions ------------------------------------------------------------------------------------------
+
 
 def test_a_region_is_entered_and_removed(card):
     card.regions.clear()
@@ -28,23 +28,42 @@ def test_a_region_is_entered_and_removed(card):
     assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)]
 
 
-@pytest.mark.parametrize("change", [
-    dict(key=0), dict(rights=16), dict(endpoint=C.ENDPOINTS),
-    dict(length=0), dict(length=C.MAX_OFFSET + 2), dict(base=2**64 - 1, length=2), dict(base=2**64 - 0x8000),
-    dict(base=2**63 - 0x8000), dict(base=2**63)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(key=0),
+        dict(rights=16),
+        dict(endpoint=C.ENDPOINTS),
+        dict(length=0),
+        dict(length=C.MAX_OFFSET + 2),
+        dict(base=2**64 - 1, length=2),
+        dict(base=2**64 - 0x8000),
+        dict(base=2**63 - 0x8000),
+        dict(base=2**63),
+    ],
+)
 def test_an_impossible_region_is_refused_and_not_entered(card, change):
     card.regions.clear()
     assert region(card, **change) == STATUS.BAD_ARGUMENT
     assert card.regions == []
 
 
-@pytest.mark.parametrize("change", [
-    dict(length=C.MAX_OFFSET + 1), dict(base=2**63 - 0x10000), dict(key=0x80000000), dict(rights=0)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(length=C.MAX_OFFSET + 1),
+        dict(base=2**63 - 0x10000),
+        dict(key=0x80000000),
+        dict(rights=0),
+    ],
+)
 def test_a_region_at_the_limit_is_entered(card, change):
     assert region(card, **change) == STATUS.OK
 
 
-@pytest.mark.parametrize("page,first,table", [(12, 0, 0x1_0000_0040), (12, 4095, 2**64 - 64), (30, 2**30 - 1, 64)])
+@pytest.mark.parametrize(
+    "page,first,table", [(12, 0, 0x1_0000_0040), (12, 4095, 2**64 - 64), (30, 2**30 - 1, 64)]
+)
 def test_a_paged_region_is_entered_with_its_table(card, page, first, table):
     length = (8 << page) - first
     card.regions.clear()
@@ -55,12 +74,25 @@ def test_a_paged_region_is_entered_with_its_table(card, page, first, table):
     assert access == 9 | 1 << 4 | 1 << 12 | page << 13
 
 
-@pytest.mark.parametrize("change", [
-    dict(page=11), dict(page=31), dict(page=0xffff), dict(first=4096), dict(base=32), dict(base=2**64 - 64, length=8*4096 + 1),
-    dict(length=0), dict(length=C.MAX_OFFSET + 2)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(page=11),
+        dict(page=31),
+        dict(page=0xFFFF),
+        dict(first=4096),
+        dict(base=32),
+        dict(base=2**64 - 64, length=8 * 4096 + 1),
+        dict(length=0),
+        dict(length=C.MAX_OFFSET + 2),
+    ],
+)
 def test_an_impossible_paged_region_is_refused_and_not_entered(card, change):
     card.regions.clear()
-    assert region(card, **{**dict(page=12, base=0x1000, first=0, length=4096), **change}) == STATUS.BAD_ARGUMENT
+    assert (
+        region(card, **{**dict(page=12, base=0x1000, first=0, length=4096), **change})
+        == STATUS.BAD_ARGUMENT
+    )
     assert card.regions == []
 
 
@@ -71,7 +103,9 @@ def test_a_removal_ends_when_nothing_is_under_way_that_had_found_the_region(card
     card.ring(0, admin(OPCODE.REGION_REMOVE, key=0x105, cookie=7))
     for _ in range(5):
         card.step()
-    assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)], "taken out once, and at once"
+    assert [(index, access & 1 << 12) for index, *_, access in card.regions] == [(5, 0)], (
+        "taken out once, and at once"
+    )
     assert 7 not in {entry.cookie for entry in card.entries()}
     card["REGION_BUSY"] = 0
     card.step()
@@ -87,7 +121,7 @@ def test_a_region_entry_in_use_is_not_overwritten(card):
     assert card.regions == []
 
 
-@pytest.mark.parametrize("key", [C.REGIONS, 0xff, 0x80000000, 2**32 - 1])
+@pytest.mark.parametrize("key", [C.REGIONS, 0xFF, 0x80000000, 2**32 - 1])
 def test_the_low_bits_of_any_key_are_its_entry(card, key):
     card.regions.clear()
     assert region(card, key=key) == STATUS.OK
@@ -101,7 +135,9 @@ def test_a_key_that_was_given_before_is_refused_and_not_entered(card):
     card.regions.clear()
     card["REGION_FRESH"] = 0
     assert region(card) == STATUS.IN_USE
-    assert card.regions == [] and card["REGION_KEY"] == 0x105, "it is this key that the gateware was asked about"
+    assert card.regions == [] and card["REGION_KEY"] == 0x105, (
+        "it is this key that the gateware was asked about"
+    )
     card["REGION_FRESH"] = 1
     assert region(card) == STATUS.OK
 
@@ -126,14 +162,31 @@ def test_unknown_flags_and_opcodes_of_the_administrator_are_refused(card):
     assert card.administrate(OPCODE.REGION_REMOVE, key=1, flags=FLAG.NOTICE) == STATUS.BAD_FLAGS
     assert card.administrate(0x86) == STATUS.BAD_OPCODE
 
+
 # Endpoints ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("change", [
-    dict(endpoint=C.ENDPOINTS), dict(endpoint=255), dict(vector=C.VECTORS), dict(vector=0xffff), dict(page=1),
-    dict(cq_entries=0), dict(eq_entries=0), dict(cq_entries=3), dict(eq_entries=2*C.QUEUE_MAX_ENTRIES),
-    dict(cq_base=16), dict(eq_base=0x1001), dict(cq_base=2**64 - 32)])
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(endpoint=C.ENDPOINTS),
+        dict(endpoint=255),
+        dict(vector=C.VECTORS),
+        dict(vector=0xFFFF),
+        dict(page=1),
+        dict(cq_entries=0),
+        dict(eq_entries=0),
+        dict(cq_entries=3),
+        dict(eq_entries=2 * C.QUEUE_MAX_ENTRIES),
+        dict(cq_base=16),
+        dict(eq_base=0x1001),
+        dict(cq_base=2**64 - 32),
+    ],
+)
 def test_an_impossible_endpoint_is_not_opened(card, change):
-    good = dict(endpoint=2, cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16, vector=2)
+    good = dict(
+        endpoint=2, cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16, vector=2
+    )
     assert card.administrate(OPCODE.ENDPOINT_OPEN, **{**good, **change}) == STATUS.BAD_ARGUMENT
     assert card.administrate(OPCODE.ENDPOINT_OPEN, **good) == STATUS.OK
 
@@ -144,7 +197,10 @@ def test_an_endpoint_that_the_card_does_not_have_is_refused_as_one_that_cannot_b
     good = dict(cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16)
     card.regions.clear()
     for endpoint in range(4, C.ENDPOINTS):
-        assert card.administrate(OPCODE.ENDPOINT_OPEN, endpoint=endpoint, **good) == STATUS.BAD_ARGUMENT
+        assert (
+            card.administrate(OPCODE.ENDPOINT_OPEN, endpoint=endpoint, **good)
+            == STATUS.BAD_ARGUMENT
+        )
         assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=endpoint) == STATUS.BAD_ARGUMENT
         assert region(card, endpoint=endpoint) == STATUS.BAD_ARGUMENT
     assert card.regions == [] and card["FAST_ENDPOINTS"] == 1 << 1
@@ -166,10 +222,12 @@ def test_endpoint_0_can_be_opened_and_is_the_administrators_as_well():
     card.settle()
     assert card.statuses == {1: STATUS.BAD_OPCODE}
     assert card.open(0) == STATUS.OK
-    card.ring(0, put(cookie=2), admin(OPCODE.REGION_ADD, key=0x105, length=4096, cookie=3), put(cookie=4))
+    card.ring(
+        0, put(cookie=2), admin(OPCODE.REGION_ADD, key=0x105, length=4096, cookie=3), put(cookie=4)
+    )
     card.settle()
     assert (card.statuses[2], card.statuses[3], card.statuses[4]) == (0, 0, 0)
-    assert {e.address & ~0xfff for e in card.entries()} <= {card.cq(0) & ~0xfff}
+    assert {e.address & ~0xFFF for e in card.entries()} <= {card.cq(0) & ~0xFFF}
 
 
 def test_closing_endpoint_0_waits_for_its_transfers_and_leaves_the_administrator():
@@ -181,7 +239,10 @@ def test_closing_endpoint_0_waits_for_its_transfers_and_leaves_the_administrator
     card.ring(0, put(cookie=3))
     card.settle()
     assert card.statuses[3] == STATUS.BAD_OPCODE
-    assert card.administrate(OPCODE.REGION_ADD, key=0x105, length=4096) == STATUS.OK and card.open(0) == STATUS.OK
+    assert (
+        card.administrate(OPCODE.REGION_ADD, key=0x105, length=4096) == STATUS.OK
+        and card.open(0) == STATUS.OK
+    )
 
 
 @pytest.mark.parametrize("endpoint", [0, 2, C.ENDPOINTS, 255])
@@ -214,7 +275,14 @@ def test_closing_waits_for_the_endpoints_transfers_and_flushes_what_was_not_take
     card.observe()
     assert card.statuses == {2: STATUS.FLUSHED, 3: STATUS.FLUSHED, 4: STATUS.FLUSHED}
     card.settle()
-    assert card.statuses == {0: 0, 1: 0, 2: STATUS.FLUSHED, 3: STATUS.FLUSHED, 4: STATUS.FLUSHED, 99: 0}
+    assert card.statuses == {
+        0: 0,
+        1: 0,
+        2: STATUS.FLUSHED,
+        3: STATUS.FLUSHED,
+        4: STATUS.FLUSHED,
+        99: 0,
+    }
     assert list(card.statuses)[-1] == 99
     card.ring(1, put(cookie=100))
     card.settle()
@@ -232,8 +300,15 @@ def test_closing_an_endpoint_that_rang_far_too_often_ends():
     assert card.statuses[99] == STATUS.OK and card["HEAD", 1] == card["PRODUCER", 1]
 
 
-@pytest.mark.parametrize("change", [
-    dict(ADMIN_CQ_ENTRIES=0), dict(ADMIN_CQ_ENTRIES=48), dict(ADMIN_CQ_LOW=8), dict(ADMIN_VECTOR=C.VECTORS)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(ADMIN_CQ_ENTRIES=0),
+        dict(ADMIN_CQ_ENTRIES=48),
+        dict(ADMIN_CQ_LOW=8),
+        dict(ADMIN_VECTOR=C.VECTORS),
+    ],
+)
 def test_without_a_possible_queue_for_the_administrator_nothing_is_written(change):
     card = Card(boot=False)
     card["ADMIN_CQ_ENTRIES"] = 64
@@ -255,17 +330,23 @@ def test_commands_rung_before_boot_are_not_executed():
 
 
 def test_started_without_a_queue_it_takes_the_one_that_it_is_told_of_later():
-    """Another than the owner has loaded it. What the owner rings until it has noticed is not executed, then or later."""
+    """Another than the owner has loaded it. What the owner rings until it has noticed is not
+    executed, then or later.
+    """
     card = Card(boot=False)
-    card["ADMIN_CQ_LOW"], card["ADMIN_CQ_HIGH"] = card.ADMIN_CQ & 0xffffffff, card.ADMIN_CQ >> 32
+    card["ADMIN_CQ_LOW"], card["ADMIN_CQ_HIGH"] = card.ADMIN_CQ & 0xFFFFFFFF, card.ADMIN_CQ >> 32
     card["ADMIN_CQ_ENTRIES"] = card["ADMIN_VECTOR"] = 0
     card.library.mcp_boot()
     card.collect()
     for count in (1, 40):
         card.regions.clear()
-        card.ring(0, *[admin(OPCODE.REGION_ADD, key=0x105, base=0x1000, length=8, rights=1)]*count)
+        card.ring(
+            0, *[admin(OPCODE.REGION_ADD, key=0x105, base=0x1000, length=8, rights=1)] * count
+        )
         card.step(20)
-        assert card.entries() == [] and card.regions == [] and card["HEAD", 0] == card["PRODUCER", 0]
+        assert (
+            card.entries() == [] and card.regions == [] and card["HEAD", 0] == card["PRODUCER", 0]
+        )
     card["ADMIN_CQ_ENTRIES"] = 64
     card.step()
     assert region(card) == STATUS.OK and [index for index, *_ in card.regions] == [5]

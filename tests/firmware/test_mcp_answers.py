@@ -1,20 +1,20 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Gets of other nodes that the fast path answers: what the program need not see, and what it
+adopts.
+"""
 
-"""Gets of other nodes that the fast path answers: what the program need not see, and what it adopts."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import pytest
-
-from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS, C
 from mcp_native import BULK, admin, get, put, walk
 from mcp_wire import WiredCard
 from test_mcp_fast import MICROSECOND, TIMEOUT, once, take
 from test_mcp_replay import run_at_random
 
-ALLOWED = 11        # inline puts, puts, gets
+ALLOWED = 11  # inline puts, puts, gets
 ANSWERS = BULK + 1  # their flow
 
 
@@ -39,8 +39,8 @@ def told(card):
     """Slots whose gets were told to have failed, with the reason, in order."""
     found = []
     for packet in card.express:
-        if packet.message and packet.word & 0xff == MESSAGE.GET_FAILED:
-            base = (C.OUTBOX*C.SLOTS + packet.slot)*C.SLOT_BYTES
+        if packet.message and packet.word & 0xFF == MESSAGE.GET_FAILED:
+            base = (C.OUTBOX * C.SLOTS + packet.slot) * C.SLOT_BYTES
             found.append(((packet.word - 0x1234_0500) >> 16, card.slots[base + 8]))
     return found
 
@@ -54,25 +54,47 @@ def test_gets_of_others_are_answered_without_the_program(wired):
         wired.freed.clear()
     assert wired.word("fast_answers") == 90 and wired.shared("claims") == 0
     assert wired.handler("ARRIVAL")["calls"] == wired.handler("SEND_DONE")["calls"] == 0
-    assert wired.peers[ANSWERS].executed == [(slot, i) for slot in range(15) for i in range(2)]*6 and not told(wired)
+    assert wired.peers[ANSWERS].executed == [
+        (slot, i) for slot in range(15) for i in range(2)
+    ] * 6 and not told(wired)
 
 
 def test_an_answers_job_is_a_response_with_the_message_word(wired):
     ask(wired, 7, length=5000)
     wired.step(1)
     [job] = wired.jobs
-    assert (job.fast, job.endpoint, job.slot, job.response, job.indirect, job.message, job.length) == \
-        (True, C.INBOX, 7, 1, 0, word(MESSAGE.GET, 7), 5000)
-    assert job.tag == C.INBOX*C.SLOTS + 7
+    assert (
+        job.fast,
+        job.endpoint,
+        job.slot,
+        job.response,
+        job.indirect,
+        job.message,
+        job.length,
+    ) == (True, C.INBOX, 7, 1, 0, word(MESSAGE.GET, 7), 5000)
+    assert job.tag == C.INBOX * C.SLOTS + 7
 
 
-@pytest.mark.parametrize("command", [get(length=0), get(levels=0x44, source=walk(8, [1])), get(levels=7),
-    get(target=walk(8, offset=1 << 48)), get(length=9, source=walk(8)), put()],
-    ids=["nothing", "list", "levels", "offset", "length", "opcode"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        get(length=0),
+        get(levels=0x44, source=walk(8, [1])),
+        get(levels=7),
+        get(target=walk(8, offset=1 << 48)),
+        get(length=9, source=walk(8)),
+        put(),
+    ],
+    ids=["nothing", "list", "levels", "offset", "length", "opcode"],
+)
 def test_what_is_not_for_it_is_the_programs_to_answer(wired, command):
     ask(wired, 3, command)
     wired.settle()
-    assert wired.word("fast_answers") == 0 and wired.handler("ARRIVAL")["calls"] == 1 and wired.freed == [3]
+    assert (
+        wired.word("fast_answers") == 0
+        and wired.handler("ARRIVAL")["calls"] == 1
+        and wired.freed == [3]
+    )
 
 
 def test_a_host_that_does_not_want_it_has_gets_answered_by_the_program(wired):
@@ -80,11 +102,15 @@ def test_a_host_that_does_not_want_it_has_gets_answered_by_the_program(wired):
     for n in range(200):
         ask(wired, n % C.SLOTS)
         wired.settle()
-    assert wired.word("fast_answers") == 0 and len(wired.freed) == 200 and wired.shared("claims") <= 8
+    assert (
+        wired.word("fast_answers") == 0 and len(wired.freed) == 200 and wired.shared("claims") <= 8
+    )
 
 
 def test_a_get_that_waits_while_its_flow_is_armed_is_offered_to_the_fast_path_again(wired):
-    """Else the program would claim what it has just armed, each time that gets come one close behind the other."""
+    """Else the program would claim what it has just armed, each time that gets come one close
+    behind the other.
+    """
     wired.allow(0)
     ask(wired, 3)
     wired.allow(ALLOWED)
@@ -96,13 +122,13 @@ def test_a_claimed_answer_is_sent_again_as_it_was_and_its_slot_is_free_once(wire
     wired.lose = once((2, 1))
     for slot in range(4):
         ask(wired, slot, length=whole(2))
-    wired.settle(400*MICROSECOND)
+    wired.settle(400 * MICROSECOND)
     assert wired.word("fast_answers") == 4 and wired.shared("claims") == 1
     assert wired.freed == [0, 1, 2, 3] and not told(wired)
     assert wired.peers[ANSWERS].executed == [(slot, i) for slot in range(4) for i in range(2)]
     ask(wired, 5)
     wired.settle()
-    assert wired.word("fast_answers") == 5   # it was armed again behind the last of them
+    assert wired.word("fast_answers") == 5  # it was armed again behind the last of them
 
 
 def test_what_is_adopted_is_an_answer_again(wired):
@@ -121,8 +147,14 @@ def test_what_is_adopted_is_an_answer_again(wired):
     wired.observe()
     first, second = wired.jobs
     assert (first.fast, first.response, first.message) == (False, 0, 0)
-    assert (second.fast, second.endpoint, second.slot, second.response, second.message, second.length) == \
-        (False, C.INBOX, 9, 1, word(MESSAGE.GET, 9), whole(3))
+    assert (
+        second.fast,
+        second.endpoint,
+        second.slot,
+        second.response,
+        second.message,
+        second.length,
+    ) == (False, C.INBOX, 9, 1, word(MESSAGE.GET, 9), whole(3))
     wired.settle()
     assert wired.freed == [9] and wired.statuses == {40: 0}
 
@@ -135,7 +167,8 @@ def test_an_answer_whose_job_fails_gives_the_flow_away_and_is_told(wired, sent):
     wired.step(1)
     wired.engine()
     wired.engine()
-    assert wired.library.bulk_job_handler() == 1   # the job's end may be heard of before the flow was given
+    # the job's end may be heard of before the flow was given
+    assert wired.library.bulk_job_handler() == 1
     wired.step(4)
     while wired.jobs or wired.running or wired.buffer or wired.wire:
         wired.engine() if wired.jobs or wired.running else wired.transmit() if wired.buffer else wired.deliver()
@@ -144,7 +177,9 @@ def test_an_answer_whose_job_fails_gives_the_flow_away_and_is_told(wired, sent):
     assert told(wired) == [(1, STATUS.BAD_KEY)]
     wired.settle()
     assert sorted(wired.freed) == [0, 1, 2] and wired.incarnation[ANSWERS] == 2
-    assert [p for p in wired.peers[ANSWERS].executed if p[0] != 1] == [(n, i) for n in (0, 2) for i in range(2)]
+    assert [p for p in wired.peers[ANSWERS].executed if p[0] != 1] == [
+        (n, i) for n in (0, 2) for i in range(2)
+    ]
 
 
 def test_an_answer_that_was_refused_at_home_is_told(wired):
@@ -163,7 +198,7 @@ def test_answers_that_nobody_acknowledges_leave_no_slot_behind(wired):
     wired.cut = {1}
     for slot in range(5):
         ask(wired, slot)
-    wired.settle(2*TIMEOUT + 1000*MICROSECOND)
+    wired.settle(2 * TIMEOUT + 1000 * MICROSECOND)
     assert sorted(wired.freed) == list(range(5))
     wired.cut = set()
     ask(wired, 2)
@@ -180,7 +215,7 @@ def test_a_slot_is_not_free_before_the_engine_has_let_go_of_its_job(wired):
     for _ in range(2):
         wired.library.fake_advance(TIMEOUT)
         for _ in range(1000):
-            wired.library.fake_advance(60*MICROSECOND)
+            wired.library.fake_advance(60 * MICROSECOND)
             wired.step(2)
             wired.observe()
             wired.work()
@@ -205,7 +240,7 @@ def test_an_endpoint_is_closed_beside_answers(wired):
 @pytest.mark.parametrize("loss", [0, 0.05])
 def test_whatever_fails_or_is_lost_each_get_is_answered_or_told_once(loss, seed):
     """Between puts on the same flows, some of which fail."""
-    rng  = random.Random(f"{seed} {loss}")
+    rng = random.Random(f"{seed} {loss}")
     card = WiredCard()
     card.allow(ALLOWED)
     card.lose = lambda packet: rng.random() < loss
@@ -215,22 +250,28 @@ def test_whatever_fails_or_is_lost_each_get_is_answered_or_told_once(loss, seed)
             card.fails[cookie] = (STATUS.BOUNDS, 0)
         elif rng.random() < 0.1:
             card.refuses[cookie] = STATUS.REMOTE_BOUNDS
-    commands = [put(length=rng.choice((8, 5000, 60000)), cookie=n, flags=FLAG.CHECKSUM if n % 19 == 0 else 0) for n in range(120)]
+    commands = [
+        put(
+            length=rng.choice((8, 5000, 60000)), cookie=n, flags=FLAG.CHECKSUM if n % 19 == 0 else 0
+        )
+        for n in range(120)
+    ]
 
     def act():
         nonlocal count
         while count < len(card.freed):
-            under.remove(card.freed[count])   # none is freed that is not in use
+            under.remove(card.freed[count])  # none is freed that is not in use
             count += 1
         if left and len(under) < 6:
             slot, cookie = rng.choice(sorted(set(range(C.SLOTS)) - under)), left.pop()
             under.add(slot)
             asked[cookie] = rng.choice((8, 5000, 60000))
             card.message(1, word(MESSAGE.GET, slot), slot, get(length=asked[cookie], cookie=cookie))
+
     run_at_random(rng, card, commands, act)
     for _ in range(400):
         act()
-        card.settle(1000*MICROSECOND if loss else 0)
+        card.settle(1000 * MICROSECOND if loss else 0)
     assert not left and not under and len(card.freed) == len(asked)
     assert 20 < card.word("fast_answers") < len(asked) + 1
     done = [p for p in card.peers[ANSWERS].executed]

@@ -1,22 +1,28 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """BARRIER, the operation that firmware alone knows."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
 
 import pytest
-
-from dibber.interface.description import C, COMMAND, FLAG, OPCODE, MESSAGE, STATUS
+from dibber.interface.description import COMMAND, FLAG, MESSAGE, OPCODE, STATUS, C
 from mcp_native import inline, pack_struct
 
-HEADER = (pathlib.Path(__file__).resolve().parents[2]/"firmware"/"barrier.h").read_text()
-BARRIER, TOLD = (int(re.search(rf"{name}\s+(0x\w+)u", HEADER)[1], 16) for name in ("BARRIER_OPCODE", "BARRIER_MESSAGE"))
+HEADER = (pathlib.Path(__file__).resolve().parents[2] / "firmware" / "barrier.h").read_text()
+BARRIER, TOLD = (
+    int(re.search(rf"{name}\s+(0x\w+)u", HEADER)[1], 16)
+    for name in ("BARRIER_OPCODE", "BARRIER_MESSAGE")
+)
 
 
 def barrier(nodes=(1,), limit=0, cookie=7, **more):
-    return pack_struct(COMMAND, dict(opcode=BARRIER, notice=sum(1 << n for n in nodes), length=limit, cookie=cookie, **more))
+    return pack_struct(
+        COMMAND,
+        dict(
+            opcode=BARRIER, notice=sum(1 << n for n in nodes), length=limit, cookie=cookie, **more
+        ),
+    )
 
 
 def told(card):
@@ -34,7 +40,9 @@ def tell(card, node, endpoint=1, slot=None):
 
 
 def test_neither_opcode_nor_message_is_anybody_else_s():
-    assert BARRIER not in [v for _, v, *_ in OPCODE.values] and TOLD not in [v for _, v, *_ in MESSAGE.values]
+    assert BARRIER not in [v for _, v, *_ in OPCODE.values] and TOLD not in [
+        v for _, v, *_ in MESSAGE.values
+    ]
 
 
 def test_whoever_enters_tells_the_others_and_waits_for_all(card):
@@ -76,7 +84,12 @@ def test_a_node_may_be_one_barrier_ahead_and_no_more(card):
 
 
 def test_commands_go_on_meanwhile_and_a_fence_waits(card):
-    card.ring(1, barrier(cookie=1), inline(bytes(8), cookie=2), inline(bytes(8), cookie=3, flags=FLAG.FENCE))
+    card.ring(
+        1,
+        barrier(cookie=1),
+        inline(bytes(8), cookie=2),
+        inline(bytes(8), cookie=3, flags=FLAG.FENCE),
+    )
     card.step()
     assert [e.slot for e in card.express if not e.message] == [1]
 
@@ -113,9 +126,16 @@ def test_closing_the_endpoint_ends_it_and_the_next_owner_starts_afresh(card):
     assert [e.cookie for e in card.entries()] == [9]
 
 
-@pytest.mark.parametrize("change, status", [
-    (dict(nodes=()), STATUS.BAD_ARGUMENT), (dict(nodes=(0, 1)), STATUS.BAD_ARGUMENT), (dict(nodes=(16,)), STATUS.BAD_ARGUMENT),
-    (dict(limit=0x80000000), STATUS.BAD_ARGUMENT), (dict(flags=FLAG.NOTICE), STATUS.BAD_FLAGS)])
+@pytest.mark.parametrize(
+    "change, status",
+    [
+        (dict(nodes=()), STATUS.BAD_ARGUMENT),
+        (dict(nodes=(0, 1)), STATUS.BAD_ARGUMENT),
+        (dict(nodes=(16,)), STATUS.BAD_ARGUMENT),
+        (dict(limit=0x80000000), STATUS.BAD_ARGUMENT),
+        (dict(flags=FLAG.NOTICE), STATUS.BAD_FLAGS),
+    ],
+)
 def test_what_makes_no_sense_is_refused(card, change, status):
     card.ring(1, barrier(**change))
     card.step()

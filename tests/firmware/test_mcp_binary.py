@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The very image that is loaded onto the card, run instruction by instruction against the register
+fake.
+"""
 
-"""The very image that is loaded onto the card, run instruction by instruction against the register fake."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import ctypes
@@ -10,16 +11,15 @@ import subprocess
 import sys
 
 import pytest
-
-from dibber.interface.description import (
-    C, HANDLER, MCP, MCP_STATE, MESSAGE, OPCODE, SHARED, STATUS)
 from cut import packets_of
+from dibber.interface.description import HANDLER, MCP, MCP_STATE, MESSAGE, OPCODE, SHARED, STATUS, C
 from mcp_native import BULK, FIRMWARE, ROOT, Card, atomic, get, inline, put, receive, send, walk
 from rv32 import MISALIGNED_LOAD, Processor
-from test_mcp_image import LARGE, SMALL, tool as packer
+from test_mcp_image import LARGE, SMALL
+from test_mcp_image import tool as packer
 
-
-# Without the fast path, as here: so many puts on a flow, and seven more of them do not claim or arm it again.
+# Without the fast path, as here: so many puts on a flow, and seven more of them do not claim or arm
+# it again.
 WARM = 7
 
 
@@ -28,8 +28,10 @@ Image = collections.namedtuple("Image", "header body")
 
 def image_for(sram):
     """The image of build/firmware/mcp.dibfw for so many bytes of SRAM, built if need be."""
-    subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
-    return Image(*packer.choose((ROOT/"build"/"firmware"/"mcp.dibfw").read_bytes(), sram))
+    subprocess.run(
+        ["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True
+    )
+    return Image(*packer.choose((ROOT / "build" / "firmware" / "mcp.dibfw").read_bytes(), sram))
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +47,22 @@ def each_image(request):
 
 class BinaryCard(Card):
     """A card whose control program is the image, executed by the RV32 model."""
+
     def __init__(self, image):
         super().__init__(boot=False)
         sram = image.header["sram"]
         # Whatever the SRAM held before: nothing may depend on it.
-        self.memory = bytearray(b"\xa5"*sram)
-        self.memory[:len(image.body)] = image.body
-        self.place  = sram - C.SHARED_FROM_END    # of struct mcp_shared
+        self.memory = bytearray(b"\xa5" * sram)
+        self.memory[: len(image.body)] = image.body
+        self.place = sram - C.SHARED_FROM_END  # of struct mcp_shared
         self.library.fake_read.restype = ctypes.c_uint32
         self.library.fake_read.argtypes = [ctypes.c_uint32]
-        self.library.fake_write.argtypes = [ctypes.c_uint32]*2
+        self.library.fake_write.argtypes = [ctypes.c_uint32] * 2
         self.cpu = Processor(self.memory, self.library.fake_read, self.library.fake_write)
-        self["ADMIN_CQ_LOW"], self["ADMIN_CQ_HIGH"] = self.ADMIN_CQ & 0xffffffff, self.ADMIN_CQ >> 32
+        self["ADMIN_CQ_LOW"], self["ADMIN_CQ_HIGH"] = (
+            self.ADMIN_CQ & 0xFFFFFFFF,
+            self.ADMIN_CQ >> 32,
+        )
         self["ADMIN_CQ_ENTRIES"], self["ADMIN_VECTOR"] = 64, 0
         self.run(until=lambda: self["IDENTITY"])
         self.collect()
@@ -77,15 +83,19 @@ class BinaryCard(Card):
             before = self.logged.value, self["HEAD", 0], self["HEAD", 1]
             for _ in range(400):
                 self.cpu.step()
-            idle = 0 if before != (self.logged.value, self["HEAD", 0], self["HEAD", 1]) else idle + 1
+            idle = (
+                0 if before != (self.logged.value, self["HEAD", 0], self["HEAD", 1]) else idle + 1
+            )
         self.collect()
 
     def shared_word(self, offset):
-        return int.from_bytes(self.memory[self.place + offset:][:4], "little")
+        return int.from_bytes(self.memory[self.place + offset :][:4], "little")
 
     def handler(self, state):
-        offset = self.place + SHARED["handler"].offset + HANDLER.size*getattr(MCP_STATE, state)
-        return dict(zip((m.name for m in HANDLER.members), struct.unpack_from("<4I", self.memory, offset)))
+        offset = self.place + SHARED["handler"].offset + HANDLER.size * getattr(MCP_STATE, state)
+        return dict(
+            zip((m.name for m in HANDLER.members), struct.unpack_from("<4I", self.memory, offset))
+        )
 
 
 @pytest.fixture
@@ -96,7 +106,7 @@ def binary(image):
 
 
 def test_the_image_boots_from_address_0_whatever_the_sram_held(each_image):
-    card   = BinaryCard(each_image)
+    card = BinaryCard(each_image)
     header = each_image.header
     assert card["IDENTITY"] == header["identity"]
     assert card.shared_word(SHARED["version"].offset) == header["version"]
@@ -116,7 +126,9 @@ def test_what_the_host_wrote_into_the_sram_is_known_after_a_tick(binary):
 
 def run_put(card, command, packets):
     """One put from doorbell to completion; instructions by handler."""
-    before = {state: card.handler(state)["instructions"] for state in ("COMMAND", "SEND_DONE", "ACK")}
+    before = {
+        state: card.handler(state)["instructions"] for state in ("COMMAND", "SEND_DONE", "ACK")
+    }
     card.ring(1, command)
     card.step()
     job = card.jobs.pop()
@@ -130,9 +142,11 @@ def run_put(card, command, packets):
 
 def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, figure):
     costs = []
-    for count in (10,)*(WARM + 1) + (10000,):
+    for count in (10,) * (WARM + 1) + (10000,):
         side = walk(8, [count], strides=[64])
-        costs.append(run_put(binary, put(length=8*count, source=side, target=side), packets_of(8*count)))
+        costs.append(
+            run_put(binary, put(length=8 * count, source=side, target=side), packets_of(8 * count))
+        )
     assert costs[-1] == costs[-2]
     total = sum(costs[-1].values())
     assert figure("mcp_instructions_per_put", total, "instructions", at_most=720)
@@ -149,27 +163,37 @@ def spent(card, act):
 
 def run_inline(card, count):
     """Inline puts that are rung together, to their completions; instructions by handler."""
+
     def act():
         card.ring(1, *[inline(cookie=n) for n in range(count)])
         card.step()
         card.ack(1, card.express[-1].psn)
         card.step()
         assert [e.cookie for e in card.entries()] == list(range(count))
+
     return spent(card, act)
 
 
 def way_to_express(card):
-    """From the read of EVENTS that sees a doorbell to the write of PUT_START: (instructions, register accesses)."""
-    events, start = C.MCP_REGISTER_BASE + MCP["EVENTS"].offset, C.MCP_REGISTER_BASE + MCP["PUT_START"].offset
+    """From the read of EVENTS that sees a doorbell to the write of PUT_START: (instructions,
+    register accesses).
+    """
+    events, start = (
+        C.MCP_REGISTER_BASE + MCP["EVENTS"].offset,
+        C.MCP_REGISTER_BASE + MCP["PUT_START"].offset,
+    )
     load, store, marks = card.cpu.bus_load, card.cpu.bus_store, []
+
     def watched_load(address):
         if address == events and len(marks) < 2:
             marks[:] = [(card.cpu.instret, card.accesses.value)]
         return load(address)
+
     def watched_store(address, value):
         store(address, value)
         if address == start:
             marks.append((card.cpu.instret, card.accesses.value))
+
     card.cpu.bus_load, card.cpu.bus_store = watched_load, watched_store
     card.ring(1, inline())
     card.run(2000, until=lambda: len(marks) > 1)
@@ -185,8 +209,8 @@ def test_what_an_inline_put_costs(binary, figure):
     for _ in range(WARM):
         run_inline(binary, 1)
     instructions, accesses = way_to_express(binary)
-    one  = sum(run_inline(binary, 1).values())
-    many = sum(run_inline(binary, 16).values())/16
+    one = sum(run_inline(binary, 1).values())
+    many = sum(run_inline(binary, 16).values()) / 16
     assert figure("mcp_instructions_doorbell_to_express", instructions, "instructions", at_most=32)
     assert figure("mcp_accesses_doorbell_to_express", accesses, "register accesses", at_most=6)
     assert figure("mcp_instructions_per_inline_put", one, "instructions", at_most=200)
@@ -195,16 +219,24 @@ def test_what_an_inline_put_costs(binary, figure):
 
 def test_what_a_claim_costs(binary, figure):
     """A get alone, and one that takes the flow from the fast path."""
+
     def ask(count=0):
         binary.ring(1, *[inline() for _ in range(count)])
         if count:
             binary.run(2000, until=lambda: binary["HEAD", 1] % C.SLOTS == count)
         binary.ring(1, get())
-        binary.run(4000, until=lambda: binary["HEAD", 1] == binary["PRODUCER", 1] and binary["STATE"] == MCP_STATE.IDLE)
+        binary.run(
+            4000,
+            until=lambda: (
+                binary["HEAD", 1] == binary["PRODUCER", 1] and binary["STATE"] == MCP_STATE.IDLE
+            ),
+        )
+
     def cost(count):
         before = binary.handler("COMMAND")["instructions"]
         ask(count)
         return binary.handler("COMMAND")["instructions"] - before
+
     binary.allow()
     binary["PRODUCER", 1] = binary["HEAD", 1]
     claimed = cost(8)
@@ -223,6 +255,7 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         binary.respond(1, message.word)
         binary.step()
         assert [e.status for e in binary.entries()] == [STATUS.OK]
+
     def answer():
         binary.message(1, MESSAGE.GET, 3, get())
         binary.step()
@@ -233,18 +266,19 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         binary.ack(BULK + 1, job.psn)
         binary.step()
         assert binary.freed.pop() == 3
+
     for name, act, limit in (("asking", ask, 960), ("answering", answer, 820)):
         act()
         # Over many: the flow is armed behind gets and answers, in vain here, and ever more rarely.
         count = 60
         total = sum(spent(binary, lambda: [act() for _ in range(count)]).values())
-        assert figure(f"mcp_instructions_get_{name}", total//count, "instructions", at_most=limit)
+        assert figure(f"mcp_instructions_get_{name}", total // count, "instructions", at_most=limit)
 
 
 def test_a_misaligned_load_traps(each_image):
     binary = BinaryCard(each_image)
-    stop   = len(binary.memory) - 4*1024
-    binary.memory[stop:stop + 4] = (0x00102083).to_bytes(4, "little")  # lw ra, 1(zero)
+    stop = len(binary.memory) - 4 * 1024
+    binary.memory[stop : stop + 4] = (0x00102083).to_bytes(4, "little")  # lw ra, 1(zero)
     binary.cpu.pc = stop
     binary.run(100, until=lambda: binary["STATE"] == MCP_STATE.TRAP)
     assert binary.shared_word(SHARED["trap"].offset) == MISALIGNED_LOAD
@@ -255,23 +289,54 @@ def test_text_and_constants_are_within_the_limit_of_their_sram(each_image):
 
 
 def test_the_smaller_image_has_room_for_what_is_to_come(figure):
-    """Small mends need some hundred bytes: when they are not there, something has to leave this image first."""
+    """Small mends need some hundred bytes: when they are not there, something has to leave this
+    image first.
+    """
     left = packer.image_limit(SMALL) - len(image_for(SMALL).body)
-    assert figure("mcp_image_room_bytes", left, "bytes that the image for 64 KiB of SRAM leaves of 35,840", at_least=0)
+    assert figure(
+        "mcp_image_room_bytes",
+        left,
+        "bytes that the image for 64 KiB of SRAM leaves of 35,840",
+        at_least=0,
+    )
 
 
 def told(image):
-    """All that a program of this image says to the card over one transfer of each kind: packets, jobs, queue entries, slots."""
+    """All that a program of this image says to the card over one transfer of each kind: packets,
+    jobs, queue entries, slots.
+    """
     card = BinaryCard(image)
     said = [card.open(1), card.open(2)]
+
     def note():
         card.step()
-        said.append(([*card.jobs], [*card.express], [*card.freed], [entry._replace(cycles=0) for entry in card.entries()]))
+        said.append(
+            (
+                [*card.jobs],
+                [*card.express],
+                [*card.freed],
+                [entry._replace(cycles=0) for entry in card.entries()],
+            )
+        )
         card.jobs.clear(), card.express.clear(), card.freed.clear()
-    card.ring(1, put(), inline(b"12345678", cookie=2), get(cookie=3), atomic(OPCODE.FETCH_ADD, cookie=4),
-              receive(cookie=5, node=2), put(length=0x200000, cookie=6), send(cookie=7, node=3))
+
+    card.ring(
+        1,
+        put(),
+        inline(b"12345678", cookie=2),
+        get(cookie=3),
+        atomic(OPCODE.FETCH_ADD, cookie=4),
+        receive(cookie=5, node=2),
+        put(length=0x200000, cookie=6),
+        send(cookie=7, node=3),
+    )
     note()
-    asked = {packet.word & 0xff: packet.word for _, express, _, _ in said[2:] for packet in express if packet.message}
+    asked = {
+        packet.word & 0xFF: packet.word
+        for _, express, _, _ in said[2:]
+        for packet in express
+        if packet.message
+    }
     card.ack(1, 2)
     note()
     for job in [job for jobs, *_ in said[2:] for job in jobs]:

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Stack and instructions of the image have bounds, and the tool that says so refuses what has none."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import pathlib
@@ -11,7 +10,6 @@ import subprocess
 import sys
 
 import pytest
-
 from mcp_native import FIRMWARE, OUT
 
 sys.path.insert(0, str(FIRMWARE))
@@ -23,9 +21,11 @@ import bounds
 def image(request):
     """The ELF of each size of SRAM. MCP_IMAGES names another folder of them."""
     if "MCP_IMAGES" in os.environ:
-        return pathlib.Path(os.environ["MCP_IMAGES"])/request.param/"mcp.elf"
-    subprocess.run(["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True)
-    return FIRMWARE.parent/"build"/"firmware"/request.param/"mcp.elf"
+        return pathlib.Path(os.environ["MCP_IMAGES"]) / request.param / "mcp.elf"
+    subprocess.run(
+        ["make", "-C", str(FIRMWARE), f"PYTHON={sys.executable}"], check=True, capture_output=True
+    )
+    return FIRMWARE.parent / "build" / "firmware" / request.param / "mcp.elf"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def of_image(image):
 def test_the_stack_fits_whatever_is_called(report, figure, of_image):
     rows, (used, there) = report
     assert used >= max(stack for _, stack, *_ in rows)
-    assert figure(of_image("mcp_stack_bytes"), used, "bytes", at_most=there//4)
+    assert figure(of_image("mcp_stack_bytes"), used, "bytes", at_most=there // 4)
 
 
 def test_each_handler_has_a_bound(report):
@@ -54,32 +54,39 @@ def test_each_handler_has_a_bound(report):
 
 
 # The watchdog's, in cycles.
-PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE/"mcp.h").read_text())[1])
+PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE / "mcp.h").read_text())[1])
 
 
 def test_the_watchdog_hears_of_a_program_that_works_before_it_bites(report, figure, of_image):
     rows, _ = report
     silence = {name: cycles for name, *_, cycles in rows}
     assert PERIOD == 125_000 and max(silence.values()) < PERIOD
-    assert figure(of_image("mcp_silence_cycles"), silence["loop, one turn"], "cycles between two writes of WATCHDOG at most", at_most=PERIOD)
+    assert figure(
+        of_image("mcp_silence_cycles"),
+        silence["loop, one turn"],
+        "cycles between two writes of WATCHDOG at most",
+        at_most=PERIOD,
+    )
 
 
 def test_without_the_writes_in_long_turns_there_is_no_such_bound(image, monkeypatch):
     monkeypatch.setattr(bounds, "ALIVE", {"mcp_boot", "loop"})
     found = bounds.Bounds(bounds.Image(image))
     found.stack(found.image.symbols["main"])
-    assert len(found.kicks) >= 2 and found.silent_turn() > 100*PERIOD
+    assert len(found.kicks) >= 2 and found.silent_turn() > 100 * PERIOD
 
 
 def longest(ways):
-    """Of ways that are written out, lists of cycles in which None is a write of WATCHDOG: (through, before, behind, between)."""
-    best = [bounds.Ways.NONE]*4
+    """Of ways that are written out, lists of cycles in which None is a write of WATCHDOG: (through,
+    before, behind, between).
+    """
+    best = [bounds.Ways.NONE] * 4
     for way in ways:
         sums = [0]
         for cycles in way:
             sums = [*sums, 0] if cycles is None else [*sums[:-1], sums[-1] + cycles]
         parts = ([sums[0]], [], [], []) if len(sums) == 1 else ([], sums[:1], sums[-1:], sums[1:-1])
-        best  = [max([b, *part]) for b, part in zip(best, parts)]
+        best = [max([b, *part]) for b, part in zip(best, parts)]
     return best
 
 
@@ -88,15 +95,17 @@ def any_code(rng, depth=3):
     kind = rng.choice("+|*") if depth else "."
     if kind == ".":
         cycles = rng.choice([None, *range(9)])
-        return (bounds.Ways(before=0, behind=0) if cycles is None else bounds.Ways(cycles)), [[cycles]]
+        return (bounds.Ways(before=0, behind=0) if cycles is None else bounds.Ways(cycles)), [
+            [cycles]
+        ]
     one, ways = any_code(rng, depth - 1)
     if kind == "*":
         times = rng.randint(1, 3)
         rounds, ways_of = [[]], []
         for _ in range(times):
-            rounds   = [a + b for a in rounds for b in ways]
+            rounds = [a + b for a in rounds for b in ways]
             ways_of += rounds
-        return one*times, ways_of
+        return one * times, ways_of
     other, others = any_code(rng, depth - 1)
     if kind == "|":
         return one | other, ways + others
@@ -114,13 +123,21 @@ def test_the_longest_ways_are_those_of_all_ways_written_out(seed):
 
 
 def test_every_handler_of_the_event_loop_is_in_the_report():
-    ran     = set(re.findall(r"\brun(?:_alone)?\(DIBBER_MCP_STATE_\w+, (\w+)\)", (FIRMWARE/"main.c").read_text()))
+    ran = set(
+        re.findall(
+            r"\brun(?:_alone)?\(DIBBER_MCP_STATE_\w+, (\w+)\)", (FIRMWARE / "main.c").read_text()
+        )
+    )
     inlined = {"flow_ack_handler"}
     assert ran - inlined == set(bounds.HANDLERS) - {"queue_drain"}
 
 
 def body_of(file, function):
-    return re.search(rf"^[^\n;]*\b{function}\([^;{{]*\)\n{{\n(.*?)^}}", (FIRMWARE/file).read_text(), re.M | re.S)[1]
+    return re.search(
+        rf"^[^\n;]*\b{function}\([^;{{]*\)\n{{\n(.*?)^}}",
+        (FIRMWARE / file).read_text(),
+        re.M | re.S,
+    )[1]
 
 
 def test_what_is_said_of_loops_is_said_of_functions_that_loop():
@@ -131,10 +148,16 @@ def test_what_is_said_of_loops_is_said_of_functions_that_loop():
 
 
 WITHOUT_BOUND = {
-    "recursion":     ("int f(int n) { return n ? f(n - 1) * n + f(n - 2) : 1; } void main(void) { x = f(x); }", "f calls f"),
-    "indirect call": ("int (*volatile g)(int); void main(void) { x = g(x) + 1; }",                             "jalr"),
-    "a long array":  ("void h(char *); void main(void) { char a[x]; h(a); } void h(char *a) { *a = x; }",      "sp"),
-    "loop":          ("void main(void) { while (x) x = x * 5; }",                                              "no bound of the loop"),
+    "recursion": (
+        "int f(int n) { return n ? f(n - 1) * n + f(n - 2) : 1; } void main(void) { x = f(x); }",
+        "f calls f",
+    ),
+    "indirect call": ("int (*volatile g)(int); void main(void) { x = g(x) + 1; }", "jalr"),
+    "a long array": (
+        "void h(char *); void main(void) { char a[x]; h(a); } void h(char *a) { *a = x; }",
+        "sp",
+    ),
+    "loop": ("void main(void) { while (x) x = x * 5; }", "no bound of the loop"),
 }
 
 
@@ -142,10 +165,29 @@ WITHOUT_BOUND = {
 def test_what_has_no_bound_is_refused(what):
     source, why = WITHOUT_BOUND[what]
     OUT.mkdir(parents=True, exist_ok=True)
-    program = OUT/f"{what.replace(' ', '_')}.elf"
-    subprocess.run([bounds.TOOLS + "gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-O1", "-g", "-ffreestanding", "-nostdlib",
-                    "-fno-inline", "-fno-optimize-sibling-calls", "-x", "c", "-o", program, "-", "-Wl,-e,main"],
-                   input=f"volatile int x;\n{source}", text=True, check=True)
+    program = OUT / f"{what.replace(' ', '_')}.elf"
+    subprocess.run(
+        [
+            bounds.TOOLS + "gcc",
+            "-march=rv32im_zicsr",
+            "-mabi=ilp32",
+            "-O1",
+            "-g",
+            "-ffreestanding",
+            "-nostdlib",
+            "-fno-inline",
+            "-fno-optimize-sibling-calls",
+            "-x",
+            "c",
+            "-o",
+            program,
+            "-",
+            "-Wl,-e,main",
+        ],
+        input=f"volatile int x;\n{source}",
+        text=True,
+        check=True,
+    )
     image = bounds.Image(program)
     found = bounds.Bounds(image)
     with pytest.raises(bounds.Unbounded, match=why):
@@ -156,9 +198,25 @@ def test_what_has_no_bound_is_refused(what):
 def instructions(what, source):
     """Bounds of a program in assembly, and its image."""
     OUT.mkdir(parents=True, exist_ok=True)
-    program = OUT/f"{what}.elf"
-    subprocess.run([bounds.TOOLS + "gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-nostdlib", "-mno-relax", "-x", "assembler",
-                    "-o", program, "-", "-Wl,-e,main"], input=source, text=True, check=True)
+    program = OUT / f"{what}.elf"
+    subprocess.run(
+        [
+            bounds.TOOLS + "gcc",
+            "-march=rv32im_zicsr",
+            "-mabi=ilp32",
+            "-nostdlib",
+            "-mno-relax",
+            "-x",
+            "assembler",
+            "-o",
+            program,
+            "-",
+            "-Wl,-e,main",
+        ],
+        input=source,
+        text=True,
+        check=True,
+    )
     image = bounds.Image(program)
     return bounds.Bounds(image), image
 
@@ -169,15 +227,30 @@ def function(name, body):
 
 # What the compiler makes of the ends of functions: (functions, stack and instructions of main).
 ENDS = {
-    "no_return":   (function("main", "addi sp,sp,-16\njal f") + function("other", "jal main\nret") + function("f", "nop\nebreak"),
-                    (16, 4)),
-    "through":     (function("main", "addi sp,sp,-16\njal f") + function("other", "jal main\nret") + function("f", "nop\nj g")
-                    + function("g", "nop\nebreak"), (16, 6)),
-    "trap":        (function("main", "beqz a0,1f\nret\n1: ebreak") + function("other", "j main"), (0, 2)),
-    "shared_tail": (function("main", "addi sp,sp,-16\nj 1f") + function("f", "addi sp,sp,-16\n1: nop\naddi sp,sp,16\nret"),
-                    (16, 5)),
-    "tail_call":   (function("main", "addi sp,sp,-16\naddi sp,sp,16\nj f") + function("f", "addi sp,sp,-32\naddi sp,sp,32\nret"),
-                    (32, 6)),
+    "no_return": (
+        function("main", "addi sp,sp,-16\njal f")
+        + function("other", "jal main\nret")
+        + function("f", "nop\nebreak"),
+        (16, 4),
+    ),
+    "through": (
+        function("main", "addi sp,sp,-16\njal f")
+        + function("other", "jal main\nret")
+        + function("f", "nop\nj g")
+        + function("g", "nop\nebreak"),
+        (16, 6),
+    ),
+    "trap": (function("main", "beqz a0,1f\nret\n1: ebreak") + function("other", "j main"), (0, 2)),
+    "shared_tail": (
+        function("main", "addi sp,sp,-16\nj 1f")
+        + function("f", "addi sp,sp,-16\n1: nop\naddi sp,sp,16\nret"),
+        (16, 5),
+    ),
+    "tail_call": (
+        function("main", "addi sp,sp,-16\naddi sp,sp,16\nj f")
+        + function("f", "addi sp,sp,-32\naddi sp,sp,32\nret"),
+        (32, 6),
+    ),
 }
 
 
@@ -190,11 +263,20 @@ def test_functions_end_where_their_code_does(what):
 
 
 REFUSED = {
-    "own_start":     (function("main", "addi a0,a0,-1\nbnez a0,2f\nret\n2: j main"),                   "no bound of the loop"),
-    "deeper":        (function("main", "addi sp,sp,-16\nbnez a0,main\naddi sp,sp,16\nret"),            "depends on the way"),
-    "unbalanced":    (function("main", "addi sp,sp,-16\nret"),                                         "not as it was"),
-    "to_each_other": (function("main", "beqz a0,1f\nret\n1: j f") + function("f", "nop\nj main"),        "main calls f calls main"),
-    "off_the_end":   (function("main", "nop"),                                                        "no instruction"),
+    "own_start": (
+        function("main", "addi a0,a0,-1\nbnez a0,2f\nret\n2: j main"),
+        "no bound of the loop",
+    ),
+    "deeper": (
+        function("main", "addi sp,sp,-16\nbnez a0,main\naddi sp,sp,16\nret"),
+        "depends on the way",
+    ),
+    "unbalanced": (function("main", "addi sp,sp,-16\nret"), "not as it was"),
+    "to_each_other": (
+        function("main", "beqz a0,1f\nret\n1: j f") + function("f", "nop\nj main"),
+        "main calls f calls main",
+    ),
+    "off_the_end": (function("main", "nop"), "no instruction"),
 }
 
 

@@ -1,15 +1,23 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Commands: what is accepted, what is refused with which status, and whose turn it is."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
-import pytest
-
-from dibber.interface.description import ADMIN, C, COMMAND, ENTRY, FLAG, INTERFACE, MCP_STATE, OPCODE, STATUS
-from cut import packets_of, whole
 import mcp_native
+import pytest
+from cut import packets_of, whole
+from dibber.interface.description import (
+    ADMIN,
+    COMMAND,
+    ENTRY,
+    FLAG,
+    INTERFACE,
+    MCP_STATE,
+    OPCODE,
+    STATUS,
+    C,
+)
 from mcp_native import BULK, Card, admin, put, walk
 
 
@@ -30,14 +38,21 @@ def test_boot_empties_the_region_table_starts_flows_and_says_who_it_is():
     assert card.shared("hash") == INTERFACE.hash
     assert [index for index, *_ in card.regions] == list(range(C.REGIONS))
     assert all(access == 0 for *_, access in card.regions)
-    assert card.resets == [(flow, 1) for flow in range(C.LANES*C.NODES)]
+    assert card.resets == [(flow, 1) for flow in range(C.LANES * C.NODES)]
 
 
 def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(card):
     card.ring(1, put(length=whole(3) + 1, cookie=77, flags=FLAG.SOLICIT))
     card.step()
     [job] = card.jobs
-    assert (job.endpoint, job.slot, job.tag, job.psn, job.incarnation, job.skip) == (1, 0, C.SLOTS, 0, 1, 0)
+    assert (job.endpoint, job.slot, job.tag, job.psn, job.incarnation, job.skip) == (
+        1,
+        0,
+        C.SLOTS,
+        0,
+        1,
+        0,
+    )
     assert card["HEAD", 1] == 1
     card.job_done(job.tag, 4)
     card.ack(BULK + 1, 2)
@@ -46,13 +61,20 @@ def test_put_becomes_one_job_and_completes_when_its_last_packet_is_acknowledged(
     card.ack(BULK + 1, 3)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.cookie, entry.length, entry.node) == (STATUS.OK, 77, whole(3) + 1, 1)
+    assert (entry.status, entry.cookie, entry.length, entry.node) == (
+        STATUS.OK,
+        77,
+        whole(3) + 1,
+        1,
+    )
     assert (entry.kind, entry.phase, entry.interrupt, entry.vector) == (ENTRY.COMPLETION, 1, 1, 1)
     assert entry.address == card.cq(1)
 
 
-@pytest.mark.parametrize("length,packets", [
-    (0, 1), (1, 1), (4096, 1), (4097, 2), (0x8000, 8), (0x8001, 9), (whole(32767), 32767)])
+@pytest.mark.parametrize(
+    "length,packets",
+    [(0, 1), (1, 1), (4096, 1), (4097, 2), (0x8000, 8), (0x8001, 9), (whole(32767), 32767)],
+)
 def test_packets_of_a_length(card, length, packets):
     card.ring(1, put(length=length), put(length=8))
     card.step()
@@ -61,31 +83,32 @@ def test_packets_of_a_length(card, length, packets):
 
 BAD = [
     ("BAD_OPCODE", dict(opcode=0x06)),
-    ("BAD_OPCODE", dict(opcode=0x7f)),
+    ("BAD_OPCODE", dict(opcode=0x7F)),
     ("BAD_OPCODE", dict(opcode=OPCODE.REGION_ADD)),
-    ("BAD_OPCODE", dict(opcode=0xff)),
-    ("BAD_FLAGS",  dict(flags=32)),
-    ("BAD_FLAGS",  dict(flags=FLAG.INTERRUPT)),
-    ("BAD_FLAGS",  dict(opcode=OPCODE.NOP, flags=FLAG.NOTICE)),
+    ("BAD_OPCODE", dict(opcode=0xFF)),
+    ("BAD_FLAGS", dict(flags=32)),
+    ("BAD_FLAGS", dict(flags=FLAG.INTERRUPT)),
+    ("BAD_FLAGS", dict(opcode=OPCODE.NOP, flags=FLAG.NOTICE)),
     ("BAD_LEVELS", dict(levels=7)),
-    ("BAD_LEVELS", dict(levels=0xf0)),
-    ("BAD_NODE",   dict(node=0)),
-    ("BAD_NODE",   dict(node=C.NODES)),
-    ("BAD_NODE",   dict(node=0xffff)),
-    ("BAD_NODE",   dict(reserved0=1)),
-    ("BAD_COUNT",  dict(source=walk(0))),
-    ("BAD_COUNT",  dict(source=walk(8, [0]))),
-    ("BAD_COUNT",  dict(target=walk(0, [1 << 31, 1 << 31, 1 << 31]))),
+    ("BAD_LEVELS", dict(levels=0xF0)),
+    ("BAD_NODE", dict(node=0)),
+    ("BAD_NODE", dict(node=C.NODES)),
+    ("BAD_NODE", dict(node=0xFFFF)),
+    ("BAD_NODE", dict(reserved0=1)),
+    ("BAD_COUNT", dict(source=walk(0))),
+    ("BAD_COUNT", dict(source=walk(8, [0]))),
+    ("BAD_COUNT", dict(target=walk(0, [1 << 31, 1 << 31, 1 << 31]))),
     ("BAD_LENGTH", dict(source=walk(9))),
     ("BAD_LENGTH", dict(target=walk(8, [2]))),
     ("BAD_LENGTH", dict(target=walk(1 << 16, [1 << 16]))),
-    ("BAD_LENGTH", dict(source=walk(0xffffffff, [0xffffffff]*3))),
+    ("BAD_LENGTH", dict(source=walk(0xFFFFFFFF, [0xFFFFFFFF] * 3))),
     ("BAD_LENGTH", dict(length=0, source=walk(1 << 16, [1 << 16]), target=walk(0))),
     ("BAD_LENGTH", dict(length=128 << 20, flags=FLAG.CHECKSUM)),
     ("REMOTE_BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET + 1))),
     ("REMOTE_BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET - 6))),
     ("REMOTE_BOUNDS", dict(target=walk(8, [1], offset=C.MAX_OFFSET + 1))),
 ]
+
 
 @pytest.mark.parametrize("name,change", BAD, ids=[f"{n}-{i}" for i, (n, _) in enumerate(BAD)])
 def test_malformed_put_gets_its_status_and_the_next_good_one_works(card, name, change):
@@ -98,13 +121,17 @@ def test_malformed_put_gets_its_status_and_the_next_good_one_works(card, name, c
     assert len(card.jobs) == 1
 
 
-@pytest.mark.parametrize("change", [
-    dict(target=walk(8, offset=C.MAX_OFFSET - 7)),
-    dict(length=0, source=walk(0), target=walk(5, [0])),
-    dict(length=24, source=walk(1, [2, 3, 4]), target=walk(4, [3, 2])),
-    dict(length=0xffffffff, source=walk(0x10001, [0xffff]), target=walk(0xffffffff, [1, 1, 1])),
-    dict(flags=FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT | FLAG.FENCE | FLAG.CHECKSUM),
-    dict(levels=0, source=walk(8, [7, 7, 7]))])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(target=walk(8, offset=C.MAX_OFFSET - 7)),
+        dict(length=0, source=walk(0), target=walk(5, [0])),
+        dict(length=24, source=walk(1, [2, 3, 4]), target=walk(4, [3, 2])),
+        dict(length=0xFFFFFFFF, source=walk(0x10001, [0xFFFF]), target=walk(0xFFFFFFFF, [1, 1, 1])),
+        dict(flags=FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT | FLAG.FENCE | FLAG.CHECKSUM),
+        dict(levels=0, source=walk(8, [7, 7, 7])),
+    ],
+)
 def test_good_put_is_sent(card, change):
     card.ring(1, put(**change))
     card.step()
@@ -117,8 +144,14 @@ def test_put_is_not_for_the_administrator(card):
 
 def test_nop_completes_at_once_on_every_endpoint(card):
     for endpoint in (0, 1):
-        assert status_of(card, put(flags=FLAG.SOLICIT)[:1].replace(b"\1", b"\0") + put(flags=FLAG.SOLICIT)[1:],
-                         endpoint) == "OK"
+        assert (
+            status_of(
+                card,
+                put(flags=FLAG.SOLICIT)[:1].replace(b"\1", b"\0") + put(flags=FLAG.SOLICIT)[1:],
+                endpoint,
+            )
+            == "OK"
+        )
 
 
 def test_no_job_space_leaves_the_command_in_its_slot(card):
@@ -168,9 +201,9 @@ def test_endpoints_take_turns():
     for endpoint in range(1, C.ENDPOINTS):
         card.ring(endpoint, *[put() for _ in range(12)])
     card.step(40)
-    assert len(card.jobs) == 12*(C.ENDPOINTS - 1)
+    assert len(card.jobs) == 12 * (C.ENDPOINTS - 1)
     for n in range(12):
-        turn = card.jobs[n*(C.ENDPOINTS - 1):(n + 1)*(C.ENDPOINTS - 1)]
+        turn = card.jobs[n * (C.ENDPOINTS - 1) : (n + 1) * (C.ENDPOINTS - 1)]
         assert sorted(job.endpoint for job in turn) == list(range(1, C.ENDPOINTS))
 
 
@@ -194,15 +227,15 @@ def test_commands_of_a_closed_endpoint_are_dropped(card):
 def test_work_for_a_command_does_not_depend_on_its_elements(card):
     costs = []
     # The first few are those after which the program tries to give the flow to the fast path.
-    for count in (10,)*8 + (10000,):
+    for count in (10,) * 8 + (10000,):
         side = walk(8, [count], strides=[64])
-        card.ring(1, put(length=8*count, source=side, target=side))
+        card.ring(1, put(length=8 * count, source=side, target=side))
         before = card.accesses.value
         card.library.mcp_step()
         costs.append(card.accesses.value - before)
         card.collect()
         job = card.jobs.pop()
-        end = job.psn + packets_of(8*count)
+        end = job.psn + packets_of(8 * count)
         card.job_done(job.tag, end)
         card.ack(BULK + 1, end - 1)
         card.step()
@@ -211,8 +244,10 @@ def test_work_for_a_command_does_not_depend_on_its_elements(card):
 
 
 def test_random_commands_each_end_once_and_nothing_is_lost(seed):
-    """4,000 commands of random bytes, half of them bent good ones: each completes or becomes a job, once."""
-    rng  = random.Random(seed)
+    """4,000 commands of random bytes, half of them bent good ones: each completes or becomes a job,
+    once.
+    """
+    rng = random.Random(seed)
     card = Card()
     assert card.open(1) == 0
     ended, seen = set(), set()
@@ -223,14 +258,17 @@ def test_random_commands_each_end_once_and_nothing_is_lost(seed):
             if rng.random() < 0.5:
                 command[0] = rng.choice((0, 1, 0x80, 0x82, 0x83))
         else:
-            command = bytearray(put(length=rng.choice((0, 8, 5000))) if endpoint else
-                                admin(OPCODE.REGION_ADD, key=rng.randrange(1, 70), length=4096, rights=15))
+            command = bytearray(
+                put(length=rng.choice((0, 8, 5000)))
+                if endpoint
+                else admin(OPCODE.REGION_ADD, key=rng.randrange(1, 70), length=4096, rights=15)
+            )
             for _ in range(rng.randrange(3)):
                 command[rng.randrange(C.SLOT_BYTES)] = rng.randrange(256)
         if command[0] == OPCODE.ENDPOINT_CLOSE:
             command[3] = 0
         cookie = ADMIN["cookie"] if command[0] >= 0x80 and not endpoint else COMMAND["cookie"]
-        command[cookie.offset:cookie.offset + 4] = number.to_bytes(4, "little")
+        command[cookie.offset : cookie.offset + 4] = number.to_bytes(4, "little")
         card.ring(endpoint, bytes(command))
         card.step(4)
         for job in card.jobs:

@@ -1,10 +1,10 @@
-# This file is part of Dibber.
+"""What the program counts of its duties, for `dibber fw top`; what hardware counts of them is
+tested with the hardware.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the program counts of its duties, for `dibber fw top`; what hardware counts of them is tested with the hardware."""
-
 import pytest
-
 from dibber.interface.description import FLAG, OPCODE, SHARED, STATUS, TRACE
 from mcp_native import atomic, get, put, walk
 from mcp_wire import WiredCard
@@ -17,24 +17,38 @@ def wired():
 
 def events(card, name):
     """How many entries of its trace were of one kind."""
-    at = SHARED["events"].offset + 4*getattr(TRACE, name)
-    return int.from_bytes(bytes(card.shared_bytes)[at:at + 4], "little")
+    at = SHARED["events"].offset + 4 * getattr(TRACE, name)
+    return int.from_bytes(bytes(card.shared_bytes)[at : at + 4], "little")
 
 
 def test_each_put_is_gathered_once_and_has_its_checksum_once(wired):
-    wired.ring(1, *[put(cookie=n, length=8*(n + 1), source=walk(8*(n + 1)), target=walk(8*(n + 1)),
-                        flags=FLAG.CHECKSUM*(n % 2)) for n in range(6)])
+    wired.ring(
+        1,
+        *[
+            put(
+                cookie=n,
+                length=8 * (n + 1),
+                source=walk(8 * (n + 1)),
+                target=walk(8 * (n + 1)),
+                flags=FLAG.CHECKSUM * (n % 2),
+            )
+            for n in range(6)
+        ],
+    )
     wired.settle()
     assert wired.statuses == dict.fromkeys(range(6), STATUS.OK)
     assert (events(wired, "JOB"), wired.shared("checksums"), wired.shared("messages")) == (6, 3, 0)
 
 
 def test_what_is_gathered_again_is_counted_again(wired):
-    first = [3]    # packet that is lost once
+    first = [3]  # packet that is lost once
     wired.lose = lambda packet: packet.index in first and not first.clear()
-    wired.ring(1, put(cookie=0, length=8*4096, source=walk(8*4096), target=walk(8*4096)))
+    wired.ring(1, put(cookie=0, length=8 * 4096, source=walk(8 * 4096), target=walk(8 * 4096)))
     wired.settle()
-    assert wired.statuses == {0: STATUS.OK} and (events(wired, "JOB"), events(wired, "REPLAY")) == (2, 1)
+    assert wired.statuses == {0: STATUS.OK} and (events(wired, "JOB"), events(wired, "REPLAY")) == (
+        2,
+        1,
+    )
 
 
 def test_requests_and_replies_are_messages(card):

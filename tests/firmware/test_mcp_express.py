@@ -1,16 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The EXPRESS lane: inline puts, their order, their replay; and fences."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
-from dibber.interface.description import C, FLAG, OPCODE, STATUS
+import pytest
+from dibber.interface.description import FLAG, OPCODE, STATUS, C
 from mcp_native import BULK, Express, admin, inline, put
 from mcp_wire import WiredCard
 
 MICROSECOND = 125
-TIMEOUT     = 40_000*MICROSECOND
+TIMEOUT = 40_000 * MICROSECOND
 
 
 @pytest.fixture
@@ -23,29 +21,49 @@ def executed(card, node=1):
 
 
 def test_an_inline_put_is_one_packet_and_completes_when_it_is_acknowledged(card):
-    card.ring(1, inline(bytes(range(24)), cookie=7, flags=FLAG.SOLICIT | FLAG.NOTICE | FLAG.INTERRUPT, endpoint=3))
+    card.ring(
+        1,
+        inline(
+            bytes(range(24)),
+            cookie=7,
+            flags=FLAG.SOLICIT | FLAG.NOTICE | FLAG.INTERRUPT,
+            endpoint=3,
+        ),
+    )
     card.step()
-    assert card.express == [Express(1, 0, 24, card.rewinds[1][1], 0, 0, 1, 1, card["EXPRESS_MESSAGE"])]
+    assert card.express == [
+        Express(1, 0, 24, card.rewinds[1][1], 0, 0, 1, 1, card["EXPRESS_MESSAGE"])
+    ]
     assert card["HEAD", 1] == 1 and card.entries() == []
     card.ack(1, 0)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.cookie, entry.length, entry.node, entry.key) == (STATUS.OK, 7, 24, 1, 0)
+    assert (entry.status, entry.cookie, entry.length, entry.node, entry.key) == (
+        STATUS.OK,
+        7,
+        24,
+        1,
+        0,
+    )
     assert entry.interrupt == 1
 
 
-@pytest.mark.parametrize("name,change", [
-    ("BAD_FLAGS",     dict(flags=FLAG.INTERRUPT)),
-    ("BAD_FLAGS",     dict(flags=FLAG.CHECKSUM)),
-    ("BAD_FLAGS",     dict(flags=64)),
-    ("BAD_LEVELS",    dict(levels=0x10)),
-    ("BAD_LEVELS",    dict(levels=1)),
-    ("BAD_NODE",      dict(node=0)),
-    ("BAD_NODE",      dict(node=C.NODES)),
-    ("BAD_NODE",      dict(reserved0=1)),
-    ("BAD_LENGTH",    dict(length=C.INLINE_BYTES + 1)),
-    ("BAD_LENGTH",    dict(length=0x100)),
-    ("REMOTE_BOUNDS", dict(offset=C.MAX_OFFSET + 1))])
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        ("BAD_FLAGS", dict(flags=FLAG.INTERRUPT)),
+        ("BAD_FLAGS", dict(flags=FLAG.CHECKSUM)),
+        ("BAD_FLAGS", dict(flags=64)),
+        ("BAD_LEVELS", dict(levels=0x10)),
+        ("BAD_LEVELS", dict(levels=1)),
+        ("BAD_NODE", dict(node=0)),
+        ("BAD_NODE", dict(node=C.NODES)),
+        ("BAD_NODE", dict(reserved0=1)),
+        ("BAD_LENGTH", dict(length=C.INLINE_BYTES + 1)),
+        ("BAD_LENGTH", dict(length=0x100)),
+        ("REMOTE_BOUNDS", dict(offset=C.MAX_OFFSET + 1)),
+    ],
+)
 def test_a_malformed_inline_put_gets_its_status_and_sends_nothing(card, name, change):
     card.ring(1, inline(**change), inline(cookie=1))
     card.step()
@@ -94,7 +112,7 @@ def test_a_full_window_stops_nobody_who_sends_elsewhere(card):
     card.step(40)
     card.ring(4, *[inline(node=2, cookie=n) for n in range(5)])
     card.step(20)
-    assert [e.node for e in card.express] == [1]*C.WINDOW + [2]*5
+    assert [e.node for e in card.express] == [1] * C.WINDOW + [2] * 5
     card.ack(1, C.WINDOW - 1)
     card.step(40)
     assert len(card.express) == 90 + 5
@@ -174,7 +192,7 @@ def test_a_refused_inline_put_tells_why_and_those_around_it_are_not_touched(wire
 
 
 def test_a_refusal_of_what_is_not_under_way_does_nothing(wired):
-    for psn in (0, 1, 63, 64, 0xffff):
+    for psn in (0, 1, 63, 64, 0xFFFF):
         wired.refuse(1, psn, STATUS.REMOTE_BOUNDS)
     wired.step()
     wired.ring(1, inline(cookie=0))
@@ -210,7 +228,7 @@ def test_the_requeue_waits_for_space_and_new_commands_for_the_requeue(wired):
 def test_psns_of_inline_puts_go_round(wired):
     """The flow is brought close to 65,536, where the numbers begin again."""
     number = 0
-    for _ in range(65536//30 - 1):
+    for _ in range(65536 // 30 - 1):
         commands = [inline(cookie=number + n) for n in range(30)]
         wired.ring(1, *commands)
         wired.step(5)
@@ -233,9 +251,9 @@ def test_psns_of_inline_puts_go_round(wired):
 def test_after_40_ms_all_end_as_timeouts_and_the_next_works(wired):
     wired.cut = {1}
     wired.ring(1, *[inline(cookie=n) for n in range(20)])
-    wired.settle(TIMEOUT - 200*MICROSECOND)
+    wired.settle(TIMEOUT - 200 * MICROSECOND)
     assert wired.statuses == {}
-    wired.settle(600*MICROSECOND)
+    wired.settle(600 * MICROSECOND)
     assert wired.statuses == {n: STATUS.TIMEOUT for n in range(20)} and wired.incarnation[1] == 2
     wired.cut = set()
     wired.ring(1, inline(cookie=20))
@@ -249,16 +267,20 @@ def test_an_acknowledgement_from_before_the_end_of_a_flow_completes_nothing(card
     card.step()
     while card.shared("timeouts") == 0:
         card.library.replay_timer_handler()
-    card.ack(1, 0xffff)
+    card.ack(1, 0xFFFF)
     card.step()
     assert [e.status for e in card.entries()] == [STATUS.TIMEOUT]
 
+
 # Fence --------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("fenced", [put, inline])
 def test_a_fence_waits_for_all_earlier_commands_of_its_endpoint_and_no_others(card, fenced):
     assert card.open(2) == 0
-    card.ring(1, put(cookie=0), inline(cookie=1), fenced(cookie=2, flags=FLAG.FENCE), inline(cookie=3))
+    card.ring(
+        1, put(cookie=0), inline(cookie=1), fenced(cookie=2, flags=FLAG.FENCE), inline(cookie=3)
+    )
     card.ring(2, inline(cookie=4))
     card.step()
     assert (card["HEAD", 1], card["HEAD", 2]) == (2, 1)

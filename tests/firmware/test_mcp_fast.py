@@ -1,20 +1,22 @@
-# This file is part of Dibber.
+"""Flows between the fast path and the program: what the program need not see, and when it takes
+them back.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Flows between the fast path and the program: what the program need not see, and when it takes them back."""
-
 import pytest
-
-from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, REPLY, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import FLAG, MESSAGE, OPCODE, REPLY, STATUS, C
 from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put
 from mcp_wire import Peer, WiredCard
 
 MICROSECOND = 125
-TIMEOUT     = 40_000*MICROSECOND
+TIMEOUT = 40_000 * MICROSECOND
 
 # A kind of put, and the number of its flow to node 1.
-LANES = pytest.mark.parametrize("kind,flow", [(put, BULK + 1), (inline, 1)], ids=["bulk", "express"])
+LANES = pytest.mark.parametrize(
+    "kind,flow", [(put, BULK + 1), (inline, 1)], ids=["bulk", "express"]
+)
 
 
 @pytest.fixture
@@ -27,10 +29,12 @@ def wired():
 def once(*packets):
     """A `lose` that loses each of these (cookie, index) the first time."""
     left = set(packets)
+
     def lose(packet):
         found = (packet.cookie, packet.index) in left
         left.discard((packet.cookie, packet.index))
         return found
+
     return lose
 
 
@@ -46,7 +50,9 @@ def take(card, *puts, endpoint=1):
     card.step(2)
     assert card.word("fast_commands") == before + len(puts)
 
+
 # Without the program ------------------------------------------------------------------------------
+
 
 @LANES
 def test_puts_on_an_armed_flow_end_without_the_program(wired, kind, flow):
@@ -62,8 +68,14 @@ def test_puts_on_an_armed_flow_end_without_the_program(wired, kind, flow):
 
 def test_what_is_not_for_it_and_whose_endpoint_is_closed_is_the_programs(wired):
     before = commands(wired)
-    wired.ring(1, put(cookie=0, flags=FLAG.CHECKSUM), put(length=0, cookie=1), inline(cookie=2, flags=FLAG.FENCE),
-               put(length=C.FAST_LENGTH + 1, cookie=3), put(cookie=4, levels=7))
+    wired.ring(
+        1,
+        put(cookie=0, flags=FLAG.CHECKSUM),
+        put(length=0, cookie=1),
+        inline(cookie=2, flags=FLAG.FENCE),
+        put(length=C.FAST_LENGTH + 1, cookie=3),
+        put(cookie=4, levels=7),
+    )
     wired.ring(3, put(cookie=5), inline(cookie=6))
     wired.settle()
     assert wired.statuses == {0: 0, 1: 0, 2: 0, 3: 0, 4: STATUS.BAD_LEVELS}
@@ -76,7 +88,7 @@ def test_a_flow_is_armed_again_when_a_put_of_the_program_has_ended_on_it(wired, 
     wired.settle()
     wired.ring(1, kind(cookie=1))
     wired.settle()
-    assert wired.word("fast_commands") == 0   # it was armed in vain: now it takes two
+    assert wired.word("fast_commands") == 0  # it was armed in vain: now it takes two
     wired.ring(1, kind(cookie=2))
     wired.settle()
     assert wired.statuses == {0: 0, 1: 0, 2: 0} and wired.word("fast_commands") == 1
@@ -84,12 +96,14 @@ def test_a_flow_is_armed_again_when_a_put_of_the_program_has_ended_on_it(wired, 
     wired.settle()
     wired.ring(1, kind(cookie=4))
     wired.settle()
-    assert wired.word("fast_commands") == 2   # not in vain that time
+    assert wired.word("fast_commands") == 2  # not in vain that time
 
 
 @LANES
 def test_a_flow_is_not_armed_while_anything_is_under_way_on_it(wired, kind, flow):
-    """The fake stops when the place at which a flow is armed is not behind all that is acknowledged."""
+    """The fake stops when the place at which a flow is armed is not behind all that is
+    acknowledged.
+    """
     for n in range(0, 40, 2):
         wired.ring(1, kind(cookie=n, flags=FLAG.FENCE))
         wired.ring(2, kind(cookie=n + 1, flags=FLAG.FENCE))
@@ -112,14 +126,19 @@ def test_a_host_that_does_not_want_the_fast_path_pays_for_it_ever_more_rarely(wi
         wired.settle()
     assert wired.statuses == {n: 0 for n in range(200)} and wired.shared("claims") <= 8
 
+
 # Claims -------------------------------------------------------------------------------------------
+
 
 @LANES
 def test_a_refusal_claims_the_flow_and_fails_the_put_that_it_names(wired, kind, flow):
     wired.refuses = {2: STATUS.REMOTE_BOUNDS}
     take(wired, *[kind(cookie=n) for n in range(5)])
     wired.settle()
-    assert wired.statuses == {0: 0, 1: 0, 2: STATUS.REMOTE_BOUNDS, 3: 0, 4: 0} and wired.shared("claims") == 1
+    assert (
+        wired.statuses == {0: 0, 1: 0, 2: STATUS.REMOTE_BOUNDS, 3: 0, 4: 0}
+        and wired.shared("claims") == 1
+    )
 
 
 @LANES
@@ -154,19 +173,21 @@ def test_refusals_of_two_flows_that_come_together_each_find_their_put(wired, kin
 def test_a_lost_packet_is_sent_again_with_the_psn_that_it_had(wired, kind, flow, lost):
     wired.lose = once((lost, 0))
     take(wired, *[kind(cookie=n) for n in range(8)])
-    wired.settle(400*MICROSECOND)
+    wired.settle(400 * MICROSECOND)
     assert wired.statuses == {n: 0 for n in range(8)} and wired.incarnation[flow] == 1
-    assert [cookie for cookie, _ in wired.peers[flow].executed] == list(range(8)) and wired.shared("claims") == 1
+    assert [cookie for cookie, _ in wired.peers[flow].executed] == list(range(8)) and wired.shared(
+        "claims"
+    ) == 1
 
 
 @LANES
 def test_a_stall_is_found_when_the_program_would_have_found_it(wired, kind, flow):
     wired.lose = once((0, 0))
-    wired.settle(150*MICROSECOND)
+    wired.settle(150 * MICROSECOND)
     take(wired, kind(cookie=0))
-    wired.settle(80*MICROSECOND)
+    wired.settle(80 * MICROSECOND)
     assert wired.statuses == {} and wired.epoch[flow] == 1
-    wired.settle(80*MICROSECOND)
+    wired.settle(80 * MICROSECOND)
     assert wired.statuses == {0: 0} and wired.epoch[flow] == 2
 
 
@@ -174,7 +195,7 @@ def test_a_flow_that_moves_is_not_claimed(wired):
     take(wired, *[put(cookie=n) for n in range(20)])
     jobs = wired.jobs[:]
     for job in jobs:
-        wired.wait(80*MICROSECOND)
+        wired.wait(80 * MICROSECOND)
         wired.job_done(job.tag, job.psn + 1)
         wired.ack(BULK + 1, job.psn)
     wired.step()
@@ -185,9 +206,9 @@ def test_a_flow_that_moves_is_not_claimed(wired):
 def test_nobody_there_is_a_timeout_after_40_ms_and_the_next_put_works(wired, kind, flow):
     wired.cut = {1}
     take(wired, *[kind(cookie=n) for n in range(5)])
-    wired.settle(TIMEOUT - 200*MICROSECOND)
+    wired.settle(TIMEOUT - 200 * MICROSECOND)
     assert wired.statuses == {}
-    wired.settle(600*MICROSECOND)
+    wired.settle(600 * MICROSECOND)
     assert wired.statuses == {n: STATUS.TIMEOUT for n in range(5)}
     wired.cut = set()
     take(wired, kind(cookie=5))
@@ -199,12 +220,14 @@ def test_nobody_there_is_a_timeout_after_40_ms_and_the_next_put_works(wired, kin
 @pytest.mark.parametrize("held", [1, 57, 129, 200])
 def test_a_peer_that_tells_late_what_it_holds_is_reached_at_once(wired, kind, flow, held):
     wired.peers[flow] = Peer(held)
-    wired.unsure      = {flow}
+    wired.unsure = {flow}
     take(wired, *[kind(cookie=n) for n in range(5)])
     wired.work()
     wired.answer(flow)
     wired.settle()
-    assert wired.statuses == dict.fromkeys(range(5), STATUS.OK) and wired.peers[flow].executed == [(n, 0) for n in range(5)]
+    assert wired.statuses == dict.fromkeys(range(5), STATUS.OK) and wired.peers[flow].executed == [
+        (n, 0) for n in range(5)
+    ]
     assert wired.word("fast_commands") == 5 and wired.incarnation[flow] == 1
     assert wired.numbers[flow] == held + 1
 
@@ -227,7 +250,9 @@ def test_a_job_that_fails_gives_the_flow_away_and_fails_as_the_programs_does(wir
     wired.fails = {1: (STATUS.BAD_KEY, sent)}
     take(wired, *[put(length=whole(2), cookie=n) for n in range(4)])
     wired.settle()
-    assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0} and wired.incarnation[BULK + 1] == 2
+    assert (
+        wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0} and wired.incarnation[BULK + 1] == 2
+    )
     done = wired.peers[BULK + 1].executed
     assert [p for p in done if p[0] != 1] == [(n, i) for n in (0, 2, 3) for i in range(2)]
 
@@ -253,7 +278,9 @@ def test_a_flow_may_be_given_before_the_end_of_the_job_is_heard_of(wired):
     wired.job_done(one.tag, 0, STATUS.BAD_KEY)
     wired.job_done(two.tag, 2)
     wired.settle()
-    assert wired.statuses == {0: STATUS.BAD_KEY, 1: 0} and wired.peers[BULK + 1].executed == [(1, 0)]
+    assert wired.statuses == {0: STATUS.BAD_KEY, 1: 0} and wired.peers[BULK + 1].executed == [
+        (1, 0)
+    ]
 
 
 def test_puts_that_are_rung_between_a_failure_and_the_claim_come_behind_it(wired):
@@ -262,7 +289,9 @@ def test_puts_that_are_rung_between_a_failure_and_the_claim_come_behind_it(wired
     wired.jobs.clear()
     wired.ring(1, put(cookie=1))
     wired.settle()
-    assert wired.statuses == {0: STATUS.BAD_KEY, 1: 0} and wired.peers[BULK + 1].executed == [(1, 0)]
+    assert wired.statuses == {0: STATUS.BAD_KEY, 1: 0} and wired.peers[BULK + 1].executed == [
+        (1, 0)
+    ]
 
 
 @LANES
@@ -319,9 +348,13 @@ def test_an_answer_claims_the_flow_that_it_goes_on(wired):
 @LANES
 def test_what_was_under_way_keeps_its_length_its_cookie_and_its_interrupt(wired, kind, flow):
     length = 24 if kind is inline else 9000
-    command = inline(bytes(24), cookie=77, flags=FLAG.SOLICIT) if kind is inline else put(9000, cookie=77, flags=FLAG.SOLICIT)
+    command = (
+        inline(bytes(24), cookie=77, flags=FLAG.SOLICIT)
+        if kind is inline
+        else put(9000, cookie=77, flags=FLAG.SOLICIT)
+    )
     take(wired, command, kind(cookie=78))
-    wired.nak(flow, 0xffff)
+    wired.nak(flow, 0xFFFF)
     wired.step()
     first = wired.jobs[0] if flow >= BULK else None
     for job in wired.jobs[:2]:
@@ -352,30 +385,38 @@ def test_some_of_what_is_under_way_has_ended_its_job_when_it_is_claimed(wired):
 
 @LANES
 def test_a_claim_goes_over_the_end_of_the_psns(wired, kind, flow):
-    """The fast path brings the flow close to 65,536, where the numbers begin again; the program takes over behind that."""
+    """The fast path brings the flow close to 65,536, where the numbers begin again; the program
+    takes over behind that.
+    """
     number, packets = 0, 100 if kind is put else 1
+
     def some(count):
         data = whole(packets) if kind is put else bytes(8)
         return [kind(data, cookie=number + n) for n in range(count)]
-    while (number + 20)*packets < 65536:
+
+    while (number + 20) * packets < 65536:
         take(wired, *some(20))
         for job in wired.jobs:
             wired.job_done(job.tag, job.psn + packets)
         wired.jobs.clear()
         wired.express.clear()
         number += 20
-        wired.ack(flow, number*packets - 1)
+        wired.ack(flow, number * packets - 1)
         wired.step(1)
         wired.entries()
-    wired.peers[flow].held, wired.peers[flow].expected = 1, number*packets
+    wired.peers[flow].held, wired.peers[flow].expected = 1, number * packets
     wired.lose = once((number + 7, 0))
     take(wired, *some(24))
-    wired.settle(400*MICROSECOND)
+    wired.settle(400 * MICROSECOND)
     assert wired.statuses == {number + n: 0 for n in range(24)}
-    assert wired.peers[flow].executed == [(number + n, i) for n in range(24) for i in range(packets)]
+    assert wired.peers[flow].executed == [
+        (number + n, i) for n in range(24) for i in range(packets)
+    ]
     assert wired.shared("claims") == 1
 
+
 # Endpoints ----------------------------------------------------------------------------------------
+
 
 @LANES
 def test_a_fence_waits_for_puts_of_the_fast_path(wired, kind, flow):
@@ -425,8 +466,12 @@ def test_closing_waits_for_puts_that_were_claimed_meanwhile(wired, kind, flow):
     wired.ring(0, admin(OPCODE.ENDPOINT_CLOSE, endpoint=1, cookie=99))
     wired.step()
     wired.lose = once((0, 0))
-    wired.settle(400*MICROSECOND)
-    assert wired.statuses == {0: 0, 1: 0, 99: 0} and list(wired.statuses)[-1] == 99 and wired.shared("claims") == 1
+    wired.settle(400 * MICROSECOND)
+    assert (
+        wired.statuses == {0: 0, 1: 0, 99: 0}
+        and list(wired.statuses)[-1] == 99
+        and wired.shared("claims") == 1
+    )
 
 
 def test_closing_waits_until_all_completions_have_left(wired, monkeypatch):
@@ -457,12 +502,18 @@ def test_commands_behind_a_slot_in_use_are_flushed_when_it_is_free(wired):
     assert [(e.cookie, e.status) for e in wired.entries()] == [(0, 0), (41, STATUS.FLUSHED)]
     wired.ack(BULK + 1, C.SLOTS - 2)
     wired.step()
-    assert [(e.cookie, e.status) for e in wired.entries()] == [*((n, 0) for n in range(1, C.SLOTS - 1)), (99, 0)]
+    assert [(e.cookie, e.status) for e in wired.entries()] == [
+        *((n, 0) for n in range(1, C.SLOTS - 1)),
+        (99, 0),
+    ]
 
 
 def test_commands_that_find_no_room_for_their_completions_are_not_flushed_but_dropped():
     card = WiredCard()
-    assert card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=1) == 0 and card.open(1, cq_entries=2) == 0
+    assert (
+        card.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=1) == 0
+        and card.open(1, cq_entries=2) == 0
+    )
     card["JOB_SPACE"] = 1
     card.ring(1, *[put(cookie=n) for n in range(5)])
     card.step()
@@ -471,14 +522,16 @@ def test_commands_that_find_no_room_for_their_completions_are_not_flushed_but_dr
     card.collect()
     assert [(e.cookie, e.status) for e in card.posted] == [(1, STATUS.FLUSHED)]
     card.settle()
-    assert card.statuses == {0: 0, 1: STATUS.FLUSHED, 99: 0} and card["HEAD", 1] == card["PRODUCER", 1]
+    assert (
+        card.statuses == {0: 0, 1: STATUS.FLUSHED, 99: 0} and card["HEAD", 1] == card["PRODUCER", 1]
+    )
 
 
 def test_the_slot_of_a_job_that_was_given_up_is_free_when_the_engine_is_done_with_it(wired):
     take(wired, put(cookie=0))
     [job] = wired.jobs
     wired.jobs.clear()
-    wired.wait(2*TIMEOUT + 2000*MICROSECOND)
+    wired.wait(2 * TIMEOUT + 2000 * MICROSECOND)
     assert [e.status for e in wired.entries()] == [STATUS.TIMEOUT]
     wired.ring(1, *[inline(cookie=n, node=2) for n in range(C.SLOTS)])
     wired.settle()
@@ -487,9 +540,10 @@ def test_the_slot_of_a_job_that_was_given_up_is_free_when_the_engine_is_done_wit
     wired.settle()
     assert wired["HEAD", 1] == C.SLOTS + 1 and wired.statuses == {n: 0 for n in range(C.SLOTS)}
 
+
 # Gets and atomics ---------------------------------------------------------------------------------
 
-ALL  = 31
+ALL = 31
 ASKS = pytest.mark.parametrize("kind", [get, atomic])
 
 
@@ -502,13 +556,23 @@ def asking():
 
 def answer(card, message, status=0, value=0x1122334455667788, slot=4):
     """What the peer says to a request."""
-    if message.word & 0xff == MESSAGE.GET:
+    if message.word & 0xFF == MESSAGE.GET:
         if status:
-            card.message(1, message.word & ~0xff | MESSAGE.GET_FAILED, slot, pack_struct(REPLY, dict(status=status)))
+            card.message(
+                1,
+                message.word & ~0xFF | MESSAGE.GET_FAILED,
+                slot,
+                pack_struct(REPLY, dict(status=status)),
+            )
         else:
             card.respond(1, message.word, length=8)
     else:
-        card.message(1, message.word & ~0xff | MESSAGE.ATOMIC_REPLY, slot, pack_struct(REPLY, dict(status=status, value=value)))
+        card.message(
+            1,
+            message.word & ~0xFF | MESSAGE.ATOMIC_REPLY,
+            slot,
+            pack_struct(REPLY, dict(status=status, value=value)),
+        )
 
 
 def asked(card, *commands):
@@ -537,14 +601,18 @@ def test_an_ask_that_goes_well_ends_without_the_program(asking, kind):
         asking.settle()
     assert asking.statuses == {n: 0 for n in range(40)} and asking.word("fast_completions") == 40
     assert asking.keys[7] == (0x11223344 if kind is atomic else 0)
-    assert commands(asking) == before and asking.shared("claims") == 0 and asking.shared("strays") == 0
+    assert (
+        commands(asking) == before and asking.shared("claims") == 0 and asking.shared("strays") == 0
+    )
 
 
 @ASKS
 @pytest.mark.parametrize("acked", [False, True])
 @pytest.mark.parametrize("status", [STATUS.OK, STATUS.REMOTE_BOUNDS])
 def test_an_ask_that_is_claimed_ends_as_one_of_the_program(asking, kind, acked, status):
-    """In either state; two of them, so that a third one waits. Requests that were not acknowledged are not sent again."""
+    """In either state; two of them, so that a third one waits. Requests that were not acknowledged
+    are not sent again.
+    """
     one, two = asked(asking, kind(cookie=0), kind(cookie=1))
     if acked:
         asking.settle()
@@ -568,19 +636,19 @@ def test_an_ask_that_is_claimed_ends_as_one_of_the_program(asking, kind, acked, 
 @ASKS
 def test_an_answer_that_ends_nothing_claims_what_it_may_be_about(asking, kind):
     """It failed; it came before the acknowledgement; another generation's is nobody's."""
-    message, = asked(asking, kind(cookie=0))
+    (message,) = asked(asking, kind(cookie=0))
     asking.settle()
     answer(asking, message, STATUS.TRUNCATED if kind is get else STATUS.REMOTE_ALIGNMENT)
     asking.settle()
     assert asking.statuses.pop(0) and asking.shared("claims") == 1
-    message, = asked(asking, kind(cookie=1))
+    (message,) = asked(asking, kind(cookie=1))
     answer(asking, message)
     asking.step(4)
     asking.observe()
     assert asking.shared("claims") == 2 and 1 not in asking.statuses
     asking.settle()
     assert asking.statuses.pop(1) == 0
-    message, = asked(asking, kind(cookie=2))
+    (message,) = asked(asking, kind(cookie=2))
     asking.settle()
     answer(asking, message._replace(word=message.word ^ 1 << 26))
     asking.settle()
@@ -592,10 +660,10 @@ def test_an_answer_that_ends_nothing_claims_what_it_may_be_about(asking, kind):
 
 @ASKS
 def test_a_lost_request_is_sent_again_as_it_was(asking, kind):
-    message, = asked(asking, kind(cookie=0))
+    (message,) = asked(asking, kind(cookie=0))
     lost = [message.word]
     asking.lose = lambda packet: packet.cookie == ("message", message.word) and lost and lost.pop()
-    asking.settle(400*MICROSECOND)
+    asking.settle(400 * MICROSECOND)
     again = [m for m in asking.sent if m.word == message.word]
     assert len(again) == 2 and again[0].psn == again[1].psn and asking.shared("claims") == 1
     answer(asking, message)
@@ -606,13 +674,13 @@ def test_a_lost_request_is_sent_again_as_it_was(asking, kind):
 @ASKS
 def test_an_ask_that_is_never_answered_ends_in_time_and_its_answer_is_nobodys(asking, kind):
     """Though other puts to that node go on well all the time."""
-    message, = asked(asking, kind(cookie=0))
+    (message,) = asked(asking, kind(cookie=0))
     asking.settle()
     for n in range(1, 11):
         asking.ring(2, inline(cookie=n))
-        asking.settle(TIMEOUT//10 - 100*MICROSECOND)
+        asking.settle(TIMEOUT // 10 - 100 * MICROSECOND)
     assert 0 not in asking.statuses and asking.shared("claims") == 1
-    asking.settle(2000*MICROSECOND)
+    asking.settle(2000 * MICROSECOND)
     assert asking.statuses == {0: STATUS.TIMEOUT, **{n: 0 for n in range(1, 11)}}
     if kind is get:
         assert asking.expected[-1][2] == 0
@@ -622,12 +690,12 @@ def test_an_ask_that_is_never_answered_ends_in_time_and_its_answer_is_nobodys(as
     for _ in range(C.SLOTS - 1):
         asking.ring(1, inline(cookie=20 + _))
         asking.settle()
-    later, = asked(asking, kind(cookie=90))
+    (later,) = asked(asking, kind(cookie=90))
     assert later.slot == message.slot and later.word >> 26 == 2
 
 
 def test_an_endpoint_that_closes_waits_for_its_asks(asking):
-    message, = asked(asking, get(cookie=0))
+    (message,) = asked(asking, get(cookie=0))
     asking.settle()
     asking.ring(0, admin(OPCODE.ENDPOINT_CLOSE, endpoint=1, cookie=50))
     asking.step(8)
@@ -639,9 +707,9 @@ def test_an_endpoint_that_closes_waits_for_its_asks(asking):
 
 
 def test_the_link_going_down_and_up_repeats_what_was_not_acknowledged_and_no_more(asking):
-    done, = asked(asking, get(cookie=0))
+    (done,) = asked(asking, get(cookie=0))
     asking.settle()
-    open_, = asked(asking, atomic(cookie=1))
+    (open_,) = asked(asking, atomic(cookie=1))
     asking.buffer.clear()
     asking.cut.add(1)
     asking.settle()
@@ -649,7 +717,7 @@ def test_the_link_going_down_and_up_repeats_what_was_not_acknowledged_and_no_mor
     asking.step(4)
     asking.cut.clear()
     asking.link(True)
-    asking.settle(200*MICROSECOND)
+    asking.settle(200 * MICROSECOND)
     words = [message.word for message in asking.sent]
     assert words.count(done.word) == 1 and words.count(open_.word) >= 2
     for message in (done, open_):
@@ -660,17 +728,17 @@ def test_the_link_going_down_and_up_repeats_what_was_not_acknowledged_and_no_mor
 
 def test_a_flow_that_was_given_up_is_not_armed_while_an_answer_is_awaited(asking):
     """The fast path would ask for two more than a node may be asked for."""
-    message, = asked(asking, get(length=C.FAST_LENGTH, cookie=0))
+    (message,) = asked(asking, get(length=C.FAST_LENGTH, cookie=0))
     asking.settle()
     claim(asking)
     asking.cut.add(1)
     asking.settle()
     asking.ring(2, inline(cookie=1))
-    asking.settle(TIMEOUT + 300*MICROSECOND)
+    asking.settle(TIMEOUT + 300 * MICROSECOND)
     assert asking.statuses == {1: STATUS.TIMEOUT, 99: STATUS.TIMEOUT}
     asking.cut.clear()
     asking.ring(2, get(cookie=2), get(cookie=3))
-    asking.settle(1600*MICROSECOND)   # a pause, at most
+    asking.settle(1600 * MICROSECOND)  # a pause, at most
     assert asking["HEAD", 2] == 3
     asking.settle()
     for answered in (message, asking.sent[-1]):
@@ -680,18 +748,20 @@ def test_a_flow_that_was_given_up_is_not_armed_while_an_answer_is_awaited(asking
     asking.settle()
     assert [asking.statuses[n] for n in (0, 2, 3)] == [0, 0, 0]
 
+
 # What is gathered slowly --------------------------------------------------------------------------
+
 
 @pytest.mark.fault
 def test_an_ask_whose_answer_comes_slowly_is_not_claimed(asking):
     """Payload of lane BULK of its node is being stored here, for 50 ms. Then none for 150 us."""
     [message] = asked(asking, get(cookie=0))
     asking.settle()
-    for _ in range(50_000//40):
+    for _ in range(50_000 // 40):
         asking["PEER_WORKS"] = 1 << 1
-        asking.settle(40*MICROSECOND)
+        asking.settle(40 * MICROSECOND)
     assert asking.shared("claims") == 0 and asking.statuses == {}
-    asking.settle(150*MICROSECOND)
+    asking.settle(150 * MICROSECOND)
     assert asking.shared("claims") == 1
     answer(asking, message)
     asking.settle()
@@ -703,17 +773,17 @@ def test_what_is_stored_here_does_not_help_a_packet_that_is_lost(asking):
     asking.lose = once((0, 0))
     take(asking, inline(cookie=0))
     asking.work()
-    for _ in range(200//20):
+    for _ in range(200 // 20):
         asking["PEER_WORKS"] = 1 << 1
-        asking.settle(20*MICROSECOND)
+        asking.settle(20 * MICROSECOND)
     assert asking.epoch[1] == 2 and asking.statuses == {0: 0}
 
 
 @pytest.mark.fault
 def test_puts_that_wait_in_the_engine_behind_others_are_not_claimed_while_it_works(wired):
     take(wired, put(node=2, cookie=0), *[put(cookie=n) for n in range(1, 5)])
-    for _ in range(60_000//40):
+    for _ in range(60_000 // 40):
         wired["SEND_MOVED"] = 1
-        wired.wait(40*MICROSECOND, step=20*MICROSECOND)
+        wired.wait(40 * MICROSECOND, step=20 * MICROSECOND)
     wired.settle()
     assert wired.statuses == dict.fromkeys(range(5), 0) and wired.shared("claims") == 0

@@ -1,19 +1,17 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Flows: who is told what when packets are refused, jobs fail, acknowledgements stay away."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 
 import pytest
-
-from dibber.interface.description import C, MCP, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import MCP, STATUS, C
 from mcp_native import BULK, Card, put
 from mcp_wire import Peer, WiredCard
 
-TIMEOUT = 5_000_000         # cycles: 40 ms at 125 MHz
-TICK    = 6_250             # 50 us
+TIMEOUT = 5_000_000  # cycles: 40 ms at 125 MHz
+TICK = 6_250  # 50 us
 
 
 @pytest.fixture
@@ -69,7 +67,9 @@ def test_more_refusals_than_one_turn_takes_still_come_before_their_acknowledgeme
         card.refuse(BULK + 1, psn, STATUS.REMOTE_BAD_KEY)
     card.ack(BULK + 1, 16)
     card.step()
-    assert [(e.cookie, e.status) for e in card.entries()] == [(n, STATUS.REMOTE_BAD_KEY) for n in (1, 2)]
+    assert [(e.cookie, e.status) for e in card.entries()] == [
+        (n, STATUS.REMOTE_BAD_KEY) for n in (1, 2)
+    ]
 
 
 def test_refusals_that_wait_when_a_flow_starts_anew_do_not_touch_it(card):
@@ -96,7 +96,7 @@ def test_refusals_that_wait_when_a_flow_starts_anew_do_not_touch_it(card):
 
 
 def test_a_refusal_of_a_node_or_psn_that_is_not_there_does_nothing(wired):
-    for flow, psn in [(200, 0), (1, 0), (BULK + 1, 7), (BULK + 15, 0xffff)]:
+    for flow, psn in [(200, 0), (1, 0), (BULK + 1, 7), (BULK + 15, 0xFFFF)]:
         wired.refuse(flow, psn, STATUS.REMOTE_BAD_KEY)
     wired.ring(1, put(cookie=0))
     wired.settle()
@@ -125,10 +125,10 @@ def test_an_acknowledgement_before_the_end_of_the_job_completes_nothing(card):
 
 def test_psns_wrap_inside_a_transfer_of_4_gib(card):
     """2^20 packets: acknowledgements go round the 16-bit PSN sixteen times."""
-    card.ring(1, put(length=0xffffffff, cookie=1))
+    card.ring(1, put(length=0xFFFFFFFF, cookie=1))
     card.step()
     [job] = card.jobs
-    packets = packets_of(0xffffffff)
+    packets = packets_of(0xFFFFFFFF)
     for acked in range(63, packets - 64, 4096 - 64):
         card.ack(BULK + 1, acked)
         card.step(1)
@@ -164,7 +164,9 @@ def test_a_put_longer_than_that_goes_alone(card):
     card.step()
     assert [job.psn for job in card.jobs] == [0, 1]
 
+
 # Jobs that fail -----------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("sent", [0, 2])
 def test_a_job_that_fails_alone_leaves_no_gap(wired, sent):
@@ -196,8 +198,9 @@ def test_what_was_queued_behind_a_job_that_fails_is_sent_again_once(wired, sent)
     wired.settle()
     whole_put = range(packets_of(20000))
     assert wired.statuses == {0: 0, 1: STATUS.BAD_KEY, 2: 0, 3: 0, 4: 0}
-    assert executed(wired) == [(0, i) for i in whole_put] + [(1, i) for i in range(sent)] + \
-        [(n, i) for n in (2, 3, 4) for i in whole_put]
+    assert executed(wired) == [(0, i) for i in whole_put] + [(1, i) for i in range(sent)] + [
+        (n, i) for n in (2, 3, 4) for i in whole_put
+    ]
     assert wired.incarnation[BULK + 1] == 2
 
 
@@ -207,7 +210,7 @@ def test_jobs_that_fail_behind_one_another_each_get_their_own_status(wired):
     wired.settle()
     assert wired.statuses == {n: wired.fails.get(n, (0, 0))[0] for n in range(8)}
     done = [c for c, _ in executed(wired)]
-    assert [done.count(n) for n in (0, 3, 7)] == [packets_of(20000)]*3
+    assert [done.count(n) for n in (0, 3, 7)] == [packets_of(20000)] * 3
 
 
 def test_a_command_that_its_owner_changes_after_it_was_checked_stays_what_it_was(wired):
@@ -228,7 +231,7 @@ def test_a_job_that_ends_at_another_psn_than_reserved_is_bad_length(wired):
     wired.step()
     wired.collect()
     wired.jobs[0] = wired.jobs[0]._replace(length=whole(3))
-    wired.settle(100*TICK)
+    wired.settle(100 * TICK)
     wired.ring(2, put(cookie=1))
     wired.settle()
     assert wired.statuses == {0: STATUS.BAD_LENGTH, 1: STATUS.OK}
@@ -243,15 +246,19 @@ def test_other_nodes_go_on_while_a_flow_restarts(card):
     card.step()
     assert [job.slot for job in card.jobs] == [0, 1, 2]
 
+
 # Timeouts -----------------------------------------------------------------------------------------
 
+
 def test_times_are_by_the_clock_of_the_board():
-    card  = Card(boot=False)
+    card = Card(boot=False)
     timer = next(field.lsb for field in MCP["EVENTS"].fields if field.name == "timer")
     card["CLOCK_HZ"] = 64_000_000
     card.boot()
     assert card["WATCHDOG"] == 125_000, "a turn of the loop takes as many cycles on any board"
-    read = lambda name: card.library.fake_read(ctypes.c_uint32(C.MCP_REGISTER_BASE + MCP[name].offset))
+    read = lambda name: card.library.fake_read(
+        ctypes.c_uint32(C.MCP_REGISTER_BASE + MCP[name].offset)
+    )
     while not read("EVENTS") >> timer & 1:
         card.library.fake_advance(10)
     # 50 us from somewhere in its start, which takes less than half as long.
@@ -261,9 +268,9 @@ def test_times_are_by_the_clock_of_the_board():
 def test_no_acknowledgement_for_40_ms_is_a_timeout_and_the_next_put_works(wired):
     wired.cut = {1}
     wired.ring(1, *[put(length=5000, cookie=n) for n in range(3)])
-    wired.settle(TIMEOUT - 4*TICK)
+    wired.settle(TIMEOUT - 4 * TICK)
     assert wired.statuses == {}
-    wired.settle(20*TICK)
+    wired.settle(20 * TICK)
     assert wired.statuses == {n: STATUS.TIMEOUT for n in range(3)}
     assert wired.shared("timeouts") == 3
     wired.cut = set()
@@ -276,7 +283,7 @@ def test_nothing_of_a_former_incarnation_is_executed_after_a_timeout(wired):
     wired.cut = {1}
     wired.ring(1, put(cookie=0))
     old = wired.incarnation[BULK + 1]
-    wired.settle(TIMEOUT + 16*TICK)
+    wired.settle(TIMEOUT + 16 * TICK)
     assert wired.incarnation[BULK + 1] != old
     wired.ring(1, put(cookie=1))
     wired.step()
@@ -289,7 +296,7 @@ def test_each_acknowledgement_starts_the_clock_again(wired):
     wired.link(0)
     wired.job_done(wired.jobs.pop().tag, 4)
     for psn in range(3):
-        wired.wait(TIMEOUT - 4*TICK)
+        wired.wait(TIMEOUT - 4 * TICK)
         wired.ack(BULK + 1, psn)
         wired.step()
     assert wired.entries() == []
@@ -303,7 +310,7 @@ def test_a_job_that_waits_in_the_engine_behind_another_nodes_does_not_time_out(w
     wired.step()
     wired.link(0)
     for psn in range(3):
-        wired.wait(TIMEOUT - 8*TICK)
+        wired.wait(TIMEOUT - 8 * TICK)
         wired["SEND_MOVED"] = 1
         wired.ack(BULK + 1, psn)
         wired.step()
@@ -313,7 +320,7 @@ def test_a_job_that_waits_in_the_engine_behind_another_nodes_does_not_time_out(w
 def test_a_node_that_is_gone_does_not_end_what_goes_to_others(wired):
     wired.cut = {1}
     wired.ring(1, put(node=1, cookie=1), put(node=2, cookie=2))
-    wired.settle(TIMEOUT + 16*TICK)
+    wired.settle(TIMEOUT + 16 * TICK)
     assert wired.statuses == {1: STATUS.TIMEOUT, 2: STATUS.OK}
 
 
@@ -321,7 +328,7 @@ def test_a_timeout_waits_for_the_engine_to_be_done_with_slot_and_source(wired):
     wired.ring(1, put(cookie=0))
     wired.step()
     job = wired.jobs.pop()
-    wired.wait(TIMEOUT + 16*TICK)
+    wired.wait(TIMEOUT + 16 * TICK)
     assert wired.resets and wired.entries() == []
     wired.job_done(job.tag, 1)
     wired.step()
@@ -332,7 +339,7 @@ def test_a_job_that_never_ends_is_given_up_and_its_slot_stays_reserved(wired):
     wired.ring(1, put(cookie=0))
     wired.step()
     job = wired.jobs.pop()
-    wired.wait(2*TIMEOUT + 32*TICK)
+    wired.wait(2 * TIMEOUT + 32 * TICK)
     assert [e.status for e in wired.entries()] == [STATUS.TIMEOUT]
     wired["PRODUCER", 1] += C.SLOTS
     wired.wait(TIMEOUT)
@@ -357,12 +364,14 @@ def test_a_peer_that_tells_late_what_it_holds_is_reached_at_once(held):
 
 @pytest.mark.parametrize("spoilt", [0, 1, 63])
 def test_a_restarted_program_is_new_to_its_peers_whatever_the_last_one_did(wired, spoilt):
-    """Nothing that it needs is in memory; the count on the link went on, by resets of the last one that nobody heard of, too."""
+    """Nothing that it needs is in memory; the count on the link went on, by resets of the last one
+    that nobody heard of, too.
+    """
     wired.ring(1, put(cookie=0))
     wired.settle()
-    peer    = wired.peers[BULK + 1]
+    peer = wired.peers[BULK + 1]
     numbers = {flow: (number + spoilt) % 256 for flow, number in wired.numbers.items()}
-    again   = WiredCard(numbers=numbers)
+    again = WiredCard(numbers=numbers)
     again.peers[BULK + 1] = peer
     again.ring(1, put(cookie=1))
     again.settle()

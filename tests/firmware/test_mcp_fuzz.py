@@ -1,12 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A short run of the fuzzer on all that parses a command or a packet; `python tests/fuzz/fuzz.py
+firmware` runs for long.
+"""
 
-"""A short run of the fuzzer on all that parses a command or a packet; `python tests/fuzz/fuzz.py firmware` runs for long."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]/"fuzz"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
 
 import fuzz
 
@@ -18,10 +19,14 @@ def test_whatever_comes_each_command_completes_once_and_each_endpoint_can_be_clo
     assert code == 0, said
     # Inputs come to where something is at stake.
     assert reached["runs"] == reached["completed"] == RUNS
-    assert min(reached["stray"], reached["claimed"]) > RUNS//2 and reached["timed_out"] > RUNS//5
+    assert (
+        min(reached["stray"], reached["claimed"]) > RUNS // 2 and reached["timed_out"] > RUNS // 5
+    )
 
 
 def test_puts_that_were_given_up_while_their_flow_was_rewound_leave_no_gap():
-    """Found by the fuzzer: their PSNs were sent by nobody, and the flow was given to the fast path behind them."""
+    """Found by the fuzzer: their PSNs were sent by nobody, and the flow was given to the fast path
+    behind them.
+    """
     code, said, reached = fuzz.run("firmware", 2002, 1, 6418)
     assert code == 0 and reached["completed"] == 1, said

@@ -1,14 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Sides with an index list, in every operation that has a side: what is well-formed, and what each
+mistake ends with.
+"""
 
-"""Sides with an index list, in every operation that has a side: what is well-formed, and what each mistake ends with."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import itertools
 
 import pytest
-
-from dibber.interface.description import C, MESSAGE, STATUS
 from cut import packets_of
+from dibber.interface.description import MESSAGE, STATUS, C
 from mcp_native import BULK, get, indexed, put, receive, send, walk
 from test_mcp_messages import endings, outbox, word
 from test_mcp_send import check_job, finish, ready
@@ -16,8 +16,14 @@ from test_mcp_send import check_job, finish, ready
 MAKERS = {"put": put, "get": get, "send": send, "receive": receive}
 
 # Operation, side, and what a target beyond what travels is called.
-SIDES = [("put", "source", None), ("put", "target", "REMOTE_BOUNDS"), ("get", "source", None), ("get", "target", "BOUNDS"),
-         ("send", "source", None), ("receive", "target", "BOUNDS")]
+SIDES = [
+    ("put", "source", None),
+    ("put", "target", "REMOTE_BOUNDS"),
+    ("get", "source", None),
+    ("get", "target", "BOUNDS"),
+    ("send", "source", None),
+    ("receive", "target", "BOUNDS"),
+]
 COUNTS = [(), (3,), (3, 2)]
 
 
@@ -39,7 +45,9 @@ def test_the_length_need_not_be_whole_nests(card, operation, side, _, counts):
     nest = 5
     for count in counts:
         nest *= count
-    for node, length in enumerate((1, 4, 5, nest - 1, nest, nest + 1, 1000*nest, 1000*nest + 7, C.MAX_LENGTH), 1):
+    for node, length in enumerate(
+        (1, 4, 5, nest - 1, nest, nest + 1, 1000 * nest, 1000 * nest + 7, C.MAX_LENGTH), 1
+    ):
         issue(card, operation, side, indexed(5, counts), length, node=node)
         assert outcome(card) is None and card["HEAD", 1] == node
 
@@ -47,7 +55,9 @@ def test_the_length_need_not_be_whole_nests(card, operation, side, _, counts):
 @pytest.mark.parametrize("counts", COUNTS)
 @pytest.mark.parametrize("operation, side, _", SIDES)
 def test_no_bytes_need_no_entries(card, operation, side, _, counts):
-    for node, walked in enumerate((indexed(0, counts), indexed(5, counts), indexed(5, (0,)*len(counts))), 1):
+    for node, walked in enumerate(
+        (indexed(0, counts), indexed(5, counts), indexed(5, (0,) * len(counts))), 1
+    ):
         issue(card, operation, side, walked, 0, node=node)
         assert outcome(card) is None and card["HEAD", 1] == node
 
@@ -69,17 +79,25 @@ def test_a_message_has_one_side(card, operation, levels):
 
 @pytest.mark.parametrize("operation, side, _", SIDES)
 def test_nothing_lies_at_the_entries(card, operation, side, _):
-    for walked in (indexed(0), indexed(0, (3, 2)), *(indexed(5, c) for c in ((0,), (0, 2), (3, 0), (0, 0), (1 << 31, 0)))):
+    for walked in (
+        indexed(0),
+        indexed(0, (3, 2)),
+        *(indexed(5, c) for c in ((0,), (0, 2), (3, 0), (0, 0), (1 << 31, 0))),
+    ):
         issue(card, operation, side, walked, 8)
         assert outcome(card) == "BAD_COUNT"
 
 
 @pytest.mark.parametrize("operation, side, _", SIDES)
 def test_what_lies_at_an_entry_is_no_longer_than_a_transfer_can_be(card, operation, side, _):
-    for walked in (indexed(1 << 16, (1 << 16,)), indexed(1 << 31, (2, 1)), indexed(3, (1 << 31, 1 << 31))):
+    for walked in (
+        indexed(1 << 16, (1 << 16,)),
+        indexed(1 << 31, (2, 1)),
+        indexed(3, (1 << 31, 1 << 31)),
+    ):
         issue(card, operation, side, walked, 8)
         assert outcome(card) == "BAD_LENGTH"
-    issue(card, operation, side, indexed(0xffff, (0x10001,)), 8)
+    issue(card, operation, side, indexed(0xFFFF, (0x10001,)), 8)
     assert outcome(card) is None
 
 
@@ -95,7 +113,7 @@ def test_the_offset_that_entries_are_added_to(card, operation, side, beyond):
 
 def test_what_stands_in_the_place_of_the_third_stride_is_not_looked_at(card):
     """Key and place of the list are the gateware's to check, as all keys are."""
-    for key, offset in itertools.product((0, 1, 0xffffffff), (0, 4, -8, 1 << 60)):
+    for key, offset in itertools.product((0, 1, 0xFFFFFFFF), (0, 4, -8, 1 << 60)):
         issue(card, "put", "target", indexed(8, list_key=key, list_offset=offset), 80)
         assert outcome(card) is None
     assert len(card.jobs) == 12
@@ -103,7 +121,7 @@ def test_what_stands_in_the_place_of_the_third_stride_is_not_looked_at(card):
 
 @pytest.mark.parametrize("strides", range(C.LIST_LEVELS + 1))
 def test_a_job_says_how_the_receivers_list_is_walked(card, strides):
-    message = ready(card, 5, length=9000, target=indexed(2, (2,)*strides))
+    message = ready(card, 5, length=9000, target=indexed(2, (2,) * strides))
     card.ring(1, send(8000, cookie=7, endpoint=2, source=indexed(80)))
     card.step()
     [job] = card.jobs
@@ -113,12 +131,22 @@ def test_a_job_says_how_the_receivers_list_is_walked(card, strides):
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("status, walked", [
-    ("BAD_LEVELS", indexed(8) | {"levels": 7}), ("BAD_COUNT", indexed(8, (0,))), ("BAD_LENGTH", indexed(1 << 16, (1 << 16,)))])
+@pytest.mark.parametrize(
+    "status, walked",
+    [
+        ("BAD_LEVELS", indexed(8) | {"levels": 7}),
+        ("BAD_COUNT", indexed(8, (0,))),
+        ("BAD_LENGTH", indexed(1 << 16, (1 << 16,))),
+    ],
+)
 def test_a_get_that_its_owner_changed_after_the_check_is_checked_again(card, side, status, walked):
     card.message(3, word(MESSAGE.GET), 5, get(**{side: walked}))
     card.step()
-    assert not card.jobs and outbox(card, card.express[0]) == (0, getattr(STATUS, status)) and card.freed == [5]
+    assert (
+        not card.jobs
+        and outbox(card, card.express[0]) == (0, getattr(STATUS, status))
+        and card.freed == [5]
+    )
 
 
 @pytest.mark.parametrize("status", ["BAD_LIST", "REMOTE_BAD_LIST"])

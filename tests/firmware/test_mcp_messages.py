@@ -1,19 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Gets and atomics: requests, answers and replies on both sides, and whatever else the wire may
+bring.
+"""
 
-"""Gets and atomics: requests, answers and replies on both sides, and whatever else the wire may bring."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import pytest
-
-from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, REPLY, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import FLAG, MESSAGE, OPCODE, REPLY, STATUS, C
 from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put, walk
 from mcp_wire import WiredCard
 
 MICROSECOND = 125
-TIMEOUT     = 40_000*MICROSECOND
+TIMEOUT = 40_000 * MICROSECOND
 
 
 def context(tag, generation=1):
@@ -23,7 +23,7 @@ def context(tag, generation=1):
 
 def word(kind, tag=C.SLOTS, generation=1):
     """The message word about the command with this tag; by default that in endpoint 1's slot 0."""
-    return kind | tag//C.SLOTS << 8 | context(tag, generation) << 16
+    return kind | tag // C.SLOTS << 8 | context(tag, generation) << 16
 
 
 def reply(status=0, value=0):
@@ -33,15 +33,17 @@ def reply(status=0, value=0):
 def outbox(card, packet, box=C.OUTBOX):
     """(value, status) in the slot of the OUTBOX, or the INBOX, that a message was made from."""
     assert packet.endpoint == box
-    base = (box*C.SLOTS + packet.slot)*C.SLOT_BYTES
-    content = bytes(card.slots[base:base + 12])
+    base = (box * C.SLOTS + packet.slot) * C.SLOT_BYTES
+    content = bytes(card.slots[base : base + 12])
     return int.from_bytes(content[:8], "little"), int.from_bytes(content[8:], "little")
 
 
 def endings(card):
     return [(e.cookie, STATUS.name_of(e.status)) for e in card.entries()]
 
+
 # Get, asking --------------------------------------------------------------------------------------
+
 
 def test_a_get_goes_as_a_message_from_its_slot_and_ends_with_its_answer(card):
     card.expected.clear()
@@ -57,7 +59,13 @@ def test_a_get_goes_as_a_message_from_its_slot_and_ends_with_its_answer(card):
     card.respond(1, message.word)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.cookie, entry.length, entry.node, entry.interrupt) == (0, 7, 5000, 1, 1)
+    assert (entry.status, entry.cookie, entry.length, entry.node, entry.interrupt) == (
+        0,
+        7,
+        5000,
+        1,
+        1,
+    )
     assert card.expected[1][:3] == (context(C.SLOTS), 1, 0)
 
 
@@ -76,22 +84,26 @@ def test_an_answer_that_overtakes_the_acknowledgement_waits_for_it(card):
 def test_what_is_expected_is_entered_before_the_message_is_queued(card):
     card.ring(1, get())
     card.library.mcp_step()
-    names = [card.names[e.offset] for e in card.log[:card.logged.value]]
+    names = [card.names[e.offset] for e in card.log[: card.logged.value]]
     assert names.index("EXPECT_WRITE") < names.index("EXPRESS_START")
 
 
-@pytest.mark.parametrize("name,change", [
-    ("BAD_FLAGS",  dict(flags=FLAG.NOTICE)),
-    ("BAD_FLAGS",  dict(flags=FLAG.CHECKSUM)),
-    ("BAD_LEVELS", dict(levels=7)),
-    ("BAD_LEVELS", dict(levels=0x70)),
-    ("BAD_NODE",   dict(node=0)),
-    ("BAD_NODE",   dict(node=C.NODES)),
-    ("BAD_COUNT",  dict(source=walk(0))),
-    ("BAD_LENGTH", dict(source=walk(9))),
-    ("BAD_LENGTH", dict(target=walk(8, [2]))),
-    ("BOUNDS",     dict(target=walk(8, offset=C.MAX_OFFSET + 1))),
-    ("BOUNDS",     dict(target=walk(8, offset=C.MAX_OFFSET - 6)))])
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        ("BAD_FLAGS", dict(flags=FLAG.NOTICE)),
+        ("BAD_FLAGS", dict(flags=FLAG.CHECKSUM)),
+        ("BAD_LEVELS", dict(levels=7)),
+        ("BAD_LEVELS", dict(levels=0x70)),
+        ("BAD_NODE", dict(node=0)),
+        ("BAD_NODE", dict(node=C.NODES)),
+        ("BAD_COUNT", dict(source=walk(0))),
+        ("BAD_LENGTH", dict(source=walk(9))),
+        ("BAD_LENGTH", dict(target=walk(8, [2]))),
+        ("BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET + 1))),
+        ("BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET - 6))),
+    ],
+)
 def test_a_malformed_get_asks_nobody(card, name, change):
     card.expected.clear()
     card.ring(1, get(cookie=3, **change))
@@ -99,17 +111,35 @@ def test_a_malformed_get_asks_nobody(card, name, change):
     assert endings(card) == [(3, name)] and not card.express and not card.expected
 
 
-@pytest.mark.parametrize("there,here", [
-    ("BAD_KEY", "REMOTE_BAD_KEY"), ("NOT_PERMITTED", "REMOTE_NOT_PERMITTED"), ("BOUNDS", "REMOTE_BOUNDS"),
-    ("READ_ERROR", "REMOTE_READ_ERROR"), ("READ_TIMEOUT", "REMOTE_READ_ERROR"),
-    ("REMOTE_BAD_KEY", "BAD_KEY"), ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED"), ("REMOTE_BOUNDS", "BOUNDS"),
-    ("REMOTE_READ_ERROR", "READ_ERROR"), ("BAD_LIST", "REMOTE_BAD_LIST"), ("REMOTE_BAD_LIST", "BAD_LIST"),
-    ("TIMEOUT", "TIMEOUT"), ("OK", "REMOTE_BAD_HEADER"), (200, "REMOTE_BAD_HEADER")])
+@pytest.mark.parametrize(
+    "there,here",
+    [
+        ("BAD_KEY", "REMOTE_BAD_KEY"),
+        ("NOT_PERMITTED", "REMOTE_NOT_PERMITTED"),
+        ("BOUNDS", "REMOTE_BOUNDS"),
+        ("READ_ERROR", "REMOTE_READ_ERROR"),
+        ("READ_TIMEOUT", "REMOTE_READ_ERROR"),
+        ("REMOTE_BAD_KEY", "BAD_KEY"),
+        ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED"),
+        ("REMOTE_BOUNDS", "BOUNDS"),
+        ("REMOTE_READ_ERROR", "READ_ERROR"),
+        ("BAD_LIST", "REMOTE_BAD_LIST"),
+        ("REMOTE_BAD_LIST", "BAD_LIST"),
+        ("TIMEOUT", "TIMEOUT"),
+        ("OK", "REMOTE_BAD_HEADER"),
+        (200, "REMOTE_BAD_HEADER"),
+    ],
+)
 def test_a_get_that_failed_there_is_told_as_it_is_seen_from_here(card, there, here):
     card.ring(1, get(cookie=7))
     card.step()
     card.ack(1, 0)
-    card.message(1, word(MESSAGE.GET_FAILED), 9, reply(getattr(STATUS, there) if isinstance(there, str) else there))
+    card.message(
+        1,
+        word(MESSAGE.GET_FAILED),
+        9,
+        reply(getattr(STATUS, there) if isinstance(there, str) else there),
+    )
     card.step()
     assert endings(card) == [(7, here)] and card.freed == [9] and card.expected[-1][2] == 0
 
@@ -119,7 +149,7 @@ def test_two_requests_are_under_way_to_a_node_and_others_wait_in_their_slots(car
     assert card.open(2) == 0
     card.ring(2, get(node=2, cookie=4), inline(cookie=5))
     card.step()
-    assert [m.word >> 16 & 0x3ff for m in card.express if m.message] == [32, 33, 64]
+    assert [m.word >> 16 & 0x3FF for m in card.express if m.message] == [32, 33, 64]
     assert (card["HEAD", 1], card["HEAD", 2]) == (2, 2)
     card.ack(1, 1)
     card.step()
@@ -133,9 +163,9 @@ def test_a_get_whose_answer_never_comes_ends_40_ms_after_its_request_was_acknowl
     card.ring(1, get(cookie=7))
     card.step()
     card.ack(1, 0)
-    card.wait(TIMEOUT - 300*MICROSECOND, present=(1,))
+    card.wait(TIMEOUT - 300 * MICROSECOND, present=(1,))
     assert card.entries() == []
-    card.wait(600*MICROSECOND, present=(1,))
+    card.wait(600 * MICROSECOND, present=(1,))
     assert endings(card) == [(7, "TIMEOUT")] and card.expected[-1][2] == 0
     card.respond(1, word(MESSAGE.GET))
     card.step()
@@ -161,7 +191,7 @@ def test_what_is_late_for_a_get_is_not_taken_for_the_next_one_in_its_slot(card):
         card.step(12)
         assert [e.cookie for e in card.entries() if e.node == 1] == []
         seen.add(message.word)
-        card.wait(TIMEOUT + 300*MICROSECOND)
+        card.wait(TIMEOUT + 300 * MICROSECOND)
         assert endings(card) == [(n, "TIMEOUT")]
         card.express.clear()
     assert len({context for context, *_ in card.expected}) == 64
@@ -170,7 +200,7 @@ def test_what_is_late_for_a_get_is_not_taken_for_the_next_one_in_its_slot(card):
 def test_requests_that_are_answered_and_those_given_up_together_have_one_generation(card):
     words = []
     for n in range(3):
-        card.ring(1, get(cookie=2*n), get(cookie=2*n + 1, node=2))
+        card.ring(1, get(cookie=2 * n), get(cookie=2 * n + 1, node=2))
         card.step(2)
         words.append({message.word >> 26 for message in card.express})
         card.ack(1, n)
@@ -180,35 +210,42 @@ def test_requests_that_are_answered_and_those_given_up_together_have_one_generat
                 card.respond(message.node, message.word)
             card.step()
         else:
-            card.wait(TIMEOUT + 300*MICROSECOND)
-        assert sorted(endings(card)) == [(2*n, "TIMEOUT" if n else "OK"), (2*n + 1, "TIMEOUT" if n else "OK")]
+            card.wait(TIMEOUT + 300 * MICROSECOND)
+        assert sorted(endings(card)) == [
+            (2 * n, "TIMEOUT" if n else "OK"),
+            (2 * n + 1, "TIMEOUT" if n else "OK"),
+        ]
         card.express.clear()
-    assert words[0] == words[1] and all(len(of) == 1 for of in words) and words[2] == {(*words[0],)[0] + 1}
+    assert (
+        words[0] == words[1]
+        and all(len(of) == 1 for of in words)
+        and words[2] == {(*words[0],)[0] + 1}
+    )
 
 
 def test_a_long_get_has_time_for_its_bytes(card):
-    card.ring(1, get(length=4096*800, cookie=7))
+    card.ring(1, get(length=4096 * 800, cookie=7))
     card.step()
     card.ack(1, 0)
-    card.wait(2*TIMEOUT - 300*MICROSECOND)
+    card.wait(2 * TIMEOUT - 300 * MICROSECOND)
     assert card.entries() == []
-    card.wait(600*MICROSECOND)
+    card.wait(600 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT")]
 
 
 def test_a_get_whose_request_is_never_acknowledged_ends_with_its_flow(card):
     card.ring(1, get(cookie=7), inline(cookie=8))
-    card.wait(TIMEOUT + 300*MICROSECOND)
+    card.wait(TIMEOUT + 300 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT"), (8, "TIMEOUT")] and card.expected[-1][2] == 0
 
 
 def test_a_request_is_sent_again_from_its_slot(card):
     card.ring(1, get(cookie=7))
     card.step()
-    card.wait(300*MICROSECOND)
+    card.wait(300 * MICROSECOND)
     assert len(card.express) == 1
     card.left(1, 0)
-    card.wait(300*MICROSECOND)
+    card.wait(300 * MICROSECOND)
     first, again = card.express[:2]
     assert again._replace(epoch=first.epoch) == first
 
@@ -226,14 +263,21 @@ def test_closing_an_endpoint_waits_for_its_gets(card):
     card.step()
     assert endings(card) == [(8, "OK"), (99, "OK")]
 
+
 # Get, answering -----------------------------------------------------------------------------------
+
 
 def test_a_request_becomes_a_job_on_the_inbox_slot_and_frees_it_when_acknowledged(card):
     card.message(3, 0x0045_0200 | MESSAGE.GET, 5, get(length=whole(3), node=0))
     card.step()
     [job] = card.jobs
-    assert (job.endpoint, job.slot, job.tag, job.response) == (C.INBOX, 5, C.INBOX*C.SLOTS + 5, 1)
-    assert (job.node, job.length, job.message, job.psn) == (3, whole(3), 0x0045_0200 | MESSAGE.GET, 0)
+    assert (job.endpoint, job.slot, job.tag, job.response) == (C.INBOX, 5, C.INBOX * C.SLOTS + 5, 1)
+    assert (job.node, job.length, job.message, job.psn) == (
+        3,
+        whole(3),
+        0x0045_0200 | MESSAGE.GET,
+        0,
+    )
     card.job_done(job.tag, 3)
     card.step()
     assert card.freed == []
@@ -258,7 +302,13 @@ def test_answers_are_replayed_like_puts(card):
     card.nak(BULK + 3, 0)
     card.step()
     again = card.jobs[1]
-    assert (again.endpoint, again.slot, again.response, again.psn, again.skip) == (C.INBOX, 5, 1, 1, whole(1))
+    assert (again.endpoint, again.slot, again.response, again.psn, again.skip) == (
+        C.INBOX,
+        5,
+        1,
+        1,
+        whole(1),
+    )
     assert again.message == word(MESSAGE.GET)
 
 
@@ -284,16 +334,24 @@ def test_an_answer_that_was_refused_at_home_is_told(card):
     assert outbox(card, card.express[0]) == (0, STATUS.REMOTE_NOT_PERMITTED)
 
 
-@pytest.mark.parametrize("status,content", [
-    ("BAD_OPCODE", put()),
-    ("BAD_LEVELS", get(levels=0x70)),
-    ("BAD_LENGTH", get(source=walk(9))),
-    ("BAD_COUNT",  get(target=walk(8, [0]))),
-    ("BOUNDS",     get(target=walk(8, offset=1 << 48)))])
+@pytest.mark.parametrize(
+    "status,content",
+    [
+        ("BAD_OPCODE", put()),
+        ("BAD_LEVELS", get(levels=0x70)),
+        ("BAD_LENGTH", get(source=walk(9))),
+        ("BAD_COUNT", get(target=walk(8, [0]))),
+        ("BOUNDS", get(target=walk(8, offset=1 << 48))),
+    ],
+)
 def test_a_request_that_its_owner_changed_after_the_check_is_checked_again(card, status, content):
     card.message(3, word(MESSAGE.GET), 5, content)
     card.step()
-    assert not card.jobs and outbox(card, card.express[0]) == (0, getattr(STATUS, status)) and card.freed == [5]
+    assert (
+        not card.jobs
+        and outbox(card, card.express[0]) == (0, getattr(STATUS, status))
+        and card.freed == [5]
+    )
 
 
 def test_an_answer_waits_for_space_in_the_engine(card):
@@ -312,14 +370,16 @@ def test_answers_to_a_node_that_is_gone_end_and_free_their_slots(card):
     card.step()
     card.job_done(card.jobs[0].tag, 1)
     while not card.shared("timeouts"):
-        card.wait(1000*MICROSECOND)
+        card.wait(1000 * MICROSECOND)
         for job in card.jobs[1:]:
             card.job_done(job.tag, 1)
         card.jobs, card["JOB_SPACE"] = card.jobs[:1], 16
     card.step()
     assert card.freed == [5]
 
+
 # Atomics ------------------------------------------------------------------------------------------
+
 
 def test_an_atomic_ends_with_its_reply_and_the_value_before(card):
     card.ring(1, atomic(cookie=7))
@@ -333,9 +393,16 @@ def test_an_atomic_ends_with_its_reply_and_the_value_before(card):
     assert card.freed == [4]
 
 
-@pytest.mark.parametrize("there,here", [
-    (STATUS.REMOTE_ALIGNMENT, "REMOTE_ALIGNMENT"), (STATUS.REMOTE_READ_ERROR, "REMOTE_READ_ERROR"),
-    (STATUS.REMOTE_BAD_KEY, "REMOTE_BAD_KEY"), (STATUS.BAD_OPCODE, "REMOTE_BAD_HEADER"), (0x1000, "REMOTE_BAD_HEADER")])
+@pytest.mark.parametrize(
+    "there,here",
+    [
+        (STATUS.REMOTE_ALIGNMENT, "REMOTE_ALIGNMENT"),
+        (STATUS.REMOTE_READ_ERROR, "REMOTE_READ_ERROR"),
+        (STATUS.REMOTE_BAD_KEY, "REMOTE_BAD_KEY"),
+        (STATUS.BAD_OPCODE, "REMOTE_BAD_HEADER"),
+        (0x1000, "REMOTE_BAD_HEADER"),
+    ],
+)
 def test_an_atomic_that_failed_there_is_outbox(card, there, here):
     card.ring(1, atomic(cookie=7))
     card.step()
@@ -345,16 +412,26 @@ def test_an_atomic_that_failed_there_is_outbox(card, there, here):
     assert endings(card) == [(7, here)]
 
 
-@pytest.mark.parametrize("name,change", [
-    ("BAD_FLAGS",  dict(flags=FLAG.NOTICE)), ("BAD_LEVELS", dict(levels=1)), ("BAD_NODE", dict(node=0)),
-    ("BAD_LENGTH", dict(length=2)), ("BAD_LENGTH", dict(length=16)), ("REMOTE_BOUNDS", dict(offset=1 << 48))])
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        ("BAD_FLAGS", dict(flags=FLAG.NOTICE)),
+        ("BAD_LEVELS", dict(levels=1)),
+        ("BAD_NODE", dict(node=0)),
+        ("BAD_LENGTH", dict(length=2)),
+        ("BAD_LENGTH", dict(length=16)),
+        ("REMOTE_BOUNDS", dict(offset=1 << 48)),
+    ],
+)
 def test_a_malformed_atomic_asks_nobody(card, name, change):
     card.ring(1, atomic(cookie=3, **change))
     card.step()
     assert endings(card) == [(3, name)] and not card.express
 
 
-def test_an_atomic_that_was_executed_is_replied_to_from_its_slot_which_is_free_when_acknowledged(card):
+def test_an_atomic_that_was_executed_is_replied_to_from_its_slot_which_is_free_when_acknowledged(
+    card,
+):
     """The gateware executes them; the program hears of one only when it is to reply."""
     for slot in (7, 2):
         card.message(3, word(MESSAGE.ATOMIC, 40 + slot), slot, atomic())
@@ -364,7 +441,12 @@ def test_an_atomic_that_was_executed_is_replied_to_from_its_slot_which_is_free_w
         assert card.atomic_done(status, value) == slot
         card.step()
         message = card.express[-1]
-        assert (message.word, message.node, message.slot, message.message) == (word(MESSAGE.ATOMIC_REPLY, 40 + slot), 3, slot, 1)
+        assert (message.word, message.node, message.slot, message.message) == (
+            word(MESSAGE.ATOMIC_REPLY, 40 + slot),
+            3,
+            slot,
+            1,
+        )
         assert outbox(card, message, C.INBOX) == (value, status)
     assert not card.freed
     card.ack(3, 0)
@@ -380,7 +462,7 @@ def test_a_reply_that_was_lost_is_sent_again_and_an_unreachable_asker_s_slot_com
     card.atomic_done(STATUS.OK, 1)
     card.step()
     card.left(3, 0)
-    card.wait(300*MICROSECOND)
+    card.wait(300 * MICROSECOND)
     words = [(message.word, message.psn, message.slot) for message in card.express]
     assert len(words) > 1 and len(set(words)) == 1 and not card.freed
     card.wait(TIMEOUT)
@@ -405,7 +487,9 @@ def test_replies_wait_for_room_on_their_flow_and_then_for_slots_of_the_outbox(ca
     assert not card.express and not card.freed
     card["EXPRESS_SPACE"] = 2
     card.step()
-    assert card.freed == [5] and [message.slot for message in card.express if message.endpoint == C.INBOX] == [6]
+    assert card.freed == [5] and [
+        message.slot for message in card.express if message.endpoint == C.INBOX
+    ] == [6]
     card.ack(3, 1)
     card.step()
     assert card.freed == [5, 6]
@@ -420,40 +504,69 @@ def test_replies_wait_for_room_on_their_flow_and_then_for_slots_of_the_outbox(ca
             card.step()
     assert len(card.express) == 40 and len({m.slot for m in card.express}) == C.SLOTS
 
+
 # What nobody asked for ----------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("kind", [0, MESSAGE.GET_FAILED, MESSAGE.ATOMIC_REPLY, 7, 255])
 def test_a_message_that_nothing_answers_to_is_counted_and_its_slot_freed(card, kind):
     card.message(1, word(kind), 6, reply())
     card.step()
-    assert card.shared("strays") == 1 and card.freed == [6] and not card.entries() and not card.express
+    assert (
+        card.shared("strays") == 1 and card.freed == [6] and not card.entries() and not card.express
+    )
 
 
-@pytest.mark.parametrize("node,answer", [
-    (2, word(MESSAGE.GET)),                            # another node than was asked
-    (1, word(MESSAGE.GET) ^ 0x100),                    # another endpoint
-    (1, word(MESSAGE.GET, 33)),                        # a context that asked for nothing
-    (1, word(MESSAGE.GET, 34)),                        # one that is another kind of command
-    (1, word(MESSAGE.ATOMIC)),                         # another kind of answer
-    (200, word(MESSAGE.GET)), (1, word(MESSAGE.GET) | 0xfff00000)])
+@pytest.mark.parametrize(
+    "node,answer",
+    [
+        (2, word(MESSAGE.GET)),  # another node than was asked
+        (1, word(MESSAGE.GET) ^ 0x100),  # another endpoint
+        (1, word(MESSAGE.GET, 33)),  # a context that asked for nothing
+        (1, word(MESSAGE.GET, 34)),  # one that is another kind of command
+        (1, word(MESSAGE.ATOMIC)),  # another kind of answer
+        (200, word(MESSAGE.GET)),
+        (1, word(MESSAGE.GET) | 0xFFF00000),
+    ],
+)
 def test_an_answer_that_does_not_fit_what_was_asked_ends_nothing(card, node, answer):
     card.ring(1, get(cookie=7), inline(cookie=8), put(cookie=9))
     card.step()
     card.respond(node, answer)
-    card.message(node, answer & ~0xff | MESSAGE.GET_FAILED if answer != word(MESSAGE.ATOMIC) else answer ^ 7, 3, reply(1))
+    card.message(
+        node,
+        answer & ~0xFF | MESSAGE.GET_FAILED if answer != word(MESSAGE.ATOMIC) else answer ^ 7,
+        3,
+        reply(1),
+    )
     card.step()
     assert card.entries() == [] and card.shared("strays") == 2
 
 
 def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
-    """4,000 arrivals of random or nearly right words, and random slots, with gets and atomics between them."""
+    """4,000 arrivals of random or nearly right words, and random slots, with gets and atomics
+    between them.
+    """
     rng = random.Random(seed)
     used = set()
     for number in range(4000):
-        kind, node = rng.choice((1, 1, 2, 3, 3, 4, rng.randrange(256))), rng.choice((1, 2, 3, rng.randrange(256)))
-        value = word(kind, rng.choice((32, 33, 40, rng.randrange(1024)))) if rng.random() < 0.9 else rng.getrandbits(32)
-        content = rng.choice((get(length=rng.choice((0, 8, 9000))), atomic(), reply(rng.randrange(30)),
-                              rng.randbytes(C.SLOT_BYTES)))
+        kind, node = (
+            rng.choice((1, 1, 2, 3, 3, 4, rng.randrange(256))),
+            rng.choice((1, 2, 3, rng.randrange(256))),
+        )
+        value = (
+            word(kind, rng.choice((32, 33, 40, rng.randrange(1024))))
+            if rng.random() < 0.9
+            else rng.getrandbits(32)
+        )
+        content = rng.choice(
+            (
+                get(length=rng.choice((0, 8, 9000))),
+                atomic(),
+                reply(rng.randrange(30)),
+                rng.randbytes(C.SLOT_BYTES),
+            )
+        )
         free = set(range(C.SLOTS)) - used
         if rng.random() < 0.3:
             card.respond(node, value)
@@ -461,7 +574,9 @@ def test_whatever_the_wire_brings_the_program_goes_on(card, seed):
             used.add(slot := rng.choice(sorted(free)))
             card.message(node, value, slot, content)
         if rng.random() < 0.3 and card["PRODUCER", 1] - card["CQ_CONSUMER", 1] < C.SLOTS:
-            card.ring(1, rng.choice((get, atomic, inline, put))(cookie=number, node=rng.choice((1, 2))))
+            card.ring(
+                1, rng.choice((get, atomic, inline, put))(cookie=number, node=rng.choice((1, 2)))
+            )
         if rng.random() < 0.1:
             for node in (1, 2, 3):
                 card.ack(node, sum(m.node == node for m in card.express) - 1)
@@ -486,12 +601,12 @@ def test_a_get_has_time_while_payload_of_its_node_comes_and_40_ms_behind_that(ca
     card.ring(1, get(cookie=7))
     card.step()
     card.ack(1, 0)
-    for _ in range(100_000//40):
+    for _ in range(100_000 // 40):
         card["PEER_WORKS"] = 1 << 1
-        card.wait(40*MICROSECOND, step=20*MICROSECOND)
-    card.wait(TIMEOUT - 300*MICROSECOND)
+        card.wait(40 * MICROSECOND, step=20 * MICROSECOND)
+    card.wait(TIMEOUT - 300 * MICROSECOND)
     assert card.entries() == []
-    card.wait(600*MICROSECOND)
+    card.wait(600 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT")]
 
 
@@ -500,7 +615,7 @@ def test_payload_of_another_node_gives_a_get_no_time(card):
     card.ring(1, get(cookie=7))
     card.step()
     card.ack(1, 0)
-    for _ in range(40_400//40):
+    for _ in range(40_400 // 40):
         card["PEER_WORKS"] = 1 << 2 | 1 << BULK + 1
-        card.wait(40*MICROSECOND, step=20*MICROSECOND)
+        card.wait(40 * MICROSECOND, step=20 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT")]

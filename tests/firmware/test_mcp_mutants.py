@@ -1,12 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Mutants of the control program are noticed by a test: a sample of the list, by seed. `make
 mutants` runs all."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
 import mutants
+import pytest
 
 SAMPLE = 3
 
@@ -53,6 +51,9 @@ static int f(struct s *p)
 }
 """
     found = [(mutant.kind, mutant.new) for mutant in mutants.mutants_of("f.c", text)]
-    assert ("relation", "if (n >> 2 < 3)") in found and ("constant", "int n = p->a << 2;	/* n == 1 */") in found
+    assert ("relation", "if (n >> 2 < 3)") in found and (
+        "constant",
+        "int n = p->a << 2;	/* n == 1 */",
+    ) in found
     assert [new for kind, new in found if kind == "relation"] == ["if (n >> 2 < 3)"]
     assert [kind for kind, _ in found].count("statement") == 1

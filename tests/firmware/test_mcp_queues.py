@@ -1,16 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Queue entries in host memory: place, phase, fullness, interrupts; and notices that arrive."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 
 import pytest
-
-from dibber.interface.description import C, COMMAND, ENTRY, FLAG, MCP_STATE, OPCODE, STATUS, TRACE
+from dibber.interface.description import COMMAND, ENTRY, FLAG, MCP_STATE, OPCODE, STATUS, TRACE, C
 from mcp_native import BULK, Card, pack_struct, put
 
-NOP         = bytes(C.SLOT_BYTES)
+NOP = bytes(C.SLOT_BYTES)
 NOP_SOLICIT = pack_struct(COMMAND, dict(opcode=OPCODE.NOP, flags=FLAG.SOLICIT))
 
 
@@ -22,15 +20,25 @@ def test_phase_turns_at_each_pass_through_the_queue():
         card.ring(1, NOP)
         card.step()
         entries += card.entries()
-    assert [(e.address - card.cq(1))//32 for e in entries] == [n % 4 for n in range(10)]
+    assert [(e.address - card.cq(1)) // 32 for e in entries] == [n % 4 for n in range(10)]
     assert [e.phase for e in entries] == [1, 1, 1, 1, 0, 0, 0, 0, 1, 1]
 
 
 def test_an_address_carries_into_its_high_word():
     card = Card()
-    base = 0x7_ffff_ffe0
-    assert card.administrate(OPCODE.ENDPOINT_OPEN, endpoint=1, cq_base=base, eq_base=0, cq_entries=2,
-                             eq_entries=2, vector=3) == 0
+    base = 0x7_FFFF_FFE0
+    assert (
+        card.administrate(
+            OPCODE.ENDPOINT_OPEN,
+            endpoint=1,
+            cq_base=base,
+            eq_base=0,
+            cq_entries=2,
+            eq_entries=2,
+            vector=3,
+        )
+        == 0
+    )
     card.ring(1, NOP, NOP)
     card.step()
     assert [e.address for e in card.posted] == [base, 0x8_0000_0000]
@@ -58,7 +66,9 @@ def test_posts_wait_while_the_gateware_has_no_space_and_none_is_lost(card, monke
         assert card.open(endpoint) == 0
         card["POST_SPACE"] += 1
     for endpoint, numbers in cookies.items():
-        card.ring(endpoint, *[pack_struct(COMMAND, dict(opcode=OPCODE.NOP, cookie=n)) for n in numbers])
+        card.ring(
+            endpoint, *[pack_struct(COMMAND, dict(opcode=OPCODE.NOP, cookie=n)) for n in numbers]
+        )
     card.step(50)
     assert card["POST_SPACE"] == 0 and 64 <= sum(card["HEAD", n] for n in cookies) < 90
     posted = card.entries()
@@ -75,7 +85,9 @@ def test_posts_keep_their_order_when_space_comes_at_any_moment(card, monkeypatch
     ctypes.c_uint32.in_dll(card.library, "fake_post_every").value = every
     cookies = []
     for n in range(0, 120, 30):
-        card.ring(1, *[pack_struct(COMMAND, dict(opcode=OPCODE.NOP, cookie=n + k)) for k in range(30)])
+        card.ring(
+            1, *[pack_struct(COMMAND, dict(opcode=OPCODE.NOP, cookie=n + k)) for k in range(30)]
+        )
         for _ in range(4000):
             if len(cookies) == n + 30:
                 break
@@ -87,7 +99,7 @@ def test_posts_keep_their_order_when_space_comes_at_any_moment(card, monkeypatch
 def test_a_host_that_counts_backwards_loses_its_completions_and_nothing_else(card):
     card.ring(1, put(cookie=1))
     card.step()
-    card["CQ_CONSUMER", 1] = 0xffff0000
+    card["CQ_CONSUMER", 1] = 0xFFFF0000
     for _ in range(80):
         card.ring(1, NOP)
     card.job_done(card.jobs[0].tag, 1)
@@ -109,16 +121,28 @@ def test_events_wait_for_space_too(card, monkeypatch):
         values += [e.cookie for e in card.entries()]
     assert values == list(range(60))
 
+
 # Notices ------------------------------------------------------------------------------------------
 
+
 def test_a_notice_becomes_an_event_and_interrupts_when_asked(card):
-    card.arrive(node=3, endpoint=1, value=0xabcd, length=4096, key=0x207)
-    card.arrive(node=4, endpoint=1, value=0xabce, length=1, key=0x208, interrupt=True)
+    card.arrive(node=3, endpoint=1, value=0xABCD, length=4096, key=0x207)
+    card.arrive(node=4, endpoint=1, value=0xABCE, length=1, key=0x208, interrupt=True)
     card.step()
     first, second = card.entries()
-    assert (first.cookie, first.length, first.node, first.key) == (0xabcd, 4096, 3, 0x207)
-    assert (first.kind, first.status, first.interrupt, first.address) == (ENTRY.NOTICE, 0, 0, card.eq(1))
-    assert (second.cookie, second.interrupt, second.vector, second.address) == (0xabce, 1, 1, card.eq(1) + 32)
+    assert (first.cookie, first.length, first.node, first.key) == (0xABCD, 4096, 3, 0x207)
+    assert (first.kind, first.status, first.interrupt, first.address) == (
+        ENTRY.NOTICE,
+        0,
+        0,
+        card.eq(1),
+    )
+    assert (second.cookie, second.interrupt, second.vector, second.address) == (
+        0xABCE,
+        1,
+        1,
+        card.eq(1) + 32,
+    )
 
 
 def test_events_lost_to_a_full_queue_are_counted_in_the_entries_after_them():
@@ -159,7 +183,10 @@ def test_handlers_account_for_their_work(card):
     card.step()
     after = card.handler("COMMAND")
     assert after["calls"] == before["calls"] + 1
-    assert after["cycles"] > before["cycles"] and after["longest"] >= after["cycles"] - before["cycles"]
+    assert (
+        after["cycles"] > before["cycles"]
+        and after["longest"] >= after["cycles"] - before["cycles"]
+    )
     assert card.handler("ARRIVAL")["calls"] == 0
 
 
@@ -167,6 +194,11 @@ def test_the_trace_tells_what_happened(card):
     head = card.shared("trace_head")
     card.ring(1, NOP)
     card.step()
-    events = [int.from_bytes(bytes(card.shared_bytes)[16*n + 4:16*n + 8], "little")
-              for n in range(head % C.TRACE_ENTRIES, card.shared("trace_head") % C.TRACE_ENTRIES)]
-    assert [(e >> 8, e & 0xff) for e in events] == [(TRACE.COMMAND, MCP_STATE.COMMAND), (TRACE.COMPLETION, MCP_STATE.COMMAND)]
+    events = [
+        int.from_bytes(bytes(card.shared_bytes)[16 * n + 4 : 16 * n + 8], "little")
+        for n in range(head % C.TRACE_ENTRIES, card.shared("trace_head") % C.TRACE_ENTRIES)
+    ]
+    assert [(e >> 8, e & 0xFF) for e in events] == [
+        (TRACE.COMMAND, MCP_STATE.COMMAND),
+        (TRACE.COMPLETION, MCP_STATE.COMMAND),
+    ]

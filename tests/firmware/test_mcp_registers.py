@@ -1,21 +1,27 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the control program may read of its registers: of some the card has no way back."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import re
 
-from dibber.interface.description import C, MCP
+from dibber.interface.description import MCP, C
 from mcp_native import FIRMWARE
 
 SILENT = {r.name for r in MCP.registers if r.access in ("wk", "wo")}
 
 
 def test_the_program_reads_no_register_that_answers_0():
-    text = "".join(path.read_text() for path in [*FIRMWARE.glob("*.c"), *FIRMWARE.glob("*.h"), FIRMWARE/"start.S"])
+    text = "".join(
+        path.read_text()
+        for path in [*FIRMWARE.glob("*.c"), *FIRMWARE.glob("*.h"), FIRMWARE / "start.S"]
+    )
     read = set(re.findall(r"\bREG_READ(?:_AT)?\((\w+)", text)) - {"name"}
-    read |= set(re.findall(r"\blw\s+\w+, REGISTER_(\w+)", text.replace("REGISTER_CYCLES", "REGISTER_CYCLES_LOW")))
+    read |= set(
+        re.findall(
+            r"\blw\s+\w+, REGISTER_(\w+)", text.replace("REGISTER_CYCLES", "REGISTER_CYCLES_LOW")
+        )
+    )
     assert {"EVENTS", "STATE", "CYCLES_LOW"} <= read <= {r.name for r in MCP.registers}
     assert not read & SILENT
 

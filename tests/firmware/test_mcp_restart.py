@@ -1,22 +1,22 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Peers that begin anew: nothing is executed twice, what was not executed goes again, the rest ends
+with PEER_RESTARTED.
+"""
 
-"""Peers that begin anew: nothing is executed twice, what was not executed goes again, the rest ends with PEER_RESTARTED."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import pytest
-
-from dibber.interface.description import C, MESSAGE, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import MESSAGE, STATUS, C
 from mcp_native import BULK, atomic, get, inline, put, receive, send
 from mcp_wire import WiredCard
 from test_mcp_messages import word
 from test_mcp_replay import executed, run_at_random
 
 MICROSECOND = 125
-TIMEOUT     = 40_000*MICROSECOND
-FLOW        = BULK + 1
+TIMEOUT = 40_000 * MICROSECOND
+FLOW = BULK + 1
 
 pytestmark = pytest.mark.fault
 
@@ -27,7 +27,7 @@ def wired(request):
     card = WiredCard()
     card.allow(request.param)
     card.ring(1, inline(cookie=90), put(length=whole(2), cookie=91))
-    card.settle(200*MICROSECOND)
+    card.settle(200 * MICROSECOND)
     assert card.statuses == {90: 0, 91: 0}
     return card
 
@@ -37,15 +37,21 @@ def begin_anew(card, node=1):
         card.peers[flow].begin_anew()
 
 
-@pytest.mark.parametrize("command,flow", [(inline(cookie=0), 1), (put(length=whole(3), cookie=0), FLOW)])
-def test_what_is_sent_after_the_peer_began_anew_goes_again_at_once_and_is_executed_once(wired, command, flow):
+@pytest.mark.parametrize(
+    "command,flow", [(inline(cookie=0), 1), (put(length=whole(3), cookie=0), FLOW)]
+)
+def test_what_is_sent_after_the_peer_began_anew_goes_again_at_once_and_is_executed_once(
+    wired, command, flow
+):
     begin_anew(wired)
     incarnation = wired.incarnation[flow]
     start = wired.library.fake_now()
     wired.ring(1, command)
     wired.settle()
-    assert wired.statuses[0] == STATUS.OK and wired.library.fake_now() - start < 100*MICROSECOND
-    assert [done for done in executed(wired, flow) if done[0] == 0] == [(0, n) for n in range(1 if flow == 1 else 3)]
+    assert wired.statuses[0] == STATUS.OK and wired.library.fake_now() - start < 100 * MICROSECOND
+    assert [done for done in executed(wired, flow) if done[0] == 0] == [
+        (0, n) for n in range(1 if flow == 1 else 3)
+    ]
     assert wired.incarnation[flow] == incarnation + 1
 
 
@@ -54,16 +60,20 @@ def test_a_put_is_still_the_fast_path_s_after_its_flow_went_to_a_peer_that_began
     card.allow(3)
     for number in range(4):
         begin_anew(card)
-        card.ring(1, inline(cookie=2*number), put(length=8, cookie=2*number + 1))
-        card.settle(200*MICROSECOND)
+        card.ring(1, inline(cookie=2 * number), put(length=8, cookie=2 * number + 1))
+        card.settle(200 * MICROSECOND)
     before = card.word("fast_commands")
     card.ring(1, inline(cookie=50), put(length=8, cookie=51))
     card.settle()
     assert set(card.statuses.values()) == {0} and card.word("fast_commands") == before + 2
 
 
-def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarted_and_the_rest_goes_again(wired):
-    """The first put is executed but for its last packet, and no acknowledgement comes; the third one has sent nothing."""
+def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarted_and_the_rest_goes_again(
+    wired,
+):
+    """The first put is executed but for its last packet, and no acknowledgement comes; the third
+    one has sent nothing.
+    """
     wired.deaf = True
     wired.ring(1, *[put(length=whole(4), cookie=n) for n in range(3)])
     wired.step()
@@ -82,7 +92,9 @@ def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarte
     assert not wired.shared("timeouts")
 
 
-def test_of_inline_puts_those_that_had_left_end_with_peer_restarted_and_the_rest_goes_again_in_order(wired):
+def test_of_inline_puts_those_that_had_left_end_with_peer_restarted_and_the_rest_goes_again_in_order(
+    wired,
+):
     wired.deaf = True
     wired.ring(1, *[inline(cookie=n) for n in range(10)])
     wired.step(16)
@@ -96,7 +108,7 @@ def test_of_inline_puts_those_that_had_left_end_with_peer_restarted_and_the_rest
     begin_anew(wired)
     wired.deaf = False
     wired.settle()
-    assert [wired.statuses[n] for n in range(10)] == [STATUS.PEER_RESTARTED]*4 + [0]*6
+    assert [wired.statuses[n] for n in range(10)] == [STATUS.PEER_RESTARTED] * 4 + [0] * 6
     assert [n for n, _ in executed(wired, 1) if n < 10] == list(range(10))
 
 
@@ -106,34 +118,42 @@ def test_what_a_rewind_sent_again_is_in_doubt_although_its_second_transmission_i
     wired.settle()
     begin_anew(wired)
     wired.deaf = False
-    wired.settle(200*MICROSECOND)
+    wired.settle(200 * MICROSECOND)
     assert wired.statuses[0] == wired.statuses[1] == STATUS.PEER_RESTARTED
     assert executed(wired, 1).count((0, 0)) == executed(wired).count((1, 0)) == 1
 
 
 def test_a_peer_that_begins_anew_without_end_is_given_up():
     card = WiredCard()
+
     class Forgetful(type(card.peers[1])):
         def receive(self, packet):
             self.begin_anew()
             return super().receive(packet)
+
     for flow in 1, FLOW:
         card.peers[flow] = Forgetful()
     card.ring(1, inline(cookie=0), put(length=8, cookie=1))
-    card.settle(1000*MICROSECOND)
+    card.settle(1000 * MICROSECOND)
     assert card.statuses == {0: STATUS.PEER_RESTARTED, 1: STATUS.PEER_RESTARTED}
     assert not executed(card, 1) and not executed(card)
 
+
 # Requests -----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("command", [get(cookie=0), atomic(cookie=0), receive(cookie=0, endpoint=1)], ids=["get", "atomic", "receive"])
+
+@pytest.mark.parametrize(
+    "command",
+    [get(cookie=0), atomic(cookie=0), receive(cookie=0, endpoint=1)],
+    ids=["get", "atomic", "receive"],
+)
 def test_a_request_that_was_acknowledged_ends_when_its_node_is_next_heard(wired, command):
     wired.ring(1, command)
     wired.settle()
     assert 0 not in wired.statuses
     begin_anew(wired)
     wired.ring(1, inline(cookie=1))
-    wired.settle(10*MICROSECOND)
+    wired.settle(10 * MICROSECOND)
     assert wired.statuses[0] == STATUS.PEER_RESTARTED and wired.statuses[1] == STATUS.OK
     # Its answer comes late, and the next request in the slot is another one.
     sent = wired.sent[-1]
@@ -142,14 +162,18 @@ def test_a_request_that_was_acknowledged_ends_when_its_node_is_next_heard(wired,
     assert wired.shared("strays") == 1
 
 
-@pytest.mark.parametrize("command", [get(cookie=0), atomic(cookie=0), receive(cookie=0, endpoint=1)], ids=["get", "atomic", "receive"])
+@pytest.mark.parametrize(
+    "command",
+    [get(cookie=0), atomic(cookie=0), receive(cookie=0, endpoint=1)],
+    ids=["get", "atomic", "receive"],
+)
 def test_a_node_that_owes_an_answer_is_told_something_from_time_to_time(wired, command):
     """Nobody else sends to it: it ends within 1 ms all the same, and without a restart it waits on."""
     wired.ring(1, command)
-    wired.settle(3000*MICROSECOND)
+    wired.settle(3000 * MICROSECOND)
     assert 0 not in wired.statuses
     begin_anew(wired)
-    wired.settle(1000*MICROSECOND)
+    wired.settle(1000 * MICROSECOND)
     assert wired.statuses[0] == STATUS.PEER_RESTARTED
 
 
@@ -168,41 +192,57 @@ def test_a_send_that_has_met_nobody_waits_on_while_its_node_begins_anew(wired):
     wired.settle()
     begin_anew(wired)
     wired.ring(1, inline(cookie=1), put(length=8, cookie=2))
-    wired.settle(1000*MICROSECOND)
+    wired.settle(1000 * MICROSECOND)
     assert 0 not in wired.statuses and wired.statuses[1] == wired.statuses[2] == STATUS.OK
+
 
 def test_a_receive_of_a_node_s_former_life_is_dropped_when_its_slot_asks_again(wired):
     """So those that a peer leaves here, life after life, do not fill the inbox."""
     for life in range(3):
-        wired.message(1, word(MESSAGE.READY, 2*C.SLOTS, generation=life + 1), 5 + life, receive(node=0, endpoint=1))
+        wired.message(
+            1,
+            word(MESSAGE.READY, 2 * C.SLOTS, generation=life + 1),
+            5 + life,
+            receive(node=0, endpoint=1),
+        )
         wired.step()
     assert wired.freed == [5, 6]
     wired.ring(1, send(cookie=0, endpoint=2))
     wired.settle()
     assert wired.statuses[0] == STATUS.OK and wired.freed == [5, 6, 7]
 
+
 # At any moment ------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("more", range(3))
 @pytest.mark.parametrize("loss", [0, 0.05])
 @pytest.mark.parametrize("fast", [0, 3])
-def test_whenever_peers_begin_anew_no_packet_is_executed_twice_and_ok_means_all_of_it(fast, loss, more, seed):
-    rng  = random.Random(f"{seed + more} restart {fast} {loss}")
+def test_whenever_peers_begin_anew_no_packet_is_executed_twice_and_ok_means_all_of_it(
+    fast, loss, more, seed
+):
+    rng = random.Random(f"{seed + more} restart {fast} {loss}")
     card = WiredCard()
     card.allow(fast)
     card.lose = lambda packet: rng.random() < loss
     commands, flows, packets = [], [], []
     for number in range(120):
-        node, length = rng.choice((1, 1, 2)), rng.choice((0, 8, 4097, 30000, 100*4096))
+        node, length = rng.choice((1, 1, 2)), rng.choice((0, 8, 4097, 30000, 100 * 4096))
         small = rng.random() < 0.5
-        commands.append(inline(bytes(8), node=node, cookie=number) if small else put(length=length, node=node, cookie=number))
+        commands.append(
+            inline(bytes(8), node=node, cookie=number)
+            if small
+            else put(length=length, node=node, cookie=number)
+        )
         flows.append(node if small else BULK + node)
         packets.append(1 if small else packets_of(length))
     restarts = []
+
     def act():
-        card.deaf = rng.random() < 3*loss
+        card.deaf = rng.random() < 3 * loss
         if rng.random() < 0.05:
             restarts.append(begin_anew(card, rng.choice((1, 2))))
+
     run_at_random(rng, card, commands, act)
     for n in range(len(commands)):
         done = [i for c, i in executed(card, flows[n]) if c == n]

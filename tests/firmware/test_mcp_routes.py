@@ -1,11 +1,9 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The routing table, what happens when a route dies, and scouts."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
-from dibber.interface.description import C, FLAG, OPCODE, STATUS
+import pytest
+from dibber.interface.description import FLAG, OPCODE, STATUS, C
 from mcp_native import Card, admin, inline, put, route
 from mcp_wire import WiredCard
 
@@ -14,10 +12,10 @@ NODES = range(1, C.NODES)
 
 
 def word(*turns):
-    return len(turns) | sum(turn << 4*(n + 1) for n, turn in enumerate(turns))
+    return len(turns) | sum(turn << 4 * (n + 1) for n, turn in enumerate(turns))
 
 
-def command(card, bytes_, cookie=0x70c0):
+def command(card, bytes_, cookie=0x70C0):
     """Run one command of the administrator; its completion, or None while there is none."""
     card.ring(0, bytes_)
     card.step()
@@ -27,14 +25,18 @@ def command(card, bytes_, cookie=0x70c0):
 
 def set_route(card, node=1, place=0, turns=(1,), valid=1, **values):
     values.setdefault("route", word(*turns))
-    return command(card, route(OPCODE.ROUTE_SET, node=node, place=place, valid=valid, cookie=0x70c0, **values)).status
+    return command(
+        card, route(OPCODE.ROUTE_SET, node=node, place=place, valid=valid, cookie=0x70C0, **values)
+    ).status
 
 
-def ask(card, turns=(), back=(), timeout=2000, cookie=0x5c07, **values):
+def ask(card, turns=(), back=(), timeout=2000, cookie=0x5C07, **values):
     values = {"route": word(*turns), "back": word(*back), **values}
     return command(card, route(OPCODE.SCOUT, timeout=timeout, cookie=cookie, **values), cookie)
 
+
 # Routing Table ------------------------------------------------------------------------------------
+
 
 def test_a_program_that_starts_knows_neighbours_only(card):
     assert card.routes == {node: 0 for node in range(C.NODES)}
@@ -42,8 +44,8 @@ def test_a_program_that_starts_knows_neighbours_only(card):
 
 def test_the_lowest_valid_place_is_used(card):
     assert set_route(card, place=2, turns=(1, 2)) == STATUS.OK and card.routes[1] == word(1, 2)
-    assert set_route(card, place=3, turns=(3,))   == STATUS.OK and card.routes[1] == word(1, 2)
-    assert set_route(card, place=0, turns=(4,))   == STATUS.OK and card.routes[1] == word(4)
+    assert set_route(card, place=3, turns=(3,)) == STATUS.OK and card.routes[1] == word(1, 2)
+    assert set_route(card, place=0, turns=(4,)) == STATUS.OK and card.routes[1] == word(4)
     assert card.routes_to(1)["valid"] == 0b1101 and card.routes_to(1)["current"] == 0
     assert set_route(card, place=0, valid=0) == STATUS.OK and card.routes[1] == word(1, 2)
     assert set_route(card, place=2, valid=0) == STATUS.OK and card.routes[1] == word(3)
@@ -51,8 +53,17 @@ def test_the_lowest_valid_place_is_used(card):
     assert all(card.routes[node] == 0 for node in NODES)
 
 
-@pytest.mark.parametrize("change", [
-    dict(node=C.NODES), dict(node=0), dict(place=C.ROUTES), dict(valid=2), dict(route=C.ROUTE_HOPS + 1), dict(route=15)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(node=C.NODES),
+        dict(node=0),
+        dict(place=C.ROUTES),
+        dict(valid=2),
+        dict(route=C.ROUTE_HOPS + 1),
+        dict(route=15),
+    ],
+)
 def test_an_impossible_route_is_refused(card, change):
     before = dict(card.routes)
     assert set_route(card, **change) == STATUS.BAD_ARGUMENT
@@ -60,19 +71,37 @@ def test_an_impossible_route_is_refused(card, change):
 
 
 def test_only_the_administrator_enters_routes_and_sends_scouts(card):
-    card.ring(1, route(OPCODE.ROUTE_SET, node=1, valid=1, route=word(1)), route(OPCODE.SCOUT, timeout=100))
+    card.ring(
+        1, route(OPCODE.ROUTE_SET, node=1, valid=1, route=word(1)), route(OPCODE.SCOUT, timeout=100)
+    )
     card.step()
-    assert [e.status for e in card.entries()] == [STATUS.BAD_OPCODE]*2
+    assert [e.status for e in card.entries()] == [STATUS.BAD_OPCODE] * 2
     assert not card.scouts and card.routes[1] == 0
 
 
 def test_a_flag_that_they_do_not_know_is_refused(card):
-    assert command(card, route(OPCODE.ROUTE_SET, node=1, valid=1, flags=FLAG.FENCE, cookie=0x70c0)).status == STATUS.BAD_FLAGS
-    assert command(card, route(OPCODE.SCOUT, timeout=9, flags=FLAG.NOTICE, cookie=0x70c0)).status == STATUS.BAD_FLAGS
+    assert (
+        command(
+            card, route(OPCODE.ROUTE_SET, node=1, valid=1, flags=FLAG.FENCE, cookie=0x70C0)
+        ).status
+        == STATUS.BAD_FLAGS
+    )
+    assert (
+        command(card, route(OPCODE.SCOUT, timeout=9, flags=FLAG.NOTICE, cookie=0x70C0)).status
+        == STATUS.BAD_FLAGS
+    )
+
 
 # Dead Routes --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("commands", [[inline(bytes(8), cookie=n) for n in range(5)], [put(length=3*4096, cookie=n) for n in range(5)]])
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [inline(bytes(8), cookie=n) for n in range(5)],
+        [put(length=3 * 4096, cookie=n) for n in range(5)],
+    ],
+)
 def test_a_dead_route_is_left_for_the_next_and_nothing_is_lost(commands):
     wired = WiredCard()
     for place, turns in enumerate([(1,), (2,), (3,)]):
@@ -81,7 +110,7 @@ def test_a_dead_route_is_left_for_the_next_and_nothing_is_lost(commands):
     wired.lose = lambda packet: wired.routes[1] in dead
     wired.ring(1, *commands)
     for _ in range(60):
-        wired.settle(200*MICROSECOND)
+        wired.settle(200 * MICROSECOND)
     assert wired.statuses == {n: STATUS.OK for n in range(5)}
     assert wired.routes[1] == word(3) and wired.routes_to(1)["changes"] == 2
     assert set(wired.incarnation.values()) <= {0, 1}
@@ -93,7 +122,7 @@ def test_with_one_route_there_is_nothing_to_turn_to(card):
     wired.cut = {1}
     wired.ring(1, inline(bytes(8), cookie=0))
     for _ in range(300):
-        wired.settle(200*MICROSECOND)
+        wired.settle(200 * MICROSECOND)
     assert wired.statuses == {0: STATUS.TIMEOUT}
     assert wired.routes[1] == word(1) and wired.routes_to(1)["changes"] == 0
 
@@ -105,18 +134,20 @@ def test_a_loss_that_is_healed_at_once_changes_no_route():
     wired.lose = lambda packet: bool(left and left.pop())
     wired.ring(1, inline(bytes(8), cookie=0))
     for _ in range(5):
-        wired.settle(200*MICROSECOND)
+        wired.settle(200 * MICROSECOND)
     assert wired.statuses == {0: STATUS.OK} and wired.routes[1] == word(1)
     heard = wired.routes_to(1)["heard"]
     assert heard
     # Silence is no sign of life.
-    wired.settle(500*MICROSECOND)
+    wired.settle(500 * MICROSECOND)
     assert wired.routes_to(1)["heard"] == heard
     wired.ring(1, inline(bytes(8), cookie=1))
-    wired.settle(200*MICROSECOND)
+    wired.settle(200 * MICROSECOND)
     assert wired.routes_to(1)["heard"] > heard
 
+
 # Scouts -------------------------------------------------------------------------------------------
+
 
 def test_a_scout_is_answered_by_the_way_that_it_names(card):
     card.scout(7, 0x1234, word(3, 4))
@@ -129,7 +160,7 @@ def test_a_flood_of_scouts_is_answered_as_far_as_there_is_space(card):
     for n in range(9):
         card.scout(7, n)
     for _ in range(20):
-        card.library.mcp_step()   # nothing leaves meanwhile
+        card.library.mcp_step()  # nothing leaves meanwhile
     card.collect()
     assert [s.number for s in card.scouts] == [0, 1]
     card.scout(7, 99)
@@ -138,7 +169,7 @@ def test_a_flood_of_scouts_is_answered_as_far_as_there_is_space(card):
 
 
 def test_a_scout_that_names_an_impossible_way_is_not_answered(card):
-    card.scout(7, 1, 0xf)
+    card.scout(7, 1, 0xF)
     card.step()
     assert not card.scouts
 
@@ -146,12 +177,17 @@ def test_a_scout_that_names_an_impossible_way_is_not_answered(card):
 def test_ours_ends_with_its_answer(card):
     assert ask(card, (1, 2), (14, 15)) is None
     [scout] = card.scouts
-    assert (scout.target, scout.reply, scout.route, scout.back) == (C.ANYBODY, 0, word(1, 2), word(14, 15))
-    card.scout(9, scout.number + 1, reply=True)   # another's
+    assert (scout.target, scout.reply, scout.route, scout.back) == (
+        C.ANYBODY,
+        0,
+        word(1, 2),
+        word(14, 15),
+    )
+    card.scout(9, scout.number + 1, reply=True)  # another's
     card.scout(9, scout.number, reply=True)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.node, entry.key, entry.cookie) == (STATUS.OK, 9, 0, 0x5c07)
+    assert (entry.status, entry.node, entry.key, entry.cookie) == (STATUS.OK, 9, 0, 0x5C07)
     assert card.shared("strays") == 1
 
 
@@ -188,7 +224,9 @@ def test_one_waits_for_the_one_before_and_other_commands_of_the_administrator_be
     assert [(e.cookie, e.node) for e in card.entries()] == [(2, 5)]
 
 
-@pytest.mark.parametrize("change", [dict(timeout=0), dict(timeout=2**20 + 1), dict(route=8), dict(back=(0,)*9)])
+@pytest.mark.parametrize(
+    "change", [dict(timeout=0), dict(timeout=2**20 + 1), dict(route=8), dict(back=(0,) * 9)]
+)
 def test_an_impossible_scout_is_refused(card, change):
     assert ask(card, **change).status == STATUS.BAD_ARGUMENT and not card.scouts
 

@@ -1,23 +1,21 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """SEND and RECEIVE on both sides: who meets whom, what waits, and how either ends."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import pytest
-
-from dibber.interface.description import C, FLAG, MESSAGE, OPCODE, STATUS
 from cut import packets_of, whole
+from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS, C
 from mcp_native import BULK, admin, inline, put, receive, send, walk
 from test_mcp_messages import context, endings, outbox, reply, word
 
 MICROSECOND = 125
-TIMEOUT     = 40_000*MICROSECOND
-READIES     = 8    # READYs of a node that may lie at another one
+TIMEOUT = 40_000 * MICROSECOND
+READIES = 8  # READYs of a node that may lie at another one
 
 
-def ready(card, slot, node=1, tag=2*C.SLOTS, generation=1, **command):
+def ready(card, slot, node=1, tag=2 * C.SLOTS, generation=1, **command):
     """A READY of endpoint `tag//SLOTS` of a node, in this slot of the inbox; its message word."""
     message = word(MESSAGE.READY, tag, generation)
     card.message(node, message, slot, receive(**{**dict(node=0, endpoint=1), **command}))
@@ -29,35 +27,49 @@ def finish(card, job, packets=1, node=1):
     card.ack(BULK + node, job.psn + packets - 1)
     card.step()
 
+
 # Receiving ----------------------------------------------------------------------------------------
+
 
 def test_a_receive_tells_the_other_end_and_ends_with_the_message(card):
     card.expected.clear()
-    card.ring(1, receive(5000, cookie=7, endpoint=3, flags=FLAG.SOLICIT, target=walk(5000, key=0x305)))
+    card.ring(
+        1, receive(5000, cookie=7, endpoint=3, flags=FLAG.SOLICIT, target=walk(5000, key=0x305))
+    )
     card.step()
     [message] = card.express
     assert (message.endpoint, message.slot, message.message, message.node) == (1, 0, 1, 1)
     assert message.word == word(MESSAGE.READY)
     assert card.expected == [(context(C.SLOTS), 1, 1, 0x305)]
     card.ack(1, 0)
-    card.wait(3*TIMEOUT, present=(1,))
+    card.wait(3 * TIMEOUT, present=(1,))
     assert card.entries() == []
     card.respond(1, message.word, 4000)
     card.step()
     [entry] = card.entries()
-    assert (entry.status, entry.cookie, entry.length, entry.node, entry.interrupt) == (0, 7, 4000, 1, 1)
+    assert (entry.status, entry.cookie, entry.length, entry.node, entry.interrupt) == (
+        0,
+        7,
+        4000,
+        1,
+        1,
+    )
     assert card.expected[1][:3] == (context(C.SLOTS), 1, 0)
 
 
-@pytest.mark.parametrize("name,change", [
-    ("BAD_FLAGS",    dict(flags=FLAG.NOTICE)),
-    ("BAD_LEVELS",   dict(levels=1)),
-    ("BAD_LEVELS",   dict(levels=0x70)),
-    ("BAD_NODE",     dict(node=0)),
-    ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),
-    ("BAD_COUNT",    dict(target=walk(0))),
-    ("BAD_LENGTH",   dict(target=walk(8, [2]))),
-    ("BOUNDS",       dict(target=walk(8, offset=C.MAX_OFFSET - 6)))])
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        ("BAD_FLAGS", dict(flags=FLAG.NOTICE)),
+        ("BAD_LEVELS", dict(levels=1)),
+        ("BAD_LEVELS", dict(levels=0x70)),
+        ("BAD_NODE", dict(node=0)),
+        ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),
+        ("BAD_COUNT", dict(target=walk(0))),
+        ("BAD_LENGTH", dict(target=walk(8, [2]))),
+        ("BOUNDS", dict(target=walk(8, offset=C.MAX_OFFSET - 6))),
+    ],
+)
 def test_a_malformed_receive_tells_nobody(card, name, change):
     card.ring(1, receive(cookie=3, **change))
     card.step()
@@ -65,10 +77,18 @@ def test_a_malformed_receive_tells_nobody(card, name, change):
 
 
 def test_eight_receives_wait_at_a_node_and_the_next_here_without_stopping_others(card):
-    card.ring(1, *[receive(cookie=n) for n in range(READIES + 2)], receive(cookie=20, node=2), inline(cookie=21), send(cookie=22))
+    card.ring(
+        1,
+        *[receive(cookie=n) for n in range(READIES + 2)],
+        receive(cookie=20, node=2),
+        inline(cookie=21),
+        send(cookie=22),
+    )
     card.step()
     assert card["HEAD", 1] == READIES + 5
-    assert [m.word >> 16 & 0x3ff for m in card.express if m.message and m.node == 1] == [32 + n for n in range(READIES)]
+    assert [m.word >> 16 & 0x3FF for m in card.express if m.message and m.node == 1] == [
+        32 + n for n in range(READIES)
+    ]
     assert [m.node for m in card.express if m.message][-1] == 2
     card.ack(1, READIES)
     card.respond(1, word(MESSAGE.READY, 34), 8)
@@ -86,9 +106,16 @@ def test_what_the_peer_says_is_longer_than_was_let_in_is_no_length(card):
     assert endings(card) == [(7, "REMOTE_BAD_HEADER")]
 
 
-@pytest.mark.parametrize("there,here,length", [
-    ("TRUNCATED", "TRUNCATED", 500), ("BAD_KEY", "REMOTE_BAD_KEY", 8), ("NOT_OWNER", "REMOTE_NOT_PERMITTED", 8),
-    ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED", 8), ("TIMEOUT", "TIMEOUT", 8)])
+@pytest.mark.parametrize(
+    "there,here,length",
+    [
+        ("TRUNCATED", "TRUNCATED", 500),
+        ("BAD_KEY", "REMOTE_BAD_KEY", 8),
+        ("NOT_OWNER", "REMOTE_NOT_PERMITTED", 8),
+        ("REMOTE_NOT_PERMITTED", "NOT_PERMITTED", 8),
+        ("TIMEOUT", "TIMEOUT", 8),
+    ],
+)
 def test_a_message_that_failed_there_ends_the_receive(card, there, here, length):
     card.ring(1, receive(cookie=7))
     card.step()
@@ -109,7 +136,9 @@ def test_closing_ends_receives_and_says_so(card):
     card.step(20)
     assert sorted(endings(card)) == [*((n, "FLUSHED") for n in range(READIES + 1)), (99, "OK")]
     cancels = card.express[READIES:]
-    assert [m.word for m in cancels[:READIES]] == [word(MESSAGE.READY_CANCEL, 32 + n) for n in range(READIES)]
+    assert [m.word for m in cancels[:READIES]] == [
+        word(MESSAGE.READY_CANCEL, 32 + n) for n in range(READIES)
+    ]
 
 
 def test_closing_waits_until_a_ready_is_acknowledged(card):
@@ -122,7 +151,9 @@ def test_closing_waits_until_a_ready_is_acknowledged(card):
     card.step()
     assert endings(card) == [(7, "FLUSHED"), (99, "OK")]
 
+
 # Sending ------------------------------------------------------------------------------------------
+
 
 def check_job(card, job, slot, message, length, levels=0):
     assert (job.response, job.indirect, job.target, job.levels) == (1, 1, slot, levels)
@@ -147,7 +178,7 @@ def test_a_ready_waits_for_its_send(card):
 
 def test_a_send_waits_for_its_ready_and_stops_nobody(card):
     card.ring(1, send(cookie=7, endpoint=2), put(cookie=8), inline(cookie=9))
-    card.wait(2*TIMEOUT // 4)
+    card.wait(2 * TIMEOUT // 4)
     assert card["HEAD", 1] == 3 and [j.tag for j in card.jobs][:1] == [33]
     card.ack(1, 0)
     finish(card, card.jobs[0])
@@ -170,14 +201,14 @@ def test_sends_and_readies_meet_by_node_and_both_endpoints_in_order(card, seed):
         if rng.random() < 0.5:
             if heads[here] == C.SLOTS:
                 continue
-            mine, tag = "send", here*C.SLOTS + heads[here]
+            mine, tag = "send", here * C.SLOTS + heads[here]
             heads[here] += 1
             card.ring(here, send(cookie=n, node=node, endpoint=there))
         else:
             if not inbox:
                 continue
             mine, tag = "ready", inbox.pop(0)
-            ready(card, tag, node, there*C.SLOTS + n % 32, endpoint=here)
+            ready(card, tag, node, there * C.SLOTS + n % 32, endpoint=here)
         if line and line[0][0] != mine:
             other = line.pop(0)[1]
             expected.append((tag, other) if mine == "send" else (other, tag))
@@ -198,13 +229,22 @@ def test_a_message_that_is_too_long_ends_both_and_writes_nothing(card, first):
         card.step()
     assert endings(card) == [(7, "TRUNCATED")] and not card.jobs
     [message] = card.express
-    assert message.word == word(MESSAGE.GET_FAILED, 2*C.SLOTS) and outbox(card, message) == (9, STATUS.TRUNCATED)
+    assert message.word == word(MESSAGE.GET_FAILED, 2 * C.SLOTS) and outbox(card, message) == (
+        9,
+        STATUS.TRUNCATED,
+    )
     assert card.freed == [5]
 
 
-@pytest.mark.parametrize("status,change", [
-    ("BAD_LEVELS", dict(levels=0x70)), ("BAD_LENGTH", dict(target=walk(9))), ("BOUNDS", dict(target=walk(8, offset=1 << 48))),
-    ("BAD_OPCODE", None)])
+@pytest.mark.parametrize(
+    "status,change",
+    [
+        ("BAD_LEVELS", dict(levels=0x70)),
+        ("BAD_LENGTH", dict(target=walk(9))),
+        ("BOUNDS", dict(target=walk(8, offset=1 << 48))),
+        ("BAD_OPCODE", None),
+    ],
+)
 def test_a_ready_that_its_owner_changed_after_the_check_is_checked_again(card, status, change):
     if change is None:
         card.message(1, word(MESSAGE.READY), 5, put())
@@ -214,13 +254,17 @@ def test_a_ready_that_its_owner_changed_after_the_check_is_checked_again(card, s
     assert outbox(card, card.express[0]) == (0, getattr(STATUS, status)) and card.freed == [5]
 
 
-@pytest.mark.parametrize("name,change", [
-    ("BAD_FLAGS",    dict(flags=FLAG.CHECKSUM)),
-    ("BAD_LEVELS",   dict(levels=7)),
-    ("BAD_LEVELS",   dict(levels=0x10)),
-    ("BAD_NODE",     dict(node=C.NODES)),
-    ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),
-    ("BAD_LENGTH",   dict(source=walk(9)))])
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        ("BAD_FLAGS", dict(flags=FLAG.CHECKSUM)),
+        ("BAD_LEVELS", dict(levels=7)),
+        ("BAD_LEVELS", dict(levels=0x10)),
+        ("BAD_NODE", dict(node=C.NODES)),
+        ("BAD_ARGUMENT", dict(endpoint=C.ENDPOINTS)),
+        ("BAD_LENGTH", dict(source=walk(9))),
+    ],
+)
 def test_a_malformed_send_meets_nobody(card, name, change):
     ready(card, 5)
     card.ring(1, send(cookie=3, **{**dict(endpoint=2), **change}))
@@ -242,7 +286,7 @@ def test_a_send_that_fails_ends_both(card, how, there):
         card.ack(BULK + 1, job.psn)
     card.step()
     assert endings(card) == [(7, there)] and card.freed == [5]
-    assert card.express[0].word == message & ~0xff | MESSAGE.GET_FAILED
+    assert card.express[0].word == message & ~0xFF | MESSAGE.GET_FAILED
     assert outbox(card, card.express[0]) == (0, getattr(STATUS, there))
 
 
@@ -292,8 +336,8 @@ def test_closing_ends_sends_that_wait_and_not_those_that_met(card):
 
 def test_a_ready_that_is_cancelled_is_met_no_more(card):
     message = ready(card, 5)
-    later   = ready(card, 6, tag=2*C.SLOTS + 1)
-    card.message(1, message & ~0xff | MESSAGE.READY_CANCEL, 7)
+    later = ready(card, 6, tag=2 * C.SLOTS + 1)
+    card.message(1, message & ~0xFF | MESSAGE.READY_CANCEL, 7)
     card.step()
     assert sorted(card.freed) == [5, 7] and card.shared("strays") == 0
     card.ring(1, send(endpoint=2))
@@ -304,23 +348,35 @@ def test_a_ready_that_is_cancelled_is_met_no_more(card):
 def test_a_cancel_that_comes_too_late_changes_nothing(card):
     message = ready(card, 5)
     card.ring(1, send(cookie=7, endpoint=2))
-    card.message(1, message & ~0xff | MESSAGE.READY_CANCEL, 7)
+    card.message(1, message & ~0xFF | MESSAGE.READY_CANCEL, 7)
     card.step()
     finish(card, card.jobs[0])
     assert endings(card) == [(7, "OK")] and sorted(card.freed) == [5, 7]
 
+
 # Nobody there -------------------------------------------------------------------------------------
 
+
 def test_what_waits_for_a_node_ends_when_a_flow_to_it_is_given_up(card):
-    card.ring(1, receive(cookie=1), send(cookie=2, endpoint=2), receive(cookie=3, node=2), send(cookie=4, node=2, endpoint=2))
+    card.ring(
+        1,
+        receive(cookie=1),
+        send(cookie=2, endpoint=2),
+        receive(cookie=3, node=2),
+        send(cookie=4, node=2, endpoint=2),
+    )
     ready(card, 5, endpoint=3)
     card.step()
     card.ack(1, 0)
     card.ack(2, 0)
     card.step()
     card.ring(1, inline(cookie=5))
-    card.wait(TIMEOUT + 500*MICROSECOND)
-    assert sorted(endings(card)) == [(1, "TIMEOUT"), (2, "TIMEOUT"), (5, "TIMEOUT")] and card.freed == [5]
+    card.wait(TIMEOUT + 500 * MICROSECOND)
+    assert sorted(endings(card)) == [
+        (1, "TIMEOUT"),
+        (2, "TIMEOUT"),
+        (5, "TIMEOUT"),
+    ] and card.freed == [5]
 
 
 def test_what_waits_ends_when_the_link_is_down_for_40_ms_and_not_before(card):
@@ -329,7 +385,7 @@ def test_what_waits_ends_when_the_link_is_down_for_40_ms_and_not_before(card):
     card.step()
     card.ack(1, 0)
     card.step()
-    for down in (TIMEOUT - 300*MICROSECOND, TIMEOUT + 300*MICROSECOND):
+    for down in (TIMEOUT - 300 * MICROSECOND, TIMEOUT + 300 * MICROSECOND):
         assert endings(card) == []
         card.link(0)
         card.wait(down)

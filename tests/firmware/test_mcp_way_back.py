@@ -1,21 +1,21 @@
-# This file is part of Dibber.
+"""An EXPRESS flow on which something is under way without pause: the program makes a pause, and
+hardware has it again.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""An EXPRESS flow on which something is under way without pause: the program makes a pause, and hardware has it again."""
-
 import pytest
-
-from dibber.interface.description import C, FLAG, OPCODE, STATUS
+from dibber.interface.description import FLAG, OPCODE, STATUS, C
 from mcp_native import atomic, get, inline
 from mcp_wire import WiredCard
 from test_mcp_fast import ALL, MICROSECOND, answer, claim
 from test_mcp_replies import execute
 
-TICK  = 50*MICROSECOND
-PAUSE = 32*TICK     # from claim to pause; as long a pause lasts at most
-LATE  = 2*TICK
-FLOW  = 1
-ASKS  = pytest.mark.parametrize("kind", [get, atomic])
+TICK = 50 * MICROSECOND
+PAUSE = 32 * TICK  # from claim to pause; as long a pause lasts at most
+LATE = 2 * TICK
+FLOW = 1
+ASKS = pytest.mark.parametrize("kind", [get, atomic])
 
 
 @pytest.fixture
@@ -30,13 +30,15 @@ def now(card):
 
 
 def busy_asks(card, kind, count, until):
-    """Ask without pause; each is answered 20 µs after another one was asked, or when none comes for as long. Ends when `until()`."""
+    """Ask without pause; each is answered 20 µs after another one was asked, or when none comes for
+    as long. Ends when `until()`.
+    """
     rung = answered = 0
     while not until():
         while rung < count and rung - len(card.statuses) < 8:
             card.ring(1, kind(cookie=rung))
             rung += 1
-        card.settle(20*MICROSECOND)
+        card.settle(20 * MICROSECOND)
         if answered < len(card.sent):
             answer(card, card.sent[answered])
             answered += 1
@@ -45,20 +47,26 @@ def busy_asks(card, kind, count, until):
 
 @ASKS
 def test_asks_without_pause_are_hardwares_again_in_time(wired, kind):
-    """The second is asked before the first is answered, all the time. None is lost, none ends twice."""
+    """The second is asked before the first is answered, all the time. None is lost, none ends
+    twice.
+    """
     claim(wired)
     wired.settle()
     wired.statuses.clear()
     begin = now(wired)
-    busy_asks(wired, kind, 400, lambda: wired.word("fast_commands") or now(wired) > begin + 4*PAUSE)
-    assert wired.word("fast_commands") and now(wired) - begin < PAUSE + LATE + 200*MICROSECOND
+    busy_asks(
+        wired, kind, 400, lambda: wired.word("fast_commands") or now(wired) > begin + 4 * PAUSE
+    )
+    assert wired.word("fast_commands") and now(wired) - begin < PAUSE + LATE + 200 * MICROSECOND
     claims, taken = wired.shared("claims"), wired.shared("commands")
     assert claims == wired.shared("claims") == 1 and taken == wired.shared("commands")
     assert set(wired.statuses.values()) == {0}
 
 
 def busy_puts(card, until, endpoint=1):
-    """Inline puts, each acknowledged behind the next one: the flow is never empty. The PSN that is not acknowledged."""
+    """Inline puts, each acknowledged behind the next one: the flow is never empty. The PSN that is
+    not acknowledged.
+    """
     psn = 0
     while not until():
         head = card["HEAD", endpoint]
@@ -69,20 +77,25 @@ def busy_puts(card, until, endpoint=1):
         card.ack(FLOW, psn)
         card.step(4)
         card.observe()
-        card.library.fake_advance(20*MICROSECOND)
+        card.library.fake_advance(20 * MICROSECOND)
         card.step(2)
         psn += 1
     return psn
 
 
 def shut(card):
-    """The program has the flow, and waits in a pause for one acknowledgement; a put waits behind it. The PSN."""
+    """The program has the flow, and waits in a pause for one acknowledgement; a put waits behind
+    it. The PSN.
+    """
     card.allow(ALL)
     claim(card)
     card.observe()
     begin = now(card)
-    psn   = busy_puts(card, lambda: now(card) > begin + 2*PAUSE)
-    assert PAUSE - LATE < now(card) - begin < PAUSE + LATE and card["PRODUCER", 1] == card["HEAD", 1] + 1
+    psn = busy_puts(card, lambda: now(card) > begin + 2 * PAUSE)
+    assert (
+        PAUSE - LATE < now(card) - begin < PAUSE + LATE
+        and card["PRODUCER", 1] == card["HEAD", 1] + 1
+    )
     return psn
 
 
@@ -90,7 +103,11 @@ def test_puts_without_pause_are_hardwares_again_behind_one_acknowledgement(wired
     psn = shut(wired)
     wired.ack(FLOW, psn)
     wired.step(4)
-    assert wired.word("fast_commands") == 1 and wired["HEAD", 1] == wired["PRODUCER", 1] and wired.shared("claims") == 1
+    assert (
+        wired.word("fast_commands") == 1
+        and wired["HEAD", 1] == wired["PRODUCER", 1]
+        and wired.shared("claims") == 1
+    )
     wired.ack(FLOW, psn + 1)
     wired.step(4)
     wired.observe()
@@ -104,7 +121,11 @@ def test_a_reply_waits_in_that_moment_and_is_hardwares(wired):
     assert wired.shared("messages") == 0 and not wired.freed
     wired.ack(FLOW, psn)
     wired.step(4)
-    assert wired.word("fast_replies") == 1 and wired.shared("claims") == 1 and wired.shared("messages") == 0
+    assert (
+        wired.word("fast_replies") == 1
+        and wired.shared("claims") == 1
+        and wired.shared("messages") == 0
+    )
 
 
 def test_a_reply_does_not_wait_for_what_this_node_has_asked(wired):
@@ -114,7 +135,7 @@ def test_a_reply_does_not_wait_for_what_this_node_has_asked(wired):
     begin = now(wired)
     wired.ring(1, get(cookie=1))
     while now(wired) < begin + PAUSE + LATE:
-        wired.settle(20*MICROSECOND)
+        wired.settle(20 * MICROSECOND)
     wired.ring(1, get(cookie=2))
     wired.settle()
     assert wired["HEAD", 1] == 1, "a pause"
@@ -131,11 +152,11 @@ def test_a_pause_ends_when_nobody_answers(wired, kind):
     begin = now(wired)
     wired.ring(1, kind(cookie=1))
     while now(wired) < begin + PAUSE + LATE:
-        wired.settle(20*MICROSECOND)
+        wired.settle(20 * MICROSECOND)
     wired.ring(2, kind(cookie=2))
-    while wired["HEAD", 2] < 2 and now(wired) < begin + 3*PAUSE:
-        wired.settle(20*MICROSECOND)
-    assert PAUSE - 2*LATE < now(wired) - begin - PAUSE < PAUSE + LATE
+    while wired["HEAD", 2] < 2 and now(wired) < begin + 3 * PAUSE:
+        wired.settle(20 * MICROSECOND)
+    assert PAUSE - 2 * LATE < now(wired) - begin - PAUSE < PAUSE + LATE
     for message in wired.sent:
         answer(wired, message)
         wired.settle()
@@ -155,12 +176,12 @@ def test_whatever_happens_in_that_moment_nothing_is_lost(wired, event):
         wired.link(True)
     elif event == "time":
         wired.left(FLOW, psn)
-        wired.wait(10*TICK)
+        wired.wait(10 * TICK)
     elif event == "refusal":
         wired.refuse(FLOW, psn, STATUS.REMOTE_BAD_KEY)
         wired.ack(FLOW, psn)
     elif event == "timeout":
-        wired.wait(40_000*MICROSECOND + 40*TICK)
+        wired.wait(40_000 * MICROSECOND + 40 * TICK)
     else:
         assert wired.administrate(OPCODE.ENDPOINT_CLOSE, endpoint=2) == 0
     wired.step(4)

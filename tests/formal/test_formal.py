@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A sample of `make test-formal`: a proof that fails here says so in minutes instead of at the end."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import pathlib
@@ -14,22 +13,29 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_the_sample_is_proven_and_its_mutants_are_rejected():
-    run = subprocess.run([sys.executable, ROOT/"hw"/"formal"/"prove.py", "--quick", "--json"],
-                         capture_output=True, text=True, timeout=3600)
+    run = subprocess.run(
+        [sys.executable, ROOT / "hw" / "formal" / "prove.py", "--quick", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=3600,
+    )
     result = json.loads(run.stdout or "{}")
     assert run.returncode == 0 and result["pass"], run.stdout + run.stderr
-    assert all(row["verdict"] == "proven"   for row in result["properties"])
+    assert all(row["verdict"] == "proven" for row in result["properties"])
     assert all(row["verdict"] == "rejected" for row in result["mutants"])
     for row in result["properties"]:
-        assert any(row["name"].startswith(mutant["property"]) for mutant in result["mutants"]), row["name"]
+        assert any(row["name"].startswith(mutant["property"]) for mutant in result["mutants"]), row[
+            "name"
+        ]
 
 
 def test_a_mutant_whose_line_is_gone_is_an_error_and_no_rejection(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT/"hw"/"formal"))
+    monkeypatch.syspath_prepend(str(ROOT / "hw" / "formal"))
     import engine
     import harness
+
     mutant = harness.Mutant("gone", "dibber.link.slack", "no such line", "", depth=1)
-    prop   = harness.Property("slack-obeyed", "", "", "", "Obeyed", k=1, mutants=[mutant])
+    prop = harness.Property("slack-obeyed", "", "", "", "Obeyed", k=1, mutants=[mutant])
     result = engine.check("slack", prop, mutant)
     assert result["verdict"] == "ERROR" and "0 times" in result["failed"][0]
 
@@ -43,14 +49,22 @@ always @* below: assert(count != 7);
 endmodule
 """
 
-@pytest.mark.parametrize("more, verdict", [
-    ("",                                       (False, None, ["below"])),   # behind 6, which is never reached
-    ("always @* within: assert(count <= 5);",  (True,  None, [])),
-    ("always @* within: assert(count <= 4);",  (False, None, ["within"])),
-])
-def test_conclusions_one_at_a_time_use_all_of_the_cycle_before(monkeypatch, tmp_path, more, verdict):
-    monkeypatch.syspath_prepend(str(ROOT/"hw"/"formal"))
+
+@pytest.mark.parametrize(
+    "more, verdict",
+    [
+        # behind 6, which is never reached
+        ("", (False, None, ["below"])),
+        ("always @* within: assert(count <= 5);", (True, None, [])),
+        ("always @* within: assert(count <= 4);", (False, None, ["within"])),
+    ],
+)
+def test_conclusions_one_at_a_time_use_all_of_the_cycle_before(
+    monkeypatch, tmp_path, more, verdict
+):
+    monkeypatch.syspath_prepend(str(ROOT / "hw" / "formal"))
     import engine
-    (tmp_path/"design.v").write_text(COUNTER.format(more=more))
+
+    (tmp_path / "design.v").write_text(COUNTER.format(more=more))
     engine.compile_smt2(tmp_path, arrays=False)
     assert engine.induce_apart(tmp_path, 1, timeout=600) == verdict

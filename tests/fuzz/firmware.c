@@ -1,10 +1,9 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* Everything that reaches the control program from outside, as an input says: commands with any
+ * content on any endpoint, slots that their owner writes again, doorbells, what nodes send, what
+ * engines and link report, time. In the end the world is good again: then each endpoint can be
+ * closed, and each command that was taken has completed. */
 
-/* Everything that reaches the control program from outside, as an input says: commands with any content on any endpoint,
- * slots that their owner writes again, doorbells, what nodes send, what engines and link report, time. In the end the
- * world is good again: then each endpoint can be closed, and each command that was taken has completed. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,23 +13,29 @@
 #include "firmware.h"
 #include "fuzz.h"
 
-#define REFUSALS_MAX	32u	/* what the gateware's two queues hold */
-#define TURNS		20000u	/* after which an endpoint that is not closed will never be */
-#define QUEUE_ENTRIES	64u
-#define PUTS		5u	/* of the opcodes of a_command(), those that come first */
-#define OPENED		3u	/* endpoints that are open when an input begins */
+#define REFUSALS_MAX  32u    /* what the gateware's two queues hold */
+#define TURNS	      20000u /* after which an endpoint that is not closed will never be */
+#define QUEUE_ENTRIES 64u
+#define PUTS	      5u /* of the opcodes of a_command(), those that come first */
+#define OPENED	      3u /* endpoints that are open when an input begins */
 
 const struct fuzz_form fuzz_form = { .length = 4096, .bursts = 6, .burst = 4096 };
 
-/* Inputs with completions, with strays, with transfers that timed out, with flows that were claimed. */
+/* Inputs with completions, with strays, with transfers that timed out, with flows that were
+ * claimed. */
 enum { COMPLETED, STRAY, TIMED_OUT, CLAIMED };
 struct fuzz_reached fuzz_reached[] = {
-	[COMPLETED] = { "completed", 0 }, [STRAY] = { "stray", 0 }, [TIMED_OUT] = { "timed_out", 0 },
-	[CLAIMED] = { "claimed", 0 }, { NULL, 0 },
+	[COMPLETED] = { "completed", 0 },
+	[STRAY] = { "stray", 0 },
+	[TIMED_OUT] = { "timed_out", 0 },
+	[CLAIMED] = { "claimed", 0 },
+	{ NULL, 0 },
 };
 
-_Static_assert(offsetof(struct dibber_admin_command, cookie) == offsetof(struct dibber_command, cookie) &&
-	       offsetof(struct dibber_route_command, cookie) == offsetof(struct dibber_command, cookie),
+_Static_assert(offsetof(struct dibber_admin_command, cookie) ==
+			       offsetof(struct dibber_command, cookie) &&
+		       offsetof(struct dibber_route_command, cookie) ==
+			       offsetof(struct dibber_command, cookie),
 	       "a cookie has one place");
 
 /* Input ---------------------------------------------------------------------------------------- */
@@ -61,8 +66,8 @@ static uint32_t pick(uint32_t range)
 	return value < 248 ? value % range : word();
 }
 
-static uint32_t spread;		/* nodes that most of this input is about: with few of them things meet */
-static bool puts_only;		/* what the fast path takes, most of the time */
+static uint32_t spread; /* nodes that most of this input is about: with few of them things meet */
+static bool puts_only;	/* what the fast path takes, most of the time */
 
 static uint32_t a_node(void)
 {
@@ -120,10 +125,14 @@ static void a_walk(struct dibber_walk *walk, uint32_t length, bool levels)
 static void a_command(uint8_t *out)
 {
 	static const uint8_t opcodes[16] = {
-		DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT, DIBBER_OPCODE_PUT_INLINE, DIBBER_OPCODE_PUT_INLINE,
-		DIBBER_OPCODE_GET, DIBBER_OPCODE_GET, DIBBER_OPCODE_SEND, DIBBER_OPCODE_SEND, DIBBER_OPCODE_RECEIVE,
-		DIBBER_OPCODE_RECEIVE, DIBBER_OPCODE_FETCH_ADD, DIBBER_OPCODE_MASKED_SWAP, BARRIER_OPCODE, DIBBER_OPCODE_NOP,
-		BARRIER_OPCODE,
+		DIBBER_OPCODE_PUT,	   DIBBER_OPCODE_PUT,
+		DIBBER_OPCODE_PUT,	   DIBBER_OPCODE_PUT_INLINE,
+		DIBBER_OPCODE_PUT_INLINE,  DIBBER_OPCODE_GET,
+		DIBBER_OPCODE_GET,	   DIBBER_OPCODE_SEND,
+		DIBBER_OPCODE_SEND,	   DIBBER_OPCODE_RECEIVE,
+		DIBBER_OPCODE_RECEIVE,	   DIBBER_OPCODE_FETCH_ADD,
+		DIBBER_OPCODE_MASKED_SWAP, BARRIER_OPCODE,
+		DIBBER_OPCODE_NOP,	   BARRIER_OPCODE,
 	};
 	struct dibber_command command = { .opcode = opcodes[byte() % (puts_only ? PUTS : 16)] };
 	uint32_t flags = byte(), levels = byte();
@@ -146,13 +155,24 @@ static void a_command(uint8_t *out)
 static void an_admin_command(uint8_t *out)
 {
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN + byte() % 6, .endpoint = an_endpoint(),
-		.cq_base = 0x100000u, .eq_base = 0x200000u, .cq_entries = QUEUE_ENTRIES, .eq_entries = QUEUE_ENTRIES,
-		.key = 1 + byte() % 4, .base = 0x10000, .length = 0x10000, .page = byte() & 1 ? 12 : 0,
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN + byte() % 6,
+		.endpoint = an_endpoint(),
+		.cq_base = 0x100000u,
+		.eq_base = 0x200000u,
+		.cq_entries = QUEUE_ENTRIES,
+		.eq_entries = QUEUE_ENTRIES,
+		.key = 1 + byte() % 4,
+		.base = 0x10000,
+		.length = 0x10000,
+		.page = byte() & 1 ? 12 : 0,
 	};
 	struct dibber_route_command route = {
-		.opcode = command.opcode, .place = byte() % 5, .valid = byte() & 1, .timeout = 1 + word() % (1u << 20),
-		.node = a_node(), .route = byte() % 4,
+		.opcode = command.opcode,
+		.place = byte() % 5,
+		.valid = byte() & 1,
+		.timeout = 1 + word() % (1u << 20),
+		.node = a_node(),
+		.route = byte() % 4,
 	};
 
 	if (command.opcode >= DIBBER_OPCODE_SCOUT)
@@ -189,7 +209,8 @@ static void ring(void)
 		/* Who owns the card does not ring for more than there is. */
 		if (!endpoint && producer - (&REG(HEAD))[0] >= DIBBER_SLOTS)
 			return;
-		fill(endpoint * DIBBER_SLOTS + producer % DIBBER_SLOTS, endpoint ? byte() > 250 : byte() < 240);
+		fill(endpoint * DIBBER_SLOTS + producer % DIBBER_SLOTS,
+		     endpoint ? byte() > 250 : byte() < 240);
 		(&REG(PRODUCER))[endpoint]++;
 	}
 }
@@ -206,7 +227,8 @@ static void scribble(void)
 	set_cookie(tag);
 }
 
-/* A doorbell that says anything, though not the administrator's; or the card has another number now. */
+/* A doorbell that says anything, though not the administrator's; or the card has another number
+ * now. */
 static void lie(void)
 {
 	uint32_t endpoint = 1 + byte() % (DIBBER_ENDPOINTS - 1);
@@ -233,11 +255,12 @@ static void lie(void)
 
 /* The wire ------------------------------------------------------------------------------------- */
 
-static uint32_t strays;		/* that there must be at least */
+static uint32_t strays; /* that there must be at least */
 
 static void notice(void)
 {
-	fake_push(FIFO_ARRIVAL, a_node() % 256 | byte() % 16 << 8 | (byte() & 1) << 24, word(), word(), word());
+	fake_push(FIFO_ARRIVAL, a_node() % 256 | byte() % 16 << 8 | (byte() & 1) << 24, word(),
+		  word(), word());
 }
 
 /* The context of a request of this card, as it is or nearly. */
@@ -254,7 +277,8 @@ static uint32_t a_context(uint32_t *node)
 
 static void message(void)
 {
-	uint32_t number = byte() % DIBBER_SLOTS, type = byte() % 10, node, context = a_context(&node);
+	uint32_t number = byte() % DIBBER_SLOTS, type = byte() % 10, node,
+		 context = a_context(&node);
 	uint32_t tag = MCP_INBOX + number;
 
 	if (inbox_used[number])
@@ -262,9 +286,9 @@ static void message(void)
 	inbox_used[number] = true;
 	fill(tag, false);
 	if (type >= DIBBER_MESSAGE_GET && type <= DIBBER_MESSAGE_READY_CANCEL && byte() & 1)
-		slot(tag)[0] = type == DIBBER_MESSAGE_GET	 ? DIBBER_OPCODE_GET :
-			       type == DIBBER_MESSAGE_ATOMIC ? DIBBER_OPCODE_SWAP :
-							       DIBBER_OPCODE_RECEIVE;
+		slot(tag)[0] = type == DIBBER_MESSAGE_GET      ? DIBBER_OPCODE_GET
+			       : type == DIBBER_MESSAGE_ATOMIC ? DIBBER_OPCODE_SWAP
+							       : DIBBER_OPCODE_RECEIVE;
 	if (type == DIBBER_MESSAGE_GET_FAILED || type == DIBBER_MESSAGE_ATOMIC_REPLY) {
 		slot(tag)[offsetof(struct dibber_reply, status)] = byte() % 32;
 	} else {
@@ -274,7 +298,8 @@ static void message(void)
 	if (type > 6)
 		type = byte() & 1 ? BARRIER_MESSAGE : 7 + byte() % 100;
 	strays += type > 6 && type < BARRIER_MESSAGE;
-	fake_push(FIFO_ARRIVAL, (node & 0xff) | number << 16 | 1u << 25, (context & ~0xffu) | type, 0, 0);
+	fake_push(FIFO_ARRIVAL, (node & 0xff) | number << 16 | 1u << 25, (context & ~0xffu) | type,
+		  0, 0);
 }
 
 static void respond(void)
@@ -286,7 +311,8 @@ static void respond(void)
 
 static void refuse(void)
 {
-	uint32_t flow = byte() < 248 ? (byte() & 1) * DIBBER_NODES + a_node() % DIBBER_NODES : byte();
+	uint32_t flow =
+		byte() < 248 ? (byte() & 1) * DIBBER_NODES + a_node() % DIBBER_NODES : byte();
 	uint32_t psn = byte() < 240 && flow < MCP_FLOWS ? (&REG(ACKED))[flow] + byte() % 8 : word();
 	uint32_t reason = byte();
 
@@ -313,7 +339,8 @@ static void answer_all(void)
 		if (!requests[tag].sent)
 			continue;
 		if ((requests[tag].word & 0xff) != DIBBER_MESSAGE_ATOMIC) {
-			fake_push(FIFO_ARRIVAL, requests[tag].node | 1u << 26, requests[tag].word, 8, 0);
+			fake_push(FIFO_ARRIVAL, requests[tag].node | 1u << 26, requests[tag].word,
+				  8, 0);
 		} else {
 			while (number < DIBBER_SLOTS && inbox_used[number])
 				number++;
@@ -322,7 +349,8 @@ static void answer_all(void)
 			inbox_used[number] = true;
 			memset(slot(MCP_INBOX + number), 0, DIBBER_SLOT_BYTES);
 			fake_push(FIFO_ARRIVAL, requests[tag].node | number << 16 | 1u << 25,
-				  (requests[tag].word & ~0xffu) | DIBBER_MESSAGE_ATOMIC_REPLY, 0, 0);
+				  (requests[tag].word & ~0xffu) | DIBBER_MESSAGE_ATOMIC_REPLY, 0,
+				  0);
 		}
 		requests[tag].sent = false;
 	}
@@ -336,7 +364,8 @@ static void atomic_done(uint32_t status)
 		fake_atomic_done(status, 0, 0);
 }
 
-/* What the timers are told: of each flow a packet has left that is not acknowledged, and somebody works. */
+/* What the timers are told: of each flow a packet has left that is not acknowledged, and somebody
+ * works. */
 static void progress(uint32_t what)
 {
 	for (uint32_t flow = 0; what & 1 && flow < MCP_FLOWS; flow++)
@@ -431,7 +460,8 @@ static void act(void)
 		REG(REGION_FRESH) = byte() & 1;
 		break;
 	case 30:
-		/* Few inputs wait until somebody gives up: each tick costs as much as ten of the rest. */
+		/* Few inputs wait until somebody gives up: each tick costs as much as ten of the
+		 * rest. */
 		progress(byte());
 		for (uint32_t count = byte() < 8 ? 1800 : byte() % 8; count; count--) {
 			fake_advance(mcp_tick);
@@ -464,13 +494,15 @@ static void close_all(void)
 {
 	for (uint32_t endpoint = 1; endpoint < DIBBER_ENDPOINTS; endpoint++) {
 		uint32_t tag = (&REG(PRODUCER))[0] % DIBBER_SLOTS;
-		struct dibber_admin_command command = { .opcode = DIBBER_OPCODE_ENDPOINT_CLOSE, .endpoint = endpoint };
+		struct dibber_admin_command command = { .opcode = DIBBER_OPCODE_ENDPOINT_CLOSE,
+							.endpoint = endpoint };
 
 		memcpy(slot(tag), &command, sizeof(command));
 		set_cookie(tag);
 		(&REG(PRODUCER))[0]++;
 		for (uint32_t turns = 0; endpoints[endpoint].state != ENDPOINT_CLOSED ||
-					 (&REG(PRODUCER))[0] != (&REG(HEAD))[0]; turns++) {
+					 (&REG(PRODUCER))[0] != (&REG(HEAD))[0];
+		     turns++) {
 			if (turns == TURNS)
 				abort();
 			be_good();
@@ -478,10 +510,12 @@ static void close_all(void)
 	}
 }
 
-/* All that the control program knows, as on a card that has just got power. AddressSanitizer has its own there, between the variables. */
+/* All that the control program knows, as on a card that has just got power. AddressSanitizer has
+ * its own there, between the variables. */
 extern uint8_t __start_mcp_data[], __stop_mcp_data[], __start_mcp_kept[], __stop_mcp_kept[];
 
-__attribute__((no_sanitize("address", "undefined"))) static void clear(volatile uint8_t *start, volatile uint8_t *stop)
+__attribute__((no_sanitize("address", "undefined"))) static void clear(volatile uint8_t *start,
+								       volatile uint8_t *stop)
 {
 	while (start != stop)
 		*start++ = 0;
@@ -502,8 +536,12 @@ static void boot(void)
 	mcp_boot();
 	for (uint32_t endpoint = 1; endpoint <= OPENED; endpoint++) {
 		struct dibber_admin_command command = {
-			.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .endpoint = endpoint, .cq_base = 0x100000u * endpoint,
-			.eq_base = 0x1000000u * endpoint, .cq_entries = QUEUE_ENTRIES, .eq_entries = QUEUE_ENTRIES,
+			.opcode = DIBBER_OPCODE_ENDPOINT_OPEN,
+			.endpoint = endpoint,
+			.cq_base = 0x100000u * endpoint,
+			.eq_base = 0x1000000u * endpoint,
+			.cq_entries = QUEUE_ENTRIES,
+			.eq_entries = QUEUE_ENTRIES,
 		};
 
 		memcpy(slot(endpoint - 1), &command, sizeof(command));
@@ -532,7 +570,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	posts_flow = true;
 	REG(REGION_BUSY) = 0;
 	close_all();
-	for (uint32_t turns = 0; scout_waiting || !engines_are_idle() || !is_all_completed(); turns++) {
+	for (uint32_t turns = 0; scout_waiting || !engines_are_idle() || !is_all_completed();
+	     turns++) {
 		if (turns == TURNS)
 			abort();
 		be_good();

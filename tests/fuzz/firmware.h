@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* The fuzzer of the control program: engines, wire and what is checked (firmware_engines.c) for
+ * what inputs say (firmware.c). */
 
-/* The fuzzer of the control program: engines, wire and what is checked (firmware_engines.c) for what inputs say (firmware.c). */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_FUZZ_FIRMWARE_H
 #define DIBBER_FUZZ_FIRMWARE_H
@@ -34,10 +33,10 @@ static inline uint32_t cookie_of(uint32_t tag)
 }
 
 extern bool inbox_used[DIBBER_SLOTS];
-extern bool posts_flow;				/* posts leave at once, not when an input says so */
+extern bool posts_flow; /* posts leave at once, not when an input says so */
 extern uint32_t refusals_waiting;
 extern uint32_t completions;
-extern uint32_t scout_number;			/* of the last one that went out */
+extern uint32_t scout_number; /* of the last one that went out */
 
 /* Requests that went to other nodes; the index is the command's tag. */
 extern struct request {
@@ -47,14 +46,15 @@ extern struct request {
 } requests[MCP_COMMANDS];
 
 void engines_reset(void);
-void engines_observe(void);			/* take over what the program has told them */
-void engines_turn(void);			/* a turn of its loop, which is short */
+void engines_observe(void); /* take over what the program has told them */
+void engines_turn(void);    /* a turn of its loop, which is short */
 bool engines_are_idle(void);
 void posts_leave(void);
 
-void engines_job(uint32_t status, uint32_t packets);	/* the oldest ends; packets of one that fails */
-void engines_express(void);			/* the oldest packet is sent */
-bool engines_ack(uint32_t flow, uint32_t count);	/* of what was sent; false: of nothing */
+void engines_job(uint32_t status,
+		 uint32_t packets);		 /* the oldest ends; packets of one that fails */
+void engines_express(void);			 /* the oldest packet is sent */
+bool engines_ack(uint32_t flow, uint32_t count); /* of what was sent; false: of nothing */
 bool is_all_completed(void);
 
 #endif

@@ -1,19 +1,20 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* What stands around the control program while it is fuzzed: engines that do what it says when an
+ * input lets them, and checks of all that it says. The register fake itself aborts on a write that
+ * has no space, or to what there is not. */
 
-/* What stands around the control program while it is fuzzed: engines that do what it says when an input lets them, and
- * checks of all that it says. The register fake itself aborts on a write that has no space, or to what there is not. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "firmware.h"
 
-#define JOBS	 (2 * MCP_TRANSFERS)
-#define PACKETS	 256u
-#define STRIDE	 16384u		/* packets of a long job between two looks of the program */
-#define ACCESSES 4000u		/* of a turn at most: all handlers with all they may do, and a doubling for safety */
+#define JOBS	(2 * MCP_TRANSFERS)
+#define PACKETS 256u
+#define STRIDE	16384u /* packets of a long job between two looks of the program */
+#define ACCESSES                                                                                 \
+	4000u /* of a turn at most: all handlers with all they may do, and a doubling for safety \
+	       */
 
 static struct job {
 	uint32_t tag, flow, incarnation, epoch, psn, packets;
@@ -30,10 +31,10 @@ static uint32_t packet_count;
 
 static struct {
 	uint32_t incarnation, epoch;
-	uint16_t sent;			/* PSN behind it */
+	uint16_t sent; /* PSN behind it */
 } lanes[MCP_FLOWS];
 
-static uint8_t taken[MCP_COMMANDS];	/* commands that have not completed */
+static uint8_t taken[MCP_COMMANDS]; /* commands that have not completed */
 static uint32_t posts_waiting;
 bool inbox_used[DIBBER_SLOTS];
 bool posts_flow;
@@ -67,8 +68,8 @@ void engines_reset(void)
 static void take(uint32_t tag)
 {
 	/*
-	 * Two, for a host that does not wait for completions: that of the first, whose slot its job freed later, may still
-	 * wait for the gateware.
+	 * Two, for a host that does not wait for completions: that of the first, whose slot its job
+	 * freed later, may still wait for the gateware.
 	 */
 	check(tag < MCP_COMMANDS && taken[tag] < 2);
 	taken[tag]++;
@@ -120,10 +121,12 @@ void __wrap_fake_write(uint32_t address, uint32_t value)
 		take(command_tag(value));
 		break;
 	case DIBBER_MCP_PUT_START:
-		take(command_tag(value >> DIBBER_MCP_PUT_START_ENDPOINT_SHIFT & DIBBER_MCP_PUT_START_ENDPOINT_MASK));
+		take(command_tag(value >> DIBBER_MCP_PUT_START_ENDPOINT_SHIFT &
+				 DIBBER_MCP_PUT_START_ENDPOINT_MASK));
 		break;
 	case DIBBER_MCP_POST_PUT:
-		complete(FIELD_GET(POST_PUT, ENDPOINT, value) * DIBBER_SLOTS + FIELD_GET(POST_PUT, SLOT, value));
+		complete(FIELD_GET(POST_PUT, ENDPOINT, value) * DIBBER_SLOTS +
+			 FIELD_GET(POST_PUT, SLOT, value));
 		break;
 	case DIBBER_MCP_POST_START:
 		check(FIELD_GET(POST_START, QUEUE, value) < DIBBER_QUEUES);
@@ -148,7 +151,8 @@ static void observe_job(const struct fake_log *entry)
 	struct job *job = &jobs[job_count++];
 
 	/* One job of a transfer at a time, to another node. */
-	check(job_count <= JOBS && tag < MCP_TRANSFERS && node < DIBBER_NODES && node != command_node && skip <= length);
+	check(job_count <= JOBS && tag < MCP_TRANSFERS && node < DIBBER_NODES &&
+	      node != command_node && skip <= length);
 	check(!job_known[tag]);
 	job_known[tag] = true;
 	if (entry->value & FAKE_FAST)
@@ -157,9 +161,13 @@ static void observe_job(const struct fake_log *entry)
 		skipped++;
 	check(skipped * DIBBER_PACKET_PAYLOAD == skip && skipped < packets_of(length));
 	*job = (struct job){
-		.tag = tag, .flow = MCP_BULK + node, .incarnation = place >> 16 & 0xff, .psn = place & 0xffff,
+		.tag = tag,
+		.flow = MCP_BULK + node,
+		.incarnation = place >> 16 & 0xff,
+		.psn = place & 0xffff,
 		.epoch = slot >> DIBBER_MCP_JOB_SLOT_EPOCH_SHIFT & DIBBER_MCP_JOB_SLOT_EPOCH_MASK,
-		.packets = packets_of(length) - skipped, .fast = entry->value & FAKE_FAST,
+		.packets = packets_of(length) - skipped,
+		.fast = entry->value & FAKE_FAST,
 	};
 }
 
@@ -170,10 +178,14 @@ static void observe_packet(const struct fake_log *entry)
 
 	check(packet_count <= PACKETS && place >> 24 < DIBBER_NODES && place >> 24 != command_node);
 	*packet = (struct packet){
-		.flow = place >> 24, .incarnation = place >> 16 & 0xff, .psn = place & 0xffff,
+		.flow = place >> 24,
+		.incarnation = place >> 16 & 0xff,
+		.psn = place & 0xffff,
 		.epoch = FIELD_GET(EXPRESS_START, EPOCH, value),
-		.tag = FIELD_GET(EXPRESS_START, ENDPOINT, value) * DIBBER_SLOTS + FIELD_GET(EXPRESS_START, SLOT, value),
-		.word = entry->words[1], .message = FIELD_GET(EXPRESS_START, MESSAGE, value),
+		.tag = FIELD_GET(EXPRESS_START, ENDPOINT, value) * DIBBER_SLOTS +
+		       FIELD_GET(EXPRESS_START, SLOT, value),
+		.word = entry->words[1],
+		.message = FIELD_GET(EXPRESS_START, MESSAGE, value),
 		.fast = entry->value & FAKE_FAST,
 	};
 	check(packet->tag < MCP_INBOX + DIBBER_SLOTS);
@@ -217,7 +229,8 @@ void engines_observe(void)
 			check(value < DIBBER_REGIONS);
 			break;
 		case DIBBER_MCP_EXPECT_WRITE:
-			check((value & 0x3ff) < MCP_COMMANDS && (value >> 16 & 0xff) < DIBBER_NODES);
+			check((value & 0x3ff) < MCP_COMMANDS &&
+			      (value >> 16 & 0xff) < DIBBER_NODES);
 			break;
 		case DIBBER_MCP_SCOUT_START:
 			scout_number = entry->words[2];
@@ -277,7 +290,8 @@ void engines_job(uint32_t status, uint32_t limit)
 	while (done < end && is_wanted(job->flow, job->incarnation, job->epoch)) {
 		done += end - done < STRIDE ? end - done : STRIDE;
 		send(job->flow, job->psn + done);
-		if (done > DIBBER_WINDOW && (int16_t)(job->psn + done - DIBBER_WINDOW - 1 - (&REG(ACKED))[job->flow]) > 0)
+		if (done > DIBBER_WINDOW &&
+		    (int16_t)(job->psn + done - DIBBER_WINDOW - 1 - (&REG(ACKED))[job->flow]) > 0)
 			fake_ack(job->flow, (job->psn + done - DIBBER_WINDOW - 1) & 0xffff);
 		if (done < end)
 			engines_turn();
@@ -303,7 +317,8 @@ void engines_express(void)
 		return;
 	send(packet.flow, packet.psn + 1);
 	if (packet.message && packet.tag < MCP_COMMANDS)
-		requests[packet.tag] = (struct request){ .sent = true, .node = packet.flow, .word = packet.word };
+		requests[packet.tag] =
+			(struct request){ .sent = true, .node = packet.flow, .word = packet.word };
 }
 
 bool engines_are_idle(void)

@@ -1,6 +1,4 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_FUZZ_H
 #define DIBBER_FUZZ_H
@@ -11,7 +9,8 @@
 /* The name is libFuzzer's, so that `clang -fsanitize=fuzzer` can drive it in place of main.c. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What main.c makes for this target: inputs of `length` bytes that are zeros with at most `bursts` bursts of at most `burst` bytes. */
+/* What main.c makes for this target: inputs of `length` bytes that are zeros with at most `bursts`
+ * bursts of at most `burst` bytes. */
 extern const struct fuzz_form {
 	size_t length;
 	unsigned int bursts, burst;

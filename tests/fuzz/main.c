@@ -1,11 +1,10 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Feed a fuzz target with inputs that are a function of the seed:  main SEED RUNS [FIRST]
  *
- * Zeros mean that nothing is wrong, so an input is zeros with a few short bursts of anything: the first of them may come
- * late in the program's life. For a target to which zeros say nothing the bursts are as long as the input. */
+ * Zeros mean that nothing is wrong, so an input is zeros with a few short bursts of anything: the
+ * first of them may come late in the program's life. For a target to which zeros say nothing the
+ * bursts are as long as the input. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 
 #include "fuzz.h"
 
-#define SECONDS 60		/* after which an input hangs */
+#define SECONDS 60 /* after which an input hangs */
 
 static char where[64];
 
@@ -45,7 +44,8 @@ static void make_input(uint8_t *input, uint64_t state)
 
 	memset(input, 0, fuzz_form.length);
 	while (bursts--) {
-		uint64_t at = random_word(&state) % fuzz_form.length, length = random_word(&state) % fuzz_form.burst + 1;
+		uint64_t at = random_word(&state) % fuzz_form.length,
+			 length = random_word(&state) % fuzz_form.burst + 1;
 
 		for (; at < fuzz_form.length && length > 0; at++, length--)
 			input[at] = (uint8_t)random_word(&state);
@@ -68,7 +68,8 @@ int main(int argc, char **argv)
 	signal(SIGALRM, ends);
 	signal(SIGABRT, ends);
 	for (unsigned long run = first; run < first + runs; run++) {
-		snprintf(where, sizeof(where), "run %lu of seed %llu ", run, (unsigned long long)seed);
+		snprintf(where, sizeof(where), "run %lu of seed %llu ", run,
+			 (unsigned long long)seed);
 		alarm(SECONDS);
 		/* Of its own, so that a read behind its end is seen. */
 		input = malloc(fuzz_form.length);

@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* The program that the fuzz targets of the library let live with a card that does not keep to the
+ * protocol. */
 
-/* The program that the fuzz targets of the library let live with a card that does not keep to the protocol. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -17,12 +16,16 @@
 
 #define GUARD 4096u
 
-static uint8_t store[3 * GUARD];	/* what is registered begins inside, and ends there */
+static uint8_t store[3 * GUARD]; /* what is registered begins inside, and ends there */
 
 /* An open card, an endpoint, a registered region, the end without an error. */
 enum { CARD, ENDPOINT, REGION, END };
 struct fuzz_reached fuzz_reached[] = {
-	[CARD] = { "card", 0 }, [ENDPOINT] = { "endpoint", 0 }, [REGION] = { "region", 0 }, [END] = { "end", 0 }, { NULL, 0 },
+	[CARD] = { "card", 0 },
+	[ENDPOINT] = { "endpoint", 0 },
+	[REGION] = { "region", 0 },
+	[END] = { "end", 0 },
+	{ NULL, 0 },
 };
 
 /* CRC-32 of IEEE 802.3. */
@@ -39,7 +42,8 @@ static uint32_t crc32(const void *bytes, size_t length)
 	return ~crc;
 }
 
-/* The path of a control program image that the library believes; made once, and gone with this process. */
+/* The path of a control program image that the library believes; made once, and gone with this
+ * process. */
 static const char *image(void)
 {
 	static char path[64];
@@ -47,9 +51,13 @@ static const char *image(void)
 		struct dibber_firmware_header header;
 		uint8_t body[IMAGE_BYTES];
 	} file = { .header = {
-		.magic = DIBBER_FIRMWARE_MAGIC, .version = DIBBER_INTERFACE_VERSION, .hash = DIBBER_INTERFACE_HASH,
-		.bytes = IMAGE_BYTES, .sram = FUZZ_SRAM, .identity = IDENTITY,
-	} };
+			   .magic = DIBBER_FIRMWARE_MAGIC,
+			   .version = DIBBER_INTERFACE_VERSION,
+			   .hash = DIBBER_INTERFACE_HASH,
+			   .bytes = IMAGE_BYTES,
+			   .sram = FUZZ_SRAM,
+			   .identity = IDENTITY,
+		   } };
 	int fd;
 
 	if (!path[0]) {

@@ -1,13 +1,12 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Fuzz target: a program's whole life with a card behind a UART that does not keep to the protocol.
  *
- * A thread at the other end of a pseudo-terminal models bridge and card well enough for the library to come through, and
- * for each answer asks the input what to do wrong: to the bytes, or to what they say, with a CRC that is right. With an
- * input of zeros all is right. What must hold: no sanitizer has anything to say, every call returns, and nothing is
- * written but memory that was registered for it. */
+ * A thread at the other end of a pseudo-terminal models bridge and card well enough for the library
+ * to come through, and for each answer asks the input what to do wrong: to the bytes, or to what
+ * they say, with a CRC that is right. With an input of zeros all is right. What must hold: no
+ * sanitizer has anything to say, every call returns, and nothing is written but memory that was
+ * registered for it. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,13 +23,26 @@
 #include "program.h"
 
 #define MEMORY_BYTES 65536u
-#define CHUNK        (MEMORY_BYTES / DIBBER_BRIDGED_CHUNKS)
+#define CHUNK	     (MEMORY_BYTES / DIBBER_BRIDGED_CHUNKS)
 #define CLOCK_HZ     64000000u
 #define CYCLES_STEP  500000u
-#define LONGEST      (sizeof(struct dibber_frame) + 4u * (DIBBER_FRAME_WORDS + 2u))
+#define LONGEST	     (sizeof(struct dibber_frame) + 4u * (DIBBER_FRAME_WORDS + 2u))
 
 /* What the card does to an answer, when the input says so: to what it says, then to its bytes. */
-enum wrong { RIGHT, WORD, WORDS, STATUS, CHANGE, ENTRY, FLIP, CUT, RUBBISH, TWICE, HANG_UP, WRONGS };
+enum wrong {
+	RIGHT,
+	WORD,
+	WORDS,
+	STATUS,
+	CHANGE,
+	ENTRY,
+	FLIP,
+	CUT,
+	RUBBISH,
+	TWICE,
+	HANG_UP,
+	WRONGS
+};
 
 struct card {
 	int line;
@@ -41,7 +53,7 @@ struct card {
 	uint8_t sram[FUZZ_SRAM], memory[MEMORY_BYTES];
 	uint32_t changed[DIBBER_BRIDGED_CHUNKS / 32];
 	struct dibber_admin_command slots[DIBBER_SLOTS];
-	uint32_t queue;		/* the administrator's, bus address */
+	uint32_t queue; /* the administrator's, bus address */
 	uint32_t done;
 };
 
@@ -68,7 +80,7 @@ static uint32_t crc32c(const uint8_t *data, size_t length)
 	return ~crc;
 }
 
-/* The card -------------------------------------------------------------------------------------- */
+/* The card ------------------------------------------------------------------------------------- */
 
 static void write_memory(struct card *c, uint32_t address, const void *data, uint32_t length)
 {
@@ -84,26 +96,41 @@ static void write_memory(struct card *c, uint32_t address, const void *data, uin
 static uint32_t read_register(struct card *c, uint32_t offset)
 {
 	switch (offset) {
-	case DIBBER_HOST_MAGIC:             return DIBBER_MAGIC;
-	case DIBBER_HOST_INTERFACE_VERSION: return DIBBER_INTERFACE_VERSION;
-	case DIBBER_HOST_INTERFACE_HASH:    return DIBBER_INTERFACE_HASH;
-	case DIBBER_HOST_CLOCK_HZ:          return CLOCK_HZ;
-	case DIBBER_HOST_GEOMETRY:          return DIBBER_ENDPOINTS | DIBBER_SLOTS << 8 | DIBBER_REGIONS << 16 | DIBBER_NODES << 26;
-	case DIBBER_HOST_SRAM:              return FUZZ_SRAM >> 10 | FUZZ_SRAM >> 11 << 16;
-	case DIBBER_HOST_MCP_STATE:         return c->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
-	case DIBBER_HOST_MCP_IDENTITY:      return c->control ? IDENTITY : 0;
-	case DIBBER_HOST_CYCLES_LOW:        return c->cycles += CYCLES_STEP;
-	case DIBBER_HOST_KEYS_LEFT:         return 0xffffffff;
+	case DIBBER_HOST_MAGIC:
+		return DIBBER_MAGIC;
+	case DIBBER_HOST_INTERFACE_VERSION:
+		return DIBBER_INTERFACE_VERSION;
+	case DIBBER_HOST_INTERFACE_HASH:
+		return DIBBER_INTERFACE_HASH;
+	case DIBBER_HOST_CLOCK_HZ:
+		return CLOCK_HZ;
+	case DIBBER_HOST_GEOMETRY:
+		return DIBBER_ENDPOINTS | DIBBER_SLOTS << 8 | DIBBER_REGIONS << 16 |
+		       DIBBER_NODES << 26;
+	case DIBBER_HOST_SRAM:
+		return FUZZ_SRAM >> 10 | FUZZ_SRAM >> 11 << 16;
+	case DIBBER_HOST_MCP_STATE:
+		return c->control ? DIBBER_MCP_STATE_IDLE : DIBBER_MCP_STATE_RESET;
+	case DIBBER_HOST_MCP_IDENTITY:
+		return c->control ? IDENTITY : 0;
+	case DIBBER_HOST_CYCLES_LOW:
+		return c->cycles += CYCLES_STEP;
+	case DIBBER_HOST_KEYS_LEFT:
+		return 0xffffffff;
 	}
 	if (offset >= DIBBER_ENDPOINT_BASE &&
-	    (offset - DIBBER_ENDPOINT_BASE) % DIBBER_ENDPOINT_STRIDE == DIBBER_DOORBELL_OFFSET + DIBBER_DOORBELL_PROGRAM)
-		return c->control ? 1u << DIBBER_DOORBELL_PROGRAM_READY_SHIFT | 1u << DIBBER_DOORBELL_PROGRAM_BUS_MASTER_SHIFT : 0;
+	    (offset - DIBBER_ENDPOINT_BASE) % DIBBER_ENDPOINT_STRIDE ==
+		    DIBBER_DOORBELL_OFFSET + DIBBER_DOORBELL_PROGRAM)
+		return c->control ? 1u << DIBBER_DOORBELL_PROGRAM_READY_SHIFT |
+					    1u << DIBBER_DOORBELL_PROGRAM_BUS_MASTER_SHIFT
+				  : 0;
 	return 0;
 }
 
 static uint32_t read_word(struct card *c, uint32_t address)
 {
-	uint32_t word = 0, bank = address - DIBBER_BRIDGE_BASE, at = address - DIBBER_BRIDGED_MEMORY;
+	uint32_t word = 0, bank = address - DIBBER_BRIDGE_BASE,
+		 at = address - DIBBER_BRIDGED_MEMORY;
 
 	if (bank == DIBBER_BRIDGE_MAGIC)
 		return DIBBER_BRIDGE_SIGNATURE;
@@ -113,7 +140,8 @@ static uint32_t read_word(struct card *c, uint32_t address)
 		return c->changed[(bank - DIBBER_BRIDGE_CHANGED) / 4];
 	if (at < MEMORY_BYTES)
 		memcpy(&word, c->memory + at, sizeof(word));
-	else if (address >= DIBBER_FIRMWARE_BASE && address - DIBBER_FIRMWARE_BASE < sizeof(c->sram))
+	else if (address >= DIBBER_FIRMWARE_BASE &&
+		 address - DIBBER_FIRMWARE_BASE < sizeof(c->sram))
 		memcpy(&word, c->sram + (address - DIBBER_FIRMWARE_BASE), sizeof(word));
 	else
 		word = read_register(c, address);
@@ -124,11 +152,14 @@ static uint32_t read_word(struct card *c, uint32_t address)
 static void complete(struct card *c, uint32_t producer)
 {
 	struct dibber_queue_entry entry = {
-		.cookie = c->slots[(producer - 1) % DIBBER_SLOTS].cookie, .kind = DIBBER_ENTRY_COMPLETION,
-		.phase = c->done & 64 ? 0 : 1, .status = (uint8_t)next(c, 1),
+		.cookie = c->slots[(producer - 1) % DIBBER_SLOTS].cookie,
+		.kind = DIBBER_ENTRY_COMPLETION,
+		.phase = c->done & 64 ? 0 : 1,
+		.status = (uint8_t)next(c, 1),
 	};
 
-	write_memory(c, c->queue + (c->done++ & 63) * DIBBER_QUEUE_ENTRY_BYTES, &entry, sizeof(entry));
+	write_memory(c, c->queue + (c->done++ & 63) * DIBBER_QUEUE_ENTRY_BYTES, &entry,
+		     sizeof(entry));
 }
 
 static void write_word(struct card *c, uint32_t address, uint32_t word)
@@ -140,7 +171,8 @@ static void write_word(struct card *c, uint32_t address, uint32_t word)
 		c->changed[(bank - DIBBER_BRIDGE_CHANGED) / 4] &= ~word;
 	else if (at < MEMORY_BYTES)
 		memcpy(c->memory + at, &word, sizeof(word));
-	else if (address >= DIBBER_FIRMWARE_BASE && address - DIBBER_FIRMWARE_BASE < sizeof(c->sram))
+	else if (address >= DIBBER_FIRMWARE_BASE &&
+		 address - DIBBER_FIRMWARE_BASE < sizeof(c->sram))
 		memcpy(c->sram + (address - DIBBER_FIRMWARE_BASE), &word, sizeof(word));
 	else if (slot < sizeof(c->slots))
 		memcpy((uint8_t *)c->slots + slot, &word, sizeof(word));
@@ -152,7 +184,7 @@ static void write_word(struct card *c, uint32_t address, uint32_t word)
 		complete(c, word);
 }
 
-/* The line -------------------------------------------------------------------------------------- */
+/* The line ------------------------------------------------------------------------------------- */
 
 static bool get_bytes(struct card *c, uint8_t *data, size_t length)
 {
@@ -189,7 +221,8 @@ static void lie(struct card *c, enum wrong wrong, uint32_t *words, uint32_t coun
 	case ENTRY:
 		for (size_t i = 0; i < sizeof(entry); i++)
 			bytes[i] = (uint8_t)next(c, 1);
-		write_memory(c, c->queue + next(c, 2) % 1024 * DIBBER_QUEUE_ENTRY_BYTES, &entry, sizeof(entry));
+		write_memory(c, c->queue + next(c, 2) % 1024 * DIBBER_QUEUE_ENTRY_BYTES, &entry,
+			     sizeof(entry));
 		break;
 	default:
 		break;
@@ -240,8 +273,10 @@ static void *serve(void *argument)
 	bool there = true;
 
 	while (there && get_bytes(c, (uint8_t *)&head, sizeof(head))) {
-		if (head.kind != DIBBER_FRAME_REQUEST || !head.words || head.words > DIBBER_FRAME_WORDS ||
-		    (head.write && !get_bytes(c, (uint8_t *)words, 4u * head.words)) || !get_bytes(c, (uint8_t *)&crc, 4))
+		if (head.kind != DIBBER_FRAME_REQUEST || !head.words ||
+		    head.words > DIBBER_FRAME_WORDS ||
+		    (head.write && !get_bytes(c, (uint8_t *)words, 4u * head.words)) ||
+		    !get_bytes(c, (uint8_t *)&crc, 4))
 			break;
 		for (uint32_t i = 0; head.write && head.number != c->number && i < head.words; i++)
 			write_word(c, head.address + 4 * i, words[i]);
@@ -252,7 +287,7 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* The program ----------------------------------------------------------------------------------- */
+/* The program ---------------------------------------------------------------------------------- */
 
 const struct fuzz_form fuzz_form = { .length = 256, .bursts = 6, .burst = 12 };
 

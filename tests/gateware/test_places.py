@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
@@ -30,16 +29,20 @@ def test_a_skid_is_a_pipe_ready_cycle_for_cycle():
         offered = None
         for cycle in range(4000):
             if offered is None and rng.random() < 0.7:
-                offered = {name: rng.getrandbits(len(getattr(dut.sink, name))) for name in names} | {"valid": 1}
+                offered = {
+                    name: rng.getrandbits(len(getattr(dut.sink, name))) for name in names
+                } | {"valid": 1}
                 for name, value in offered.items():
                     yield getattr(dut.sink, name).eq(value)
-            yield dut.skid.source.ready.eq(rng.random() < (0.2, 0.8)[cycle//100 % 2])
+            yield dut.skid.source.ready.eq(rng.random() < (0.2, 0.8)[cycle // 100 % 2])
             yield
             ready, shown = (yield dut.skid.sink.ready), (yield dut.skid.source.valid)
             assert ready == (yield dut.pipe.sink.ready) and shown == (yield dut.pipe.source.valid)
             assert (yield dut.skid.held) == (not ready)
             for name in names:
-                assert not shown or (yield getattr(dut.skid.source, name)) == (yield getattr(dut.pipe.source, name))
+                assert not shown or (yield getattr(dut.skid.source, name)) == (
+                    yield getattr(dut.pipe.source, name)
+                )
             seen.add((ready, shown, (yield dut.skid.source.ready)))
             if offered and ready:
                 offered = None
@@ -56,11 +59,13 @@ def test_a_row_holds_what_is_on_its_way():
         inside, levels = 0, set()
         for cycle in range(2000):
             yield dut.sink.valid.eq(rng.random() < 0.6)
-            yield dut.source.ready.eq(rng.random() < (0.1, 0.7)[cycle//100 % 2])
+            yield dut.source.ready.eq(rng.random() < (0.1, 0.7)[cycle // 100 % 2])
             yield
             assert (yield dut.level) == inside and (yield dut.holds) == (inside != 0)
             levels.add(inside)
-            inside += ((yield dut.sink.valid) & (yield dut.sink.ready)) - ((yield dut.source.valid) & (yield dut.source.ready))
+            inside += ((yield dut.sink.valid) & (yield dut.sink.ready)) - (
+                (yield dut.source.valid) & (yield dut.source.ready)
+            )
         assert levels == set(range(5))
 
     run_simulation(dut, bench())

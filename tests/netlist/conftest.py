@@ -1,10 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The pair of the system tests and the programs that make netlists are found here; `make
+test-netlist` has built what is needed.
+"""
 
-"""The pair of the system tests and the programs that make netlists are found here; `make test-netlist` has built what is needed."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT/"tests"/"system"), str(ROOT/"hw"/"synthesis")]
+sys.path[:0] = [str(ROOT / "tests" / "system"), str(ROOT / "hw" / "synthesis")]

@@ -1,7 +1,4 @@
 #!/bin/sh
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-#
 # Run make targets of the committed tree in a bare Debian, made by debootstrap. To be run before each release, as root:
 #
 #     tests/release/try_debian.sh bookworm                  make bench, then make test
@@ -9,6 +6,8 @@
 #     KEEP=1 tests/release/try_debian.sh trixie test-quick  in the root of the last run, with what is built there
 #
 # A root without make runs install.sh first. The root is build/debian/SUITE, some 4 GB. Mounts are made in a namespace of their own, so none is left behind.
+#
+# SPDX-License-Identifier: BSD-2-Clause
 
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What the soak tests of faults have in common: batches of runs, a simulator process each, counted
+by kind and repeatable alone.
+"""
 
-"""What the soak tests of faults have in common: batches of runs, a simulator process each, counted by kind and repeatable alone."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import collections
@@ -26,47 +27,72 @@ class Soak:
         parser.add_argument("--runs", type=int, default=1000)
         parser.add_argument("--seed", type=int, default=1)
         parser.add_argument("--batch", type=int, help="this one alone")
-        parser.add_argument("--size", type=int, default=size, help=f"runs of a batch (default {size})")
+        parser.add_argument(
+            "--size", type=int, default=size, help=f"runs of a batch (default {size})"
+        )
         parser.add_argument("--json", action="store_true")
         for name, what in options.items():
             parser.add_argument(name, **what)
         self.arguments = parser.parse_args()
-        self.kinds     = collections.defaultdict(collections.Counter, {kind: collections.Counter() for kind in kinds})
-        self.failures  = []
-        self.done      = 0
-        self.begin     = time.monotonic()
+        self.kinds = collections.defaultdict(
+            collections.Counter, {kind: collections.Counter() for kind in kinds}
+        )
+        self.failures = []
+        self.done = 0
+        self.begin = time.monotonic()
 
     def runs(self, batch):
-        """batch(seed, number, runs) yields (kind, faults, whatever else) for each run; yields what is else, and counts the rest.
+        """batch(seed, number, runs) yields (kind, faults, whatever else) for each run; yields what
+        is else, and counts the rest.
 
         The receiver may add to `kinds` what it makes of that.
         """
         arguments = self.arguments
-        progress  = output.Progress(arguments.runs, not arguments.json)
-        number    = arguments.batch or 0
+        progress = output.Progress(arguments.runs, not arguments.json)
+        number = arguments.batch or 0
         while self.done < arguments.runs:
-            for n, (kind, faults, *more) in enumerate(batch(arguments.seed, number, min(arguments.size, arguments.runs - self.done))):
+            for n, (kind, faults, *more) in enumerate(
+                batch(arguments.seed, number, min(arguments.size, arguments.runs - self.done))
+            ):
                 self.done += 1
                 self.kinds[kind].update(runs=1, failed=int(bool(faults)))
-                self.failures += [{"batch": number, "run": n, "kind": kind, "fault": fault} for fault in faults]
+                self.failures += [
+                    {"batch": number, "run": n, "kind": kind, "fault": fault} for fault in faults
+                ]
                 yield kind, *more
                 progress.step(f"batch {number}, {kind}")
             if not arguments.json and not sys.stderr.isatty():
-                print(f"batch {number}: {self.done} of {arguments.runs} runs, {len(self.failures)} faults", file=sys.stderr, flush=True)
+                print(
+                    f"batch {number}: {self.done} of {arguments.runs} runs, {len(self.failures)} faults",
+                    file=sys.stderr,
+                    flush=True,
+                )
             number += 1
             if arguments.batch is not None:
                 break
         progress.clear()
 
     def report(self, headings, row, good, about="", **more):
-        """Print a table, a row(kind, counts) each, and the sentence `good` if all was well, else what was not; the exit code."""
-        result = {"runs": self.done, "seed": self.arguments.seed, "kinds": self.kinds, **more, "failures": self.failures,
-                  "pass": not self.failures, "wall_seconds": round(time.monotonic() - self.begin, 1)}
+        """Print a table, a row(kind, counts) each, and the sentence `good` if all was well, else
+        what was not; the exit code.
+        """
+        result = {
+            "runs": self.done,
+            "seed": self.arguments.seed,
+            "kinds": self.kinds,
+            **more,
+            "failures": self.failures,
+            "pass": not self.failures,
+            "wall_seconds": round(time.monotonic() - self.begin, 1),
+        }
         if self.arguments.json:
             print(json.dumps(result, indent=2))
             return 0 if result["pass"] else 1
         output.table(headings, [row(kind, counts) for kind, counts in self.kinds.items()])
         for failure in self.failures:
             print("batch {batch}, run {run}, {kind}: {fault}".format(**failure))
-        print(f"{self.done} runs, seed {self.arguments.seed}{about}: " + (f"{len(self.failures)} faults" if self.failures else good))
+        print(
+            f"{self.done} runs, seed {self.arguments.seed}{about}: "
+            + (f"{len(self.failures)} faults" if self.failures else good)
+        )
         return 0 if result["pass"] else 1

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""Random good and bad completions for each reader of host memory, at both widths, on the compiled block models.
+"""Random good and bad completions for each reader of host memory, at both widths, on the compiled
+block models.
 
     python tests/soak/completions.py [--count N] [--seed S] [--reader NAME] [--width W]
 
-Ends with an error when a byte was wrong with status OK, when something failed whose reads had good completions only,
-or when a counter did not say what was sent. docs/design.md, section 6, has the rules.
+Ends with an error when a byte was wrong with status OK, when something failed whose reads had good
+completions only, or when a counter did not say what was sent. docs/design.md, section 6, has the
+rules.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import pathlib
@@ -16,25 +17,37 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]/"gateware"), str(HERE.parent/"gateware"/"models")]
+sys.path[:0] = [str(HERE.parents[1] / "gateware"), str(HERE.parent / "gateware" / "models")]
 
 from unruly import READERS
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count",  type=int, default=100_000, help="completions for each reader at each width (default 100,000)")
-    parser.add_argument("--seed",   type=int, default=1)
-    parser.add_argument("--reader", choices=READERS, action="append", help="only this one; may be given again")
-    parser.add_argument("--width",  type=int, choices=(64, 128), action="append", help="only this one, in bits")
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=100_000,
+        help="completions for each reader at each width (default 100,000)",
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--reader", choices=READERS, action="append", help="only this one; may be given again"
+    )
+    parser.add_argument(
+        "--width", type=int, choices=(64, 128), action="append", help="only this one, in bits"
+    )
     args = parser.parse_args()
     for name in args.reader or READERS:
         for width in args.width or (64, 128):
-            start       = time.monotonic()
+            start = time.monotonic()
             test, ended = READERS[name](width, args.count, args.seed)
-            faults      = sum(test.host.hits.values())
-            print(f"{name:8} {width:3} bits: {test.host.taken:,} completions, {faults:,} of them bad; {ended['good']:,} good and "
-                  f"{ended['failed']:,} failed; no wrong byte ({time.monotonic() - start:.0f} s)", flush=True)
+            faults = sum(test.host.hits.values())
+            print(
+                f"{name:8} {width:3} bits: {test.host.taken:,} completions, {faults:,} of them bad; {ended['good']:,} good and "
+                f"{ended['failed']:,} failed; no wrong byte ({time.monotonic() - start:.0f} s)",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

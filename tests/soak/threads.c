@@ -1,16 +1,15 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* All endpoints of two cards at once, each in the hands of its own thread:
  *
  *	threads FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1 SEED SECONDS
  *
- * A thread and the one with the same endpoint on the other card are partners: each has a window that only the other one
- * changes, by puts, inline puts and atomics, so that the other one knows what every byte of it must be. It reads them back by
- * gets, and at the end of a batch both compare. Each round registers memory anew and withdraws it, so that endpoint 0, by
- * which the library asks for that, is used by all threads beside the one that has it. Prints rounds, bytes, notices and wrong bytes; exit code 1 when any
- * was wrong or a call failed. */
+ * A thread and the one with the same endpoint on the other card are partners: each has a window
+ * that only the other one changes, by puts, inline puts and atomics, so that the other one knows
+ * what every byte of it must be. It reads them back by gets, and at the end of a batch both
+ * compare. Each round registers memory anew and withdraws it, so that endpoint 0, by which the
+ * library asks for that, is used by all threads beside the one that has it. Prints rounds, bytes,
+ * notices and wrong bytes; exit code 1 when any was wrong or a call failed. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,27 +20,28 @@
 
 #include <dibber/dibber.h>
 
-#define CARDS    2
-#define WORKERS  DIBBER_ENDPOINTS
-#define WINDOW   16384u				/* bytes, of which the last 8 are a counter */
-#define COUNTER  (WINDOW - 8u)
-#define LONGEST  4096u				/* bytes of a transfer */
-#define MESSAGE  200u				/* bytes of a message */
-#define ROUNDS   2				/* of a batch, after which partners compare */
-#define PATIENCE 1000000000u			/* nanoseconds */
-#define RIGHTS   (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		  DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define CARDS	 2
+#define WORKERS	 DIBBER_ENDPOINTS
+#define WINDOW	 16384u /* bytes, of which the last 8 are a counter */
+#define COUNTER	 (WINDOW - 8u)
+#define LONGEST	 4096u	     /* bytes of a transfer */
+#define MESSAGE	 200u	     /* bytes of a message */
+#define ROUNDS	 2	     /* of a batch, after which partners compare */
+#define PATIENCE 1000000000u /* nanoseconds */
+#define RIGHTS                                                                           \
+	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \
+	 DIBBER_RIGHT_REMOTE_WRITE)
 
 struct worker {
 	pthread_t thread;
 	struct worker *partner;
 	struct dib_card *card;
 	struct dib_endpoint *endpoint;
-	struct dib_region *region;	/* of the window */
-	unsigned int node, number;	/* card; endpoint */
+	struct dib_region *region; /* of the window */
+	unsigned int node, number; /* card; endpoint */
 	uint8_t *window;
-	uint8_t expected[WINDOW];	/* the partner's window */
-	uint8_t inbox[MESSAGE];		/* reached by message */
+	uint8_t expected[WINDOW]; /* the partner's window */
+	uint8_t inbox[MESSAGE];	  /* reached by message */
 	uint8_t outbox[MESSAGE + LONGEST + 1];
 	uint64_t random;
 	unsigned long rounds, bytes, sent, noticed, lost, wrong;
@@ -51,14 +51,15 @@ static struct worker workers[CARDS][WORKERS];
 static const char *firmware, *uris[CARDS];
 static pthread_barrier_t barrier;
 static struct timespec until;
-static int go_on = 1;			/* written by one thread between two barriers */
-static atomic_uint opened[CARDS];	/* workers whose endpoint is open */
+static int go_on = 1;		  /* written by one thread between two barriers */
+static atomic_uint opened[CARDS]; /* workers whose endpoint is open */
 
 static int check(const struct worker *w, int rc, const char *what)
 {
 	if (rc >= 0)
 		return rc;
-	fprintf(stderr, "card %u endpoint %u: %s: %s: %s\n", w->node, w->number, what, dib_strerror(rc), dib_last_reason());
+	fprintf(stderr, "card %u endpoint %u: %s: %s: %s\n", w->node, w->number, what,
+		dib_strerror(rc), dib_last_reason());
 	exit(1);
 }
 
@@ -105,13 +106,14 @@ static struct dib_completion complete(struct worker *w, int count)
 		while (check(w, dib_poll(w->endpoint, &done, 1), "poll") == 0) {
 			drain_events(w);
 			if (!check(w, dib_wait(w->endpoint, PATIENCE), "wait")) {
-				fprintf(stderr, "card %u endpoint %u: no completion came\n", w->node, w->number);
+				fprintf(stderr, "card %u endpoint %u: no completion came\n",
+					w->node, w->number);
 				exit(1);
 			}
 		}
 		if (done.status != DIBBER_STATUS_OK) {
-			fprintf(stderr, "card %u endpoint %u: a command ended with %s\n", w->node, w->number,
-				dib_status_name(done.status));
+			fprintf(stderr, "card %u endpoint %u: a command ended with %s\n", w->node,
+				w->number, dib_status_name(done.status));
 			exit(1);
 		}
 		count--;
@@ -132,14 +134,19 @@ static void put(struct worker *w, uint32_t key, struct dib_delivery *d)
 	uint32_t block = 1 + below(w, 64), count = 1 + below(w, 48), gap = below(w, 100);
 	struct dib_walk from = { .key = key, .block = block * count };
 	struct dib_walk to = {
-		.key = dib_key(w->partner->region), .block = block, .levels = 1, .count = { count }, .stride = { block + gap },
+		.key = dib_key(w->partner->region),
+		.block = block,
+		.levels = 1,
+		.count = { count },
+		.stride = { block + gap },
 	};
 
 	to.offset = below(w, COUNTER - (block + gap) * count);
 	for (uint32_t i = 0; i < block * count; i++)
 		w->outbox[MESSAGE + i] = (uint8_t)any(w);
 	for (uint32_t i = 0; i < count; i++)
-		memcpy(w->expected + to.offset + i * (block + gap), w->outbox + MESSAGE + i * block, block);
+		memcpy(w->expected + to.offset + i * (block + gap), w->outbox + MESSAGE + i * block,
+		       block);
 	if (below(w, 4) == 0) {
 		d->flags = DIBBER_FLAG_NOTICE;
 		w->sent++;
@@ -156,7 +163,10 @@ static void put_inline(struct worker *w, struct dib_delivery *d)
 
 	for (uint32_t i = 0; i < length; i++)
 		w->expected[at + i] = (uint8_t)any(w);
-	check(w, dib_put_inline(w->endpoint, d, w->expected + at, dib_key(w->partner->region), at, length), "inline put");
+	check(w,
+	      dib_put_inline(w->endpoint, d, w->expected + at, dib_key(w->partner->region), at,
+			     length),
+	      "inline put");
 	complete(w, 1);
 	w->bytes += length;
 }
@@ -164,7 +174,10 @@ static void put_inline(struct worker *w, struct dib_delivery *d)
 static void add(struct worker *w, struct dib_delivery *d)
 {
 	struct dib_atomic atomic = {
-		.opcode = DIBBER_OPCODE_FETCH_ADD, .size = 8, .key = dib_key(w->partner->region), .offset = COUNTER,
+		.opcode = DIBBER_OPCODE_FETCH_ADD,
+		.size = 8,
+		.key = dib_key(w->partner->region),
+		.offset = COUNTER,
 		.operand = any(w),
 	};
 	uint64_t before, after;
@@ -187,7 +200,8 @@ static void get(struct worker *w, uint32_t key, struct dib_delivery *d)
 }
 
 /* A message each way. Its bytes follow from the sender, the round and the place. */
-static void exchange(struct worker *w, struct dib_region *inbox, uint32_t outbox_key, struct dib_delivery *d)
+static void exchange(struct worker *w, struct dib_region *inbox, uint32_t outbox_key,
+		     struct dib_delivery *d)
 {
 	uint8_t expected[MESSAGE];
 
@@ -207,16 +221,25 @@ static void play_round(struct worker *w)
 	struct dib_region *inbox, *messages, *store;
 	struct dib_card_info info;
 
-	/* What the threads of a card share is its regions; these begin and end anywhere in a page. */
+	/* What the threads of a card share is its regions; these begin and end anywhere in a page.
+	 */
 	check(w, dib_register(w->endpoint, w->inbox, MESSAGE, RIGHTS, &inbox), "region");
 	check(w, dib_register(w->endpoint, w->outbox, MESSAGE, RIGHTS, &messages), "region");
 	check(w, dib_register(w->endpoint, w->outbox + MESSAGE, LONGEST, RIGHTS, &store), "region");
 	for (int i = 0; i < 4; i++) {
 		switch (below(w, 4)) {
-		case 0: put(w, dib_key(store), &d);   break;
-		case 1: put_inline(w, &d);            break;
-		case 2: add(w, &d);                   break;
-		case 3: get(w, dib_key(store), &d);   break;
+		case 0:
+			put(w, dib_key(store), &d);
+			break;
+		case 1:
+			put_inline(w, &d);
+			break;
+		case 2:
+			add(w, &d);
+			break;
+		case 3:
+			get(w, dib_key(store), &d);
+			break;
 		}
 	}
 	/* Endpoint 0 knows no sends and receives. */
@@ -235,7 +258,8 @@ static int time_is_over(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec);
+	return now.tv_sec > until.tv_sec ||
+	       (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec);
 }
 
 static void work(struct worker *w)
@@ -257,7 +281,8 @@ static void work(struct worker *w)
 		meet(w);
 	}
 	/* A notice may come after the completion of its put. */
-	while (w->noticed + w->lost < w->partner->sent && check(w, dib_wait(w->endpoint, PATIENCE), "wait"))
+	while (w->noticed + w->lost < w->partner->sent &&
+	       check(w, dib_wait(w->endpoint, PATIENCE), "wait"))
 		drain_events(w);
 	w->wrong += w->noticed + w->lost != w->partner->sent;
 	check(w, dib_unregister(w->region), "window");
@@ -297,7 +322,8 @@ static void *opener(void *argument)
 	while (opened[w->node] < WORKERS - 1)
 		check(w, dib_wait(w->endpoint, 10000), "wait");
 	work(w);
-	/* The others still need time to close theirs, so that this one must not hold the clock while it waits. */
+	/* The others still need time to close theirs, so that this one must not hold the clock
+	 * while it waits. */
 	check(w, dib_clock_leave(w->endpoint), "leaving the clock");
 	for (unsigned int i = 1; i < WORKERS; i++)
 		pthread_join(all[i].thread, NULL);
@@ -312,7 +338,8 @@ int main(int argc, char **argv)
 	unsigned long rounds = 0, bytes = 0, notices = 0, wrong = 0;
 
 	if (argc != 6) {
-		fprintf(stderr, "usage: %s FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1 SEED SECONDS\n", argv[0]);
+		fprintf(stderr, "usage: %s FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1 SEED SECONDS\n",
+			argv[0]);
 		return 2;
 	}
 	firmware = argv[1];

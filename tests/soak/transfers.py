@@ -1,12 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""Random transfers between two simulated cards, compared with a model byte by byte: the soak of dibber_cli/soak, for hours.
+"""Random transfers between two simulated cards, compared with a model byte by byte: the soak of
+dibber_cli/soak, for hours.
 
     python tests/soak/transfers.py --count 20000 --seed 1 --profile gen2x4
 
-Exit code 1 when anything was wrong: the report then names the round, and `--rounds 17:18` runs that one alone.
+Exit code 1 when anything was wrong: the report then names the round, and `--rounds 17:18` runs that
+one alone.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
@@ -16,7 +17,7 @@ import time
 from dibber_cli.pipe import quiet
 from dibber_cli.soak.run import Soak
 
-REPORTS = 10     # sentences of what was wrong
+REPORTS = 10  # sentences of what was wrong
 
 
 def main():
@@ -24,7 +25,9 @@ def main():
     parser.add_argument("--count", type=int, default=20_000, help="transfers (default 20,000)")
     parser.add_argument("--seed", type=int, default=1, help="of every random choice (default 1)")
     parser.add_argument("--profile", default="gen2x4", help="of hw/sim/profiles (default gen2x4)")
-    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"
+    )
     parser.add_argument("--ber", type=float, default=0.0, help="bit error rate of the cable")
     parser.add_argument("--rounds", metavar="A:B", help="only these rounds, from A to before B")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
@@ -34,9 +37,11 @@ def main():
     if arguments.ber:
         options += ["--ber", str(arguments.ber)]
     started = time.monotonic()
-    shown   = lambda text: print(f"\r{text}, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr, flush=True)
-    rounds  = tuple(map(int, arguments.rounds.split(":"))) if arguments.rounds else None
-    soak    = Soak(arguments.count, arguments.seed, arguments.profile, options, rounds, shown).run()
+    shown = lambda text: print(
+        f"\r{text}, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr, flush=True
+    )
+    rounds = tuple(map(int, arguments.rounds.split(":"))) if arguments.rounds else None
+    soak = Soak(arguments.count, arguments.seed, arguments.profile, options, rounds, shown).run()
     print(file=sys.stderr)
 
     report = soak.report()
@@ -46,7 +51,9 @@ def main():
         for key, value in report.items():
             if key not in ("operations", "trouble"):
                 print(f"{key.replace('_', ' '):16}{value}")
-        print(f"{'operations':16}{', '.join(f'{n} {kind}' for kind, n in report['operations'].items())}")
+        print(
+            f"{'operations':16}{', '.join(f'{n} {kind}' for kind, n in report['operations'].items())}"
+        )
         for text in report["trouble"][:REPORTS]:
             print(text)
     return 1 if report["trouble"] else 0

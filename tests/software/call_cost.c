@@ -1,10 +1,9 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
-/* So many calls of one kind, for test_call_cost.py to count the instructions of:  call_cost URI FIRMWARE KIND COUNT
+/* So many calls of one kind, for test_call_cost.py to count the instructions of:  call_cost URI
+ * FIRMWARE KIND COUNT
  *
  * Between two calls the program waits, so that each finds what its kind says and nothing else. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,10 @@
 #include <dibber/dibber.h>
 
 #define BYTES  65536u
-#define LONGER 100u			/* bytes of a message that is copied */
-#define RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define LONGER 100u /* bytes of a message that is copied */
+#define RIGHTS                                                                           \
+	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \
+	 DIBBER_RIGHT_REMOTE_WRITE)
 
 static struct dib_endpoint *endpoint;
 static struct dib_mailbox *mailbox;
@@ -50,7 +50,11 @@ static void take_one(void)
 static struct dib_walk walk(uint32_t levels)
 {
 	return (struct dib_walk){
-		.key = key, .block = 2, .levels = levels, .count = { 2, 2, 2 }, .stride = { 4, 16, 64 },
+		.key = key,
+		.block = 2,
+		.levels = levels,
+		.count = { 2, 2, 2 },
+		.stride = { 4, 16, 64 },
 	};
 }
 
@@ -70,7 +74,8 @@ static void put(void)
 
 static void put_inline(void)
 {
-	check(dib_put_inline(endpoint, &(struct dib_delivery){ .node = 1 }, message, key, 64, DIBBER_INLINE_BYTES));
+	check(dib_put_inline(endpoint, &(struct dib_delivery){ .node = 1 }, message, key, 64,
+			     DIBBER_INLINE_BYTES));
 	take_one();
 }
 
@@ -117,7 +122,8 @@ static void pass(uint32_t length)
 	settle();
 	/* Completion and event are taken by this, and the message is not. */
 	check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, 0));
-	if (check(dib_mailbox_receive(mailbox, message, sizeof(message), &got)) != 1 || got.length != length)
+	if (check(dib_mailbox_receive(mailbox, message, sizeof(message), &got)) != 1 ||
+	    got.length != length)
 		exit(1);
 	settle();
 	check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, 0));
@@ -145,9 +151,16 @@ static const struct kind {
 	void (*call)(void);
 	int by_mailbox;
 } kinds[] = {
-	{ "put", put, 0 }, { "put-inline", put_inline, 0 }, { "get", get, 0 }, { "put-one-level", put_one_level, 0 },
-	{ "put-three-levels", put_three_levels, 0 }, { "poll-empty", poll_empty, 0 }, { "poll-events", poll_events, 0 },
-	{ "pass-inline", pass_inline, 1 }, { "pass-copied", pass_copied, 1 }, { "mailbox-empty", mailbox_empty, 1 },
+	{ "put", put, 0 },
+	{ "put-inline", put_inline, 0 },
+	{ "get", get, 0 },
+	{ "put-one-level", put_one_level, 0 },
+	{ "put-three-levels", put_three_levels, 0 },
+	{ "poll-empty", poll_empty, 0 },
+	{ "poll-events", poll_events, 0 },
+	{ "pass-inline", pass_inline, 1 },
+	{ "pass-copied", pass_copied, 1 },
+	{ "mailbox-empty", mailbox_empty, 1 },
 };
 
 int main(int argc, char **argv)

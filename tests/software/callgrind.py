@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Instructions by Valgrind's callgrind, of programs with the static library on the mock card."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import os
@@ -9,31 +8,60 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIB  = ROOT/"build"/"lib"
+LIB = ROOT / "build" / "lib"
 
 
 def build(source, path):
-    """A program of this folder with the static library, so that no call goes by way of the dynamic linker."""
-    subprocess.run(["cc", "-std=c11", "-O2", "-Wall", "-Werror", f"-I{ROOT}/software/lib/include",
-                    f"-I{ROOT}/build/generated", "-o", path, pathlib.Path(__file__).parent/source,
-                    LIB/"libdibber.a", "-pthread"], check=True)
+    """A program of this folder with the static library, so that no call goes by way of the dynamic
+    linker.
+    """
+    subprocess.run(
+        [
+            "cc",
+            "-std=c11",
+            "-O2",
+            "-Wall",
+            "-Werror",
+            f"-I{ROOT}/software/lib/include",
+            f"-I{ROOT}/build/generated",
+            "-o",
+            path,
+            pathlib.Path(__file__).parent / source,
+            LIB / "libdibber.a",
+            "-pthread",
+        ],
+        check=True,
+    )
     return path
 
 
 def run(folder, command, collect=None):
     """Run a program: a Profile, of what happens inside function `collect` alone if that is given."""
-    out = folder/"callgrind"
-    # Without debug information from outside: none is needed, and where to fetch it is the system's business.
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
-                           f"--callgrind-out-file={out}", *([f"--toggle-collect={collect}"] if collect else []), *command],
-                          capture_output=True, text=True, env={**os.environ, "DEBUGINFOD_URLS": ""}, timeout=600)
+    out = folder / "callgrind"
+    # Without debug information from outside: none is needed, and where to fetch it is the system's
+    # business.
+    done = subprocess.run(
+        [
+            "valgrind",
+            "--tool=callgrind",
+            "--compress-strings=no",
+            "--compress-pos=no",
+            f"--callgrind-out-file={out}",
+            *([f"--toggle-collect={collect}"] if collect else []),
+            *command,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "DEBUGINFOD_URLS": ""},
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return Profile(out.read_text())
 
 
 class Profile:
-    """Of the format (Valgrind's manual, "Callgrind Format Specification") only the lines of calls matter: caller, callee,
-    how often, and then, after its position, what the calls cost.
+    """Of the format (Valgrind's manual, "Callgrind Format Specification") only the lines of calls
+    matter: caller, callee, how often, and then, after its position, what the calls cost.
 
     Attributes
     ----------
@@ -50,7 +78,10 @@ class Profile:
                 callee = line[4:]
             elif line.startswith("calls="):
                 calls, cost = self.edges[caller, callee]
-                self.edges[caller, callee] = calls + int(line[6:].split()[0]), cost + int(next(lines).split()[1])
+                self.edges[caller, callee] = (
+                    calls + int(line[6:].split()[0]),
+                    cost + int(next(lines).split()[1]),
+                )
             elif line.startswith(("totals:", "summary:")):
                 self.total = int(line.split()[1])
 

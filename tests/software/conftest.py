@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A mock card behind a socket, and the library opened on it."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import itertools
 import pathlib
@@ -10,13 +9,13 @@ import sys
 import tempfile
 import types
 
+import libdibber
 import pytest
-
 from dibber.interface.description import C
-from mock_card import Card as MockCard, firmware_image
+from mock_card import Card as MockCard
+from mock_card import firmware_image
 from mock_vfio_user import Server
 
-import libdibber
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 numbers = itertools.count()
@@ -25,7 +24,9 @@ numbers = itertools.count()
 @pytest.fixture(scope="session", autouse=True)
 def built_library():
     """The library under test is the one of this tree, built now."""
-    subprocess.run(["make", "-s", "-C", str(ROOT/"software"/"lib"), f"PYTHON={sys.executable}"], check=True)
+    subprocess.run(
+        ["make", "-s", "-C", str(ROOT / "software" / "lib"), f"PYTHON={sys.executable}"], check=True
+    )
 
 
 @pytest.fixture
@@ -62,18 +63,23 @@ def serve(folder):
 @pytest.fixture
 def image(folder):
     """image(**header) → path of a control program image."""
+
     def write(cut=0, **header):
         path = f"{folder}/{next(numbers)}.img"
         data = firmware_image(**header)
         with open(path, "wb") as f:
-            f.write(data[:len(data) - cut] if cut >= 0 else data + bytes(-cut))
+            f.write(data[: len(data) - cut] if cut >= 0 else data + bytes(-cut))
         return path
+
     return write
 
 
 @pytest.fixture
 def loaded(serve, image):
-    """A mock card that runs a control program, opened: namespace of device, server, uri, card, endpoint (1)."""
+    """A mock card that runs a control program, opened: namespace of device, server, uri, card,
+    endpoint (1).
+    """
+
     def start(**options):
         mock = serve(**options)
         mock.card = libdibber.Card(mock.uri)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the library's tests have in common."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 
@@ -23,4 +22,4 @@ def fails(name, reason):
 
 def matrix(rows, columns):
     """8-byte elements in memory that the mock reaches without messages."""
-    return libdibber.alloc(rows*columns*8).view("u8").reshape(rows, columns)
+    return libdibber.alloc(rows * columns * 8).view("u8").reshape(rows, columns)

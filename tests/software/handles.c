@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* The pool of handles alone: no address comes twice, closed handles stay recognisable, and their
+ * memory goes back. */
 
-/* The pool of handles alone: no address comes twice, closed handles stay recognisable, and their memory goes back. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,9 @@
 
 #include "handle.h"
 
-#define HANDLES  1000000u
-#define SAMPLES  1000u
-#define MOST_KIB 4096		/* of growth; the handles together have 61 MiB */
+#define HANDLES	 1000000u
+#define SAMPLES	 1000u
+#define MOST_KIB 4096 /* of growth; the handles together have 61 MiB */
 
 static long resident_kib(void)
 {
@@ -45,7 +44,8 @@ int main(void)
 			kept = handle;
 		if (i % (HANDLES / SAMPLES) == 0)
 			old[i / (HANDLES / SAMPLES)] = handle;
-		if (i % (HANDLES / SAMPLES) == 1 && dib_handle_check(last, DIB_KIND_REGION) != DIB_ERR_CLOSED)
+		if (i % (HANDLES / SAMPLES) == 1 &&
+		    dib_handle_check(last, DIB_KIND_REGION) != DIB_ERR_CLOSED)
 			return 2;
 		last = handle;
 		if (handle != kept)
@@ -60,7 +60,8 @@ int main(void)
 				return 4;
 		}
 	}
-	if (dib_handle_check(kept, DIB_KIND_REGION) || dib_handle_check(kept, DIB_KIND_CARD) != DIB_ERR_ARGUMENT)
+	if (dib_handle_check(kept, DIB_KIND_REGION) ||
+	    dib_handle_check(kept, DIB_KIND_CARD) != DIB_ERR_ARGUMENT)
 		return 5;
 	printf("%ld KiB more\n", grown);
 	return grown > MOST_KIB;

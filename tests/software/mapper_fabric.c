@@ -1,10 +1,9 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * A network of switches for the mapper to find its way in, at the level of scouts. Ports are counted through: all of
- * switch 0, then of switch 1 …, then one for each host. Built with mapper.c and updown.c into a library for test_mapper.py.
+/* A network of switches for the mapper to find its way in, at the level of scouts. Ports are
+ * counted through: all of switch 0, then of switch 1 …, then one for each host. Built with mapper.c
+ * and updown.c into a library for test_mapper.py.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
@@ -12,12 +11,12 @@
 
 #define PORTS 256
 
-static int cable[PORTS];	/* what the other end is plugged into, or -1 */
-static int owner[PORTS];	/* switch, or -1 - node for a host's */
-static int first[PORTS];	/* first port of the same switch */
-static int count[PORTS];	/* how many it has */
-static int host[DIBBER_NODES];	/* port of a host, or -1 */
-static unsigned int loss;	/* one in so many scouts is lost, 0: none */
+static int cable[PORTS];       /* what the other end is plugged into, or -1 */
+static int owner[PORTS];       /* switch, or -1 - node for a host's */
+static int first[PORTS];       /* first port of the same switch */
+static int count[PORTS];       /* how many it has */
+static int host[DIBBER_NODES]; /* port of a host, or -1 */
+static unsigned int loss;      /* one in so many scouts is lost, 0: none */
 static unsigned int scouts;
 
 void fabric_clear(unsigned int lose_one_in)
@@ -56,21 +55,23 @@ void fabric_unplug(int one)
 	cable[one] = -1;
 }
 
-/* The port at which a packet from this one ends, -1 where it is dropped; the ports by which it left are in `left`. */
+/* The port at which a packet from this one ends, -1 where it is dropped; the ports by which it left
+ * are in `left`. */
 int fabric_walk(int from, unsigned int route, int *left)
 {
 	int at = from;
 	unsigned int hops = route & 15;
 
-	for (unsigned int i = 0; ; i++) {
+	for (unsigned int i = 0;; i++) {
 		left[i] = at;
 		at = cable[at];
 		if (at < 0)
 			return -1;
 		if (owner[at] < 0)
-			return i == hops ? at : -1;	/* a host takes what has no route left, and nothing else */
+			return i == hops ? at : -1; /* a host takes what has no route left, and
+						       nothing else */
 		if (i == hops)
-			return -1;			/* a switch drops that */
+			return -1; /* a switch drops that */
 		at = first[at] + (at - first[at] + (int)(route >> (4 * (i + 1)) & 15)) % count[at];
 	}
 }

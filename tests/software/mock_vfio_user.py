@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A vfio-user server in Python: the other end of libdibber's socket, for tests that need no
+simulator.
+"""
 
-"""A vfio-user server in Python: the other end of libdibber's socket, for tests that need no simulator."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import errno
 import json
@@ -35,14 +36,14 @@ class Mapping:
 class Server:
     """Serves one client after the other on a socket, in a thread of its own.
 
-    `device` has config (bytearray), bar_read(offset, length), bar_write(offset, data), vectors (a dictionary of
-    eventfds), clock(payload, wants_answer) → bytes or an errno, reset() for the next
+    `device` has config (bytearray), bar_read(offset, length), bar_write(offset, data), vectors (a
+    dictionary of eventfds), clock(payload, wants_answer) → bytes or an errno, reset() for the next
     client, and gets `server` set.
 
     Attributes for tests
     --------------------
-    tamper   : called with (command, reply payload) before a reply leaves; returns what to send as the whole
-               message instead, or None
+    tamper   : called with (command, reply payload) before a reply leaves; returns what to send as
+               the whole message instead, or None
     messages : (command, payload) of all that came
     """
 
@@ -77,7 +78,7 @@ class Server:
     def read_memory(self, address, length):
         m = self._find(address, length)
         if m.shared:
-            return bytes(m.shared[address - m.address:address - m.address + length])
+            return bytes(m.shared[address - m.address : address - m.address + length])
         error, payload = self._ask(DMA_READ, struct.pack("<QQ", address, length))
         if error:
             raise OSError(error, "DMA_READ")
@@ -86,7 +87,7 @@ class Server:
     def write_memory(self, address, data):
         m = self._find(address, len(data))
         if m.shared:
-            m.shared[address - m.address:address - m.address + len(data)] = data
+            m.shared[address - m.address : address - m.address + len(data)] = data
             return
         error, _ = self._ask(DMA_WRITE, struct.pack("<QQ", address, len(data)) + data)
         if error:
@@ -129,7 +130,9 @@ class Server:
             self.waiting.append(message)
 
     def _answer(self, ident, command, payload, error=0):
-        message = HEADER.pack(ident, command, HEADER.size + len(payload), REPLY | (ERROR if error else 0), error)
+        message = HEADER.pack(
+            ident, command, HEADER.size + len(payload), REPLY | (ERROR if error else 0), error
+        )
         message += payload
         changed = self.tamper(command, message) if self.tamper else None
         self.send(message if changed is None else changed)
@@ -172,12 +175,12 @@ class Server:
             data = payload[16:]
             if command == REGION_WRITE:
                 if region == 7:
-                    self.device.config[offset:offset + count] = data
+                    self.device.config[offset : offset + count] = data
                 else:
                     self.device.bar_write(offset, data)
                 result = payload[:16]
             elif region == 7:
-                result = payload[:16] + bytes(self.device.config[offset:offset + count])
+                result = payload[:16] + bytes(self.device.config[offset : offset + count])
             else:
                 result = payload[:16] + self.device.bar_read(offset, count)
         elif command == self.clock_message:

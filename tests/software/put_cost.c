@@ -1,16 +1,15 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* So many puts of 8 bytes, for test_put_cost.py to count the instructions of:  put_cost URI
+ * FIRMWARE COUNT */
 
-/* So many puts of 8 bytes, for test_put_cost.py to count the instructions of:  put_cost URI FIRMWARE COUNT */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <dibber/dibber.h>
 
-#define LENGTH    8u
-#define FOR_EVER  UINT64_MAX
+#define LENGTH	 8u
+#define FOR_EVER UINT64_MAX
 
 static void check(int rc, const char *what)
 {
@@ -55,12 +54,15 @@ int main(int argc, char **argv)
 	check(dib_firmware_load(card, argv[2]), "control program");
 	check(dib_endpoint_open(card, 1, NULL, &endpoint), "endpoint");
 	check(dib_alloc(4096, &memory), "memory");
-	check(dib_register(endpoint, memory, 4096, DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, &region),
+	check(dib_register(endpoint, memory, 4096,
+			   DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, &region),
 	      "region");
 
 	for (int posted = 0; ended < count; ended += collect(endpoint)) {
 		for (; posted < count && posted - ended < (int)DIBBER_SLOTS; posted++)
-			check(dib_put(endpoint, &delivery, dib_key(region), 0, dib_key(region), 64, LENGTH), "put");
+			check(dib_put(endpoint, &delivery, dib_key(region), 0, dib_key(region), 64,
+				      LENGTH),
+			      "put");
 	}
 	check(dib_unregister(region), "region");
 	dib_endpoint_close(endpoint);

@@ -1,102 +1,197 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The rows of `make figures` that are read off the benchmarks' reports."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 
 import figures
-
-from figure_rows import of_bidir, of_block, of_element, of_latency, of_link, of_rate, of_soak, of_stride
+from figure_rows import (
+    of_bidir,
+    of_block,
+    of_element,
+    of_latency,
+    of_link,
+    of_rate,
+    of_soak,
+    of_stride,
+)
 
 
 def report(test, points=(), profile="gen2x4", **more):
-    rows = [{"series": s, "x": x, "value": value, "bound": bound, "limited_by": "link"} for s, x, value, bound in points]
-    return {"test": test, "profile": profile, "seed": 1, "command": f"dibber bench {test}", "bytes_wrong": 0,
-            "bytes_compared": 9, "points": rows, **more}
+    rows = [
+        {"series": s, "x": x, "value": value, "bound": bound, "limited_by": "link"}
+        for s, x, value, bound in points
+    ]
+    return {
+        "test": test,
+        "profile": profile,
+        "seed": 1,
+        "command": f"dibber bench {test}",
+        "bytes_wrong": 0,
+        "bytes_compared": 9,
+        "points": rows,
+        **more,
+    }
 
 
 def short(rows):
     return {r["id"]: (r["value"], r["target"], r["pass"]) for r in rows}
 
 
-STRIDE = [("put-dst-strided", 1, 480, 494), ("put-dst-strided", 2, 430, 494), ("put-dst-strided", 64, 420, 494),
-          ("put-src-strided", 1, 480, 494), ("put-src-strided", 2, 400, 494), ("put-src-strided", 64, 380, 494),
-          ("put-both-strided", 1, 480, 494), ("put-both-strided", 2, 400, 494), ("put-both-strided", 64, 390, 400)]
+STRIDE = [
+    ("put-dst-strided", 1, 480, 494),
+    ("put-dst-strided", 2, 430, 494),
+    ("put-dst-strided", 64, 420, 494),
+    ("put-src-strided", 1, 480, 494),
+    ("put-src-strided", 2, 400, 494),
+    ("put-src-strided", 64, 380, 494),
+    ("put-both-strided", 1, 480, 494),
+    ("put-both-strided", 2, 400, 494),
+    ("put-both-strided", 64, 390, 400),
+]
 
 
 def test_strides_are_absolute_where_the_link_can_be_filled():
     rows = of_stride(report("stride", STRIDE))
     assert short(rows) == {
-        "stride-gen2x4-contiguous":            (480,  ">= 470", True),
-        "stride-gen2x4-dst-strided-least":     (420,  ">= 423", False),
-        "stride-gen2x4-src-strided-least":     (380,  ">= 376", True),
-        "stride-gen2x4-both-strided-of-bound": (81.0, ">= 80",  True)}
+        "stride-gen2x4-contiguous": (480, ">= 470", True),
+        "stride-gen2x4-dst-strided-least": (420, ">= 423", False),
+        "stride-gen2x4-src-strided-least": (380, ">= 376", True),
+        "stride-gen2x4-both-strided-of-bound": (81.0, ">= 80", True),
+    }
     missed = next(r for r in rows if not r["pass"])
-    assert (missed["at"], missed["limited_by"], missed["command"]) == (64, "link", "dibber bench stride")
+    assert (missed["at"], missed["limited_by"], missed["command"]) == (
+        64,
+        "link",
+        "dibber bench stride",
+    )
 
 
 def test_strides_are_shares_of_the_bound_elsewhere():
     assert short(of_stride(report("stride", STRIDE, "gen1x1"))) == {
-        "stride-gen1x1-dst-strided-of-bound":  (85.0, ">= 90", False),
-        "stride-gen1x1-src-strided-of-bound":  (76.9, ">= 80", False),
-        "stride-gen1x1-both-strided-of-bound": (81.0, ">= 80", True)}
+        "stride-gen1x1-dst-strided-of-bound": (85.0, ">= 90", False),
+        "stride-gen1x1-src-strided-of-bound": (76.9, ">= 80", False),
+        "stride-gen1x1-both-strided-of-bound": (81.0, ">= 80", True),
+    }
 
 
 def test_half_sizes_and_what_begins_above_half():
     series = ("put", "put-one-at-a-time", "put-inline", "put-inline-one-at-a-time")
-    rows   = short(of_block(report("block", [(s, 4, 1, 494) for s in series], half_size_bytes={
-        "put": None, "put-one-at-a-time": 1500.5, "put-inline": 256.0, "put-inline-one-at-a-time": 1024.1})))
+    rows = short(
+        of_block(
+            report(
+                "block",
+                [(s, 4, 1, 494) for s in series],
+                half_size_bytes={
+                    "put": None,
+                    "put-one-at-a-time": 1500.5,
+                    "put-inline": 256.0,
+                    "put-inline-one-at-a-time": 1024.1,
+                },
+            )
+        )
+    )
     assert [rows[f"block-gen2x4-half-size-{s}"] for s in series] == [
-        (4, "<= 256", True), (1500.5, "<= 1024", False), (256.0, "<= 256", True), (1024.1, "<= 1024", False)]
+        (4, "<= 256", True),
+        (1500.5, "<= 1024", False),
+        (256.0, "<= 256", True),
+        (1024.1, "<= 1024", False),
+    ]
 
 
 def test_both_directions():
-    worst = {name: {"percent_of_one_way": one, "percent_of_bound": bound} for name, one, bound in (
-        ("contiguous", 91, 1), ("put-dst-strided", 84, 1), ("put-both-strided", 1, 82))}
+    worst = {
+        name: {"percent_of_one_way": one, "percent_of_bound": bound}
+        for name, one, bound in (
+            ("contiguous", 91, 1),
+            ("put-dst-strided", 84, 1),
+            ("put-both-strided", 1, 82),
+        )
+    }
     assert [r["pass"] for r in of_bidir(report("bidir", worst=worst))] == [True, False, True]
 
 
 def test_latency_rate_and_wrong_bytes():
-    median = [("fastpath", 50, 1.3, 0.7), ("fastpath-under-bulk", 50, 2.6, 0.7),
-              ("mcp", 50, 1.9, 0.7), ("mcp-under-bulk", 50, 4.0, 0.7)]
+    median = [
+        ("fastpath", 50, 1.3, 0.7),
+        ("fastpath-under-bulk", 50, 2.6, 0.7),
+        ("mcp", 50, 1.9, 0.7),
+        ("mcp-under-bulk", 50, 4.0, 0.7),
+    ]
     assert [(r["value"], r["pass"]) for r in of_latency(report("latency", median))] == [
-        (1.3, False), (2.0, True), (1.9, True), (2.11, False)]
-    rates = [("fastpath", 1, 0.5, 9), ("fastpath", 32, 8.9, 9), ("mcp", 1, 0.2, 9), ("mcp", 32, 0.9, 9)]
-    assert [(r["value"], r["pass"]) for r in of_rate(report("rate", rates))] == [(8.9, True), (0.9, False)]
+        (1.3, False),
+        (2.0, True),
+        (1.9, True),
+        (2.11, False),
+    ]
+    rates = [
+        ("fastpath", 1, 0.5, 9),
+        ("fastpath", 32, 8.9, 9),
+        ("mcp", 1, 0.2, 9),
+        ("mcp", 32, 0.9, 9),
+    ]
+    assert [(r["value"], r["pass"]) for r in of_rate(report("rate", rates))] == [
+        (8.9, True),
+        (0.9, False),
+    ]
     assert not of_element(report("element") | {"bytes_wrong": 1})[0]["pass"]
 
 
 def test_a_soak_is_right_or_wrong_and_a_link_has_its_least_share():
     assert of_soak(report("soak", guard_bytes_compared=90))[0]["pass"]
     assert not of_soak(report("soak", guard_bytes_compared=90) | {"bytes_wrong": 1})[0]["pass"]
-    rows = of_link(report("link", [("payload-share", 3, 97.03, 98.8), ("payload-share", 50, 96.9, 98.8)]))
-    assert [(r["value"], r["pass"], r.get("at")) for r in rows] == [(96.9, False, 50), (0, True, None)]
+    rows = of_link(
+        report("link", [("payload-share", 3, 97.03, 98.8), ("payload-share", 50, 96.9, 98.8)])
+    )
+    assert [(r["value"], r["pass"], r.get("at")) for r in rows] == [
+        (96.9, False, 50),
+        (0, True, None),
+    ]
 
 
-def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles(monkeypatch, tmp_path):
+def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles(
+    monkeypatch, tmp_path
+):
     ran = []
 
     def run(command):
         ran.append(command)
         if command[0] == "dibber":
             test, profile = command[2], command[4]
-            (tmp_path/"out").mkdir(exist_ok=True)
-            (tmp_path/"out"/f"{test}-{profile}.json").write_text(json.dumps(report(test, profile=profile)))
+            (tmp_path / "out").mkdir(exist_ok=True)
+            (tmp_path / "out" / f"{test}-{profile}.json").write_text(
+                json.dumps(report(test, profile=profile))
+            )
 
-    groups = {name: function for name, function in figures.groups("gen2x4").items()
-              if not name.startswith("tests/") and name not in figures.CAMPAIGNS}
+    groups = {
+        name: function
+        for name, function in figures.groups("gen2x4").items()
+        if not name.startswith("tests/") and name not in figures.CAMPAIGNS
+    }
     monkeypatch.setattr(figures, "ROOT", tmp_path)
     monkeypatch.setattr(figures, "run", run)
-    monkeypatch.setattr(figures, "READERS", dict.fromkeys(figures.READERS, lambda r: [(r["test"], r["profile"])]))
+    monkeypatch.setattr(
+        figures, "READERS", dict.fromkeys(figures.READERS, lambda r: [(r["test"], r["profile"])])
+    )
     monkeypatch.setattr(figures, "of_stride", lambda r: [("stride", r["profile"])])
-    rows = [row for name, function in groups.items() if name not in ("stride", "speed") for row in function("gen2x4", 1)]
-    assert sorted(rows) == [(t, "gen2x4") for t in ("bidir", "block", "element", "latency", "link", "rate", "soak")] + [
-        ("stride", "gen1x1"), ("stride", "gen2x1")]
-    assert all(any(c == ["make", "simulator", f"PROFILE={profile}"] for c in ran) for _, profile in rows)
+    rows = [
+        row
+        for name, function in groups.items()
+        if name not in ("stride", "speed")
+        for row in function("gen2x4", 1)
+    ]
+    assert sorted(rows) == [
+        (t, "gen2x4") for t in ("bidir", "block", "element", "latency", "link", "rate", "soak")
+    ] + [("stride", "gen1x1"), ("stride", "gen2x1")]
+    assert all(
+        any(c == ["make", "simulator", f"PROFILE={profile}"] for c in ran) for _, profile in rows
+    )
     assert "--series" in next(c for c in ran if c[:3] == ["dibber", "bench", "stride"])
 
 
 def test_tests_that_record_figures_are_found():
     found = figures.tests_with_figures()
-    assert "tests/system/reference/test_litepcie.py" in found and "tests/software/test_bench_rows.py" not in found
+    assert (
+        "tests/system/reference/test_litepcie.py" in found
+        and "tests/software/test_bench_rows.py" not in found
+    )

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Ctrl-C ends every call of the binding that waits, and the card can be used afterwards."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import os
@@ -10,22 +9,22 @@ import signal
 import threading
 import time
 
+import libdibber
 import numpy as np
 import pytest
-
-import libdibber
-
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, STATUS
 from libdibber.background import Caller, Job
 from mock_card import encode
 
 pytestmark = pytest.mark.fault
 
-MILLISECOND = 1_000_000    # in nanoseconds
+MILLISECOND = 1_000_000  # in nanoseconds
 
 
 def interrupted(call, after=0.3):
-    """Make a call that must end with KeyboardInterrupt when the signal comes, so many seconds from now."""
+    """Make a call that must end with KeyboardInterrupt when the signal comes, so many seconds from
+    now.
+    """
     timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -60,18 +59,22 @@ def works(endpoint):
 
 
 CALLS = {
-    "wait":          lambda mock: mock.endpoint.wait(),
-    "poll":          lambda mock: mock.endpoint.poll(),
-    "poll_events":   lambda mock: mock.endpoint.poll_events(),
-    "clock":         lambda mock: mock.endpoint.clock(),
-    "outside_clock": lambda mock: contextlib.ExitStack().enter_context(mock.endpoint.outside_clock()),
-    "register":      lambda mock: mock.endpoint.register(np.zeros(64, "u1"), RIGHT.LOCAL_READ),
-    "endpoint":      lambda mock: mock.card.endpoint(2),
+    "wait": lambda mock: mock.endpoint.wait(),
+    "poll": lambda mock: mock.endpoint.poll(),
+    "poll_events": lambda mock: mock.endpoint.poll_events(),
+    "clock": lambda mock: mock.endpoint.clock(),
+    "outside_clock": lambda mock: contextlib.ExitStack().enter_context(
+        mock.endpoint.outside_clock()
+    ),
+    "register": lambda mock: mock.endpoint.register(np.zeros(64, "u1"), RIGHT.LOCAL_READ),
+    "endpoint": lambda mock: mock.card.endpoint(2),
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_waits_while_time_stands_ends_with_ctrl_c_and_the_card_works_afterwards(standing, name):
+def test_a_call_that_waits_while_time_stands_ends_with_ctrl_c_and_the_card_works_afterwards(
+    standing, name
+):
     mock, call = standing, CALLS[name]
     mock.go.clear()
     interrupted(lambda: call(mock))
@@ -93,9 +96,9 @@ def test_a_wait_for_ever_ends_with_ctrl_c_and_the_card_works_afterwards(loaded):
 
 
 def test_a_wait_for_a_message_ends_with_ctrl_c_and_the_mailbox_works_afterwards(loaded):
-    mock   = loaded()
-    ours   = mock.endpoint.mailbox()
-    other  = mock.card.endpoint(2)
+    mock = loaded()
+    ours = mock.endpoint.mailbox()
+    other = mock.card.endpoint(2)
     theirs = other.mailbox()
     ours.connect(theirs.address())
     theirs.connect(ours.address())
@@ -117,15 +120,16 @@ def test_a_card_that_is_waited_for_can_be_given_up(serve):
 
 def test_what_an_interrupted_call_took_is_not_lost(loaded):
     """The signal may come when the completion has left the card's queue."""
-    mock   = loaded()
+    mock = loaded()
     caller = mock.endpoint._caller
-    look   = caller.look
+    look = caller.look
 
     def late(function, undo):
         def slow():
             result = function()
             time.sleep(0.5)
             return result
+
         return look(slow, undo)
 
     mock.endpoint.submit(encode(COMMAND, opcode=OPCODE.NOP), tag=9)
@@ -133,12 +137,12 @@ def test_what_an_interrupted_call_took_is_not_lost(loaded):
     caller.look = late
     interrupted(mock.endpoint.poll, after=0.2)
     caller.look = look
-    caller.now(lambda: 0)    # what was under way is over
+    caller.now(lambda: 0)  # what was under way is over
     assert mock.endpoint.wait(0) and [one.tag for one in mock.endpoint.poll()] == [9]
 
 
 def test_a_handler_that_raises_something_else_ends_the_call_too(loaded):
-    mock   = loaded()
+    mock = loaded()
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(LookupError("alarm")))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
@@ -160,11 +164,12 @@ def test_a_child_of_fork_has_a_thread_of_its_own():
 
 # A signal at any place ----------------------------------------------------------------------------
 
+
 def test_a_job_whose_waiting_was_cut_short_is_over_all_the_same():
     undone = []
     job = Job(lambda: 7, undone.append)
     job.run()
-    job._over.acquire()    # as a signal leaves it between the two calls of Job.wait()
+    job._over.acquire()  # as a signal leaves it between the two calls of Job.wait()
     assert job.wait() and job.wait(0)
     job.abandon().run()
     assert undone == [7]

@@ -1,16 +1,24 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The bound gives the figures that can be worked out by hand, and each term moves it as it must."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 
 import pytest
-
 from dibber_cli import profile
-from dibber_cli.bench.bound import COVER, Side, bound, bound_of_writes, list_cost, message_seconds, messages, read_costs, write_cost
+from dibber_cli.bench.bound import (
+    COVER,
+    Side,
+    bound,
+    bound_of_writes,
+    list_cost,
+    message_seconds,
+    messages,
+    read_costs,
+    write_cost,
+)
 
-HIGH = 1 << 32    # addresses that need 4-DW headers
+HIGH = 1 << 32  # addresses that need 4-DW headers
 
 
 def bare(name, **changes):
@@ -19,21 +27,28 @@ def bare(name, **changes):
 
 
 def elements(stride, base=0, count=8192):
-    return Side(8, ((count, 8*stride),), base)
+    return Side(8, ((count, 8 * stride),), base)
 
 
 def megabytes(value):
-    return round(value/1e6)
+    return round(value / 1e6)
 
 
-@pytest.mark.parametrize("name, base, expected", [
-    ("gen2x4", 0, 571), ("gen2x4", HIGH, 500),
-    ("gen2x1", 0, 143), ("gen2x1", HIGH, 125),
-    ("gen1x1", 0, 71),  ("gen1x1", HIGH, 62)])
+@pytest.mark.parametrize(
+    "name, base, expected",
+    [
+        ("gen2x4", 0, 571),
+        ("gen2x4", HIGH, 500),
+        ("gen2x1", 0, 143),
+        ("gen2x1", HIGH, 125),
+        ("gen1x1", 0, 71),
+        ("gen1x1", HIGH, 62),
+    ],
+)
 @pytest.mark.parametrize("stride", [2, 7, 64])
 def test_scattered_elements_of_8_bytes(name, base, expected, stride):
     result = bound(bare(name), elements(1, base), elements(stride, base))
-    assert int(result.pcie_up/1e6 + (0.5 if expected != 62 else 0)) == expected
+    assert int(result.pcie_up / 1e6 + (0.5 if expected != 62 else 0)) == expected
 
 
 @pytest.mark.parametrize("base, expected", [(0, 333), (HIGH, 286)])
@@ -56,22 +71,32 @@ def test_the_engine_is_500_at_128_bits():
 
 def test_the_engine_is_one_beat_a_cycle():
     dword = Side(4, ((1024, 64),))
-    assert megabytes(bound(bare("gen2x4"), Side(4096), dword).engine) == 500                    # 16 bytes: 1 beat
-    assert megabytes(bound(bare("gen2x4", data_width=64), Side(4096), dword).engine) == 250     # 2 beats
+    # 16 bytes: 1 beat
+    assert megabytes(bound(bare("gen2x4"), Side(4096), dword).engine) == 500
+    # 2 beats
+    assert megabytes(bound(bare("gen2x4", data_width=64), Side(4096), dword).engine) == 250
     high = dataclasses.replace(dword, address=HIGH)
-    assert megabytes(bound(bare("gen2x4"), Side(4096), high).engine) == 250                     # 20 bytes: 2 beats
+    # 20 bytes: 2 beats
+    assert megabytes(bound(bare("gen2x4"), Side(4096), high).engine) == 250
 
 
 def test_a_card_that_only_writes_has_neither_link_nor_reads_in_its_bound():
     p = bare("gen2x4", data_width=64)
-    assert megabytes(bound_of_writes(p, elements(2)).value) == 333 and bound_of_writes(p, elements(2)).name == "engine"
-    assert megabytes(bound_of_writes(p, Side(65536)).value) == round(1000*256/272)    # 34 beats of 8 bytes
+    assert (
+        megabytes(bound_of_writes(p, elements(2)).value) == 333
+        and bound_of_writes(p, elements(2)).name == "engine"
+    )
+    # 34 beats of 8 bytes
+    assert megabytes(bound_of_writes(p, Side(65536)).value) == round(1000 * 256 / 272)
     assert bound_of_writes(bare("gen2x1"), elements(2)).name == "pcie_up"
 
 
 def test_the_profiles_overhead_is_taken_off():
     whole, real = bare("gen2x1"), profile.load("gen2x1")
-    ratio = bound(real, elements(1), elements(2)).pcie_up/bound(whole, elements(1), elements(2)).pcie_up
+    ratio = (
+        bound(real, elements(1), elements(2)).pcie_up
+        / bound(whole, elements(1), elements(2)).pcie_up
+    )
     assert ratio == pytest.approx(0.99)
 
 
@@ -88,8 +113,8 @@ def test_bytes_are_rounded_out_to_dwords():
 
 def test_writes_are_cut_at_max_payload_and_4_kib():
     p = bare("gen2x4")
-    assert write_cost(p, Side(512)).up == 2*(12 + 256 + 8)
-    assert write_cost(p, Side(256, address=4096 - 128)).up == 2*(12 + 128 + 8)
+    assert write_cost(p, Side(512)).up == 2 * (12 + 256 + 8)
+    assert write_cost(p, Side(256, address=4096 - 128)).up == 2 * (12 + 128 + 8)
 
 
 def test_neighbouring_blocks_are_one_piece():
@@ -99,7 +124,10 @@ def test_neighbouring_blocks_are_one_piece():
 
 def test_levels_are_walked_innermost_first():
     side = Side(8, ((2, 16), (3, 1000)), 64)
-    assert side.pieces() == [(64, 8), (80, 8), (1064, 8), (1080, 8), (2064, 8), (2080, 8)] and side.length == 48
+    assert (
+        side.pieces() == [(64, 8), (80, 8), (1064, 8), (1080, 8), (2064, 8), (2080, 8)]
+        and side.length == 48
+    )
     assert Side(8, ((4, 8), (2, 100))).pieces() == [(0, 32), (100, 32)]
     assert Side(8, ((4, 8), (2, 32))).pieces() == [(0, 64)]
 
@@ -113,39 +141,46 @@ def test_a_read_of_an_element_is_20_bytes_up_and_28_down():
 
 def test_completions_are_cut_where_the_profile_says():
     line = read_costs(bare("gen2x4"), Side(512))[0]
-    assert (line.up, line.down) == (20, 8*(12 + 64 + 8))
+    assert (line.up, line.down) == (20, 8 * (12 + 64 + 8))
     line = read_costs(bare("gen2x4", completion_split="maximum"), Side(512))[0]
-    assert line.down == 2*(12 + 256 + 8)
+    assert line.down == 2 * (12 + 256 + 8)
 
 
 def test_several_elements_may_be_read_with_the_gaps_between_them():
-    apart, in_lines, all_ = read_costs(bare("gen2x4"), elements(2, count=64))    # 16 lines, four elements in each
-    assert (apart.up, apart.down) == (64*20, 64*28)
-    assert (in_lines.up, in_lines.down) == (16*20, 16*(20 + 56))
-    assert (all_.up, all_.down) == (2*20, 2*(7*84 + 76))
+    # 16 lines, four elements in each
+    apart, in_lines, all_ = read_costs(bare("gen2x4"), elements(2, count=64))
+    assert (apart.up, apart.down) == (64 * 20, 64 * 28)
+    assert (in_lines.up, in_lines.down) == (16 * 20, 16 * (20 + 56))
+    assert (all_.up, all_.down) == (2 * 20, 2 * (7 * 84 + 76))
 
 
 def test_the_order_of_the_walk_does_not_matter_to_who_reads():
     p, columns = bare("gen2x4"), Side(8, ((32, 1024), (64, 8)))
-    assert min(c.down for c in read_costs(p, columns)) == 32*8*84
+    assert min(c.down for c in read_costs(p, columns)) == 32 * 8 * 84
 
 
 def test_the_cheapest_way_to_read_counts():
     p = bare("gen2x1", link_rate=50e9, clock_hz=1e10)
     near, far = bound(p, elements(2), elements(1)), bound(p, elements(16), elements(1))
-    assert megabytes(near.value) == round(500*32/76)    # a line with four elements, but for its last 8 bytes
-    assert megabytes(far.value)  == round(500*8/28)     # elements
+    # a line with four elements, but for its last 8 bytes
+    assert megabytes(near.value) == round(500 * 32 / 76)
+    assert megabytes(far.value) == round(500 * 8 / 28)  # elements
 
 
 def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
-    """Stride 4, bare: upstream takes 28 for the write of an element, and for its reads 20 apart, 10 in lines, 1.25 with 16
-    in a request; downstream 28, 30, 40.5. Best is a mixture of the last two: 38 - 8.75 x = 30 + 10.5 x."""
+    """Stride 4, bare: upstream takes 28 for the write of an element, and for its reads 20 apart, 10
+    in lines, 1.25 with 16
+    in a request; downstream 28, 30, 40.5. Best is a mixture of the last two: 38 - 8.75 x = 30 +
+    10.5 x."""
     result = bound(bare("gen2x4", clock_hz=1e10), elements(4), elements(4), both_ways=True)
-    share  = (38 - 30)/(8.75 + 10.5)
-    assert min(result.pcie_up, result.pcie_down) == pytest.approx(2e9*8/(38 - 8.75*share), rel=0.001)
+    share = (38 - 30) / (8.75 + 10.5)
+    assert min(result.pcie_up, result.pcie_down) == pytest.approx(
+        2e9 * 8 / (38 - 8.75 * share), rel=0.001
+    )
 
 
 # Index lists --------------------------------------------------------------------------------------
+
 
 def by_list(side):
     """The same places, named by a list."""
@@ -156,36 +191,56 @@ def by_list(side):
 def test_a_list_is_read_once_in_the_longest_requests():
     p = bare("gen2x4")
     assert list_cost(p, elements(7)) == list_cost(p, Side(64)) and not list_cost(p, elements(7)).up
-    cost = list_cost(p, by_list(elements(7, count=64)))    # 512 bytes: one request, a completion for each 64 bytes
-    assert (cost.up, cost.down) == (20, 8*84)
-    assert (cost.up_cycles, cost.down_cycles) == (1, 8*5)
+    # 512 bytes: one request, a completion for each 64 bytes
+    cost = list_cost(p, by_list(elements(7, count=64)))
+    assert (cost.up, cost.down) == (20, 8 * 84)
+    assert (cost.up_cycles, cost.down_cycles) == (1, 8 * 5)
     cost = list_cost(p, by_list(elements(7, count=65)))
-    assert (cost.up, cost.down) == (40, 8*84 + 28)
+    assert (cost.up, cost.down) == (40, 8 * 84 + 28)
 
 
 def test_a_list_of_places_has_the_pieces_of_the_walk_in_its_own_order():
-    assert Side(8, ((2, 16),), 64, (1000, 0, 0)).pieces() == [(1064, 8), (1080, 8), (64, 8), (80, 8), (64, 8), (80, 8)]
+    assert Side(8, ((2, 16),), 64, (1000, 0, 0)).pieces() == [
+        (1064, 8),
+        (1080, 8),
+        (64, 8),
+        (80, 8),
+        (64, 8),
+        (80, 8),
+    ]
     assert Side(8, (), 0, (0, 8, 16, 4096)).pieces() == [(0, 24), (4096, 8)]
     assert Side(8, ((2, 16),), 64, (1000, 0, 0)).length == 48
 
 
-@pytest.mark.parametrize("name, width, expected, term", [
-    ("gen2x1", 128, 500/(28 + 10.5)*8,   "pcie_down"),    # 28 for an element, 84/8 for its entry
-    ("gen2x4", 128, 125/(2 + 5/8)*8,     "engine"),       # 2 beats and 5 a line of 8 entries
-    ("gen2x4", 64,  125/(3 + 10/8)*8,    "engine")])
+@pytest.mark.parametrize(
+    "name, width, expected, term",
+    [
+        (
+            "gen2x1",
+            128,
+            500 / (28 + 10.5) * 8,
+            "pcie_down",
+        ),  # 28 for an element, 84/8 for its entry
+        ("gen2x4", 128, 125 / (2 + 5 / 8) * 8, "engine"),  # 2 beats and 5 a line of 8 entries
+        ("gen2x4", 64, 125 / (3 + 10 / 8) * 8, "engine"),
+    ],
+)
 def test_elements_of_8_bytes_by_a_list(name, width, expected, term):
     found = bound(bare(name, data_width=width), by_list(elements(16)), elements(1))
-    assert found.value/1e6 == pytest.approx(expected, rel=1e-6) and found.name == term
+    assert found.value / 1e6 == pytest.approx(expected, rel=1e-6) and found.name == term
 
 
 def test_the_list_of_a_target_is_read_on_its_host():
-    p     = bare("gen2x1")
+    p = bare("gen2x1")
     found = bound(p, elements(1), by_list(elements(16)))
-    assert found.value/1e6 == pytest.approx(500/(28 + 20/64)*8, rel=1e-6) and found.name == "pcie_up"
-    assert found.pcie_down == pytest.approx(8*500e6/10.5)
+    assert (
+        found.value / 1e6 == pytest.approx(500 / (28 + 20 / 64) * 8, rel=1e-6)
+        and found.name == "pcie_up"
+    )
+    assert found.pcie_down == pytest.approx(8 * 500e6 / 10.5)
     both = bound(p, by_list(elements(16)), by_list(elements(16)), both_ways=True)
-    assert both.pcie_up   == pytest.approx(8*500e6/(20 + 28 + 2*20/64), rel=1e-6)
-    assert both.pcie_down == pytest.approx(8*500e6/(28 + 2*10.5), rel=1e-6)
+    assert both.pcie_up == pytest.approx(8 * 500e6 / (20 + 28 + 2 * 20 / 64), rel=1e-6)
+    assert both.pcie_down == pytest.approx(8 * 500e6 / (28 + 2 * 10.5), rel=1e-6)
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 5, 8, 64])
@@ -194,19 +249,34 @@ def test_the_list_of_a_target_is_read_on_its_host():
 def test_one_way_nothing_is_gained_by_reading_over_long_gaps(stride, block, width):
     """Which is why bound() does not try them, for lists have gaps of many sizes."""
     p = bare("gen2x4", data_width=width)
-    for side in (Side(block, ((64, block*stride),), 1), Side(block, (), 1, tuple(block*n*(n + stride)//2 for n in range(40)))):
+    for side in (
+        Side(block, ((64, block * stride),), 1),
+        Side(block, (), 1, tuple(block * n * (n + stride) // 2 for n in range(40))),
+    ):
+
         def best(ways):
-            return min((way.down, way.down_cycles) for way in ways), min((way.down_cycles, way.down) for way in ways)
+            return min((way.down, way.down_cycles) for way in ways), min(
+                (way.down_cycles, way.down) for way in ways
+            )
+
         assert best(read_costs(p, side)) == best(read_costs(p, side, COVER))
-        assert all(way.up <= way.down and way.up_cycles <= way.down_cycles for way in read_costs(p, side, COVER))
+        assert all(
+            way.up <= way.down and way.up_cycles <= way.down_cycles
+            for way in read_costs(p, side, COVER)
+        )
 
 
 # Messages -----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("changes, length, rate, term", [
-    ({},                                     8,  500e6/48,  "link"),
-    ({},                                     64, 500e6/104, "link"),
-    ({"lanes": 1, "pcie_rate": 2.5e9},       64, 250e6/84,  "pcie_down")])
+
+@pytest.mark.parametrize(
+    "changes, length, rate, term",
+    [
+        ({}, 8, 500e6 / 48, "link"),
+        ({}, 64, 500e6 / 104, "link"),
+        ({"lanes": 1, "pcie_rate": 2.5e9}, 64, 250e6 / 84, "pcie_down"),
+    ],
+)
 def test_messages_are_a_packet_and_a_write_each(changes, length, rate, term):
     found, by = messages(bare("gen2x4", **changes), length)
     assert found == pytest.approx(rate) and by == term
@@ -214,5 +284,5 @@ def test_messages_are_a_packet_and_a_write_each(changes, length, rate, term):
 
 def test_a_message_takes_the_wires_and_its_bytes():
     # 28 bytes at 2 GB/s on each host, 48 at 500 MB/s between; 200 + 155 + 200 ns.
-    assert 1e9*message_seconds(bare("gen2x4"), 8) == pytest.approx(2*14 + 96 + 555)
+    assert 1e9 * message_seconds(bare("gen2x4"), 8) == pytest.approx(2 * 14 + 96 + 555)
     assert message_seconds(bare("gen1x1"), 8) > message_seconds(bare("gen2x4"), 8)

@@ -1,13 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The `dibber` command: what it prints, its exit codes, and errors that say what to do next."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import stat
 
 import pytest
-
 from dibber.interface.description import HOST
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import ProfileError
@@ -17,16 +15,19 @@ from dibber_cli.main import main
 @pytest.fixture
 def run(capsys):
     """run(*words) → exit code, stdout, stderr."""
+
     def call(*words):
         try:
             code = main([str(w) for w in words])
         except SystemExit as exit_:
             code = exit_.code
         return code, *capsys.readouterr()
+
     return call
 
 
 # Cards --------------------------------------------------------------------------------------------
+
 
 def test_info_for_people_and_for_programs(serve, run):
     mock = serve()
@@ -42,16 +43,20 @@ def test_fw_load(serve, run, image):
     assert code == 0 and "d1bb0001" in out
 
 
-@pytest.mark.parametrize("words, code, reason, advice", [
-    (("info", "sim:/nowhere"),                   1, "NOT_FOUND",        "dibber sim start"),
-    (("info", "tcp:1"),                          2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
-    (("bench", "stride", "--profile", "gen9"),   2, "no profile 'gen9'", "gen2x4"),
-    (("bench", "nothing"),                       2, "nothing",          "stride"),
-    (("sim",),                                   2, "missing",          "--help"),
-    (("map", "tcp:1", "--json", "tcp:2"),        2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
-    (("flash", "tcp:1", "--golden"),             1, "manifest.json",    "make bitstream"),
-    (("flash", "--golden"),                      2, "FILE",             "usage"),
-    ((),                                         2, "COMMAND",          "usage")])
+@pytest.mark.parametrize(
+    "words, code, reason, advice",
+    [
+        (("info", "sim:/nowhere"), 1, "NOT_FOUND", "dibber sim start"),
+        (("info", "tcp:1"), 2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
+        (("bench", "stride", "--profile", "gen9"), 2, "no profile 'gen9'", "gen2x4"),
+        (("bench", "nothing"), 2, "nothing", "stride"),
+        (("sim",), 2, "missing", "--help"),
+        (("map", "tcp:1", "--json", "tcp:2"), 2, "'tcp:1' names no", "sim:PATH_OF_SOCKET"),
+        (("flash", "tcp:1", "--golden"), 1, "manifest.json", "make bitstream"),
+        (("flash", "--golden"), 2, "FILE", "usage"),
+        ((), 2, "COMMAND", "usage"),
+    ],
+)
 def test_errors_say_what_to_do(run, words, code, reason, advice):
     ended, out, err = run(*words)
     assert (ended, out) == (code, "") and reason in err and advice in err
@@ -64,6 +69,7 @@ def test_a_truncated_image(serve, run, image):
 
 # Profiles -----------------------------------------------------------------------------------------
 
+
 def test_every_profile_can_be_read():
     assert {"gen2x4", "gen2x1", "gen1x1"} <= set(profile.names())
     for name in profile.names():
@@ -71,23 +77,25 @@ def test_every_profile_can_be_read():
 
 
 def test_a_profile_without_a_key_names_it(tmp_path):
-    text = (paths.PROFILES/"gen2x4.toml").read_text()
-    (tmp_path/"p.toml").write_text(text.replace("max_payload ", "max_payloda "))
+    text = (paths.PROFILES / "gen2x4.toml").read_text()
+    (tmp_path / "p.toml").write_text(text.replace("max_payload ", "max_payloda "))
     with pytest.raises(ProfileError, match="'pcie.max_payload' is missing"):
-        profile.load(str(tmp_path/"p.toml"))
+        profile.load(str(tmp_path / "p.toml"))
 
 
 def test_a_profile_that_is_no_toml(tmp_path):
-    (tmp_path/"p.toml").write_text("[card\n")
+    (tmp_path / "p.toml").write_text("[card\n")
     with pytest.raises(ProfileError, match="p.toml"):
-        profile.load(str(tmp_path/"p.toml"))
+        profile.load(str(tmp_path / "p.toml"))
 
 
 # Simulator ----------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def fake_simulator(monkeypatch, folder):
     """fake_simulator(script): what is run instead of dibber-sim, with a run folder of its own."""
+
     def install(script):
         path = f"{folder}/dibber-sim-fake"
         with open(path, "w") as f:
@@ -95,6 +103,7 @@ def fake_simulator(monkeypatch, folder):
         paths.Path(path).chmod(stat.S_IRWXU)
         monkeypatch.setattr(paths, "simulator", lambda _: paths.Path(path))
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+
     return install
 
 
@@ -132,6 +141,7 @@ def test_a_pair_that_fails_is_noticed(fake_simulator):
 
 
 # Tables -------------------------------------------------------------------------------------------
+
 
 def test_a_table_puts_numbers_to_the_right(capsys):
     output.table(["name", "n"], [("a", 1), ("b", 100)])

@@ -1,14 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Each number of each command has its range, and a command line that makes no sense ends with 2
+before anything is done.
+"""
 
-"""Each number of each command has its range, and a command line that makes no sense ends with 2 before anything is done."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import os
 import signal
 
 import pytest
-
 from dibber_cli import monitor, paths, profile, simulator
 from dibber_cli.errors import ProfileError
 from dibber_cli.main import main, parser
@@ -29,21 +29,23 @@ def ended(capsys, *words):
 def nothing_starts(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("a simulator was started")
+
     monkeypatch.setattr(simulator, "launch", fail)
 
 
-# For each option that takes a number: a command before it, the least and the highest value. "w" is a whole number.
+# For each option that takes a number: a command before it, the least and the highest value. "w" is
+# a whole number.
 NUMBERS = {
-    "--seed":         (("map",),                     0, (1 << 64) - 1, "w"),
-    "--participants": (("sim", "start"),             0, 16,            "w"),
-    "--attempts":     (("map",),                     1, 16,            "w"),
-    "--megabytes":    (("link", "test"),             1, 1_000_000,     "w"),
-    "--count":        (("monitor", "sim:/nowhere"),  0, 1 << 31,       "w"),
-    "--milliseconds": (("link", "prbs"),             0.001, 3.6e6,     "r"),
-    "--length":       (("link", "test"),             0, 10_000,        "r"),
-    "--ber":          (("link", "test"),             0, 0.1,           "r"),
-    "--interval":     (("monitor", "sim:/nowhere"),  0, 86_400,        "r"),
-    "--tolerance":    (("bench", "compare", "a", "b"), 0, 1000,        "r"),
+    "--seed": (("map",), 0, (1 << 64) - 1, "w"),
+    "--participants": (("sim", "start"), 0, 16, "w"),
+    "--attempts": (("map",), 1, 16, "w"),
+    "--megabytes": (("link", "test"), 1, 1_000_000, "w"),
+    "--count": (("monitor", "sim:/nowhere"), 0, 1 << 31, "w"),
+    "--milliseconds": (("link", "prbs"), 0.001, 3.6e6, "r"),
+    "--length": (("link", "test"), 0, 10_000, "r"),
+    "--ber": (("link", "test"), 0, 0.1, "r"),
+    "--interval": (("monitor", "sim:/nowhere"), 0, 86_400, "r"),
+    "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
 }
 
 
@@ -59,7 +61,9 @@ def test_the_table_of_this_test_has_every_number_of_every_command():
     found = set()
     for path, one in _parsers(parser()):
         for action in one._actions:
-            assert action.type not in (int, float), f"{path} {action.option_strings}: a number without a range"
+            assert action.type not in (int, float), (
+                f"{path} {action.option_strings}: a number without a range"
+            )
             if action.type is not None and action.option_strings:
                 found.add(action.option_strings[0])
     assert found == set(NUMBERS)
@@ -68,7 +72,21 @@ def test_the_table_of_this_test_has_every_number_of_every_command():
 @pytest.mark.parametrize("option", NUMBERS)
 def test_a_number_outside_its_range_is_refused_with_the_range(capsys, nothing_starts, option):
     words, low, high, kind = NUMBERS[option]
-    for value in (-1, low - 1, high + 1, "nan", "inf", "-inf", "1e400", "1e999", "x", "", "0x10", 1 << 64, *(("1.5",) if kind == "w" else ())):
+    for value in (
+        -1,
+        low - 1,
+        high + 1,
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "1e999",
+        "x",
+        "",
+        "0x10",
+        1 << 64,
+        *(("1.5",) if kind == "w" else ()),
+    ):
         code, said = ended(capsys, *words, f"{option}={value}")
         assert code == 2 and option in said and "…" in said, (value, said)
 
@@ -81,25 +99,57 @@ def test_both_ends_of_a_range_are_taken(option):
         assert getattr(parsed, option[2:]) == value
 
 
-@pytest.mark.parametrize("words", [
-    ("info", "foo"), ("info", ""), ("info", "SIM:/x"), ("monitor", "tcp:1"), ("fw", "trace", "x"), ("fw", "top", "x"), ("reset", "x"),
-    ("fw", "coredump", "f", "x"), ("fw", "debug", "x"), ("fw", "load", "f", "x"), ("link", "status", "x"), ("link", "test", "x", "y"),
-    ("selftest", "x"), ("map", "x"), ("link", "test", "sim:a"), ("link", "prbs", "sim:a"), ("link", "test", "sim:a", "sim:b", "sim:c"),
-    ("link", "test", "--length", "5", "sim:a", "sim:b"), ("link", "test", "--ber", "0", "sim:a", "sim:b"),
-    ("link", "prbs", "--fault", "loopback", "sim:a", "sim:b"), ("selftest", "--fault", "stop", "sim:a"),
-    ("selftest", "sim:a", "sim:b", "sim:c"), ("bench", "stride", "--profile", "none"), ("link", "test", "--profile", "none"),
-    ("sim",), ("bench",), (), ("link", "test", "--milliseconds", "0"), ("link", "test", "--milliseconds", "-1"),
-    ("link", "test", "--megabytes", "-1"), ("link", "test", "--megabytes", "0"), ("link", "test", "--length", "-5"),
-    ("link", "test", "--ber", "2")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("info", "foo"),
+        ("info", ""),
+        ("info", "SIM:/x"),
+        ("monitor", "tcp:1"),
+        ("fw", "trace", "x"),
+        ("fw", "top", "x"),
+        ("reset", "x"),
+        ("fw", "coredump", "f", "x"),
+        ("fw", "debug", "x"),
+        ("fw", "load", "f", "x"),
+        ("link", "status", "x"),
+        ("link", "test", "x", "y"),
+        ("selftest", "x"),
+        ("map", "x"),
+        ("link", "test", "sim:a"),
+        ("link", "prbs", "sim:a"),
+        ("link", "test", "sim:a", "sim:b", "sim:c"),
+        ("link", "test", "--length", "5", "sim:a", "sim:b"),
+        ("link", "test", "--ber", "0", "sim:a", "sim:b"),
+        ("link", "prbs", "--fault", "loopback", "sim:a", "sim:b"),
+        ("selftest", "--fault", "stop", "sim:a"),
+        ("selftest", "sim:a", "sim:b", "sim:c"),
+        ("bench", "stride", "--profile", "none"),
+        ("link", "test", "--profile", "none"),
+        ("sim",),
+        ("bench",),
+        (),
+        ("link", "test", "--milliseconds", "0"),
+        ("link", "test", "--milliseconds", "-1"),
+        ("link", "test", "--megabytes", "-1"),
+        ("link", "test", "--megabytes", "0"),
+        ("link", "test", "--length", "-5"),
+        ("link", "test", "--ber", "2"),
+    ],
+)
 def test_a_command_line_that_makes_no_sense_ends_with_2(capsys, nothing_starts, words):
     code, said = ended(capsys, *words)
     assert code == 2 and said
 
 
 @pytest.mark.parametrize("code", [1, 2])
-def test_what_the_simulator_refuses_of_the_command_line_ends_with_2_and_what_fails_with_1(capsys, monkeypatch, folder, code):
-    fake = paths.Path(folder)/"fake"
-    fake.write_text(f"#!/bin/sh\necho \"dibber-sim: --fault: 'bogus' is not KIND\" >&2\nexit {code}\n")
+def test_what_the_simulator_refuses_of_the_command_line_ends_with_2_and_what_fails_with_1(
+    capsys, monkeypatch, folder, code
+):
+    fake = paths.Path(folder) / "fake"
+    fake.write_text(
+        f"#!/bin/sh\necho \"dibber-sim: --fault: 'bogus' is not KIND\" >&2\nexit {code}\n"
+    )
     fake.chmod(0o700)
     monkeypatch.setattr(paths, "simulator", lambda _: fake)
     for words in (("sim", "start"), ("selftest", "--fault", "bogus")):
@@ -112,6 +162,7 @@ def test_what_the_simulator_refuses_of_the_command_line_ends_with_2_and_what_fai
 def test_a_command_that_is_interrupted_ends_with_130(capsys, serve, monkeypatch):
     def interrupt(*_):
         os.kill(os.getpid(), signal.SIGINT)
+
     monkeypatch.setattr("dibber_cli.commands.output.table", interrupt)
     code, said = ended(capsys, "info", serve().uri)
     assert code == 130 and "interrupted" in said
@@ -120,13 +171,13 @@ def test_a_command_that_is_interrupted_ends_with_130(capsys, serve, monkeypatch)
 
 # Profiles -----------------------------------------------------------------------------------------
 
-GOOD = (paths.PROFILES/"gen2x4.toml").read_text()
+GOOD = (paths.PROFILES / "gen2x4.toml").read_text()
 
 
 def _with(tmp_path, path, value):
     """A copy of gen2x4 in which one key has another value, None for no value at all."""
     table, key = path.split(".")
-    lines, at  = [], ""
+    lines, at = [], ""
     for line in GOOD.splitlines():
         at = line.strip("[]").split("]")[0] if line.startswith("[") else at
         if at == table and line.split("=")[0].strip() == key:
@@ -134,7 +185,7 @@ def _with(tmp_path, path, value):
                 continue
             line = f"{key} = {value}"
         lines.append(line)
-    file = tmp_path/"changed.toml"
+    file = tmp_path / "changed.toml"
     file.write_text("\n".join(lines) + "\n")
     return str(file)
 
@@ -142,8 +193,22 @@ def _with(tmp_path, path, value):
 @pytest.mark.parametrize("path", profile.RANGES)
 def test_each_number_of_a_profile_is_a_number_of_its_range(tmp_path, path):
     low, high = profile.RANGES[path]
-    for value in (-1, low - 1, high + 1 if isinstance(high, int) else high*2, "nan", "inf", "-inf", "1e400", "true", '"3"', "[1]", "{a = 1}",
-                  "9"*400, 1 << 64, None):
+    for value in (
+        -1,
+        low - 1,
+        high + 1 if isinstance(high, int) else high * 2,
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "true",
+        '"3"',
+        "[1]",
+        "{a = 1}",
+        "9" * 400,
+        1 << 64,
+        None,
+    ):
         with pytest.raises(ProfileError) as error:
             profile.load(_with(tmp_path, path, value))
         assert path in str(error.value), (value, str(error.value))
@@ -154,21 +219,39 @@ def test_each_number_of_a_profile_is_a_number_of_its_range(tmp_path, path):
         profile.load(_with(tmp_path, path, value))
 
 
-@pytest.mark.parametrize("text", [
-    GOOD + "more = 1\n", GOOD + "[cards]\n", GOOD + "[other]\nx = 1\n", GOOD.replace("[link]", "[link]\nlenght_m = 3.0"), GOOD.replace("[cpu]", "[cpus]"),
-    "loose = 1\n" + GOOD, GOOD.replace('name = "gen2x4"', "name = 3"), GOOD.replace('name = "gen2x4"', 'name = "../x"'),
-    GOOD.replace('name = "gen2x4"', 'name = ""'), GOOD.replace('name = "gen2x4"', 'name = "a b"'), GOOD.replace('"boundary"', '"all"', 1),
-    GOOD.replace("extended_tags            = true", "extended_tags = 1"), "", "x", "\0", "[[card]]\n", "card = 1\n", "a = " + "["*5000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD + "more = 1\n",
+        GOOD + "[cards]\n",
+        GOOD + "[other]\nx = 1\n",
+        GOOD.replace("[link]", "[link]\nlenght_m = 3.0"),
+        GOOD.replace("[cpu]", "[cpus]"),
+        "loose = 1\n" + GOOD,
+        GOOD.replace('name = "gen2x4"', "name = 3"),
+        GOOD.replace('name = "gen2x4"', 'name = "../x"'),
+        GOOD.replace('name = "gen2x4"', 'name = ""'),
+        GOOD.replace('name = "gen2x4"', 'name = "a b"'),
+        GOOD.replace('"boundary"', '"all"', 1),
+        GOOD.replace("extended_tags            = true", "extended_tags = 1"),
+        "",
+        "x",
+        "\0",
+        "[[card]]\n",
+        "card = 1\n",
+        "a = " + "[" * 5000,
+    ],
+)
 def test_a_profile_that_is_not_one_is_refused(tmp_path, text):
-    (tmp_path/"p.toml").write_text(text)
+    (tmp_path / "p.toml").write_text(text)
     with pytest.raises(ProfileError, match="p.toml"):
-        profile.load(str(tmp_path/"p.toml"))
+        profile.load(str(tmp_path / "p.toml"))
 
 
 def test_what_is_no_file_is_no_profile(tmp_path):
-    os.mkfifo(tmp_path/"pipe.toml")
-    (tmp_path/"folder.toml").mkdir()
-    (tmp_path/"bytes.toml").write_bytes(b"\xff\xfe")
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     for name in ("pipe.toml", "folder.toml", "bytes.toml"):
         with pytest.raises(ProfileError, match=name):
-            profile.load(str(tmp_path/name))
+            profile.load(str(tmp_path / name))

@@ -1,45 +1,51 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The simulator's clock on a mock, and several threads on one card."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import errno
 import struct
 import threading
 import time
 
+import libdibber
 import numpy as np
 import pytest
-
-import libdibber
-from dibber.interface.description import C, CALL, CLOCK_OP, OPCODE, STATUS
-from libdibber import Walk
+from dibber.interface.description import CALL, CLOCK_OP, OPCODE, STATUS, C
 from expect import fails
+from libdibber import Walk
 
 NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 
 # Clock --------------------------------------------------------------------------------------------
+
 
 def test_the_clock_is_told_of_each_call(loaded):
     mock = loaded()
     del mock.device.calls[:]
     mock.endpoint.put(1, 0, 1, 0, 8, node=1)
     mock.endpoint.put_strided(Walk(1, 8), Walk(1, 8), node=1)
-    mock.card.info()    # posted writes have arrived
+    mock.card.info()  # posted writes have arrived
     mock.endpoint.poll()
     mock.endpoint.poll()
     mock.endpoint.wait(5)
     charge, wait = CLOCK_OP.CHARGE, CLOCK_OP.WAIT
     assert mock.device.calls == [
-        (charge, CALL.PUT, 1, False), (charge, CALL.PUT_STRIDED, 1, False), (charge, CALL.POLL_ENTRY, 2, False),
-        (charge, CALL.POLL_EMPTY, 1, False), (wait, 0, 0, True), (wait, 0, 0, True)]
+        (charge, CALL.PUT, 1, False),
+        (charge, CALL.PUT_STRIDED, 1, False),
+        (charge, CALL.POLL_ENTRY, 2, False),
+        (charge, CALL.POLL_EMPTY, 1, False),
+        (wait, 0, 0, True),
+        (wait, 0, 0, True),
+    ]
 
 
 def test_a_wait_lasts_its_time_or_until_something_comes(loaded):
     mock = loaded()
+
     def now():
-        mock.card.read_register("SCRATCH")    # what was posted before has come
+        mock.card.read_register("SCRATCH")  # what was posted before has come
         return mock.device.now
+
     for _ in range(50):
         mock.endpoint.submit(NOP)
         assert now() and mock.endpoint.poll()
@@ -82,9 +88,10 @@ def test_without_the_extension_the_clock_is_the_systems(loaded):
 
 # Threads ------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("clock", [True, False])
 def test_several_threads_use_one_card_at_once(loaded, clock):
-    mock   = loaded(clock=clock)
+    mock = loaded(clock=clock)
     failed = []
 
     def work(number):
@@ -114,14 +121,17 @@ def test_several_threads_use_one_card_at_once(loaded, clock):
 
 
 def test_the_card_is_served_while_the_program_is_elsewhere(loaded):
-    mock  = loaded()
+    mock = loaded()
     store = np.zeros(4096, dtype="u1")
     with mock.endpoint.register(store) as region:
         base = mock.device.regions[region.key]["base"]
         with mock.endpoint.outside_clock():
             # As when another card's packets arrive: nobody here is in the library.
             mock.server.connection.sendall(
-                struct.pack("<HHIII", 9, 12, 16 + 16 + 4, 0x10, 0) + struct.pack("<QQ", base + 8, 4) + b"here")
+                struct.pack("<HHIII", 9, 12, 16 + 16 + 4, 0x10, 0)
+                + struct.pack("<QQ", base + 8, 4)
+                + b"here"
+            )
             deadline = time.monotonic() + 60
             while not store.any() and time.monotonic() < deadline:
                 time.sleep(0.001)

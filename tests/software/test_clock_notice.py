@@ -1,16 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A call that gets no answer because simulated time stands: the library says who holds the clock."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import threading
 import time
 import types
 
-import pytest
-
 import libdibber
-from dibber.interface.description import C, CLOCK_OP
+import pytest
+from dibber.interface.description import CLOCK_OP, C
 from dibber_cli import simulator
 from mock_card import Card as MockCard
 from mock_vfio_user import Server
@@ -22,22 +20,34 @@ HELD = "time stands: card1 endpoint 0 runs outside the library"
 
 @pytest.fixture
 def standing(serve, monkeypatch):
-    """standing(text, seconds) → a mock card that keeps a wait for so long, and an observers' socket that says `text`."""
+    """standing(text, seconds) → a mock card that keeps a wait for so long, and an observers' socket
+    that says `text`.
+    """
     observers = []
 
     def start(text, seconds=2.5, patience="1"):
         monkeypatch.setenv("DIBBER_CLOCK_NOTICE", patience)
         mock = serve()
         if text is not None:
-            device = types.SimpleNamespace(clock=lambda payload, wants_answer: text.encode(), reset=lambda: None)
-            observers.append(Server(mock.uri.removeprefix("sim:") + ".admin", device, C.BAR0_SIZE, C.CLOCK_MESSAGE,
-                                    offers_clock=False))
+            device = types.SimpleNamespace(
+                clock=lambda payload, wants_answer: text.encode(), reset=lambda: None
+            )
+            observers.append(
+                Server(
+                    mock.uri.removeprefix("sim:") + ".admin",
+                    device,
+                    C.BAR0_SIZE,
+                    C.CLOCK_MESSAGE,
+                    offers_clock=False,
+                )
+            )
         clock = mock.device.clock
 
         def slow(payload, wants_answer):
             if payload[0] == CLOCK_OP.JOIN:
                 time.sleep(seconds)
             return clock(payload, wants_answer)
+
         mock.device.clock = slow
         return mock
 
@@ -57,8 +67,10 @@ def test_a_call_without_an_answer_names_who_holds_the_clock_and_goes_on(standing
     lines = said(capfd)
     assert 1 <= len(lines) <= 3, "once a second"
     path = mock.uri.removeprefix("sim:")
-    assert lines[0] == (f"dibber: {path} has not answered for 1 s: {HELD}. A program that waits for something else first "
-                        "leaves the clock: dib_clock_leave()")
+    assert lines[0] == (
+        f"dibber: {path} has not answered for 1 s: {HELD}. A program that waits for something else first "
+        "leaves the clock: dib_clock_leave()"
+    )
 
 
 def test_who_has_not_joined_is_said(standing, capfd):
@@ -88,7 +100,7 @@ def test_a_server_without_an_observers_socket_is_named_too(standing, capfd):
         assert said(capfd)[0].endswith("has not answered for 1 s: it does not say why")
 
 
-@pytest.mark.parametrize("text", ["", "x"*5000, "time stands: \x1b[2J\nnothing"])
+@pytest.mark.parametrize("text", ["", "x" * 5000, "time stands: \x1b[2J\nnothing"])
 def test_what_an_odd_server_says_is_one_line_without_control_characters(standing, capfd, text):
     with libdibber.Card(standing(text).uri):
         lines = said(capfd)
@@ -104,6 +116,7 @@ def test_sim_status_has_the_same_words(standing):
 
 # Threads ------------------------------------------------------------------------------------------
 
+
 def threads_of(mock):
     """The threads that the mock is told of, as they come."""
     told, clock = [], mock.device.clock
@@ -112,13 +125,14 @@ def threads_of(mock):
         if wants_answer:
             told.append(int.from_bytes(payload[40:48], "little"))
         return clock(payload, wants_answer)
+
     mock.device.clock = note
     return told
 
 
 def test_all_calls_of_the_main_thread_come_from_one_thread_whatever_card_they_are_for(serve):
     mocks = [serve(), serve()]
-    told  = [threads_of(mock) for mock in mocks]
+    told = [threads_of(mock) for mock in mocks]
     cards = [libdibber.Card(mock.uri) for mock in mocks]
     for card in cards:
         card.info()

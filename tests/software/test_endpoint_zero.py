@@ -1,17 +1,16 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Endpoint 0 in the hands of a program: it shares queue and completions with the library's own
+commands.
+"""
 
-"""Endpoint 0 in the hands of a program: it shares queue and completions with the library's own commands."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import itertools
 
+import libdibber
 import pytest
-
-from dibber.interface.description import ADMIN, C, OPCODE, RIGHT
+from dibber.interface.description import ADMIN, OPCODE, RIGHT, C
 from expect import fails
 from mock_card import encode
-
-import libdibber
 
 RIGHTS = RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
 
@@ -22,8 +21,8 @@ def shared(loaded):
     opened = []
 
     def start(**options):
-        mock   = loaded(**options)
-        zero   = mock.card.endpoint(0)
+        mock = loaded(**options)
+        zero = mock.card.endpoint(0)
         region = zero.register(libdibber.alloc(4096), RIGHTS)
         opened.append(zero)
         return mock, zero, region
@@ -57,14 +56,15 @@ def test_its_commands_and_the_librarys_pass_by_each_other(shared, clock):
             sent = []
         if n == 280:
             break
-    assert len({cookie for _, slot in mock.device.commands[-400:] for cookie in [slot[:1]]}) == 3    # all kinds were there
+    # all kinds were there
+    assert len({cookie for _, slot in mock.device.commands[-400:] for cookie in [slot[:1]]}) == 3
 
 
 def test_a_slot_whose_completion_nobody_polls_does_not_stop_the_library(shared):
     mock, zero, region = shared()
     for n in range(C.SLOTS - 1):
         zero.put(region.key, 0, region.key, 64, 8, node=1, tag=n)
-    for _ in range(2*C.SLOTS):
+    for _ in range(2 * C.SLOTS):
         mock.endpoint.register(libdibber.alloc(4096), RIGHTS).close()
     assert tags(zero, C.SLOTS - 1) == list(range(C.SLOTS - 1))
 
@@ -89,12 +89,18 @@ def test_events_come(shared):
 
 def test_a_mailbox_of_it(shared):
     mock, zero, _ = shared()
-    with zero.mailbox(slots=4, slot_bytes=128, max_length=1000) as here, \
-         mock.endpoint.mailbox(slots=4, slot_bytes=128, max_length=1000) as there:
+    with (
+        zero.mailbox(slots=4, slot_bytes=128, max_length=1000) as here,
+        mock.endpoint.mailbox(slots=4, slot_bytes=128, max_length=1000) as there,
+    ):
         here.connect(there.address())
         there.connect(here.address())
         for n in range(100):
-            assert here.send(bytes([n])*(n % 5*200)) and there.wait() and there.receive() == (bytes([n])*(n % 5*200), 0)
+            assert (
+                here.send(bytes([n]) * (n % 5 * 200))
+                and there.wait()
+                and there.receive() == (bytes([n]) * (n % 5 * 200), 0)
+            )
 
 
 def test_what_would_wait_in_its_slots_or_is_the_librarys_is_refused(shared):
@@ -107,7 +113,9 @@ def test_what_would_wait_in_its_slots_or_is_the_librarys_is_refused(shared):
             zero.submit(encode(ADMIN, opcode=opcode))
 
 
-@pytest.mark.parametrize("options", [dict(own_clock=True), dict(cq_entries=128), dict(eq_entries=512)])
+@pytest.mark.parametrize(
+    "options", [dict(own_clock=True), dict(cq_entries=128), dict(eq_entries=512)]
+)
 def test_it_has_the_queues_and_the_clock_of_the_card(loaded, options):
     with fails("ARGUMENT", "endpoint 0 has 64 completions"):
         loaded().card.endpoint(0, **options)

@@ -1,12 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Endpoints and registered memory on a mock: limits, refusals, closing in any order."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
 import libdibber
-from dibber.interface.description import C, HOST, MCP_STATE, STATUS
+import pytest
+from dibber.interface.description import HOST, MCP_STATE, STATUS, C
 from expect import fails, matrix
 
 
@@ -28,7 +26,7 @@ def test_an_endpoint_that_this_card_does_not_have(serve, image):
             with fails("ARGUMENT", f"endpoint {number} of 4"):
                 card.read_doorbell(number, "COMMAND_HEAD")
         card.endpoint(3).close()
-    assert all(offset < C.ENDPOINT_BASE + 4*C.ENDPOINT_STRIDE for offset, _ in mock.device.writes)
+    assert all(offset < C.ENDPOINT_BASE + 4 * C.ENDPOINT_STRIDE for offset, _ in mock.device.writes)
 
 
 def test_an_endpoint_twice(loaded):
@@ -36,8 +34,15 @@ def test_an_endpoint_twice(loaded):
         loaded().card.endpoint(1)
 
 
-@pytest.mark.parametrize("options, reason", [(dict(cq_entries=16), "from 32"), (dict(cq_entries=33), "33"),
-                                             (dict(eq_entries=3), "3 entries"), (dict(eq_entries=1 << 17), "131072")])
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        (dict(cq_entries=16), "from 32"),
+        (dict(cq_entries=33), "33"),
+        (dict(eq_entries=3), "3 entries"),
+        (dict(eq_entries=1 << 17), "131072"),
+    ],
+)
 def test_queue_lengths(loaded, options, reason):
     with fails("ARGUMENT", reason):
         loaded().card.endpoint(2, **options)
@@ -70,8 +75,8 @@ def test_rights_that_do_not_exist(loaded, rights):
 
 
 def test_all_regions_in_use_then_one_freed(loaded):
-    mock    = loaded()
-    memory  = matrix(2, 2)
+    mock = loaded()
+    memory = matrix(2, 2)
     regions = [mock.endpoint.register(memory) for _ in range(C.REGIONS)]
     assert len({r.key for r in regions}) == C.REGIONS
     with fails("LIMIT", "64 regions"):
@@ -95,9 +100,9 @@ def registered(mock, image, count):
     with libdibber.Card(mock.uri) as card:
         card.load_firmware(image)
         with card.endpoint(1) as endpoint:
-            memory  = matrix(2, 2)
+            memory = matrix(2, 2)
             regions = [endpoint.register(memory) for _ in range(count)]
-            keys    = [region.key for region in regions]
+            keys = [region.key for region in regions]
             for region in regions:
                 region.close()
     return keys
@@ -120,15 +125,21 @@ def test_the_first_key_after_power_on_is_drawn_at_random(serve, image):
         mock.device.lose_power()
         keys += registered(mock, path, 1)
     assert len(set(keys)) == count
-    assert all(abs(sum(key >> bit & 1 for key in keys) - count/2) < 6*(count/4)**0.5 for bit in range(32))
+    assert all(
+        abs(sum(key >> bit & 1 for key in keys) - count / 2) < 6 * (count / 4) ** 0.5
+        for bit in range(32)
+    )
 
 
 @pytest.mark.fault
 def test_keys_that_are_used_up_do_not_come_again(serve, image):
     mock = serve()
     mock.device.drawn = True
-    mock.device.registers[HOST["KEY_NEXT"].offset], mock.device.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 2, 5
-    assert registered(mock, image(), 4) == [2**32 - 2, 2**32 - 1, 1, 2]     # 0 is no key
+    (
+        mock.device.registers[HOST["KEY_NEXT"].offset],
+        mock.device.registers[HOST["KEYS_LEFT"].offset],
+    ) = 2**32 - 2, 5
+    assert registered(mock, image(), 4) == [2**32 - 2, 2**32 - 1, 1, 2]  # 0 is no key
     with fails("LIMIT", "all keys of this card are used up"):
         registered(mock, image(), 1)
 
@@ -148,13 +159,15 @@ def test_an_odd_bus_address(serve):
 
 
 @pytest.mark.parametrize("own_clock", [False, True])
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
+@pytest.mark.parametrize(
+    "order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1), (0, 2, 1)]
+)
 def test_closing_in_any_order(serve, image, order, own_clock):
-    mock     = serve()
-    card     = libdibber.Card(mock.uri)
+    mock = serve()
+    card = libdibber.Card(mock.uri)
     card.load_firmware(image())
     endpoint = card.endpoint(1, own_clock=own_clock)
-    region   = endpoint.register(matrix(2, 2))
+    region = endpoint.register(matrix(2, 2))
     for i in order:
         (card, endpoint, region)[i].close()
     assert mock.device.regions == {} and list(mock.device.queues) == [0]
@@ -166,8 +179,15 @@ def test_calls_after_the_card_was_closed(serve, image):
     card.load_firmware(image())
     endpoint = card.endpoint(1)
     card.close()
-    for call in (lambda: endpoint.put(1, 0, 1, 0, 8, node=1), endpoint.poll, endpoint.poll_events, endpoint.wait,
-                 endpoint.event_fd, endpoint.clock, lambda: endpoint.register(matrix(2, 2))):
+    for call in (
+        lambda: endpoint.put(1, 0, 1, 0, 8, node=1),
+        endpoint.poll,
+        endpoint.poll_events,
+        endpoint.wait,
+        endpoint.event_fd,
+        endpoint.clock,
+        lambda: endpoint.register(matrix(2, 2)),
+    ):
         with fails("CLOSED", "was closed"):
             call()
     endpoint.close()
@@ -185,7 +205,9 @@ def test_a_simulator_that_dies_is_an_error_not_a_crash(loaded):
 
 @pytest.mark.parametrize("state", ["RESET", "TRAP", "WATCHDOG"])
 def test_a_control_program_that_has_stopped_is_not_waited_for(serve, image, state):
-    """Neither when it has stopped before the call nor when it stops in it; the card can be loaded again."""
+    """Neither when it has stopped before the call nor when it stops in it; the card can be loaded
+    again.
+    """
     mock = serve()
     stop = lambda: mock.device.halt(getattr(MCP_STATE, state))
     with libdibber.Card(mock.uri) as card:

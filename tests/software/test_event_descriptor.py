@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A program that sleeps on dib_event_fd() is woken by whatever ends the card or the endpoint, and
+does not fall asleep again.
+"""
 
-"""A program that sleeps on dib_event_fd() is woken by whatever ends the card or the endpoint, and does not fall asleep again."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import select
@@ -9,14 +10,13 @@ import threading
 import time
 
 import pytest
-
 from expect import fails
 from libdibber import DibberError
 from mock_vfio_user import HEADER
 
 pytestmark = pytest.mark.fault
 
-SECONDS = 20     # more than any wake-up takes
+SECONDS = 20  # more than any wake-up takes
 
 
 def by_select(fd):
@@ -43,20 +43,25 @@ def halts_and_is_noticed(mock):
             mock.endpoint.poll()
 
 
-LASTING = {"simulator": (lambda mock: mock.server.disconnect(), "LOST"), "protocol": (breaks_the_protocol, "PROTOCOL"),
-           "control program": (halts_and_is_noticed, "HALTED")}
-CLOSES  = {"endpoint": lambda mock: mock.endpoint.close(), "card": lambda mock: mock.card.close()}
+LASTING = {
+    "simulator": (lambda mock: mock.server.disconnect(), "LOST"),
+    "protocol": (breaks_the_protocol, "PROTOCOL"),
+    "control program": (halts_and_is_noticed, "HALTED"),
+}
+CLOSES = {"endpoint": lambda mock: mock.endpoint.close(), "card": lambda mock: mock.card.close()}
 
 
 def asleep(sleep, fd):
     """Start a thread that sleeps: a function that waits for its answer."""
     answers = []
-    thread  = threading.Thread(target=lambda: answers.append(sleep(fd)))
+    thread = threading.Thread(target=lambda: answers.append(sleep(fd)))
     thread.start()
     time.sleep(0.1)
+
     def answer():
-        thread.join(2*SECONDS)
+        thread.join(2 * SECONDS)
         return answers == [True]
+
     return answer
 
 
@@ -64,9 +69,9 @@ def asleep(sleep, fd):
 @pytest.mark.parametrize("sleep", [by_select, by_epoll])
 @pytest.mark.parametrize("end", LASTING)
 def test_who_sleeps_is_woken_by_an_end_and_never_sleeps_again(loaded, end, sleep, clock):
-    mock    = loaded(clock=clock)
-    fd      = mock.endpoint.event_fd()
-    wakes   = asleep(sleep, fd)
+    mock = loaded(clock=clock)
+    fd = mock.endpoint.event_fd()
+    wakes = asleep(sleep, fd)
     provoke, error = LASTING[end]
     provoke(mock)
     assert wakes()
@@ -82,7 +87,7 @@ def test_who_sleeps_is_woken_by_an_end_and_never_sleeps_again(loaded, end, sleep
 
 def test_who_asks_for_the_descriptor_and_sleeps_after_a_look_said_lost_is_woken(loaded):
     mock = loaded()
-    fd   = mock.endpoint.event_fd()
+    fd = mock.endpoint.event_fd()
     mock.server.disconnect()
     with fails("LOST", "closed the connection"):
         for _ in range(10_000):
@@ -95,8 +100,8 @@ def test_who_asks_for_the_descriptor_and_sleeps_after_a_look_said_lost_is_woken(
 @pytest.mark.parametrize("sleep", [by_select, by_epoll])
 @pytest.mark.parametrize("what", CLOSES)
 def test_who_sleeps_is_woken_by_another_thread_that_closes(loaded, what, sleep):
-    mock  = loaded()
-    fd    = mock.endpoint.event_fd()
+    mock = loaded()
+    fd = mock.endpoint.event_fd()
     wakes = asleep(sleep, fd)
     CLOSES[what](mock)
     assert wakes()
@@ -104,7 +109,7 @@ def test_who_sleeps_is_woken_by_another_thread_that_closes(loaded, what, sleep):
 
 def test_every_endpoint_of_a_card_is_woken_and_others_are_not(loaded):
     mock, other = loaded(), loaded()
-    fds   = [mock.endpoint.event_fd(), *(mock.card.endpoint(n).event_fd() for n in (2, 7))]
+    fds = [mock.endpoint.event_fd(), *(mock.card.endpoint(n).event_fd() for n in (2, 7))]
     alive = other.endpoint.event_fd()
     mock.server.disconnect()
     assert all(by_select(fd) for fd in fds)
@@ -113,11 +118,11 @@ def test_every_endpoint_of_a_card_is_woken_and_others_are_not(loaded):
 
 def test_descriptors_of_closed_endpoints_are_bounded(loaded):
     mock = loaded()
-    fds  = set()
+    fds = set()
     for _ in range(30):
         with mock.card.endpoint(2) as endpoint:
             fds.add(endpoint.event_fd())
-        for fd in mock.device.vectors.values():     # the server's copies
+        for fd in mock.device.vectors.values():  # the server's copies
             os.close(fd)
         mock.device.vectors.clear()
     assert len(fds) < 15

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The flash of the simulator against the one in Python, transfer by transfer; and both against what
+datasheets say.
+"""
 
-"""The flash of the simulator against the one in Python, transfer by transfer; and both against what datasheets say."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import pathlib
@@ -9,11 +10,24 @@ import random
 import subprocess
 
 import pytest
+from flash import (
+    BUSY,
+    DISABLE,
+    ENABLE,
+    ERASES,
+    IDENTITY,
+    LATCH,
+    PROGRAM,
+    PROGRAM4,
+    READ,
+    READ4,
+    STATUS,
+    Flash,
+    Pins,
+)
 
-from flash import BUSY, DISABLE, ENABLE, ERASES, IDENTITY, LATCH, PROGRAM, PROGRAM4, READ, READ4, STATUS, Flash, Pins
-
-ROOT  = pathlib.Path(__file__).resolve().parents[2]
-SIZE  = 1 << 18
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIZE = 1 << 18
 MODEL = """
 #include "flash.h"
 extern "C" {
@@ -29,18 +43,40 @@ int at(void* flash, uint32_t address) { return static_cast<dibber::Flash*>(flash
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flash")
-    (folder/"model.cc").write_text(MODEL)
-    subprocess.run(["g++", "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover", "-shared", "-fPIC",
-                    f"-I{ROOT/'hw'/'sim'/'flash'}", "-o", folder/"model.so", folder/"model.cc", ROOT/"hw"/"sim"/"flash"/"flash.cc"], check=True)
-    library = ctypes.CDLL(str(folder/"model.so"))
+    (folder / "model.cc").write_text(MODEL)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover",
+            "-shared",
+            "-fPIC",
+            f"-I{ROOT / 'hw' / 'sim' / 'flash'}",
+            "-o",
+            folder / "model.so",
+            folder / "model.cc",
+            ROOT / "hw" / "sim" / "flash" / "flash.cc",
+        ],
+        check=True,
+    )
+    library = ctypes.CDLL(str(folder / "model.so"))
     library.make.restype = ctypes.c_void_p
     for name in ("drop", "step", "rest", "at"):
-        getattr(library, name).argtypes = [ctypes.c_void_p, *[ctypes.c_uint32]*{"drop": 0, "step": 3, "rest": 1, "at": 1}[name]]
+        getattr(library, name).argtypes = [
+            ctypes.c_void_p,
+            *[ctypes.c_uint32] * {"drop": 0, "step": 3, "rest": 1, "at": 1}[name],
+        ]
     return library
 
 
 class Compiled:
     """The simulator's, as Pins are."""
+
     def __init__(self, library):
         self.library, self.flash = library, library.make(SIZE)
 
@@ -64,8 +100,8 @@ def simulated(compiled):
 def transfer(pins, sent, bits=0):
     """What comes back of bytes, and of some bits more, that cut the transfer short of a whole byte."""
     answer, miso = 0, pins.step(0, 0, 0)
-    for n in range(8*len(sent) + bits):
-        mosi = n < 8*len(sent) and sent[n//8] >> 7 - n % 8 & 1
+    for n in range(8 * len(sent) + bits):
+        mosi = n < 8 * len(sent) and sent[n // 8] >> 7 - n % 8 & 1
         pins.step(0, 0, mosi)
         answer = answer << 1 | miso
         pins.step(0, 1, mosi)
@@ -75,16 +111,37 @@ def transfer(pins, sent, bits=0):
 
 
 def address(rng, wide):
-    return rng.choice([rng.randrange(SIZE), rng.randrange(SIZE//4096)*4096, SIZE - rng.randrange(1, 300)]).to_bytes(4 if wide else 3, "big")
+    return rng.choice(
+        [rng.randrange(SIZE), rng.randrange(SIZE // 4096) * 4096, SIZE - rng.randrange(1, 300)]
+    ).to_bytes(4 if wide else 3, "big")
 
 
 def anything(rng):
     """A transfer of any kind, with the latch set before it mostly."""
-    kind = rng.choice([READ, READ4, IDENTITY, STATUS, ENABLE, DISABLE, PROGRAM, PROGRAM, PROGRAM4, *ERASES, 0xff, rng.randrange(256)])
+    kind = rng.choice(
+        [
+            READ,
+            READ4,
+            IDENTITY,
+            STATUS,
+            ENABLE,
+            DISABLE,
+            PROGRAM,
+            PROGRAM,
+            PROGRAM4,
+            *ERASES,
+            0xFF,
+            rng.randrange(256),
+        ]
+    )
     if kind in (READ, READ4):
         return bytes([kind]) + address(rng, kind == READ4) + bytes(rng.randrange(1, 40))
     if kind in (PROGRAM, PROGRAM4):
-        return bytes([kind]) + address(rng, kind == PROGRAM4) + rng.randbytes(rng.choice([0, 1, 5, 256, 300]))
+        return (
+            bytes([kind])
+            + address(rng, kind == PROGRAM4)
+            + rng.randbytes(rng.choice([0, 1, 5, 256, 300]))
+        )
     if kind in ERASES:
         return bytes([kind]) + address(rng, ERASES[kind][0] == 4) + bytes(rng.choice([0, 0, 0, 1]))
     if kind in (IDENTITY, STATUS):
@@ -93,9 +150,9 @@ def anything(rng):
 
 
 def test_both_answer_and_hold_the_same(simulated, seed):
-    rng   = random.Random(seed)
+    rng = random.Random(seed)
     model = Flash(SIZE, b"\xef\x40\x12")
-    pins  = Pins(model)
+    pins = Pins(model)
     for _ in range(400):
         sent = anything(rng)
         bits = rng.choice([0, 0, 0, 0, 0, 3])
@@ -110,11 +167,14 @@ def test_both_answer_and_hold_the_same(simulated, seed):
 
 class Both:
     """The same transfer to one of them; `rest` lets a change end."""
+
     def __init__(self, pins, rest):
         self.pins, self.rest = pins, rest
 
     def __call__(self, *sent):
-        return transfer(self.pins, b"".join(bytes([part]) if isinstance(part, int) else part for part in sent))
+        return transfer(
+            self.pins, b"".join(bytes([part]) if isinstance(part, int) else part for part in sent)
+        )
 
 
 @pytest.fixture(params=["simulator", "Python"])
@@ -137,13 +197,19 @@ def test_programming_clears_bits_and_erasing_sets_those_of_a_sector(flash):
     change(flash, PROGRAM, b"\0\0\0", b"\xcc\xff")
     assert flash(READ, b"\0\0\0", bytes(3))[4:] == b"\xc0\x0f\xff"
     change(flash, PROGRAM, b"\1\0\0", b"\0")
-    change(flash, 0xd8, b"\0\x12\x34")
-    assert flash(READ, b"\0\0\0", bytes(3))[4:] == b"\xff\xff\xff" and flash(READ, b"\1\0\0\0")[4:] == b"\0"
+    change(flash, 0xD8, b"\0\x12\x34")
+    assert (
+        flash(READ, b"\0\0\0", bytes(3))[4:] == b"\xff\xff\xff"
+        and flash(READ, b"\1\0\0\0")[4:] == b"\0"
+    )
 
 
 def test_a_page_wraps_and_of_more_bytes_the_last_ones_count(flash):
     change(flash, PROGRAM, b"\0\1\xfe", b"\1\2\3\4")
-    assert flash(READ, b"\0\1\xfe", bytes(2))[4:] == b"\1\2" and flash(READ, b"\0\1\0", bytes(2))[4:] == b"\3\4"
+    assert (
+        flash(READ, b"\0\1\xfe", bytes(2))[4:] == b"\1\2"
+        and flash(READ, b"\0\1\0", bytes(2))[4:] == b"\3\4"
+    )
     assert flash(READ, b"\0\2\0", bytes(2))[4:] == b"\xff\xff"
     change(flash, PROGRAM, b"\0\3\0", bytes(range(1, 256)) + b"\0" + b"\x55")
     assert flash(READ, b"\0\3\0", bytes(2))[4:] == b"\x55\2"
@@ -164,9 +230,9 @@ def test_nothing_changes_without_the_latch_which_each_change_clears(flash):
 
 def test_busy_it_answers_its_status_alone(flash):
     flash(ENABLE)
-    flash(0xd8, b"\0\0\0")
+    flash(0xD8, b"\0\0\0")
     assert flash(STATUS, 0)[1] == BUSY
-    assert flash(IDENTITY, bytes(3)) == b"\xff"*4
+    assert flash(IDENTITY, bytes(3)) == b"\xff" * 4
     flash(ENABLE)
     flash.rest()
     assert flash(STATUS, 0)[1] == 0 and flash(IDENTITY, bytes(3))[1:] == b"\xef\x40\x12"

@@ -1,10 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""A card belongs to the process that opened it: what children of it may do, and what remains for the parent.
+"""A card belongs to the process that opened it: what children of it may do, and what remains for
+the parent.
 
 That each call returns FORKED in a child is tested with the other documented errors.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import ctypes
@@ -15,19 +15,18 @@ import subprocess
 import sys
 import textwrap
 
+import libdibber
 import numpy as np
 import pytest
-
-import libdibber
-from dibber.interface.description import C, OPCODE, RIGHT, STATUS
+from dibber.interface.description import OPCODE, RIGHT, STATUS, C
 from expect import matrix
 from libdibber.binding import library
 
 pytestmark = pytest.mark.fault
 
 FORKED = -22
-NOP    = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
-CLONE  = {"x86_64": 56, "aarch64": 220}     # numbers of clone(2)
+NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
+CLONE = {"x86_64": 56, "aarch64": 220}  # numbers of clone(2)
 
 
 def in_child(function):
@@ -64,10 +63,16 @@ def test_calls_of_a_child_are_refused_and_the_parent_goes_on(loaded, clock):
 
         def child():
             lib = library()
-            codes = [lib.dib_wait(mock.endpoint._handle, 0), lib.dib_unregister(region._handle),
-                     lib.dib_endpoint_close(mock.endpoint._handle), lib.dib_close(mock.card._handle),
-                     lib.dib_register(mock.endpoint._handle, ctypes.create_string_buffer(64), 64, 1, ctypes.c_void_p())]
-            return 0 if codes == [FORKED]*5 and lib.dib_key(region._handle) == 0 else 1
+            codes = [
+                lib.dib_wait(mock.endpoint._handle, 0),
+                lib.dib_unregister(region._handle),
+                lib.dib_endpoint_close(mock.endpoint._handle),
+                lib.dib_close(mock.card._handle),
+                lib.dib_register(
+                    mock.endpoint._handle, ctypes.create_string_buffer(64), 64, 1, ctypes.c_void_p()
+                ),
+            ]
+            return 0 if codes == [FORKED] * 5 and lib.dib_key(region._handle) == 0 else 1
 
         assert in_child(child) == 0
         assert len(mock.server.messages) == seen
@@ -104,12 +109,16 @@ def test_a_grandchild_is_refused_as_well(loaded):
 
 def test_a_child_opens_a_card_of_its_own_beside(loaded, serve, image):
     mock, other = loaded(), serve()
-    memory      = libdibber.alloc(4096)
+    memory = libdibber.alloc(4096)
 
     def child():
         with libdibber.Card(other.uri) as card:
             card.load_firmware(image())
-            with card.endpoint(1) as endpoint, endpoint.register(memory) as region, endpoint.register(matrix(2, 2)):
+            with (
+                card.endpoint(1) as endpoint,
+                endpoint.register(memory) as region,
+                endpoint.register(matrix(2, 2)),
+            ):
                 memory[:8] = 7
                 endpoint.put(region.key, 0, region.key, 64, 8, node=1)
                 endpoint.wait()
@@ -117,7 +126,7 @@ def test_a_child_opens_a_card_of_its_own_beside(loaded, serve, image):
                 return 0 if done == STATUS.OK and wait_code(mock) == -FORKED else 1
 
     assert in_child(child) == 0
-    assert bytes(memory[64:72]) == bytes([7]*8), "memory of dib_alloc() is shared with children"
+    assert bytes(memory[64:72]) == bytes([7] * 8), "memory of dib_alloc() is shared with children"
     assert works(mock)
 
 
@@ -205,8 +214,12 @@ MULTIPROCESSING = """
 
 
 def program(text, *arguments):
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), *arguments], stdout=subprocess.PIPE, text=True,
-                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(text), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
 
 
 def test_the_end_of_the_parent_ends_the_connection_though_a_child_lives(serve, image):
@@ -216,7 +229,7 @@ def test_the_end_of_the_parent_ends_the_connection_though_a_child_lives(serve, i
         try:
             assert parent.wait(60) == 1
             os.kill(child, 0)
-            with libdibber.Card(mock.uri) as card:      # the mock has one client at a time
+            with libdibber.Card(mock.uri) as card:  # the mock has one client at a time
                 assert card.info()["endpoints"] == C.ENDPOINTS
         finally:
             os.kill(child, signal.SIGKILL)

@@ -1,12 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Short runs of the fuzzer on what a simulator sends, and what comes from a serial port; `python
+tests/fuzz/fuzz.py` runs for long.
+"""
 
-"""Short runs of the fuzzer on what a simulator sends, and what comes from a serial port; `python tests/fuzz/fuzz.py` runs for long."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]/"fuzz"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
 
 import fuzz
 import pytest
@@ -19,7 +20,15 @@ def test_whatever_a_card_sends_no_sanitizer_speaks_and_every_call_returns(target
     runs = RUNS[target]
     code, said, reached = fuzz.run(target, seed, runs)
     assert code == 0, said
-    # It comes to every part of a program's life, and not always to its end. Where it stops depends on the machine's speed as well, for
-    # the client waits by the clock: that some run stops between any two parts cannot be asked of so few.
-    assert reached["runs"] == runs and runs//10 < reached["end"] <= reached["region"] <= reached["endpoint"] <= reached["card"]
+    # It comes to every part of a program's life, and not always to its end. Where it stops depends
+    # on the machine's speed as well, for the client waits by the clock: that some run stops between
+    # any two parts cannot be asked of so few.
+    assert (
+        reached["runs"] == runs
+        and runs // 10
+        < reached["end"]
+        <= reached["region"]
+        <= reached["endpoint"]
+        <= reached["card"]
+    )
     assert reached["end"] < reached["card"] < runs

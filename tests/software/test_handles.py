@@ -1,9 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""Handles used wrongly: every call of dibber.h with every handle that it takes, NULL, closed, closed twice, with its owner
-closed, and of another kind. The list of calls is the header's own.
+"""Handles used wrongly: every call of dibber.h with every handle that it takes, NULL, closed,
+closed twice, with its owner closed, and of another kind. The list of calls is the header's own.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import pathlib
@@ -11,15 +10,14 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 import libdibber
+import pytest
 from expect import matrix
 from libdibber import binding
 from libdibber.binding import library
 from test_documented_errors import CALLS, FUNCTIONS, MEMORY, Mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]/"fuzz"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
 
 import sanitized
 
@@ -28,13 +26,30 @@ pytestmark = pytest.mark.fault
 ARGUMENT, CLOSED = -1, -17
 
 # Calls that take a handle: {name: its kind}.
-HANDLES = {name: found[1] for name, function in FUNCTIONS.items()
-           if (found := re.search(r"struct dib_(card|endpoint|region|mailbox) \*\w+[,)]", function.prototype))}
-VALUES  = {"dib_key", "dib_firmware_size"}    # 0 is their only error
-CLOSES  = {"card": "dib_close", "endpoint": "dib_endpoint_close", "region": "dib_unregister", "mailbox": "dib_mailbox_close"}
-OTHER   = {"card": "endpoint", "endpoint": "card", "region": "endpoint", "mailbox": "region"}
-OWNERS  = [(name, owner) for name, kind in HANDLES.items()
-           for owner in {"endpoint": ["card"], "region": ["card"], "mailbox": ["endpoint", "card"]}.get(kind, [])]
+HANDLES = {
+    name: found[1]
+    for name, function in FUNCTIONS.items()
+    if (
+        found := re.search(
+            r"struct dib_(card|endpoint|region|mailbox) \*\w+[,)]", function.prototype
+        )
+    )
+}
+VALUES = {"dib_key", "dib_firmware_size"}  # 0 is their only error
+CLOSES = {
+    "card": "dib_close",
+    "endpoint": "dib_endpoint_close",
+    "region": "dib_unregister",
+    "mailbox": "dib_mailbox_close",
+}
+OTHER = {"card": "endpoint", "endpoint": "card", "region": "endpoint", "mailbox": "region"}
+OWNERS = [
+    (name, owner)
+    for name, kind in HANDLES.items()
+    for owner in {"endpoint": ["card"], "region": ["card"], "mailbox": ["endpoint", "card"]}.get(
+        kind, []
+    )
+]
 
 
 @pytest.fixture
@@ -48,7 +63,9 @@ def m(serve, image):
 
 
 def call(m, name):
-    """What it returns; of a call whose value is no error, CLOSED or ARGUMENT if that is 0, by the reason that it left."""
+    """What it returns; of a call whose value is no error, CLOSED or ARGUMENT if that is 0, by the
+    reason that it left.
+    """
     if name not in VALUES:
         return CALLS[name](m.lib, m)
     value = getattr(m.lib, name)(getattr(m, HANDLES[name]))
@@ -61,8 +78,16 @@ def close(m, kind):
 
 def test_every_call_but_those_without_a_handle_is_tried():
     assert set(FUNCTIONS) - set(HANDLES) == {
-        "dib_strerror", "dib_last_reason", "dib_status_name", "dib_status_string", "dib_open", "dib_alloc", "dib_free",
-        "dib_network_routes"}
+        "dib_strerror",
+        "dib_last_reason",
+        "dib_status_name",
+        "dib_status_string",
+        "dib_open",
+        "dib_alloc",
+        "dib_free",
+        "dib_network_routes",
+        "dib_clock_act_for",
+    }
     assert set(HANDLES) - set(CALLS) == VALUES
 
 
@@ -111,7 +136,7 @@ def test_an_old_handle_is_not_a_new_one(m):
         new = ctypes.c_void_p()
         assert m.lib.dib_endpoint_open(m.card, 1, None, ctypes.byref(new)) == 0
         assert new.value not in old
-        assert [m.lib.dib_wait(handle, 0) for handle in old] == [CLOSED]*len(old)
+        assert [m.lib.dib_wait(handle, 0) for handle in old] == [CLOSED] * len(old)
         assert m.lib.dib_endpoint_close(new) == 0
         old.append(new.value)
 
@@ -129,7 +154,7 @@ def test_closing_a_card_gives_back_all_that_it_had(serve, image):
 
 
 def test_what_was_closed_costs_address_space_and_no_memory(tmp_path):
-    source  = pathlib.Path(__file__).with_name("handles.c")
-    program = sanitized.build([source], tmp_path/"handles", sanitizer="")
-    done    = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    source = pathlib.Path(__file__).with_name("handles.c")
+    program = sanitized.build([source], tmp_path / "handles", sanitizer="")
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

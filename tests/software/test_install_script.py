@@ -1,10 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What install.sh does in odd places and under the user's own settings.
 
-The environment is a real one, with one small package from a folder in place of those of requirements.txt.
+The environment is a real one, with one small package from a folder in place of those of
+requirements.txt.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import pathlib
@@ -19,57 +19,83 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def checkout(folder):
     folder.mkdir(parents=True)
-    shutil.copy(ROOT/"install.sh", folder)
+    shutil.copy(ROOT / "install.sh", folder)
     for name in ("requirements.txt", "constraints.txt"):
-        (folder/name).write_text("probe==1.0\n")
+        (folder / name).write_text("probe==1.0\n")
     return folder
 
 
 def wheel(folder, text):
     """A wheel of the package `probe`, whose module has this text."""
     folder.mkdir()
-    with zipfile.ZipFile(folder/"probe-1.0-py3-none-any.whl", "w") as archive:
+    with zipfile.ZipFile(folder / "probe-1.0-py3-none-any.whl", "w") as archive:
         archive.writestr("probe.py", text)
-        archive.writestr("probe-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n")
-        archive.writestr("probe-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            "probe-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n"
+        )
+        archive.writestr(
+            "probe-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         archive.writestr("probe-1.0.dist-info/RECORD", "")
     return folder
 
 
 def install(folder, **environment):
-    return subprocess.run(["./install.sh"], cwd=folder, capture_output=True, text=True, env=os.environ | environment)
+    return subprocess.run(
+        ["./install.sh"], cwd=folder, capture_output=True, text=True, env=os.environ | environment
+    )
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("name", ["with space", "co:lon", "quo'te", 'quo"te', "döt", "dollar$", "x"*200])
+@pytest.mark.parametrize(
+    "name", ["with space", "co:lon", "quo'te", 'quo"te', "döt", "dollar$", "x" * 200]
+)
 def test_a_checkout_that_cannot_be_built_is_named_before_anything_is_installed(tmp_path, name):
-    folder = checkout(tmp_path/name)
-    done   = install(folder)
+    folder = checkout(tmp_path / name)
+    done = install(folder)
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.startswith("install: the path of this checkout ") and str(folder) in done.stderr
-    assert done.stderr.count("\n") == 1 and not (folder/"build").exists()
+    assert (
+        done.stderr.startswith("install: the path of this checkout ") and str(folder) in done.stderr
+    )
+    assert done.stderr.count("\n") == 1 and not (folder / "build").exists()
 
 
 @pytest.mark.fault
 def test_packages_go_into_the_environment_whatever_the_users_settings_are(tmp_path):
-    folder   = checkout(tmp_path/"checkout")
-    settings = tmp_path/"pip.conf"
-    settings.write_text(f"[global]\nno-index = true\n[install]\nuser = true\ntarget = {tmp_path}/target\n")
+    folder = checkout(tmp_path / "checkout")
+    settings = tmp_path / "pip.conf"
+    settings.write_text(
+        f"[global]\nno-index = true\n[install]\nuser = true\ntarget = {tmp_path}/target\n"
+    )
     done = install(
-        folder, PIP_CONFIG_FILE=str(settings), PIP_FIND_LINKS=str(wheel(tmp_path/"wheels", "here = __file__\n")),
-        PIP_PREFIX=str(tmp_path/"prefix"), PYTHONUSERBASE=str(tmp_path/"base"), PYTHONPATH=str(tmp_path/"path"),
-        PYTHONHOME=str(tmp_path/"home"))
+        folder,
+        PIP_CONFIG_FILE=str(settings),
+        PIP_FIND_LINKS=str(wheel(tmp_path / "wheels", "here = __file__\n")),
+        PIP_PREFIX=str(tmp_path / "prefix"),
+        PYTHONUSERBASE=str(tmp_path / "base"),
+        PYTHONPATH=str(tmp_path / "path"),
+        PYTHONHOME=str(tmp_path / "home"),
+    )
     assert done.returncode == 0, done.stderr
-    venv = folder/"build"/"venv"
-    where = subprocess.run([venv/"bin"/"python", "-I", "-c", "import probe; print(probe.here)"], check=True,
-                           capture_output=True, text=True).stdout
-    assert where.startswith(str(venv)) and (venv/".made-from").exists()
+    venv = folder / "build" / "venv"
+    where = subprocess.run(
+        [venv / "bin" / "python", "-I", "-c", "import probe; print(probe.here)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert where.startswith(str(venv)) and (venv / ".made-from").exists()
     assert {path.name for path in tmp_path.iterdir()} == {"checkout", "pip.conf", "wheels"}
 
 
 @pytest.mark.fault
 def test_an_environment_that_a_package_cannot_be_imported_from_is_not_called_done(tmp_path):
-    folder = checkout(tmp_path/"checkout")
-    done   = install(folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheel(tmp_path/"wheels", "import absent_module\n")))
+    folder = checkout(tmp_path / "checkout")
+    done = install(
+        folder,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(wheel(tmp_path / "wheels", "import absent_module\n")),
+    )
     assert done.returncode == 1 and "absent_module" in done.stderr
-    assert not (folder/"build"/"venv"/".made-from").exists()
+    assert not (folder / "build" / "venv" / ".made-from").exists()

@@ -1,23 +1,24 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What a program sees whose control program is halted, or swapped for another, by itself or beside
+it.
+"""
 
-"""What a program sees whose control program is halted, or swapped for another, by itself or beside it."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import select
 import struct
 
-import pytest
-
 import libdibber
-
-from dibber.interface.description import C, HOST, MCP_STATE, OPCODE, RIGHT, STATUS
+import pytest
+from dibber.interface.description import HOST, MCP_STATE, OPCODE, RIGHT, STATUS, C
 from expect import fails
 from mock_vfio_user import Server
 
-NOP    = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
+NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 RIGHTS = RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
-MINUTE = 60*10**9  # ns: without a clock a wait may last as long as the machine is busy with others
+MINUTE = (
+    60 * 10**9
+)  # ns: without a clock a wait may last as long as the machine is busy with others
 
 
 def load_beside(device):
@@ -55,7 +56,7 @@ def mock(loaded, request):
 HOW = {
     "loaded by itself": lambda mock, image: mock.card.load_firmware(image()),
     "loaded beside it": lambda mock, image: load_beside(mock.device),
-    "trapped":          lambda mock, image: mock.device.halt(),
+    "trapped": lambda mock, image: mock.device.halt(),
 }
 
 
@@ -73,13 +74,21 @@ def test_what_was_under_way_ends_with_a_status_after_what_had_ended(mock, image,
     HOW[how](mock, image)
     ended = taken(endpoint, C.SLOTS)
     assert [done.tag for done in ended] == list(range(C.SLOTS)), "the oldest first"
-    assert [done.status for done in ended] == [STATUS.OK]*5 + [STATUS.HALTED]*(C.SLOTS - 5)
+    assert [done.status for done in ended] == [STATUS.OK] * 5 + [STATUS.HALTED] * (C.SLOTS - 5)
 
     region = libdibber.alloc(4096)
-    for call in (endpoint.wait, endpoint.poll, endpoint.poll_events, lambda: endpoint.submit(NOP),
-                 lambda: endpoint.put_inline(b"12345678", 1, 0, node=1), lambda: endpoint.put(1, 0, 1, 0, 8, node=1),
-                 lambda: endpoint.get(1, 0, 1, 0, 8, node=1), lambda: endpoint.fetch_add(1, 0, 1, node=1),
-                 lambda: endpoint.register(region, RIGHTS), endpoint.mailbox):
+    for call in (
+        endpoint.wait,
+        endpoint.poll,
+        endpoint.poll_events,
+        lambda: endpoint.submit(NOP),
+        lambda: endpoint.put_inline(b"12345678", 1, 0, node=1),
+        lambda: endpoint.put(1, 0, 1, 0, 8, node=1),
+        lambda: endpoint.get(1, 0, 1, 0, 8, node=1),
+        lambda: endpoint.fetch_add(1, 0, 1, node=1),
+        lambda: endpoint.register(region, RIGHTS),
+        endpoint.mailbox,
+    ):
         with fails("HALTED", "halted"):
             call()
 
@@ -92,8 +101,10 @@ def test_what_was_under_way_ends_when_the_card_was_reset_under_its_users(mock):
         mock.endpoint.submit(NOP, tag)
     arrived(mock)
     mock.device._run(False)
-    mock.device.halts = 0    # it counts anew
-    assert [(done.tag, done.status) for done in taken(mock.endpoint, 3)] == [(tag, STATUS.HALTED) for tag in range(3)]
+    mock.device.halts = 0  # it counts anew
+    assert [(done.tag, done.status) for done in taken(mock.endpoint, 3)] == [
+        (tag, STATUS.HALTED) for tag in range(3)
+    ]
     notice(mock)
     mock.device.silent = False
 
@@ -115,13 +126,15 @@ def test_what_is_opened_again_works_and_old_handles_harm_nobody(mock, image, how
     mock.endpoint = mock.card.endpoint(1)
     for endpoint in (mock.endpoint, second):
         endpoint.submit(NOP, 77)
-        assert endpoint.wait() and [(done.tag, done.status) for done in endpoint.poll()] == [(77, STATUS.OK)]
+        assert endpoint.wait() and [(done.tag, done.status) for done in endpoint.poll()] == [
+            (77, STATUS.OK)
+        ]
     region.close()
     second.close()
 
 
 def test_after_many_loads_there_is_always_a_way_on(mock, image):
-    for n in range(300):    # halts are counted modulo 256
+    for n in range(300):  # halts are counted modulo 256
         HOW["loaded beside it" if n % 2 else "loaded by itself"](mock, image)
         if n % 60:
             continue
@@ -177,7 +190,9 @@ def test_endpoint_zero_is_told_as_well(mock, image):
     mock.device.silent = False
     load_beside(mock.device)
     mock.card.endpoint(3).close()
-    assert [(done.tag, done.status) for done in taken(zero, 3)] == [(tag, STATUS.HALTED) for tag in range(3)]
+    assert [(done.tag, done.status) for done in taken(zero, 3)] == [
+        (tag, STATUS.HALTED) for tag in range(3)
+    ]
     notice(mock, zero)
     zero.close()
     with mock.card.endpoint(0) as zero:
@@ -206,7 +221,10 @@ def sleep(fd):
     os.read(fd, 8)
 
 
-LOOKS = {"completions": lambda endpoint: endpoint.poll(), "events": lambda endpoint: endpoint.poll_events()}
+LOOKS = {
+    "completions": lambda endpoint: endpoint.poll(),
+    "events": lambda endpoint: endpoint.poll_events(),
+}
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -219,7 +237,7 @@ def test_who_sleeps_on_a_descriptor_is_woken_and_the_first_look_tells_why(mock, 
     with fails("HALTED", "halted"):
         look(mock.endpoint)
     sleep(fd)
-    sleep(fd)       # nobody sleeps for ever at an endpoint that has ended
+    sleep(fd)  # nobody sleeps for ever at an endpoint that has ended
 
 
 def test_who_is_woken_takes_what_had_ended_and_what_never_will(mock):
@@ -242,7 +260,10 @@ def test_each_interrupt_costs_one_look_at_the_halts_and_looks_without_none(mock)
     fd = mock.endpoint.event_fd()
     assert mock.endpoint.poll() == [], "from now on it is known what was before the descriptor"
     reads = []
-    bar_read, mock.device.bar_read = mock.device.bar_read, lambda *access: reads.append(access) or bar_read(*access)
+    bar_read, mock.device.bar_read = (
+        mock.device.bar_read,
+        lambda *access: reads.append(access) or bar_read(*access),
+    )
     for n in range(3):
         for _ in range(3):
             assert mock.endpoint.poll() == [] and mock.endpoint.poll_events() == []
@@ -260,7 +281,7 @@ def test_a_halt_before_the_descriptor_is_found_by_the_first_look(mock):
 
 
 def test_a_mailbox_that_sleeps_is_woken_as_well(mock):
-    fd      = mock.endpoint.event_fd()
+    fd = mock.endpoint.event_fd()
     mailbox = mock.endpoint.mailbox()
     mailbox.connect(mailbox.address())
     assert mailbox.receive() is None
@@ -272,6 +293,7 @@ def test_a_mailbox_that_sleeps_is_woken_as_well(mock):
 
 
 # Beside it ----------------------------------------------------------------------------------------
+
 
 class Bar:
     """What observers have of a mock card."""
@@ -286,23 +308,31 @@ class Bar:
 
 @pytest.fixture
 def observed(loaded):
-    mock   = loaded()
-    server = Server(f"{mock.server.path}.admin", Bar(mock.device), C.BAR0_SIZE, C.CLOCK_MESSAGE, offers_clock=False)
+    mock = loaded()
+    server = Server(
+        f"{mock.server.path}.admin",
+        Bar(mock.device),
+        C.BAR0_SIZE,
+        C.CLOCK_MESSAGE,
+        offers_clock=False,
+    )
     yield mock
     server.stop()
 
 
 def test_an_observer_reads_loads_and_opens_nothing(observed, image):
-    mock  = observed
+    mock = observed
     rings = len(mock.device.doorbells)
     with libdibber.Card(mock.uri, observe=True) as watcher:
-        assert watcher.info()["simulated_clock"] == 0 and watcher.info()["mcp_state"] == MCP_STATE.IDLE
+        assert (
+            watcher.info()["simulated_clock"] == 0 and watcher.info()["mcp_state"] == MCP_STATE.IDLE
+        )
         for call in (lambda: watcher.endpoint(2), lambda: watcher.scout(0)):
             with fails("IN_USE", "observes the card"):
                 call()
         with fails("IN_USE", "the control program runs"):
             watcher.set_node(3)
-        watcher.load_firmware(image(identity=0xd1bb0001))
+        watcher.load_firmware(image(identity=0xD1BB0001))
         assert len(mock.device.doorbells) == rings
         assert mock.device.get("ADMIN_CQ_ENTRIES") == 0 and not any(mock.device.slots[0])
     notice(mock)

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The mapper in random networks: hosts and switches found, links removed, routes that arrive and
+cannot deadlock.
+"""
 
-"""The mapper in random networks: hosts and switches found, links removed, routes that arrive and cannot deadlock."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import pathlib
@@ -9,12 +10,11 @@ import subprocess
 from random import Random
 
 import pytest
-
 from dibber.interface.description import C
 from dibber.interface.generate import c_header, write_if_changed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OUT  = ROOT/"build"/"tests"/"mapper"
+OUT = ROOT / "build" / "tests" / "mapper"
 SWITCHES, PORTS = 16, 16
 NONE, HOST, SWITCH = range(3)
 
@@ -24,27 +24,63 @@ class Peer(ctypes.Structure):
 
 
 class Switch(ctypes.Structure):
-    _fields_ = [("ports", ctypes.c_uint8), ("level", ctypes.c_uint8), ("reserved", ctypes.c_uint8*2), ("peer", Peer*PORTS)]
+    _fields_ = [
+        ("ports", ctypes.c_uint8),
+        ("level", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 2),
+        ("peer", Peer * PORTS),
+    ]
 
 
 class Network(ctypes.Structure):
-    _fields_ = [("own", ctypes.c_uint16), ("truncated", ctypes.c_uint16), ("uplink", Peer), ("hosts", ctypes.c_uint32),
-                ("conflicts", ctypes.c_uint32), ("scouts", ctypes.c_uint32), ("switches", ctypes.c_uint32), ("sw", Switch*SWITCHES)]
+    _fields_ = [
+        ("own", ctypes.c_uint16),
+        ("truncated", ctypes.c_uint16),
+        ("uplink", Peer),
+        ("hosts", ctypes.c_uint32),
+        ("conflicts", ctypes.c_uint32),
+        ("scouts", ctypes.c_uint32),
+        ("switches", ctypes.c_uint32),
+        ("sw", Switch * SWITCHES),
+    ]
 
 
 @pytest.fixture(scope="module")
 def mapper():
     OUT.mkdir(parents=True, exist_ok=True)
-    write_if_changed(OUT/"dibber_interface.h", c_header())
-    source = ROOT/"software"/"lib"
-    subprocess.run(["gcc", "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-        "-shared", "-fPIC", f"-I{OUT}", f"-I{source/'include'}", f"-I{source/'src'}", "-o", str(OUT/"mapper.so"),
-        str(ROOT/"tests"/"software"/"mapper_fabric.c"), str(source/"src"/"mapper.c"), str(source/"src"/"updown.c"), str(source/"src"/"error.c")], check=True)
-    return ctypes.CDLL(str(OUT/"mapper.so"))
+    write_if_changed(OUT / "dibber_interface.h", c_header())
+    source = ROOT / "software" / "lib"
+    subprocess.run(
+        [
+            "gcc",
+            "-std=c11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover=all",
+            "-shared",
+            "-fPIC",
+            f"-I{OUT}",
+            f"-I{source / 'include'}",
+            f"-I{source / 'src'}",
+            "-o",
+            str(OUT / "mapper.so"),
+            str(ROOT / "tests" / "software" / "mapper_fabric.c"),
+            str(source / "src" / "mapper.c"),
+            str(source / "src" / "updown.c"),
+            str(source / "src" / "error.c"),
+        ],
+        check=True,
+    )
+    return ctypes.CDLL(str(OUT / "mapper.so"))
 
 
 class Fabric:
     """A network; ports are numbered through as in mapper_fabric.c."""
+
     def __init__(self, library, sizes, hosts, cables, loss=0):
         """`sizes`: ports of each switch. `hosts`: {node: port}, `cables`: pairs of ports."""
         self.library, self.sizes, self.cables = library, sizes, list(cables)
@@ -88,8 +124,8 @@ class Fabric:
         seen, now, steps = set(), {self.switch_of(self.at[node])}, -1
         while now:
             seen |= now
-            ends  = [(self.switch_of(a), self.switch_of(b)) for a, b in self.cables]
-            now   = {m for a, b in ends for n, m in ((a, b), (b, a)) if n in now} - seen
+            ends = [(self.switch_of(a), self.switch_of(b)) for a, b in self.cables]
+            now = {m for a, b in ends for n, m in ((a, b), (b, a)) if n in now} - seen
             steps += 1
         return steps
 
@@ -99,21 +135,23 @@ class Fabric:
         return network
 
     def routes(self, network, node):
-        routes = (ctypes.c_uint32*C.ROUTES)()
-        return list(routes[:self.library.dib_network_routes(ctypes.byref(network), node, routes)])
+        routes = (ctypes.c_uint32 * C.ROUTES)()
+        return list(routes[: self.library.dib_network_routes(ctypes.byref(network), node, routes)])
 
     def walk(self, node, route):
         """(the port where it ends or -1, ports by which it left)."""
-        left = (ctypes.c_int*16)(*[-1]*16)
-        end  = self.library.fabric_walk(self.hosts[node], route, left)
+        left = (ctypes.c_int * 16)(*[-1] * 16)
+        end = self.library.fabric_walk(self.hosts[node], route, left)
         return end, [port for port in left if port >= 0]
 
 
 def random_fabric(library, random, loss=0):
-    """Up to 4 switches and 16 hosts, connected, with some more cables than a tree; loops and parallel ones too."""
+    """Up to 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
+    parallel ones too.
+    """
     sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, 5))]
     first = [sum(sizes[:n]) for n in range(len(sizes))]
-    free  = [list(range(f, f + s)) for f, s in zip(first, sizes)]
+    free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
     for ports in free:
         random.shuffle(ports)
     cables = []
@@ -127,18 +165,26 @@ def random_fabric(library, random, loss=0):
         a, b = random.sample(ports, 2)
         cables.append((free[a].pop(), free[b].pop()))
     places = [port for ports in free for port in ports]
-    nodes  = random.sample(range(C.NODES), min(len(places), random.randrange(2, C.NODES + 1)))
+    nodes = random.sample(range(C.NODES), min(len(places), random.randrange(2, C.NODES + 1)))
     return Fabric(library, sizes, dict(zip(nodes, random.sample(places, len(nodes)))), cables, loss)
 
 
 def plain(network):
     """A map as plain data, without what depends on who looks."""
-    return [(sw.ports, sw.level, [(p.kind, p.number, p.port if p.kind == SWITCH else 0) for p in sw.peer[:sw.ports]])
-            for sw in network.sw[:network.switches]]
+    return [
+        (
+            sw.ports,
+            sw.level,
+            [(p.kind, p.number, p.port if p.kind == SWITCH else 0) for p in sw.peer[: sw.ports]],
+        )
+        for sw in network.sw[: network.switches]
+    ]
 
 
 def check(fabric):
-    """Everybody's map is the same and complete, every route arrives, and no circle of cables waits for itself."""
+    """Everybody's map is the same and complete, every route arrives, and no circle of cables waits
+    for itself.
+    """
     maps, waits, routed = {}, {}, 0
     for node in fabric.hosts:
         nodes, switches = fabric.reachable(node)
@@ -151,7 +197,9 @@ def check(fabric):
         assert plain(network) == maps[min(nodes)]
         for target in set(fabric.hosts):
             routes = fabric.routes(network, target)
-            assert len(set(routes)) == len(routes) and (not routes) == (target == node or target not in nodes)
+            assert len(set(routes)) == len(routes) and (not routes) == (
+                target == node or target not in nodes
+            )
             lengths = [route & 15 for route in routes]
             assert lengths[:1] == sorted(lengths)[:1]
             for route in routes:
@@ -167,8 +215,9 @@ def check(fabric):
 def assert_no_circle(waits):
     """Dally and Seitz 1987: no deadlock without a circle in the channel dependency graph."""
     done, path = set(), []
+
     def visit(port):
-        assert port not in path, f"ports that wait for each other: {path[path.index(port):]}"
+        assert port not in path, f"ports that wait for each other: {path[path.index(port) :]}"
         if port in done:
             return
         path.append(port)
@@ -176,6 +225,7 @@ def assert_no_circle(waits):
             visit(after)
         path.pop()
         done.add(port)
+
     for port in list(waits):
         visit(port)
 
@@ -200,23 +250,23 @@ def test_a_check_that_finds_no_circle_would_find_one():
 
 def test_a_square_of_switches_has_a_route_that_is_not_taken(mapper):
     """Four switches in a circle: shortest paths alone would wait for each other."""
-    sizes  = [4]*4
-    cables = [(4*n + 1, 4*((n + 1) % 4)) for n in range(4)]
-    fabric = Fabric(mapper, sizes, {n: 4*n + 2 for n in range(4)}, cables)
+    sizes = [4] * 4
+    cables = [(4 * n + 1, 4 * ((n + 1) % 4)) for n in range(4)]
+    fabric = Fabric(mapper, sizes, {n: 4 * n + 2 for n in range(4)}, cables)
     assert check(fabric) >= 12
 
 
 def test_alternatives_share_as_few_links_as_can_be(mapper):
     """Two switches with two cables: the second route takes the other one."""
-    fabric  = Fabric(mapper, [8, 8], {0: 0, 1: 15}, [(3, 9), (5, 12)])
+    fabric = Fabric(mapper, [8, 8], {0: 0, 1: 15}, [(3, 9), (5, 12)])
     network = fabric.map(0)
-    routes  = fabric.routes(network, 1)
+    routes = fabric.routes(network, 1)
     assert len(routes) == 2
     assert {fabric.walk(0, route)[1][1] for route in routes} == {3, 5}
 
 
 def test_lost_scouts_are_asked_again(mapper, seed):
-    fabric  = Fabric(mapper, [8, 8], {0: 0, 1: 15, 4: 10}, [(3, 9), (5, 12)], loss=5)
+    fabric = Fabric(mapper, [8, 8], {0: 0, 1: 15, 4: 10}, [(3, 9), (5, 12)], loss=5)
     network = fabric.map(0, attempts=4)
     assert network.hosts == 0b10011 and network.switches == 2
 
@@ -231,7 +281,7 @@ def test_a_direct_cable_and_none(mapper):
     mapper.fabric_plug(0, 1)
     assert mapper.fabric_map(2, 1, ctypes.byref(network)) == 0
     assert (network.uplink.kind, network.uplink.number, network.hosts) == (HOST, 5, 1 << 2 | 1 << 5)
-    routes = (ctypes.c_uint32*C.ROUTES)()
+    routes = (ctypes.c_uint32 * C.ROUTES)()
     assert mapper.dib_network_routes(ctypes.byref(network), 5, routes) == 1 and routes[0] == 0
 
 
@@ -248,8 +298,8 @@ def test_a_number_that_two_hosts_have_is_in_conflict_and_not_routed(mapper):
 
 
 def test_a_chain_that_is_too_long_is_told(mapper):
-    cables = [(4*n + 1, 4*(n + 1)) for n in range(5)]
-    fabric = Fabric(mapper, [4]*6, {0: 2, 1: 4*5 + 2}, cables)
+    cables = [(4 * n + 1, 4 * (n + 1)) for n in range(5)]
+    fabric = Fabric(mapper, [4] * 6, {0: 2, 1: 4 * 5 + 2}, cables)
     network = fabric.map(0)
     assert network.truncated and not network.hosts & 2
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Errors name what was looked for and who has it; errors under --json are JSON; states have names."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import errno
 import json
@@ -11,11 +10,9 @@ import shutil
 import socket
 import threading
 
-import pytest
-
 import libdibber
-
-from dibber.interface.description import C, HOST, LINK_STATE, MCP_STATE
+import pytest
+from dibber.interface.description import HOST, LINK_STATE, MCP_STATE, C
 from dibber_cli import paths, profile, simulator
 from dibber_cli.bench import session
 from dibber_cli.errors import CommandError
@@ -29,12 +26,14 @@ pytestmark = pytest.mark.fault
 @pytest.fixture
 def run(capsys):
     """run(*words) → exit code, stdout, stderr."""
+
     def call(*words):
         try:
             code = main([str(word) for word in words])
         except SystemExit as left:
             code = left.code
         return code, *capsys.readouterr()
+
     return call
 
 
@@ -47,7 +46,8 @@ BUSY = HEADER.pack(0, VERSION, HEADER.size, REPLY | ERROR, errno.EBUSY)
 def busy(folder):
     """busy(how) → the URI of a card whose server says EBUSY to all who come, and closes.
 
-    how : "at once"; "closed": and the client comes to send only after that; "asked": after VERSION came
+    how : "at once"; "closed": and the client comes to send only after that; "asked": after VERSION
+          came
     """
     listeners = []
 
@@ -86,9 +86,17 @@ def test_a_card_in_use_is_in_use(busy, how):
         assert error.value.name == "IN_USE" and "busy" in str(error.value)
 
 
-@pytest.mark.parametrize("answer", [
-    b"", BUSY[:8], HEADER.pack(0, VERSION, HEADER.size, REPLY | ERROR, errno.EINVAL), HEADER.pack(0, 3, HEADER.size, REPLY | ERROR, errno.EBUSY),
-    HEADER.pack(0, VERSION, HEADER.size, REPLY, errno.EBUSY), HEADER.pack(9, 9, 4, 0xff, errno.EBUSY)])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        BUSY[:8],
+        HEADER.pack(0, VERSION, HEADER.size, REPLY | ERROR, errno.EINVAL),
+        HEADER.pack(0, 3, HEADER.size, REPLY | ERROR, errno.EBUSY),
+        HEADER.pack(0, VERSION, HEADER.size, REPLY, errno.EBUSY),
+        HEADER.pack(9, 9, 4, 0xFF, errno.EBUSY),
+    ],
+)
 def test_another_answer_is_not_taken_for_that(busy, answer):
     with pytest.raises(libdibber.DibberError) as error:
         libdibber.Card(busy("at once", answer))
@@ -97,18 +105,35 @@ def test_another_answer_is_not_taken_for_that(busy, answer):
 
 def test_the_command_says_in_use_and_what_to_do(busy, run):
     code, out, said = run("info", busy("at once"))
-    assert (code, out) == (1, "") and "IN_USE" in said and "end that program" in said and "went away" not in said
+    assert (
+        (code, out) == (1, "")
+        and "IN_USE" in said
+        and "end that program" in said
+        and "went away" not in said
+    )
 
 
 # What was looked for ------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("uri, words", [
-    ("sim:/nowhere", ("no simulator at /nowhere", "dibber sim start")),
-    ("uart:/dev/nowhere", ("no port /dev/nowhere", "ttyUSB")),
-    ("uart:/dev/null", ("/dev/null is no serial port", "ttyUSB")),
-    ("vfio:ffff:ff:1f.7", ("no PCI device ffff:ff:1f.7", "lspci"))])
+
+@pytest.mark.parametrize(
+    "uri, words",
+    [
+        ("sim:/nowhere", ("no simulator at /nowhere", "dibber sim start")),
+        ("uart:/dev/nowhere", ("no port /dev/nowhere", "ttyUSB")),
+        ("uart:/dev/null", ("/dev/null is no serial port", "ttyUSB")),
+        ("vfio:ffff:ff:1f.7", ("no PCI device ffff:ff:1f.7", "lspci")),
+    ],
+)
 def test_what_is_not_found_is_what_was_looked_for(run, uri, words):
-    for command in (("info",), ("monitor",), ("fw", "trace"), ("reset",), ("link", "status"), ("map", "--look")):
+    for command in (
+        ("info",),
+        ("monitor",),
+        ("fw", "trace"),
+        ("reset",),
+        ("link", "status"),
+        ("map", "--look"),
+    ):
         code, out, said = run(*command, uri)
         assert (code, out) == (1, "") and all(word in said for word in words), said
         assert uri.startswith("sim:") or "simulator" not in said
@@ -116,20 +141,33 @@ def test_what_is_not_found_is_what_was_looked_for(run, uri, words):
 
 def test_a_file_that_is_not_there_is_not_a_simulator(serve, run, tmp_path):
     mock = serve()
-    for command in (("fw", "load", tmp_path/"none.dibfw", mock.uri), ("reset", mock.uri, "--image", tmp_path/"none.dibfw")):
+    for command in (
+        ("fw", "load", tmp_path / "none.dibfw", mock.uri),
+        ("reset", mock.uri, "--image", tmp_path / "none.dibfw"),
+    ):
         code, _, said = run(*command)
-        assert code == 1 and "none.dibfw" in said and "make firmware" in said and "simulator" not in said
-        code, _, said = run(*[word if word != tmp_path/"none.dibfw" else tmp_path for word in command])
+        assert (
+            code == 1
+            and "none.dibfw" in said
+            and "make firmware" in said
+            and "simulator" not in said
+        )
+        code, _, said = run(
+            *[word if word != tmp_path / "none.dibfw" else tmp_path for word in command]
+        )
         assert code == 1 and "is a folder" in said
 
 
-@pytest.mark.parametrize("beside, found", [("mcp.dibfw", "mcp.dibfw"), ("../mcp.dibfw", "mcp.dibfw"), (None, "build/firmware/mcp.dibfw")])
+@pytest.mark.parametrize(
+    "beside, found",
+    [("mcp.dibfw", "mcp.dibfw"), ("../mcp.dibfw", "mcp.dibfw"), (None, "build/firmware/mcp.dibfw")],
+)
 def test_an_elf_file_is_told_with_the_image_to_load(serve, run, tmp_path, beside, found):
-    elf = tmp_path/"128k"/"mcp.elf"
+    elf = tmp_path / "128k" / "mcp.elf"
     elf.parent.mkdir()
     elf.write_bytes(b"\x7fELF" + bytes(100))
     if beside:
-        (elf.parent/beside).write_bytes(b"")
+        (elf.parent / beside).write_bytes(b"")
     mock = serve()
     for command in (("fw", "load", elf, mock.uri), ("reset", mock.uri, "--image", elf)):
         code, _, said = run(*command)
@@ -139,57 +177,75 @@ def test_an_elf_file_is_told_with_the_image_to_load(serve, run, tmp_path, beside
 
 @pytest.mark.parametrize("what", ["folder", "bitstream"])
 def test_a_project_that_was_not_run_is_told(run, tmp_path, what):
-    (tmp_path/"run.sh").write_text("")
-    (tmp_path/"dibber_kc705.bit").write_bytes(b"")
-    code, _, said = run("flash", tmp_path if what == "folder" else tmp_path/"dibber_kc705.bit")
+    (tmp_path / "run.sh").write_text("")
+    (tmp_path / "dibber_kc705.bit").write_bytes(b"")
+    code, _, said = run("flash", tmp_path if what == "folder" else tmp_path / "dibber_kc705.bit")
     assert code == 1 and "was not run" in said and f"{tmp_path}/run.sh" in said
-    (tmp_path/"manifest.json").write_text("{}")
+    (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(CommandError, match="no manifest"):
-        flash_commands.manifest.check(tmp_path/"dibber_kc705.bit", None)
+        flash_commands.manifest.check(tmp_path / "dibber_kc705.bit", None)
 
 
 def test_no_message_has_the_folder_of_a_simulated_pair(monkeypatch, folder, run, capsys):
-    fake = paths.Path(folder)/"dibber-sim-fake"
+    fake = paths.Path(folder) / "dibber-sim-fake"
     fake.write_text("#!/bin/sh\ntrap 'exit 0' TERM\necho ready\nwhile :; do sleep 0.05; done\n")
     fake.chmod(0o700)
     monkeypatch.setattr(paths, "simulator", lambda _: fake)
     monkeypatch.setattr(session.paths, "FIRMWARE", fake)
     for words in (("map",), ("link", "test"), ("link", "prbs"), ("selftest",)):
         code, out, said = run(*words)
-        assert code == 1 and "/dibber-pair-" not in out + said and "simulated card" in out + said, out + said
+        assert code == 1 and "/dibber-pair-" not in out + said and "simulated card" in out + said, (
+            out + said
+        )
 
 
 def test_a_text_without_folders_is_otherwise_the_same():
-    text = simulator.without_folders("no simulator at /tmp/dibber-pair-a_b1c2d3/card1.sock (x); sim:/tmp/dibber-pair-a_b1c2d3/card0.sock.admin")
+    text = simulator.without_folders(
+        "no simulator at /tmp/dibber-pair-a_b1c2d3/card1.sock (x); sim:/tmp/dibber-pair-a_b1c2d3/card0.sock.admin"
+    )
     assert text == "no simulator at simulated card 1 (x); simulated card 0"
-    for same in ("sim:/run/user/1000/dibber-1000/card0.sock", "sim:/tmp/dibber-10000000/card0.sock", "no folder"):
+    for same in (
+        "sim:/run/user/1000/dibber-1000/card0.sock",
+        "sim:/tmp/dibber-10000000/card0.sock",
+        "no folder",
+    ):
         assert simulator.without_folders(same) == same
 
 
 # JSON ---------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("words, code, name", [
-    (("info", "--json", "sim:/nowhere"),                    1, "NOT_FOUND"),
-    (("info", "sim:/nowhere", "--json"),                    1, "NOT_FOUND"),
-    (("info", "sim:/nowhere", "--js"),                      1, "NOT_FOUND"),
-    (("info", "--json", "foo"),                             2, "USAGE"),
-    (("info", "--json"),                                    2, "USAGE"),
-    (("map", "--json", "--attempts", "99"),                 2, "USAGE"),
-    (("link", "test", "--json", "--ber", "2"),              2, "USAGE"),
-    (("link", "test", "--json", "sim:a"),                   2, "USAGE"),
-    (("bench", "stride", "--json", "--profile", "none"),    2, "USAGE"),
-    (("bench", "stride", "--json", "--series", "none"),     2, "USAGE"),
-    (("sim", "--json"),                                     2, "USAGE"),
-    (("bench", "compare", "--json", "/none", "/none"),      1, "FAILED"),
-    (("fw", "coredump", "--json", "/none/f", "sim:/none"),  1, "NOT_FOUND"),
-    (("fw", "load", "--json", "/none", "sim:/none"),        1, "FAILED"),
-    (("sim", "stop", "--json"),                             1, "FAILED"),
-    (("flash", "--json", "/none"),                          1, "FAILED")])
+
+@pytest.mark.parametrize(
+    "words, code, name",
+    [
+        (("info", "--json", "sim:/nowhere"), 1, "NOT_FOUND"),
+        (("info", "sim:/nowhere", "--json"), 1, "NOT_FOUND"),
+        (("info", "sim:/nowhere", "--js"), 1, "NOT_FOUND"),
+        (("info", "--json", "foo"), 2, "USAGE"),
+        (("info", "--json"), 2, "USAGE"),
+        (("map", "--json", "--attempts", "99"), 2, "USAGE"),
+        (("link", "test", "--json", "--ber", "2"), 2, "USAGE"),
+        (("link", "test", "--json", "sim:a"), 2, "USAGE"),
+        (("bench", "stride", "--json", "--profile", "none"), 2, "USAGE"),
+        (("bench", "stride", "--json", "--series", "none"), 2, "USAGE"),
+        (("sim", "--json"), 2, "USAGE"),
+        (("bench", "compare", "--json", "/none", "/none"), 1, "FAILED"),
+        (("fw", "coredump", "--json", "/none/f", "sim:/none"), 1, "NOT_FOUND"),
+        (("fw", "load", "--json", "/none", "sim:/none"), 1, "FAILED"),
+        (("sim", "stop", "--json"), 1, "FAILED"),
+        (("flash", "--json", "/none"), 1, "FAILED"),
+    ],
+)
 def test_an_error_under_json_is_one_json_document_on_stderr(run, words, code, name):
     ended, out, said = run(*words)
     assert (ended, out) == (code, "")
     error = json.loads(said)["error"]
-    assert error["exit_code"] == code and error["name"] == name and error["message"] and said.count("\n") == 1
+    assert (
+        error["exit_code"] == code
+        and error["name"] == name
+        and error["message"]
+        and said.count("\n") == 1
+    )
     assert set(error) == {"name", "message", "advice", "exit_code"}
 
 
@@ -207,7 +263,8 @@ def _leaves(p, path=()):
         yield path, p
 
 
-LINES = {("monitor",), ("fw", "top"), ("fw", "trace")}    # commands that print JSON Lines: all others print one document
+# commands that print JSON Lines: all others print one document
+LINES = {("monitor",), ("fw", "top"), ("fw", "trace")}
 
 
 def test_help_says_which_commands_print_json_lines():
@@ -216,7 +273,9 @@ def test_help_says_which_commands_print_json_lines():
             if "--json" in action.option_strings:
                 assert ("JSON Lines" in action.help) == (path in LINES), path
                 assert "stderr" in action.help
-    text = (pathlib.Path(__file__).resolve().parents[2]/"docs"/"cli.md").read_text(encoding="utf-8")
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(
+        encoding="utf-8"
+    )
     for path in LINES:
         assert f"`{' '.join(path)}`" in text
 
@@ -224,15 +283,21 @@ def test_help_says_which_commands_print_json_lines():
 def test_each_line_of_json_lines_is_a_document(serve, run):
     uri = serve().uri
     code, out, _ = run("monitor", "--json", "--count", 3, "--interval", 0, uri)
-    assert code == 0 and [json.loads(line)["link"] for line in out.splitlines()] == ["UP"]*3
+    assert code == 0 and [json.loads(line)["link"] for line in out.splitlines()] == ["UP"] * 3
 
 
 def test_info_has_names_of_states(serve, run):
     mock = serve()
     mock.device.registers[HOST["MCP_STATE"].offset] = MCP_STATE.IDLE
     found = json.loads(run("info", "--json", mock.uri)[1])
-    assert found["mcp_state"] == "IDLE" and found["link_state"] in {name for name, *_ in LINK_STATE.values}
-    numbers = {key for key, value in _flat({**found, "counters": 0, "link": {**found["link"], "counters": 0}}) if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    assert found["mcp_state"] == "IDLE" and found["link_state"] in {
+        name for name, *_ in LINK_STATE.values
+    }
+    numbers = {
+        key
+        for key, value in _flat({**found, "counters": 0, "link": {**found["link"], "counters": 0}})
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
     assert not {key for key in numbers if key.endswith(("state", "status", "reason", "kind"))}
 
 

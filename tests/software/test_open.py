@@ -1,12 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Opening a card on a mock: what it says, and every way in which it can be the wrong one."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
 import libdibber
-from dibber.interface.description import C, HOST, INTERFACE
+import pytest
+from dibber.interface.description import HOST, INTERFACE, C
 from expect import fails
 
 
@@ -16,7 +14,10 @@ def test_open_tells_identity_geometry_and_counters_by_name(serve):
     with libdibber.Card(mock.uri) as card:
         info = card.info()
     assert (info["endpoints"], info["slots"], info["regions"], info["nodes"]) == (8, 32, 64, 16)
-    assert (info["interface_version"], info["interface_hash"]) == (INTERFACE.version_word, INTERFACE.hash)
+    assert (info["interface_version"], info["interface_hash"]) == (
+        INTERFACE.version_word,
+        INTERFACE.hash,
+    )
     assert (info["max_payload"], info["max_request"], info["clock_hz"]) == (256, 512, 125_000_000)
     assert info["counters"]["packets_sent"] == 77
     assert info["simulated_clock"] == 1
@@ -40,7 +41,9 @@ def test_a_uri_of_no_known_kind(uri):
         libdibber.Card(uri)
 
 
-@pytest.mark.parametrize("address", ["", "1:2", "01:00.0", "0000:01:00.00", "../../../../tmp", "0000:01:00,0"])
+@pytest.mark.parametrize(
+    "address", ["", "1:2", "01:00.0", "0000:01:00.00", "../../../../tmp", "0000:01:00,0"]
+)
 def test_what_is_no_pci_address(address):
     with fails("ARGUMENT", "it must read 0000:01:00.0"):
         libdibber.Card(f"vfio:{address}")
@@ -53,7 +56,7 @@ def test_a_pci_address_where_nothing_is():
 
 def test_a_path_longer_than_a_socket_can_have():
     with fails("ARGUMENT", "107 characters"):
-        libdibber.Card("sim:/" + "x"*200)
+        libdibber.Card("sim:/" + "x" * 200)
 
 
 def test_a_device_that_is_not_ours(serve):
@@ -70,9 +73,13 @@ def test_a_bar_that_is_too_small(serve):
         libdibber.Card(mock.uri)
 
 
-@pytest.mark.parametrize("register, value, both", [
-    ("INTERFACE_VERSION", 0x00070003, ("7.3", "{0}.{1}".format(*INTERFACE.version))),
-    ("INTERFACE_HASH",    0x01234567, ("01234567", f"{INTERFACE.hash:08x}"))])
+@pytest.mark.parametrize(
+    "register, value, both",
+    [
+        ("INTERFACE_VERSION", 0x00070003, ("7.3", "{0}.{1}".format(*INTERFACE.version))),
+        ("INTERFACE_HASH", 0x01234567, ("01234567", f"{INTERFACE.hash:08x}")),
+    ],
+)
 def test_gateware_of_another_version_names_both(serve, register, value, both):
     mock = serve()
     mock.device.registers[HOST[register].offset] = value
@@ -83,7 +90,7 @@ def test_gateware_of_another_version_names_both(serve, register, value, both):
 
 def test_geometry_that_cannot_be(serve):
     mock = serve()
-    mock.device.registers[HOST["GEOMETRY"].offset] = 0xffffffff
+    mock.device.registers[HOST["GEOMETRY"].offset] = 0xFFFFFFFF
     with fails("IDENTITY", "255 endpoints"):
         libdibber.Card(mock.uri)
 

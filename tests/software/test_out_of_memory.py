@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Whatever the system refuses the library, the call says so, nothing leaks, and the rest can be
+closed.
+"""
 
-"""Whatever the system refuses the library, the call says so, nothing leaks, and the rest can be closed."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
@@ -10,14 +11,18 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().with_name("out_of_memory.c")
 
-sys.path.insert(0, str(SOURCE.parents[1]/"fuzz"))
+sys.path.insert(0, str(SOURCE.parents[1] / "fuzz"))
 
 import sanitized
 
 
 def test_each_thing_that_the_library_asks_for_is_refused_once(serve, image, tmp_path):
-    names   = re.findall(r"^WRAP\(.*?, (\w+), ", SOURCE.read_text(), re.MULTILINE)
-    program = sanitized.build([SOURCE], tmp_path/"program", options=[f"-Wl,--wrap={name}" for name in names])
-    done    = subprocess.run([program, serve().uri, image()], capture_output=True, text=True, timeout=600)
+    names = re.findall(r"^WRAP\(.*?, (\w+), ", SOURCE.read_text(), re.MULTILINE)
+    program = sanitized.build(
+        [SOURCE], tmp_path / "program", options=[f"-Wl,--wrap={name}" for name in names]
+    )
+    done = subprocess.run(
+        [program, serve().uri, image()], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 20

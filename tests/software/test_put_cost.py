@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What a put costs its caller, counted in instructions by Valgrind's callgrind.
 
-The card is the mock: how it answers is no part of dib_put(), which ends when the command was handed to the socket, and
-the way there is the one that leads to a simulated card.
+The card is the mock: how it answers is no part of dib_put(), which ends when the command was handed
+to the socket, and the way there is the one that leads to a simulated card.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import callgrind
 
@@ -13,11 +12,20 @@ COUNT = 10_000
 
 
 def test_instructions_of_a_put(serve, image, tmp_path, figure):
-    program = callgrind.build("put_cost.c", tmp_path/"put_cost")
+    program = callgrind.build("put_cost.c", tmp_path / "put_cost")
     profile = callgrind.run(tmp_path, [program, serve().uri, image(), str(COUNT)])
-    puts,   whole  = profile.inclusive("dib_put")
+    puts, whole = profile.inclusive("dib_put")
     writes, socket = profile.inclusive("dib_vfio_send_bytes")
-    assert puts == writes == COUNT     # one write to the socket a put
-    figure("put-instructions-with-socket", round(whole/puts, 1), "instructions of dib_put(), 8 bytes, with the write to the socket")
-    assert figure("put-instructions", round((whole - socket)/puts, 1), "instructions of dib_put(), 8 bytes, less the write "
-                  "to the socket that brings slot and doorbell", at_most=250)
+    assert puts == writes == COUNT  # one write to the socket a put
+    figure(
+        "put-instructions-with-socket",
+        round(whole / puts, 1),
+        "instructions of dib_put(), 8 bytes, with the write to the socket",
+    )
+    assert figure(
+        "put-instructions",
+        round((whole - socket) / puts, 1),
+        "instructions of dib_put(), 8 bytes, less the write "
+        "to the socket that brings slot and doorbell",
+        at_most=250,
+    )

@@ -1,37 +1,41 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber selftest` on a mock card with faults: each is found, named, and ends the command with 1."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 
 import numpy as np
 import pytest
-
-from dibber.interface.description import C, HOST, LINK_REASON, LINK_STATE
+from dibber.interface.description import HOST, LINK_REASON, LINK_STATE, C
 from dibber_cli import paths
 from dibber_cli.main import main
 from dibber_cli.selftest import deposits, registers
 from dibber_cli.selftest.commands import ITEMS, run
 
 BEFORE_PROGRAM = ITEMS[:4]
-GEOMETRY       = C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26
+GEOMETRY = C.ENDPOINTS | C.SLOTS << 8 | C.REGIONS << 16 | C.NODES << 26
 
 
 def items(uri, wanted=BEFORE_PROGRAM):
     """{item: (verdict, detail)} of one card."""
-    card, = run([uri], 1, items=wanted)
+    (card,) = run([uri], 1, items=wanted)
     return {i.item: (i.verdict, i.detail) for i in card.items}
 
 
 def test_a_good_card_passes_what_needs_no_control_program(serve):
     found = items(serve(identity=registers.READY).uri)
-    assert list(found) == [name for name, _ in BEFORE_PROGRAM] and {verdict for verdict, _ in found.values()} == {"pass"}
+    assert list(found) == [name for name, _ in BEFORE_PROGRAM] and {
+        verdict for verdict, _ in found.values()
+    } == {"pass"}
 
 
 def test_a_card_that_is_not_there_fails_its_first_item_and_has_no_others():
     found = items("sim:/nowhere")
-    assert list(found) == ["identity"] and found["identity"][0] == "FAIL" and "NOT_FOUND" in found["identity"][1]
+    assert (
+        list(found) == ["identity"]
+        and found["identity"][0] == "FAIL"
+        and "NOT_FOUND" in found["identity"][1]
+    )
 
 
 def write_through(mock, name, change):
@@ -46,10 +50,14 @@ def write_through(mock, name, change):
     mock.device.bar_write = bar_write
 
 
-@pytest.mark.parametrize("change, bits", [
-    (lambda v: v & ~(1 << 7),                      "00000080"),     # stuck at 0
-    (lambda v: v | 1 << 31,                        "80000000"),     # stuck at 1
-    (lambda v: v & ~3 | (v & 1) << 1 | v >> 1 & 1, "00000003")])    # exchanged
+@pytest.mark.parametrize(
+    "change, bits",
+    [
+        (lambda v: v & ~(1 << 7), "00000080"),  # stuck at 0
+        (lambda v: v | 1 << 31, "80000000"),  # stuck at 1
+        (lambda v: v & ~3 | (v & 1) << 1 | v >> 1 & 1, "00000003"),
+    ],
+)  # exchanged
 def test_a_scratch_bit_that_is_wrong_is_named(serve, change, bits):
     mock = serve()
     write_through(mock, "SCRATCH", change)
@@ -66,11 +74,15 @@ def test_scratch_is_left_as_it_was(serve):
 
 def test_a_bit_of_the_sram_that_reads_wrong_has_its_address(serve):
     verdict, detail = items(serve(identity=registers.READY, flips=0x8004).uri)["SRAM"]
-    assert verdict == "FAIL" and "1 of 32768 words wrong, the first at 0x8004" in detail and "bits 00000001 differ" in detail
+    assert (
+        verdict == "FAIL"
+        and "1 of 32768 words wrong, the first at 0x8004" in detail
+        and "bits 00000001 differ" in detail
+    )
 
 
 def test_an_address_line_that_is_stuck_is_found(serve):
-    mock  = serve(identity=registers.READY)
+    mock = serve(identity=registers.READY)
     write = mock.device.bar_write
 
     def bar_write(offset, data):
@@ -86,17 +98,21 @@ def test_an_address_line_that_is_stuck_is_found(serve):
 def test_the_sram_patterns_turn_every_bit_and_tell_all_addresses_apart():
     first, second = registers.patterns(0x10000)
     code = len(registers._idle_program())
-    assert np.all(first[code:] ^ second[code:] == 0xffffffff)
+    assert np.all(first[code:] ^ second[code:] == 0xFFFFFFFF)
     assert all(len(set(content.tolist())) == 0x4000 for content in (first, second))
 
 
-@pytest.mark.parametrize("name, value, item, words", [
-    ("DATA_WIDTH",  256,            "identity", "256 bits"),
-    ("DATA_WIDTH",  32,             "identity", "a link tester"),
-    ("CLOCK_HZ",    5,              "identity", "5 Hz"),
-    ("GEOMETRY",    GEOMETRY ^ 8 ^ 6, "identity", "6 endpoints: there are 2, 4, 8"),
-    ("GEOMETRY",    GEOMETRY ^ 1 << 26, "identity", "geometry is"),
-    ("PCIE_STATUS", 200 | 512 << 16, "PCIe",    "max_payload of 200")])
+@pytest.mark.parametrize(
+    "name, value, item, words",
+    [
+        ("DATA_WIDTH", 256, "identity", "256 bits"),
+        ("DATA_WIDTH", 32, "identity", "a link tester"),
+        ("CLOCK_HZ", 5, "identity", "5 Hz"),
+        ("GEOMETRY", GEOMETRY ^ 8 ^ 6, "identity", "6 endpoints: there are 2, 4, 8"),
+        ("GEOMETRY", GEOMETRY ^ 1 << 26, "identity", "geometry is"),
+        ("PCIE_STATUS", 200 | 512 << 16, "PCIe", "max_payload of 200"),
+    ],
+)
 def test_what_cannot_be_is_said(serve, name, value, item, words):
     mock = serve()
     mock.device.registers[HOST[name].offset] = value
@@ -119,6 +135,7 @@ def test_pcie_errors_are_counted_at_the_end(serve):
 
 # The command --------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def firmware(image, monkeypatch):
     monkeypatch.setattr(paths, "FIRMWARE", paths.Path(image()))
@@ -128,24 +145,33 @@ def set_link(mock, state, reason):
     mock.device.registers[HOST["LINK_STATUS"].offset] = state | reason << 9
 
 
-@pytest.mark.parametrize("state, reason, cable, failed", [
-    (LINK_STATE.DOWN,  LINK_REASON.NO_SIGNAL,  "none",     False),
-    (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK,   "loopback", False),
-    (LINK_STATE.DOWN,  LINK_REASON.WRONG_RATE, "wrong",    True),
-    (LINK_STATE.UP,    LINK_REASON.NONE,       "wrong",    True)])    # the mock answers no ping
+@pytest.mark.parametrize(
+    "state, reason, cable, failed",
+    [
+        (LINK_STATE.DOWN, LINK_REASON.NO_SIGNAL, "none", False),
+        (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK, "loopback", False),
+        (LINK_STATE.DOWN, LINK_REASON.WRONG_RATE, "wrong", True),
+        (LINK_STATE.UP, LINK_REASON.NONE, "wrong", True),
+    ],
+)  # the mock answers no ping
 def test_the_cable_is_told(serve, firmware, capsys, state, reason, cable, failed):
     mock = serve()
     set_link(mock, state, reason)
-    assert main(["selftest", "--json", mock.uri]) == 1    # its near-end loopback cannot work
-    card, = json.loads(capsys.readouterr().out)["cards"]
+    assert main(["selftest", "--json", mock.uri]) == 1  # its near-end loopback cannot work
+    (card,) = json.loads(capsys.readouterr().out)["cards"]
     assert card["cable"] == cable and ("link" in card["failed"]) == failed
 
 
-def test_the_item_that_failed_is_named_and_those_that_need_it_are_not_tested(serve, firmware, capsys):
-    mock = serve(identity=0)    # its control program never says that it is ready
+def test_the_item_that_failed_is_named_and_those_that_need_it_are_not_tested(
+    serve, firmware, capsys
+):
+    mock = serve(identity=0)  # its control program never says that it is ready
     assert main(["selftest", mock.uri]) == 1
-    out   = capsys.readouterr().out
-    assert "Card 0 fails: SRAM, control program" in out and "not tested: clock, queues, interrupts" in out
+    out = capsys.readouterr().out
+    assert (
+        "Card 0 fails: SRAM, control program" in out
+        and "not tested: clock, queues, interrupts" in out
+    )
 
 
 def test_more_than_two_cards_make_no_sense(capsys):
@@ -155,18 +181,23 @@ def test_more_than_two_cards_make_no_sense(capsys):
 
 # Patterns -----------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("size", [deposits.SIZE, deposits.SMALL])
 def test_the_shapes_do_not_meet_in_the_target_and_leave_guards(size):
-    touched = np.zeros(deposits.SPARSE*size, dtype=int)
+    touched = np.zeros(deposits.SPARSE * size, dtype=int)
     for _, source, target in deposits.shapes(1, 2, size):
         assert source.length == target.length
         assert max(source.blocks()) + source.block <= size
         for block in target.blocks():
-            touched[block:block + target.block] += 1
-    assert touched.max() == 1 and (touched == 0).sum() > deposits.SPARSE*size//4
+            touched[block : block + target.block] += 1
+    assert touched.max() == 1 and (touched == 0).sum() > deposits.SPARSE * size // 4
 
 
 @pytest.mark.parametrize("name", deposits.CONTENTS)
 def test_each_pattern_turns_every_bit_of_a_byte(name):
     data = deposits.content(name, 1, 0)
-    assert len(data) == deposits.SIZE and np.bitwise_or.reduce(data) == 255 and np.bitwise_and.reduce(data) == 0
+    assert (
+        len(data) == deposits.SIZE
+        and np.bitwise_or.reduce(data) == 255
+        and np.bitwise_and.reduce(data) == 0
+    )

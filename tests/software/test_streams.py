@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Standard streams that are closed, full, not blocking, or in another encoding than UTF-8."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import os
@@ -14,38 +13,55 @@ import threading
 import time
 
 import pytest
-
 from dibber_cli import output, streams
 
 pytestmark = pytest.mark.fault
 
-ROOT    = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-P", "-m", "dibber_cli"]
 
 # No UTF-8 anywhere: not for streams, not for files.
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-LOCALES = [ASCII, {"LC_ALL": "POSIX"}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"},
-           {"PYTHONIOENCODING": "iso-8859-1"}, {"PYTHONIOENCODING": "koi8-r"}]
+LOCALES = [
+    ASCII,
+    {"LC_ALL": "POSIX"},
+    {"LC_ALL": "C"},
+    {"PYTHONIOENCODING": "ascii"},
+    {"PYTHONIOENCODING": "ascii:strict"},
+    {"PYTHONIOENCODING": "iso-8859-1"},
+    {"PYTHONIOENCODING": "koi8-r"},
+]
 
 
 def shell(line, **environment):
     """A line of sh in which "$@" is the command; returns what ended."""
-    return subprocess.run(["sh", "-c", line, "sh", *COMMAND], capture_output=True, cwd=ROOT, env={**os.environ, **environment}, timeout=300)
+    return subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        timeout=300,
+    )
 
 
 # Encodings ----------------------------------------------------------------------------------------
 
+
 def _texts():
     """All characters beyond ASCII in the text of the commands."""
     found = set()
-    for file in (ROOT/"software"/"cli").rglob("*.py"):
-        found |= {character for character in file.read_text(encoding="utf-8") if ord(character) > 127}
+    for file in (ROOT / "software" / "cli").rglob("*.py"):
+        found |= {
+            character for character in file.read_text(encoding="utf-8") if ord(character) > 127
+        }
     return found
 
 
 def test_every_character_that_a_command_prints_has_ascii_that_means_the_same():
     for character in _texts():
-        assert character in streams.PLAIN, f"{character!r} (U+{ord(character):04x}) would become '?'"
+        assert character in streams.PLAIN, (
+            f"{character!r} (U+{ord(character):04x}) would become '?'"
+        )
     for text in streams.PLAIN.values():
         assert text.isascii() and text
 
@@ -69,45 +85,92 @@ def test_a_command_speaks_in_every_locale(serve, environment):
     assert json.loads(done.stdout.decode("ascii"))["counters"]
 
 
-# A command of each group, each with characters beyond ASCII in what it says; and one whose words are no characters.
-@pytest.mark.parametrize("words, code", [
-    ("link test --ber 2", 2), ("--help", 0), ("link test --help", 0), ("bench stride --help", 0), ("info sim:/nöwhere", 1),
-    ("fw load $(printf '\\377') sim:/nowhere", 1), ("bench compare $(printf '\\377') b", 1), ("info $(printf 'sim:\\377')", 1),
-    ("monitor sim:/ö --interval x", 2)])
+# A command of each group, each with characters beyond ASCII in what it says; and one whose words
+# are no characters.
+@pytest.mark.parametrize(
+    "words, code",
+    [
+        ("link test --ber 2", 2),
+        ("--help", 0),
+        ("link test --help", 0),
+        ("bench stride --help", 0),
+        ("info sim:/nöwhere", 1),
+        ("fw load $(printf '\\377') sim:/nowhere", 1),
+        ("bench compare $(printf '\\377') b", 1),
+        ("info $(printf 'sim:\\377')", 1),
+        ("monitor sim:/ö --interval x", 2),
+    ],
+)
 def test_help_and_errors_are_no_traceback_in_a_locale_without_utf_8(words, code):
     done = shell(f'"$@" {words}', **ASCII)
     assert done.returncode == code and b"Traceback" not in done.stderr and done.stdout.isascii()
 
 
 def test_files_are_utf_8_in_every_locale(tmp_path):
-    result = {"test": "rate", "profile": "gen2x4", "seed": 1, "versions": {}, "command": "µ", "points": [
-        {"series": "µ", "x": 1, "x_unit": "B", "value": 1.0, "unit": "MB/s", "bound": 2.0, "bound_by": "link", "limit": None,
-         "limited_by": None, "cycles": 1, "cpu_percent": 1.0}]}
-    text = ("import json, pathlib, sys; from dibber_cli.bench import report\n"
-            "report.chart.draw = lambda *_: None\n"
-            "report.write(json.loads(sys.argv[1]), [], pathlib.Path(sys.argv[2]))")
-    done = subprocess.run([sys.executable, "-P", "-c", text, json.dumps(result), str(tmp_path)], capture_output=True, cwd=ROOT,
-                          env={**os.environ, **ASCII})
+    result = {
+        "test": "rate",
+        "profile": "gen2x4",
+        "seed": 1,
+        "versions": {},
+        "command": "µ",
+        "points": [
+            {
+                "series": "µ",
+                "x": 1,
+                "x_unit": "B",
+                "value": 1.0,
+                "unit": "MB/s",
+                "bound": 2.0,
+                "bound_by": "link",
+                "limit": None,
+                "limited_by": None,
+                "cycles": 1,
+                "cpu_percent": 1.0,
+            }
+        ],
+    }
+    text = (
+        "import json, pathlib, sys; from dibber_cli.bench import report\n"
+        "report.chart.draw = lambda *_: None\n"
+        "report.write(json.loads(sys.argv[1]), [], pathlib.Path(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", text, json.dumps(result), str(tmp_path)],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, **ASCII},
+    )
     assert done.returncode == 0, done.stderr
-    assert "µ" in (tmp_path/"rate-gen2x4.csv").read_text(encoding="utf-8")
-    for file in (ROOT/"software"/"cli").rglob("*.py"):
+    assert "µ" in (tmp_path / "rate-gen2x4.csv").read_text(encoding="utf-8")
+    for file in (ROOT / "software" / "cli").rglob("*.py"):
         source = file.read_text(encoding="utf-8")
         for call in (".write_text(", ".read_text(", "text=True"):
             for part in source.split(call)[1:]:
-                assert "encoding=" in part[:300].split("\n\n")[0], f"{file}: {call} without an encoding"
+                assert "encoding=" in part[:300].split("\n\n")[0], (
+                    f"{file}: {call} without an encoding"
+                )
 
 
 # Closed and full ----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&-", "<&- 2>&-", "<&- >&- 2>&-"])
+
+@pytest.mark.parametrize(
+    "closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&-", "<&- 2>&-", "<&- >&- 2>&-"]
+)
 def test_a_closed_stream_changes_nothing_else(serve, image, closed):
     mock = serve()
     done = shell(f'"$@" info {mock.uri} {closed}')
-    assert done.returncode == 0 and done.stderr == b"" and bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+    assert (
+        done.returncode == 0
+        and done.stderr == b""
+        and bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+    )
     done = shell(f'"$@" fw load {image()} {mock.uri} {closed}')
     assert done.returncode == 0 and mock.device.get("MCP_IDENTITY")
     done = shell(f'"$@" info sim:/nowhere {closed}')
-    assert done.returncode == 1 and done.stdout == b"" and bool(done.stderr) == ("2>&-" not in closed)
+    assert (
+        done.returncode == 1 and done.stdout == b"" and bool(done.stderr) == ("2>&-" not in closed)
+    )
     assert shell(f'"$@" info {closed}').returncode == 2
     assert shell(f'"$@" --help {closed}').returncode == 0
 
@@ -116,15 +179,30 @@ def test_a_result_is_written_though_all_streams_are_closed(serve, tmp_path, imag
     mock = serve()
     assert shell(f'"$@" fw load {image()} {mock.uri}').returncode == 0
     done = shell(f'"$@" fw coredump {tmp_path}/core {mock.uri} <&- >&- 2>&-')
-    assert done.returncode == 0 and (tmp_path/"core").stat().st_size > 1000
+    assert done.returncode == 0 and (tmp_path / "core").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("words", ["--help", "info --help", "info {uri}", "completion bash", "sim status",
-                                   "monitor --once --interval 0 {uri}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "info --help",
+        "info {uri}",
+        "completion bash",
+        "sim status",
+        "monitor --once --interval 0 {uri}",
+    ],
+)
 def test_a_full_disk_is_one_error(serve, words):
     for unbuffered in ("", "1"):
-        done = shell(f'"$@" {words.format(uri=serve().uri)} >/dev/full', PYTHONUNBUFFERED=unbuffered)
-        assert done.returncode == 1 and done.stderr == b"dibber: the standard output cannot be written: No space left on device\n"
+        done = shell(
+            f'"$@" {words.format(uri=serve().uri)} >/dev/full', PYTHONUNBUFFERED=unbuffered
+        )
+        assert (
+            done.returncode == 1
+            and done.stderr
+            == b"dibber: the standard output cannot be written: No space left on device\n"
+        )
 
 
 def test_a_full_disk_under_json_is_one_error_in_json(serve):
@@ -132,8 +210,10 @@ def test_a_full_disk_under_json_is_one_error_in_json(serve):
     assert done.returncode == 1 and json.loads(done.stderr)["error"]["name"] == "OUTPUT"
 
 
-def test_a_stdout_that_can_only_be_read_is_an_error_and_a_stderr_that_cannot_be_written_is_none(serve):
-    uri  = serve().uri
+def test_a_stdout_that_can_only_be_read_is_an_error_and_a_stderr_that_cannot_be_written_is_none(
+    serve,
+):
+    uri = serve().uri
     done = shell(f'"$@" info {uri} 1</dev/null')
     assert done.returncode == 1 and b"Bad file descriptor" in done.stderr
     for other in ("2</dev/null", "2>/dev/full"):
@@ -146,7 +226,9 @@ def test_a_stdout_that_can_only_be_read_is_an_error_and_a_stderr_that_cannot_be_
 def test_a_pipe_that_does_not_block_gets_all_of_the_output():
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    program = subprocess.Popen([*COMMAND, "completion", "bash"], stdout=writes, stderr=subprocess.PIPE, cwd=ROOT)
+    program = subprocess.Popen(
+        [*COMMAND, "completion", "bash"], stdout=writes, stderr=subprocess.PIPE, cwd=ROOT
+    )
     os.close(writes)
     found = b""
     time.sleep(0.5)
@@ -160,13 +242,22 @@ def test_a_pipe_that_does_not_block_gets_all_of_the_output():
 
 def test_the_wrapper_takes_a_folder_as_a_stream(tmp_path):
     """The script that install.sh writes."""
-    text = (ROOT/"install.sh").read_text().split('cat >"$VENV/bin/dibber" <<-END\n')[1].split("\tEND\n")[0]
-    text = text.replace("\t", "").replace('"$PWD/$VENV/bin/python" -P -s -m dibber_cli "\\$@"', "echo started")
-    script = tmp_path/"dibber"
+    text = (
+        (ROOT / "install.sh")
+        .read_text()
+        .split('cat >"$VENV/bin/dibber" <<-END\n')[1]
+        .split("\tEND\n")[0]
+    )
+    text = text.replace("\t", "").replace(
+        '"$PWD/$VENV/bin/python" -P -s -m dibber_cli "\\$@"', "echo started"
+    )
+    script = tmp_path / "dibber"
     script.write_text(text)
     script.chmod(stat.S_IRWXU)
-    run = lambda line: subprocess.run(["sh", "-c", f"{script} {line}"], capture_output=True, text=True)
-    assert [run(line).stdout for line in ("</", "2</", "<&- 2>&-")] == ["started\n"]*3
+    run = lambda line: subprocess.run(
+        ["sh", "-c", f"{script} {line}"], capture_output=True, text=True
+    )
+    assert [run(line).stdout for line in ("</", "2</", "<&- 2>&-")] == ["started\n"] * 3
     done = run("1</")
     assert done.returncode == 1 and done.stderr == "dibber: the standard output is a folder\n"
 
@@ -178,6 +269,7 @@ def test_streams_that_python_code_has_replaced_are_left_alone(capsys):
 
 
 # Signals ------------------------------------------------------------------------------------------
+
 
 def _leftovers(folder):
     return sorted(path.name for path in pathlib.Path(folder).iterdir())
@@ -204,18 +296,27 @@ WORKERS = """
 
 @pytest.fixture
 def start(folder, tmp_path):
-    """start(inside, **how) → (process, folder for temporary files) of a program with a pair that does `inside`."""
+    """start(inside, **how) → (process, folder for temporary files) of a program with a pair that
+    does `inside`.
+    """
     started = []
 
     def begin(inside, ready="echo ready", **how):
-        fake = tmp_path/"dibber-sim-fake"
+        fake = tmp_path / "dibber-sim-fake"
         fake.write_text(f"#!/bin/sh\ntrap 'exit 0' TERM\n{ready}\nwhile :; do sleep 0.05; done\n")
         fake.chmod(0o700)
-        temporary = tmp_path/"temporary"
+        temporary = tmp_path / "temporary"
         temporary.mkdir()
-        text    = PAIR.format(simulator=str(fake), inside=inside)
-        program = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True, **how)
+        text = PAIR.format(simulator=str(fake), inside=inside)
+        program = subprocess.Popen(
+            [sys.executable, "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            start_new_session=True,
+            **how,
+        )
         started.append(program)
         return program, temporary
 
@@ -248,7 +349,7 @@ def test_a_signal_ends_a_pair_and_its_workers_and_leaves_nothing(start, number, 
 @pytest.mark.parametrize("number, code", CODES)
 def test_a_signal_before_the_simulator_listens_leaves_nothing(start, number, code):
     program, temporary = start("pass", ready=": > $0.started; sleep 1000 & wait")
-    while not (temporary.parent/"dibber-sim-fake.started").exists():
+    while not (temporary.parent / "dibber-sim-fake.started").exists():
         time.sleep(0.05)
         assert program.poll() is None
     os.kill(program.pid, number)
@@ -266,7 +367,10 @@ def test_a_second_signal_at_once_does_not_stop_the_cleaning_up(start):
 
 
 def test_signals_that_the_caller_ignores_stay_ignored(start):
-    program, temporary = start("print('ready', flush=True); time.sleep(2)", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    program, temporary = start(
+        "print('ready', flush=True); time.sleep(2)",
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
     assert program.stdout.readline() == "ready\n"
     os.kill(program.pid, signal.SIGHUP)
     program.communicate(timeout=120)
@@ -275,22 +379,34 @@ def test_signals_that_the_caller_ignores_stay_ignored(start):
 
 def test_a_terminal_that_is_gone_does_not_change_the_code_of_its_signal():
     """What is printed stays in a buffer, and cannot be written at the end."""
-    text = ("import os, signal, sys; from dibber_cli.pipe import quiet\n"
-            "def main():\n"
-            "    print('x')\n"
-            "    try:\n"
-            "        os.kill(os.getpid(), signal.SIGHUP)\n"
-            "    except KeyboardInterrupt as interrupt:\n"
-            "        return 128 + interrupt.number\n"
-            "sys.exit(quiet(main))")
-    assert subprocess.run(["sh", "-c", '"$@" >/dev/full', "sh", sys.executable, "-c", text], capture_output=True).returncode == 129
+    text = (
+        "import os, signal, sys; from dibber_cli.pipe import quiet\n"
+        "def main():\n"
+        "    print('x')\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    except KeyboardInterrupt as interrupt:\n"
+        "        return 128 + interrupt.number\n"
+        "sys.exit(quiet(main))"
+    )
+    assert (
+        subprocess.run(
+            ["sh", "-c", '"$@" >/dev/full', "sh", sys.executable, "-c", text], capture_output=True
+        ).returncode
+        == 129
+    )
 
 
 @pytest.mark.parametrize("number, code", CODES)
 @pytest.mark.parametrize("json_", [False, True])
 def test_a_command_that_looks_ends_with_the_code_of_the_signal(serve, number, code, json_):
-    program = subprocess.Popen([*COMMAND, "monitor", "--interval", "0.05", serve().uri, *(["--json"] if json_ else [])], cwd=ROOT,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [*COMMAND, "monitor", "--interval", "0.05", serve().uri, *(["--json"] if json_ else [])],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert program.stdout.readline()
     os.kill(program.pid, number)
     out, said = program.communicate(timeout=60)
@@ -299,13 +415,19 @@ def test_a_command_that_looks_ends_with_the_code_of_the_signal(serve, number, co
         assert program.returncode == 0 and said == ""
     else:
         assert program.returncode == code
-        assert json.loads(said)["error"]["exit_code"] == code if json_ else said == "dibber: interrupted\n"
+        assert (
+            json.loads(said)["error"]["exit_code"] == code
+            if json_
+            else said == "dibber: interrupted\n"
+        )
     if json_:
         for line in out.splitlines():
             json.loads(line)
 
 
-def test_the_program_of_a_benchmark_ends_without_a_word_when_the_other_end_of_its_pipe_is_gone(capfd):
+def test_the_program_of_a_benchmark_ends_without_a_word_when_the_other_end_of_its_pipe_is_gone(
+    capfd,
+):
     import multiprocessing
 
     from dibber_cli.bench import program

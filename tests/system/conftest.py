@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """LitePCIe's own DMA on the host model: the yardstick of the model, and a peer of the benchmarks."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import subprocess
@@ -15,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="session")
 def litepcie_rate():
     """The program; built if it is not up to date."""
-    script = ROOT/"hw"/"sim"/"reference"/"build_reference.py"
+    script = ROOT / "hw" / "sim" / "reference" / "build_reference.py"
     done = subprocess.run([sys.executable, script, "litepcie-rate"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout.split()[-1]

@@ -1,6 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Two simulated cards, each in the hands of a process of its own, that tests drive.
 
 A test hands each side a function of this kind, and gets what they return:
@@ -8,9 +5,11 @@ A test hands each side a function of this kind, and gets what they return:
     def put(side, key): …
     answers = pair.together((put, key), (wait_for_notice,))
 
-Both functions run at once, in simulated time. Between such steps both processes are outside the clock, so
-that time stands while the test computes.
+Both functions run at once, in simulated time. Between such steps both processes are outside the
+clock, so that time stands while the test computes.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import multiprocessing
@@ -18,13 +17,12 @@ import traceback
 
 import libdibber
 import numpy as np
-
-from dibber.interface.description import C, HOST, RIGHT
+from dibber.interface.description import HOST, RIGHT, C
 from dibber_cli import paths, profile
 from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
 
-SECOND = 1_000_000_000    # of simulated time, in nanoseconds
+SECOND = 1_000_000_000  # of simulated time, in nanoseconds
 
 
 class Side:
@@ -36,7 +34,7 @@ class Side:
         self.card.set_node(node)
         self.card.load_firmware(paths.FIRMWARE)
         self.endpoint = self.card.endpoint(1)
-        self.regions  = {}
+        self.regions = {}
 
     def idle(self):
         """Nothing to do in this step."""
@@ -54,7 +52,11 @@ class Side:
     def fill(self, name, seed=None, value=0):
         """Fill a region with random bytes or with one value."""
         memory = self.regions[name].memory
-        memory[:] = value if seed is None else np.random.default_rng(seed).integers(0, 256, len(memory), np.uint8)
+        memory[:] = (
+            value
+            if seed is None
+            else np.random.default_rng(seed).integers(0, 256, len(memory), np.uint8)
+        )
 
     def read(self, name):
         return bytes(self.regions[name].memory)
@@ -157,7 +159,9 @@ class Pair:
         return kind, value
 
     def together(self, first, second=(Side.idle,)):
-        """Run a step on both sides; returns both results. Raises Refused when a library call failed."""
+        """Run a step on both sides; returns both results. Raises Refused when a library call
+        failed.
+        """
         for pipe, step in zip(self.pipes, (first, second)):
             pipe.send(step)
         answers = [self._answer(node) for node in range(2)]

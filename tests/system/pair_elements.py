@@ -1,39 +1,41 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Strided transfers between two simulated cards on a cable without errors: what left the cards, and
+how long it took.
 
-"""Strided transfers between two simulated cards on a cable without errors: what left the cards, and how long it took.
-
-The users of a case are endpoints of card 0. Each of them starts its transfers at the same time as the others.
+The users of a case are endpoints of card 0. Each of them starts its transfers at the same time as
+the others.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import random
-
 from dataclasses import dataclass, field
 
 import libdibber
 import numpy as np
-
-from dibber.interface.description import C, RIGHT, STATUS
+from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import profile
-from dibber_cli.bench.bound import Side as BoundSide, bound
+from dibber_cli.bench.bound import Side as BoundSide
+from dibber_cli.bench.bound import bound
 from libdibber import Walk
-
 from pair import SECOND, Pair
 
-ALL      = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
-SIZES    = (1, 2, 3, 4, 8, 64)       # bytes of an element
-STRIDES  = (7, 66, 1000, -9, -66)    # bytes from one element to the next; those below the element's size are multiplied by it
-FAR      = 0x1000_0000               # a bus address, for the bound
-STARTS   = 12e-6                     # seconds from the call to the first payload and from the last to the completion, at most
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+SIZES = (1, 2, 3, 4, 8, 64)  # bytes of an element
+# bytes from one element to the next; those below the element's size are multiplied by it
+STRIDES = (7, 66, 1000, -9, -66)
+FAR = 0x1000_0000  # a bus address, for the bound
+# seconds from the call to the first payload and from the last to the completion, at most
+STARTS = 12e-6
 
-# Machines: a profile, what is changed of it, and the same for the bound. The bound knows nothing of the number of tags.
+# Machines: a profile, what is changed of it, and the same for the bound. The bound knows nothing of
+# the number of tags.
 REQUESTS = {"pcie.max_payload": 128, "pcie.max_read_request": 128, "pcie.extended_tags": "false"}
 MACHINES = {
-    "gen2x4":      ("gen2x4", {}),
-    "gen2x1":      ("gen2x1", {}),
-    "gen1x1":      ("gen1x1", {}),
-    "gen2x1 slow": ("gen2x1", {"pcie.rate_gbps": 2.5}),    # as gen1x1, with the card of gen2x1
+    "gen2x4": ("gen2x4", {}),
+    "gen2x1": ("gen2x1", {}),
+    "gen1x1": ("gen1x1", {}),
+    "gen2x1 slow": ("gen2x1", {"pcie.rate_gbps": 2.5}),  # as gen1x1, with the card of gen2x1
     "gen2x4 short": ("gen2x4", REQUESTS),
     "gen2x1 short": ("gen2x1", REQUESTS),
     "gen1x1 short": ("gen1x1", REQUESTS),
@@ -42,14 +44,24 @@ MACHINES = {
 
 def options(machine):
     """Of dibber-sim."""
-    return [word for key, value in MACHINES[machine][1].items() for word in ("--set", f"{key}={value}")]
+    return [
+        word for key, value in MACHINES[machine][1].items() for word in ("--set", f"{key}={value}")
+    ]
 
 
 def profile_of(machine):
     """The Profile of a machine."""
     name, changes = MACHINES[machine]
-    known  = {"pcie.max_payload": "max_payload", "pcie.max_read_request": "max_read_request", "pcie.rate_gbps": "pcie_rate"}
-    values = {known[key]: value*(1e9 if key == "pcie.rate_gbps" else 1) for key, value in changes.items() if key in known}
+    known = {
+        "pcie.max_payload": "max_payload",
+        "pcie.max_read_request": "max_read_request",
+        "pcie.rate_gbps": "pcie_rate",
+    }
+    values = {
+        known[key]: value * (1e9 if key == "pcie.rate_gbps" else 1)
+        for key, value in changes.items()
+        if key in known
+    }
     return dataclasses.replace(profile.load(name), **values)
 
 
@@ -66,28 +78,29 @@ class Case:
     source, target : stride in bytes
     checksum : the put has CHECKSUM
     """
-    size     : int
-    count    : int
-    source   : int  = 0
-    target   : int  = 0
-    users    : int  = 1
-    way      : str  = "put"
-    checksum : bool = False
+
+    size: int
+    count: int
+    source: int = 0
+    target: int = 0
+    users: int = 1
+    way: str = "put"
+    checksum: bool = False
 
     @property
     def length(self):
-        return self.size*self.count
+        return self.size * self.count
 
     @property
     def words(self):
         """Payload words that have to leave both cards, packet by packet; a get is a message."""
         full, rest = divmod(self.length, C.PACKET_PAYLOAD)
-        message = 0 if self.way == "put" else C.MESSAGE_BYTES//4
-        return self.users*(full*C.PACKET_PAYLOAD//4 + (rest + 3)//4 + message)
+        message = 0 if self.way == "put" else C.MESSAGE_BYTES // 4
+        return self.users * (full * C.PACKET_PAYLOAD // 4 + (rest + 3) // 4 + message)
 
     def span(self, stride):
         """Bytes of memory of a side, for one user."""
-        return abs(stride)*(self.count - 1) + self.size if stride else self.length
+        return abs(stride) * (self.count - 1) + self.size if stride else self.length
 
     def first(self, stride):
         """Offset of the first element in that memory."""
@@ -96,7 +109,9 @@ class Case:
     def places(self, stride):
         """Offsets of all bytes of a side, in the order of the transfer."""
         step = stride or self.size
-        return (self.first(stride) + step*np.arange(self.count)[:, None] + np.arange(self.size)).ravel()
+        return (
+            self.first(stride) + step * np.arange(self.count)[:, None] + np.arange(self.size)
+        ).ravel()
 
     def walk(self, key, stride):
         if not stride:
@@ -123,22 +138,30 @@ class Outcome:
     statuses : of all completions, in their order
     wrong    : bytes of the targets that are not as they should be
     """
-    case     : Case
-    sent     : int
-    fast     : int
-    seconds  : float
-    statuses : list = field(repr=False)
-    wrong    : int
+
+    case: Case
+    sent: int
+    fast: int
+    seconds: float
+    statuses: list = field(repr=False)
+    wrong: int
 
     def share(self, machine):
         """Of the bound, without the time in which nothing moves yet or any more."""
-        return self.case.users*self.case.length/max(self.seconds - STARTS, 1e-9)/self.case.bound(profile_of(machine))
+        return (
+            self.case.users
+            * self.case.length
+            / max(self.seconds - STARTS, 1e-9)
+            / self.case.bound(profile_of(machine))
+        )
 
     def trouble(self):
         """What is wrong with it, as sentences."""
         case, said = self.case, []
         if any(self.statuses):
-            said.append("ended with " + ", ".join(sorted({str(STATUS(s)) for s in self.statuses if s})))
+            said.append(
+                "ended with " + ", ".join(sorted({str(STATUS(s)) for s in self.statuses if s}))
+            )
         if self.wrong:
             said.append(f"{self.wrong} bytes wrong")
         if self.sent != case.words:
@@ -148,11 +171,14 @@ class Outcome:
         return said
 
     def is_fast(self):
-        """No transfer was claimed. An answer counts at its target, and its command at the card that asked."""
-        return self.fast == self.case.users*(2 if self.case.way == "get" else 1)
+        """No transfer was claimed. An answer counts at its target, and its command at the card that
+        asked.
+        """
+        return self.fast == self.case.users * (2 if self.case.way == "get" else 1)
 
 
 # On the sides -------------------------------------------------------------------------------------
+
 
 def _endpoints(side, users):
     if not hasattr(side, "more"):
@@ -182,19 +208,26 @@ def _counts(side):
 
 def _transfer(side, case, keys):
     endpoints = _endpoints(side, case.users)
-    begin     = endpoints[0].clock().now_ps
+    begin = endpoints[0].clock().now_ps
     for endpoint, region, key in zip(endpoints, side.held, keys):
         if case.way == "put":
-            endpoint.put_strided(case.walk(region.key, case.source), case.walk(key, case.target), node=1, checksum=case.checksum)
+            endpoint.put_strided(
+                case.walk(region.key, case.source),
+                case.walk(key, case.target),
+                node=1,
+                checksum=case.checksum,
+            )
         else:
-            endpoint.get_strided(case.walk(key, case.source), case.walk(region.key, case.target), node=1)
+            endpoint.get_strided(
+                case.walk(key, case.source), case.walk(region.key, case.target), node=1
+            )
     statuses = []
     for endpoint in endpoints:
         while not (done := endpoint.poll()):
-            if not endpoint.wait(20*SECOND):
+            if not endpoint.wait(20 * SECOND):
                 raise TimeoutError(f"no completion in 20 s: {case}")
         statuses += [entry.status for entry in done]
-    return statuses, (endpoints[0].clock().now_ps - begin)*1e-12
+    return statuses, (endpoints[0].clock().now_ps - begin) * 1e-12
 
 
 def _memory(side, places):
@@ -204,22 +237,29 @@ def _memory(side, places):
 def run(pair, case):
     """Do a case on an open Pair."""
     here, there = (case.source, case.target) if case.way == "put" else (case.target, case.source)
-    reads       = case.way == "put"
-    mine, keys  = pair.together((_prepare, case.users, case.span(here), reads), (_prepare, case.users, case.span(there), not reads))
+    reads = case.way == "put"
+    mine, keys = pair.together(
+        (_prepare, case.users, case.span(here), reads),
+        (_prepare, case.users, case.span(there), not reads),
+    )
     before = pair.together((_counts,), (_counts,))
     statuses, seconds = pair.first(_transfer, case, keys)
-    after  = pair.together((_counts,), (_counts,))
+    after = pair.together((_counts,), (_counts,))
     left, right = pair.together((_memory, case.places(here)), (_memory, case.places(there)))
-    wrong = sum(np.count_nonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)) for a, b in zip(left, right))
+    wrong = sum(
+        np.count_nonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8))
+        for a, b in zip(left, right)
+    )
     sent, fast = (sum(a[n] - b[n] for a, b in zip(after, before)) for n in range(2))
     return Outcome(case, sent, fast, seconds, statuses, int(wrong))
 
 
 # Cases --------------------------------------------------------------------------------------------
 
+
 def stride_of(size, stride):
     """A stride at which no two elements share a byte."""
-    return stride if abs(stride) >= size else stride*size
+    return stride if abs(stride) >= size else stride * size
 
 
 def grid(length=12_288, most=8192, users=(1, C.ENDPOINTS), ways=("put", "get")):
@@ -229,7 +269,7 @@ def grid(length=12_288, most=8192, users=(1, C.ENDPOINTS), ways=("put", "get")):
     """
     for number in users:
         for size in SIZES:
-            count = max(8, min(most, length//size)//number)
+            count = max(8, min(most, length // size) // number)
             for stride in STRIDES:
                 there = stride_of(size, stride)
                 for way in ways:
@@ -240,4 +280,7 @@ def grid(length=12_288, most=8192, users=(1, C.ENDPOINTS), ways=("put", "get")):
 def sample(seed, number, **how):
     """So many cases of the grid: of each element size in turn."""
     cases, chosen = list(grid(**how)), random.Random(seed)
-    return [chosen.choice([case for case in cases if case.size == SIZES[n % len(SIZES)]]) for n in range(number)]
+    return [
+        chosen.choice([case for case in cases if case.size == SIZES[n % len(SIZES)]])
+        for n in range(number)
+    ]

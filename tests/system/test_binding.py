@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The Python binding with two simulated cards: memory that nobody keeps, and Ctrl-C."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import gc
 import os
@@ -10,7 +9,6 @@ import threading
 
 import numpy as np
 import pytest
-
 from dibber.interface.description import RIGHT, STATUS
 from pair import Pair
 
@@ -28,8 +26,8 @@ def pair():
 def _page():
     """A page of the heap."""
     memory = np.zeros(8192, "u1")
-    start  = -memory.ctypes.data % 4096
-    return memory[start:start + 4096]
+    start = -memory.ctypes.data % 4096
+    return memory[start : start + 4096]
 
 
 def _fetch_into_forgotten_pages(side, key):
@@ -38,12 +36,16 @@ def _fetch_into_forgotten_pages(side, key):
     others = [np.zeros(4096, "u1") for _ in range(64)]
     side.endpoint.get(key, 0, own, 0, 8192, node=1)
     status = side.completion()
-    return status, sum(bool(other.any()) for other in others), side.endpoint.regions[-1].pages[1].tobytes()
+    return (
+        status,
+        sum(bool(other.any()) for other in others),
+        side.endpoint.regions[-1].pages[1].tobytes(),
+    )
 
 
 def test_a_get_into_pages_that_nobody_keeps_writes_these_pages_and_no_other_memory(pair):
     key = pair.second(_registered)
-    assert pair.first(_fetch_into_forgotten_pages, key) == (STATUS.OK, 0, b"\x77"*4096)
+    assert pair.first(_fetch_into_forgotten_pages, key) == (STATUS.OK, 0, b"\x77" * 4096)
 
 
 def _registered(side):

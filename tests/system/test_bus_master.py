@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Two cards, of which one loses Bus Master Enable in the middle of transfers, for a short time, for
+long, or with its process.
+"""
 
-"""Two cards, of which one loses Bus Master Enable in the middle of transfers, for a short time, for long, or with its process."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import json
@@ -10,26 +11,27 @@ import signal
 import socket
 import struct
 
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths
 from pair import Pair, Side
 
-ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 1 << 16
-STEP   = 20_000    # ns
-GIVE_UP_MS = 43    # a transfer has ended by then
-MEMORY, MASTER = 2, 4    # PCI Local Bus 3.0, 6.2.2: bits of the command register
+STEP = 20_000  # ns
+GIVE_UP_MS = 43  # a transfer has ended by then
+MEMORY, MASTER = 2, 4  # PCI Local Bus 3.0, 6.2.2: bits of the command register
 
 # What the sides do --------------------------------------------------------------------------------
 
+
 def allow(side, on):
-    """Write the command register in the library's stead, on its socket: a configuration write that wants no answer."""
+    """Write the command register in the library's stead, on its socket: a configuration write that
+    wants no answer.
+    """
     command = struct.pack("<QIIH", 4, 7, 2, MEMORY | (MASTER if on else 0))
-    path    = side.uri.removeprefix("sim:")
+    path = side.uri.removeprefix("sim:")
     for name in os.listdir("/proc/self/fd"):
         try:
             with socket.socket(fileno=os.dup(int(name))) as copy:
@@ -40,31 +42,38 @@ def allow(side, on):
             continue
     raise AssertionError(f"no socket to {path}")
 
+
 def begin(side):
     return side.register("memory", LENGTH, rights=ALL)
 
+
 def pass_time(side, ns, seen):
-    """Let so much time go on; count the statuses of what completes in `seen`. False when the endpoint is not usable any more."""
+    """Let so much time go on; count the statuses of what completes in `seen`. False when the
+    endpoint is not usable any more.
+    """
     endpoint = side.endpoint
-    end      = endpoint.clock().now_ps + 1000*ns
+    end = endpoint.clock().now_ps + 1000 * ns
     try:
         while (left := end - endpoint.clock().now_ps) > 0:
             for done in endpoint.poll():
                 seen[STATUS.name_of(done.status)] += 1
-            endpoint.wait(min(STEP, left//1000 + 1))
+            endpoint.wait(min(STEP, left // 1000 + 1))
     except libdibber.DibberError as error:
         seen[f"{error.name} by the call"] += 1
         return False
     return True
 
+
 def transfers(side, node, key, count, gap=None, kinds=("put", "put_inline", "get")):
-    """Transfers, and in the middle of them no bus mastering for `gap` ns. Their statuses, counted, and the ms that they took."""
+    """Transfers, and in the middle of them no bus mastering for `gap` ns. Their statuses, counted,
+    and the ms that they took.
+    """
     own, endpoint = side.regions["memory"].key, side.endpoint
-    start, seen   = endpoint.clock().now_ps, collections.Counter()
+    start, seen = endpoint.clock().now_ps, collections.Counter()
     for n in range(count):
         kind = kinds[n % len(kinds)]
         if kind == "put":
-            endpoint.put(own, 0, key, 8192*(n % 2), 8000, node=node)
+            endpoint.put(own, 0, key, 8192 * (n % 2), 8000, node=node)
         elif kind == "get":
             endpoint.get(key, 0, own, 32768, 8000, node=node)
         else:
@@ -75,9 +84,10 @@ def transfers(side, node, key, count, gap=None, kinds=("put", "put_inline", "get
         allow(side, False)
         usable = usable and pass_time(side, gap, seen)
         allow(side, True)
-    while usable and sum(seen.values()) < count and endpoint.clock().now_ps - start < 200*10**9:
+    while usable and sum(seen.values()) < count and endpoint.clock().now_ps - start < 200 * 10**9:
         usable = pass_time(side, STEP, seen)
-    return dict(seen), (endpoint.clock().now_ps - start)/10**9
+    return dict(seen), (endpoint.clock().now_ps - start) / 10**9
+
 
 def stand(side, gap, rest):
     """No transfers of its own, and for `gap` ns no bus mastering."""
@@ -88,11 +98,14 @@ def stand(side, gap, rest):
     allow(side, True)
     pass_time(side, rest, seen)
 
+
 def stay(side, ns):
     pass_time(side, ns, collections.Counter())
 
+
 def state(side):
     return side.card.info()["mcp_state"]
+
 
 def load_again(side):
     """As a program does whose control program was halted."""
@@ -101,6 +114,7 @@ def load_again(side):
     side.card.load_firmware(paths.FIRMWARE)
     side.endpoint = side.card.endpoint(1)
     return begin(side)
+
 
 def check(pair, keys, seed):
     """Transfers in both directions end with OK, and every byte is there."""
@@ -113,6 +127,7 @@ def check(pair, keys, seed):
         sent, found = run[source](Side.read, "memory"), run[target](Side.read, "memory")
         assert found[:8000] == found[8192:16192] == sent[:8000]
 
+
 @pytest.fixture
 def pair():
     """Two sides; at the end no request has begun while the bit was clear."""
@@ -124,36 +139,55 @@ def pair():
         assert "not_bus_master" not in card["faults"], card["faults"]
         assert card["stream_errors"] == 0
 
+
 # Tests --------------------------------------------------------------------------------------------
+
 
 @pytest.mark.fault
 @pytest.mark.parametrize("role", ["source", "target"])
 def test_what_was_under_way_goes_on_when_the_bit_returns(pair, role, seed):
     keys = [pair.first(begin), pair.second(begin)]
-    gap  = 300_000
+    gap = 300_000
     if role == "source":
-        (seen, _), _ = pair.together((transfers, 1, keys[1], 24, gap), (stay, 2*gap))
+        (seen, _), _ = pair.together((transfers, 1, keys[1], 24, gap), (stay, 2 * gap))
     else:
         (seen, _), _ = pair.together((transfers, 1, keys[1], 24), (stand, gap, gap))
-    assert sum(seen.values()) == 24 and set(seen) <= {"OK", "READ_TIMEOUT", "READ_ERROR", "REMOTE_READ_ERROR"}, seen
+    assert sum(seen.values()) == 24 and set(seen) <= {
+        "OK",
+        "READ_TIMEOUT",
+        "READ_ERROR",
+        "REMOTE_READ_ERROR",
+    }, seen
     # Either may be in a handler at this moment; neither has stopped.
     stopped = {MCP_STATE.RESET, MCP_STATE.TRAP, MCP_STATE.WATCHDOG, MCP_STATE.BUS_MASTER}
     assert not {pair.first(state), pair.second(state)} & stopped
     check(pair, keys, seed)
 
+
 @pytest.mark.fault
 def test_all_that_is_under_way_ends_by_name_when_the_bit_stays_away(pair, seed):
     keys = [pair.first(begin), pair.second(begin)]
-    gap  = 50_000_000
-    (peer, _), (own, took) = pair.together((transfers, 1, keys[1], 6, None, ("put", "put_inline")),
-                                           (transfers, 0, keys[0], 6, gap, ("put_inline", "put")))
+    gap = 50_000_000
+    (peer, _), (own, took) = pair.together(
+        (transfers, 1, keys[1], 6, None, ("put", "put_inline")),
+        (transfers, 0, keys[0], 6, gap, ("put_inline", "put")),
+    )
     # What had completed before is there; the rest is halted, and so is the endpoint.
-    assert sum(own.values()) == 7 and set(own) <= {"OK", "HALTED", "HALTED by the call"} and own["HALTED"] > 0, own
+    assert (
+        sum(own.values()) == 7
+        and set(own) <= {"OK", "HALTED", "HALTED by the call"}
+        and own["HALTED"] > 0
+    ), own
     assert took < GIVE_UP_MS
-    assert sum(peer.values()) == 6 and set(peer) <= {"OK", "TIMEOUT", "REMOTE_BAD_KEY"} and set(peer) != {"OK"}, peer
+    assert (
+        sum(peer.values()) == 6
+        and set(peer) <= {"OK", "TIMEOUT", "REMOTE_BAD_KEY"}
+        and set(peer) != {"OK"}
+    ), peer
     assert pair.second(state) == MCP_STATE.BUS_MASTER
     keys[1] = pair.second(load_again)
     check(pair, keys, seed)
+
 
 @pytest.mark.fault
 def test_no_request_begins_after_a_process_was_killed_in_a_transfer(pair):

@@ -1,32 +1,31 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """gdb, by OpenOCD and the JTAG pins of a simulated card, at a control program that has work to do."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import re
 import shutil
 import subprocess
 
 import pytest
-
 from dibber.interface.description import MCP_STATE, OPCODE, STATUS
 from dibber_cli import paths
 from dibber_cli.fw import debug
-
 from pair import Pair, Side
 
-SIZE        = 1 << 14
-TOOLS       = ["openocd", "gdb-multiarch"]
-STOPPED     = (MCP_STATE.RESET, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)
+SIZE = 1 << 14
+TOOLS = ["openocd", "gdb-multiarch"]
+STOPPED = (MCP_STATE.RESET, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)
 WATCHDOG_NS = 1_000_000  # what the control program gives its watchdog
 
-pytestmark = pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"{' and '.join(TOOLS)} are not installed")
+pytestmark = pytest.mark.skipif(
+    not all(map(shutil.which, TOOLS)), reason=f"{' and '.join(TOOLS)} are not installed"
+)
 
 
 @pytest.fixture
 def pair():
     with Pair(options=["--jtag", "--threads", "1"]) as p:
-        p.together(*[(Side.fast_path, False)]*2)
+        p.together(*[(Side.fast_path, False)] * 2)
         p.first(Side.register, "source", SIZE)
         p.key = p.second(Side.register, "target", SIZE)
         p.first(Side.fill, "source", 1)
@@ -34,7 +33,8 @@ def pair():
 
 
 class Gdb:
-    """gdb with an OpenOCD of its own at a card. The program is halted when __init__ returns, and gdb does the rest by itself.
+    """gdb with an OpenOCD of its own at a card. The program is halted when __init__ returns, and
+    gdb does the rest by itself.
 
     Parameters
     ----------
@@ -43,10 +43,16 @@ class Gdb:
     """
 
     def __init__(self, pair, card, log, ready, commands):
-        line  = debug.gdb_command(paths.elf(), pair.simulator.directory/f"card{card}.jtag", log)
+        line = debug.gdb_command(paths.elf(), pair.simulator.directory / f"card{card}.jtag", log)
         words = [word for command in [*commands, "delete", "detach"] for word in ("-ex", command)]
-        self.process = subprocess.Popen([*line, "-batch", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, cwd=paths.ROOT)
+        self.process = subprocess.Popen(
+            [*line, "-batch", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=paths.ROOT,
+        )
         self.text = ""
         while ready not in self.text:
             line = self.process.stdout.readline()
@@ -67,16 +73,33 @@ def put(side, key):
 
 
 def test_a_handler_is_stopped_looked_at_and_stepped_and_its_put_arrives(pair, tmp_path):
-    gdb = Gdb(pair, 0, tmp_path/"log", "Breakpoint 1 at", ["break put_command", "continue", "print/x first_word",
-        "print endpoints[1]", "print/x $pc - (unsigned)put_command", "stepi", "print/x $pc - (unsigned)put_command",
-        "print/x $mcause", "next", "print mcp_shared.commands"])
+    gdb = Gdb(
+        pair,
+        0,
+        tmp_path / "log",
+        "Breakpoint 1 at",
+        [
+            "break put_command",
+            "continue",
+            "print/x first_word",
+            "print endpoints[1]",
+            "print/x $pc - (unsigned)put_command",
+            "stepi",
+            "print/x $pc - (unsigned)put_command",
+            "print/x $mcause",
+            "next",
+            "print mcp_shared.commands",
+        ],
+    )
     status, event = pair.together((put, pair.key), (Side.event,))
     text = gdb.end()
     assert re.search(r"Breakpoint 1, put_command \(tag=32, first_word=\d+\)", text), text
     printed = re.findall(r"^\$\d+ = (.*)$", text, re.MULTILINE)
     first_word, endpoint, before, after, cause, commands = printed
-    assert int(first_word, 16) & 0xff == OPCODE.PUT
-    assert endpoint.startswith("{outstanding = 0, state = 1 "), "endpoint 1 is open, and this is its first command"
+    assert int(first_word, 16) & 0xFF == OPCODE.PUT
+    assert endpoint.startswith("{outstanding = 0, state = 1 "), (
+        "endpoint 1 is open, and this is its first command"
+    )
     assert (before, after) == ("0x0", "0x4") and cause == "0x0"
     assert int(commands) > 0
     assert status == STATUS.OK and event[:2] == (77, SIZE)
@@ -84,20 +107,28 @@ def test_a_handler_is_stopped_looked_at_and_stepped_and_its_put_arrives(pair, tm
 
 
 def look(side):
-    """What the host sees of a card, and whether an event comes while the watchdog would have bitten twice."""
+    """What the host sees of a card, and whether an event comes while the watchdog would have bitten
+    twice.
+    """
     before = side.card.info()["cycles"]
-    came   = side.endpoint.wait(5*WATCHDOG_NS//2)
-    info   = side.card.info()
-    return came, info["mcp_state"], (info["cycles"] - before)*1_000_000_000//info["clock_hz"]
+    came = side.endpoint.wait(5 * WATCHDOG_NS // 2)
+    info = side.card.info()
+    return came, info["mcp_state"], (info["cycles"] - before) * 1_000_000_000 // info["clock_hz"]
 
 
 def test_packets_land_while_the_program_stands_and_what_it_has_to_do_for_them_waits(pair, tmp_path):
-    go  = tmp_path/"go"
-    gdb = Gdb(pair, 1, tmp_path/"log", "halted", ["echo halted\\n", f"shell while [ ! -e {go} ]; do sleep 0.02; done"])
+    go = tmp_path / "go"
+    gdb = Gdb(
+        pair,
+        1,
+        tmp_path / "log",
+        "halted",
+        ["echo halted\\n", f"shell while [ ! -e {go} ]; do sleep 0.02; done"],
+    )
     assert pair.first(put, pair.key) == STATUS.OK, "the peer's gateware writes and acknowledges"
     assert pair.second(Side.read, "target") == pair.first(Side.read, "source")
     came, state, passed = pair.second(look)
-    assert passed > 2*WATCHDOG_NS
+    assert passed > 2 * WATCHDOG_NS
     assert not came, "the notice is the program's"
     assert state not in STOPPED, "who is halted does not hang"
     go.touch()

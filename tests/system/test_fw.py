@@ -1,28 +1,27 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A control program that breaks on a simulated card: what the commands say of it, and that the card
+comes back.
+"""
 
-"""A control program that breaks on a simulated card: what the commands say of it, and that the card comes back."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import re
 import struct
 import subprocess
 
-import pytest
-
 import libdibber
-
-from dibber.interface.description import C, OPCODE, STATUS
+import pytest
+from dibber.interface.description import OPCODE, STATUS, C
 from dibber_cli import paths, profile
 from dibber_cli.fw import top, trap
 from dibber_cli.fw.shared import Shared
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
 
-IMAGE   = paths.elf().with_suffix(".bin")    # what lies in the card's memory
-HANDLER = 0x200     # start.S, with the trap handler, ends below
-ILLEGAL, LOOP = 0x00000000, 0x0000006f
-LIMIT   = 10_000_000    # ns
+IMAGE = paths.elf().with_suffix(".bin")  # what lies in the card's memory
+HANDLER = 0x200  # start.S, with the trap handler, ends below
+ILLEGAL, LOOP = 0x00000000, 0x0000006F
+LIMIT = 10_000_000  # ns
 
 
 @pytest.fixture
@@ -36,25 +35,31 @@ def uri(monkeypatch, tmp_path):
 @pytest.fixture
 def dibber(capsys):
     """dibber(*words) → exit code, stdout, stderr."""
+
     def call(*words):
         return main([str(word) for word in words]), *capsys.readouterr()
+
     return call
 
 
 def spoil(uri, word, begin):
-    """Load the program, fill its code, and give it something to do; returns the diagnosis and the nanoseconds until then."""
+    """Load the program, fill its code, and give it something to do; returns the diagnosis and the
+    nanoseconds until then.
+    """
     length = IMAGE.stat().st_size
     with libdibber.Card(uri) as card:
         card.load_firmware(paths.FIRMWARE)
         endpoint = card.endpoint(1)
-        card.write_firmware(begin, struct.pack("<I", word)*((length - begin)//4))
+        card.write_firmware(begin, struct.pack("<I", word) * ((length - begin) // 4))
         start = endpoint.clock().now_ps
         endpoint.submit(bytes([OPCODE.GET]).ljust(C.SLOT_BYTES, b"\0"))
         while not (found := trap.diagnose(card))["stopped"]:
-            assert endpoint.clock().now_ps - start < 1000*LIMIT, found
+            assert endpoint.clock().now_ps - start < 1000 * LIMIT, found
             endpoint.wait(20_000)
-        took = (endpoint.clock().now_ps - start)//1000
-        assert endpoint.wait(2_000_000) and [done.status for done in endpoint.poll()] == [STATUS.HALTED]
+        took = (endpoint.clock().now_ps - start) // 1000
+        assert endpoint.wait(2_000_000) and [done.status for done in endpoint.poll()] == [
+            STATUS.HALTED
+        ]
         endpoint.close()
     return found, took
 
@@ -68,11 +73,17 @@ def works(uri):
             return endpoint.wait(10**6) and endpoint.poll()[0].status == STATUS.OK
 
 
-@pytest.mark.parametrize("word, begin, state, cause, words", [
-    (ILLEGAL, HANDLER, "TRAP",     2,             "an illegal instruction"),
-    (LOOP,    HANDLER, "TRAP",     trap.WATCHDOG, "the watchdog"),
-    (LOOP,    0,       "WATCHDOG", None,          "did not even come to its trap handler")])
-def test_a_broken_program_is_diagnosed_and_the_card_comes_back(uri, dibber, tmp_path, word, begin, state, cause, words):
+@pytest.mark.parametrize(
+    "word, begin, state, cause, words",
+    [
+        (ILLEGAL, HANDLER, "TRAP", 2, "an illegal instruction"),
+        (LOOP, HANDLER, "TRAP", trap.WATCHDOG, "the watchdog"),
+        (LOOP, 0, "WATCHDOG", None, "did not even come to its trap handler"),
+    ],
+)
+def test_a_broken_program_is_diagnosed_and_the_card_comes_back(
+    uri, dibber, tmp_path, word, begin, state, cause, words
+):
     found, took = spoil(uri, word, begin)
     assert found["state"] == state and words in found["sentence"] and took < LIMIT
 
@@ -85,13 +96,28 @@ def test_a_broken_program_is_diagnosed_and_the_card_comes_back(uri, dibber, tmp_
     with libdibber.Card(uri) as card:
         assert trap.diagnose(card)["stopped"] == (cause is not None)
 
-    code, out, _ = dibber("fw", "coredump", "--json", tmp_path/"core", uri)
+    code, out, _ = dibber("fw", "coredump", "--json", tmp_path / "core", uri)
     left = json.loads(out)["trap"]
     assert code == 0 and (left and left["cause"]) == cause
     if cause is not None:
-        done = subprocess.run(["gdb-multiarch", "-nx", "-batch", "-ex", "info registers pc sp", "-ex", "print mcp_shared.trace_head",
-                               "-ex", "print/x mcp_shared.trap.pc", paths.elf(), tmp_path/"core"],
-                              capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [
+                "gdb-multiarch",
+                "-nx",
+                "-batch",
+                "-ex",
+                "info registers pc sp",
+                "-ex",
+                "print mcp_shared.trace_head",
+                "-ex",
+                "print/x mcp_shared.trap.pc",
+                paths.elf(),
+                tmp_path / "core",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
         pc = int(re.search(r"^pc\s+(0x[0-9a-f]+)", done.stdout, re.M).group(1), 16)
         assert pc == left["pc"] and HANDLER <= pc < IMAGE.stat().st_size
         assert f"$2 = {pc:#x}" in done.stdout and paths.SIMULATED_SRAM > left["x"][2] > HANDLER
@@ -116,7 +142,9 @@ def test_the_watchdog_leaves_a_program_alone_that_has_nothing_to_do(uri):
             endpoint.wait(3_000_000)
             rates = top.between(before, top.sample(card, shared), card.info()["clock_hz"])
             # A look may meet the timer's handler, of some microseconds in each 50: not for so long.
-            assert any(trap.diagnose(card)["sentence"] == "running, its state is IDLE" for _ in range(40))
+            assert any(
+                trap.diagnose(card)["sentence"] == "running, its state is IDLE" for _ in range(40)
+            )
     assert rates["seconds"] > 3e-3 and rates["per_s"]["turns"] > 1e6
     assert rates["handlers"]["command"]["calls"] == 1 and 0 < rates["busy_percent"] < 50
     queue = rates["queues"][-1]

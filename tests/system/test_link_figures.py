@@ -1,12 +1,11 @@
-# This file is part of Dibber.
+"""What the cable carries: how much of it is payload, what acknowledgements take, how long a small
+put waits for a long one.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the cable carries: how much of it is payload, what acknowledgements take, how long a small put waits for a long one."""
-
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import profile
 from dibber_cli.link import measure
@@ -14,13 +13,14 @@ from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
 
 WINDOW_NS = 2_000_000
-ACK_WORDS = 9       # start, header, CRC, end
-CHUNK     = 64 << 10
+ACK_WORDS = 9  # start, header, CRC, end
+CHUNK = 64 << 10
 
 
 @pytest.fixture(scope="module")
 def ends():
     """Both cards; card 1 offers memory, whose key is `ends.key`."""
+
     def target(side):
         side.memory = libdibber.alloc(CHUNK + 4096)
         return side.endpoint.register(side.memory, RIGHT.REMOTE_WRITE).key
@@ -69,11 +69,11 @@ class Bulk:
 
 def test_shares_of_the_link_under_one_way_load(ends, figure):
     names = ("BYTES_RECEIVED", "WORDS_RECEIVED", "ACKS_SENT")
-    read  = lambda side: {name: side.card.read_register(f"COUNT_{name}") for name in names}
-    at    = max(ends.both(lambda side: side.now())) + 100_000
+    read = lambda side: {name: side.card.read_register(f"COUNT_{name}") for name in names}
+    at = max(ends.both(lambda side: side.now())) + 100_000
 
     def load(side):
-        bulk  = Bulk(side, ends.key)
+        bulk = Bulk(side, ends.key)
         bulk.run(at)
         words = side.card.read_register("COUNT_WORDS_RECEIVED")
         bulk.run(at + WINDOW_NS)
@@ -82,7 +82,9 @@ def test_shares_of_the_link_under_one_way_load(ends, figure):
         return words
 
     def at_packet_end(side):
-        """The counters just after a packet was counted; between two of them is a whole number of packets."""
+        """The counters just after a packet was counted; between two of them is a whole number of
+        packets.
+        """
         before = side.card.read_register("COUNT_BYTES_RECEIVED")
         while side.card.read_register("COUNT_BYTES_RECEIVED") == before:
             pass
@@ -96,28 +98,41 @@ def test_shares_of_the_link_under_one_way_load(ends, figure):
         return {name: after[name] - first[name] for name in names}
 
     back, there = ends.both(load, watch)
-    payload = 100*there["BYTES_RECEIVED"]/there["WORDS_RECEIVED"]
-    acks    = 100*there["ACKS_SENT"]*ACK_WORDS/back
-    # Flow words and what frames a packet take all but 97.2 %, idle words between packets some more: it is close to
-    # the target, which is recorded, and less than this would be a fault.
-    figure("link-payload-share", round(payload, 2), "% of the words, one-way contiguous puts", at_least=97, profile="gen2x4")
+    payload = 100 * there["BYTES_RECEIVED"] / there["WORDS_RECEIVED"]
+    acks = 100 * there["ACKS_SENT"] * ACK_WORDS / back
+    # Flow words and what frames a packet take all but 97.2 %, idle words between packets some more:
+    # it is close to the target, which is recorded, and less than this would be a fault.
+    figure(
+        "link-payload-share",
+        round(payload, 2),
+        "% of the words, one-way contiguous puts",
+        at_least=97,
+        profile="gen2x4",
+    )
     assert payload > 96.8
-    assert figure("link-ack-share", round(acks, 3), "% of the reverse direction's words, one-way load", at_most=2, profile="gen2x4")
+    assert figure(
+        "link-ack-share",
+        round(acks, 3),
+        "% of the reverse direction's words, one-way load",
+        at_most=2,
+        profile="gen2x4",
+    )
 
 
 def test_a_small_put_hardly_waits_for_long_ones(ends, figure):
     """From the call to the completion."""
+
     def one(side, bulk, tag):
         begin = side.now()
-        side.endpoint.put_inline(bytes(8), ends.key, CHUNK + 8*tag, node=1, tag=tag)
+        side.endpoint.put_inline(bytes(8), ends.key, CHUNK + 8 * tag, node=1, tag=tag)
         while tag not in bulk.others:
             assert side.endpoint.wait(10_000_000)
             bulk.collect()
         return bulk.others[tag] - begin
 
     def measured(side):
-        bulk   = Bulk(side, ends.key)
-        idle   = [one(side, bulk, tag) for tag in range(1, 21)]
+        bulk = Bulk(side, ends.key)
+        idle = [one(side, bulk, tag) for tag in range(1, 21)]
         bulk.run(side.now() + 100_000)
         loaded = []
         for tag in range(21, 61):
@@ -128,5 +143,16 @@ def test_a_small_put_hardly_waits_for_long_ones(ends, figure):
         return sorted(idle)[10], sorted(loaded)[20]
 
     (idle, loaded), _ = ends.both(measured, lambda side: None)
-    figure("small-put-completion", round(idle), "ns, call to completion, median, unloaded", profile="gen2x4")
-    assert figure("small-put-under-bulk", round(loaded/idle, 2), f"times the unloaded {idle:.0f} ns, medians", at_most=2, profile="gen2x4")
+    figure(
+        "small-put-completion",
+        round(idle),
+        "ns, call to completion, median, unloaded",
+        profile="gen2x4",
+    )
+    assert figure(
+        "small-put-under-bulk",
+        round(loaded / idle, 2),
+        f"times the unloaded {idle:.0f} ns, medians",
+        at_most=2,
+        profile="gen2x4",
+    )

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A control program that is swapped under traffic, by another program than the one that drives the
+card, and one that watches.
+"""
 
-"""A control program that is swapped under traffic, by another program than the one that drives the card, and one that watches."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import functools
@@ -14,20 +15,18 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import HOST, MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
 from pair import Pair
 
-ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 3000
-AREA   = 65536
-STEP   = 20_000     # ns
+AREA = 65536
+STEP = 20_000  # ns
 
 
 @pytest.fixture
@@ -38,12 +37,13 @@ def pair():
 
 # What the sides do --------------------------------------------------------------------------------
 
+
 def prepare(side):
     """A second endpoint, and memory of each; returns the keys."""
     side.endpoints = [side.endpoint, side.card.endpoint(2)]
-    side.areas     = []
+    side.areas = []
     for endpoint in side.endpoints:
-        memory    = libdibber.alloc(AREA)
+        memory = libdibber.alloc(AREA)
         memory[:] = endpoint is side.endpoint
         side.areas.append(endpoint.register(memory, ALL))
     return [area.key for area in side.areas]
@@ -59,11 +59,12 @@ def give_back(side):
 
 
 def traffic(side, node, keys, until, kinds=("put", "put_inline", "get")):
-    """Transfers on both endpoints as fast as they go, until `until` holds for what each has seen, as a Counter of statuses: names,
+    """Transfers on both endpoints as fast as they go, until `until` holds for what each has seen,
+    as a Counter of statuses: names,
     and "HALTED by the call" for the error of the library; returns that."""
-    seen  = [collections.Counter() for _ in side.endpoints]
+    seen = [collections.Counter() for _ in side.endpoints]
     under = [0, 0]
-    over  = [False, False]
+    over = [False, False]
     start = side.endpoint.clock().now_ps
     while not all(over) or any(under):
         assert side.endpoint.clock().now_ps - start < 10**12, (seen, under)
@@ -77,7 +78,9 @@ def traffic(side, node, keys, until, kinds=("put", "put_inline", "get")):
                     if kind == "put":
                         endpoint.put(ours, 0, theirs, 8192, LENGTH, node=node)
                     elif kind in ("get", "fenced get"):
-                        endpoint.get(theirs, 0, ours, 16384, LENGTH, node=node, fence=kind == "fenced get")
+                        endpoint.get(
+                            theirs, 0, ours, 16384, LENGTH, node=node, fence=kind == "fenced get"
+                        )
                     else:
                         endpoint.put_inline(b"inline", theirs, 32768, node=node)
                     under[n] += 1
@@ -111,6 +114,7 @@ def has_worked(seen):
 
 # Tests --------------------------------------------------------------------------------------------
 
+
 def begin(pair, *steps):
     """Have both sides do their steps, and wait until they are in the middle."""
     with libdibber.Card(pair.simulator.uris[0], observe=True) as card:
@@ -128,10 +132,14 @@ def end(pair):
 
 
 def test_a_program_is_swapped_under_traffic_and_both_sides_go_on(pair, capsys):
-    uri    = pair.simulator.uris[0]
+    uri = pair.simulator.uris[0]
     theirs = pair.together((prepare,), (prepare,))
     # Gets to the card that is loaded: tests/system/test_peer_restart.py.
-    begin(pair, (traffic, 1, theirs[1], has_halted), (traffic, 0, theirs[0], has_failed, ("put", "put_inline")))
+    begin(
+        pair,
+        (traffic, 1, theirs[1], has_halted),
+        (traffic, 0, theirs[0], has_failed, ("put", "put_inline")),
+    )
     bad = paths.elf()
     assert main(["fw", "load", str(bad), uri]) == 1 and "image" in capsys.readouterr().err
     assert main(["fw", "load", str(paths.FIRMWARE), uri]) == 0
@@ -175,13 +183,18 @@ def trap(card):
     card.write_firmware(0, bytes(card.sram_bytes))
 
 
-HALTS = {"another program loads": lambda card: card.load_firmware(paths.FIRMWARE), "the watchdog bites": trap}
+HALTS = {
+    "another program loads": lambda card: card.load_firmware(paths.FIRMWARE),
+    "the watchdog bites": trap,
+}
 
 
 @pytest.mark.parametrize("how", HALTS)
 def test_who_sleeps_on_a_descriptor_is_woken_by_a_halt_that_is_not_its_own(pair, tmp_path, how):
-    asleep, woken = tmp_path/"asleep", tmp_path/"woken"
-    for pipe, step in zip(pair.pipes, ((sleep_until_halted, asleep, woken), (let_time_go_on, woken))):
+    asleep, woken = tmp_path / "asleep", tmp_path / "woken"
+    for pipe, step in zip(
+        pair.pipes, ((sleep_until_halted, asleep, woken), (let_time_go_on, woken))
+    ):
         pipe.send(step)
     while not asleep.exists():
         time.sleep(0.02)
@@ -189,7 +202,9 @@ def test_who_sleeps_on_a_descriptor_is_woken_by_a_halt_that_is_not_its_own(pair,
         HALTS[how](card)
         end_of_sleep, _ = end(pair)
         assert end_of_sleep == "HALTED"
-        assert card.info()["mcp_state"] == {"another program loads": MCP_STATE.IDLE}.get(how, MCP_STATE.WATCHDOG)
+        assert card.info()["mcp_state"] == {"another program loads": MCP_STATE.IDLE}.get(
+            how, MCP_STATE.WATCHDOG
+        )
 
 
 def count_of(side, name):
@@ -214,24 +229,27 @@ def spoil_and_load(side, seed):
 
 
 def test_nothing_in_the_programs_memory_is_needed_by_the_next_one(pair, seed):
-    """Each program's packets are new to the other card, whatever the one before it did to its memory."""
+    """Each program's packets are new to the other card, whatever the one before it did to its
+    memory.
+    """
     for n in range(3):
         theirs = pair.together((prepare,), (prepare,))
-        found  = pair.together((one_of_each, 1, theirs[1][0]), (one_of_each, 0, theirs[0][0]))
-        assert found == [["OK"]*3]*2, f"after {n} programs"
-        # Card 0 refuses a first packet of each lane that card 1 had for the former program; card 1 refuses none.
+        found = pair.together((one_of_each, 1, theirs[1][0]), (one_of_each, 0, theirs[0][0]))
+        assert found == [["OK"] * 3] * 2, f"after {n} programs"
+        # Card 0 refuses a first packet of each lane that card 1 had for the former program; card 1
+        # refuses none.
         former, stale = pair.together((count_of, "packet_stale"), (count_of, "packet_stale"))
-        assert stale == 0 and former <= 2*n
+        assert stale == 0 and former <= 2 * n
         pair.first(spoil_and_load, seed + n)
         pair.first(give_back)
         pair.second(give_back)
 
 
 def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
-    uri    = pair.simulator.uris[0]
+    uri = pair.simulator.uris[0]
     theirs = pair.together((prepare,), (prepare,))
-    enough = functools.partial(is_told, tmp_path/"enough")
-    kinds  = ("put", "put_inline", "get", "fenced get")   # hardware does the others alone
+    enough = functools.partial(is_told, tmp_path / "enough")
+    kinds = ("put", "put_inline", "get", "fenced get")  # hardware does the others alone
     begin(pair, (traffic, 1, theirs[1], enough, kinds), (traffic, 0, theirs[0], enough, kinds))
     assert main(["fw", "top", "--once", "--json", "--interval", "0.5", uri]) == 0
     rates = json.loads(capsys.readouterr().out)
@@ -239,48 +257,91 @@ def test_top_trace_and_monitor_watch_a_card_that_works(pair, capsys, tmp_path):
     events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert main(["monitor", "--once", "--json", "--interval", "0.2", uri]) == 0
     line = json.loads(capsys.readouterr().out)
-    (tmp_path/"enough").touch()
+    (tmp_path / "enough").touch()
     found = end(pair)
     assert all(set(seen) == {"OK"} for side in found for seen in side), "nobody was disturbed"
-    assert rates["seconds"] > 0 and rates["handlers"]["arrival"]["calls"] > 0 and rates["per_s"]["doorbells"] > 0
+    assert (
+        rates["seconds"] > 0
+        and rates["handlers"]["arrival"]["calls"] > 0
+        and rates["per_s"]["doorbells"] > 0
+    )
     assert [queue["endpoint"] for queue in rates["queues"]] == [0, 1, 2]
     assert "ARRIVAL" in events and line["packets_sent_per_s"] > 0 and line["errors"] == 0
-
 
 
 def cpu_of(process):
     """Seconds of CPU that a process has had."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12]))/os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_from_source_to_a_program_that_runs_takes_seconds(tmp_path, figure):
-    """Of CPU, by make, command and simulator together: of wall time it is no more where nobody else wants the processor."""
-    with Simulator(profile.load("gen2x4"), participants=1) as simulator, libdibber.Card(simulator.uris[0]) as card:
+    """Of CPU, by make, command and simulator together: of wall time it is no more where nobody else
+    wants the processor.
+    """
+    with (
+        Simulator(profile.load("gen2x4"), participants=1) as simulator,
+        libdibber.Card(simulator.uris[0]) as card,
+    ):
         card.load_firmware(paths.FIRMWARE)
         with card.endpoint(1) as endpoint:
-            begin = os.times().children_user + os.times().children_system + cpu_of(simulator.process)
-            subprocess.run(["make", "-s", "-C", paths.ROOT/"firmware", f"OUT={tmp_path}", f"PYTHON={sys.executable}"], check=True,
-                           stdout=subprocess.DEVNULL, env={**os.environ, "MAKEFLAGS": ""})
-            subprocess.run([sys.executable, "-P", "-m", "dibber_cli", "fw", "load", tmp_path/"mcp.dibfw", simulator.uris[0]], check=True,
-                           stdout=subprocess.DEVNULL)
-            took = os.times().children_user + os.times().children_system + cpu_of(simulator.process) - begin
+            begin = (
+                os.times().children_user + os.times().children_system + cpu_of(simulator.process)
+            )
+            subprocess.run(
+                [
+                    "make",
+                    "-s",
+                    "-C",
+                    paths.ROOT / "firmware",
+                    f"OUT={tmp_path}",
+                    f"PYTHON={sys.executable}",
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "MAKEFLAGS": ""},
+            )
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "dibber_cli",
+                    "fw",
+                    "load",
+                    tmp_path / "mcp.dibfw",
+                    simulator.uris[0],
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+            took = (
+                os.times().children_user
+                + os.times().children_system
+                + cpu_of(simulator.process)
+                - begin
+            )
             with pytest.raises(libdibber.DibberError, match="halted"):
                 endpoint.wait()
-    figure("firmware-iteration", round(took, 1), "s of CPU: make -C firmware, all of it anew, then dibber fw load", at_most=5)
+    figure(
+        "firmware-iteration",
+        round(took, 1),
+        "s of CPU: make -C firmware, all of it anew, then dibber fw load",
+        at_most=5,
+    )
     assert 0.2 < took < 60, "how far from the target it is depends on the machine"
 
 
 # Looking ------------------------------------------------------------------------------------------
 
 LOOKS = {
-    "info":        ["info"],
+    "info": ["info"],
     "info --json": ["info", "--json"],
-    "map":         ["map", "--look"],
-    "status":      ["link", "status"],
-    "monitor":     ["monitor", "--once", "--interval", "0.01"],
-    "top":         ["fw", "top", "--once", "--interval", "0.01"],
-    "trace":       ["fw", "trace"],
+    "map": ["map", "--look"],
+    "status": ["link", "status"],
+    "monitor": ["monitor", "--once", "--interval", "0.01"],
+    "top": ["fw", "top", "--once", "--interval", "0.01"],
+    "trace": ["fw", "trace"],
 }
 
 # Host registers that a program or a user sets. A look that writes one of them shows here.
@@ -290,27 +351,33 @@ SET = [register.name for register in HOST.registers if register.access == "rw"]
 def state(uri):
     with libdibber.Card(uri, observe=True) as card:
         info = card.info()
-        return {"identity": card.read_register("MCP_IDENTITY"), "stopped": info["mcp_state"] in (MCP_STATE.RESET, MCP_STATE.TRAP),
-                "link": info["link_state"],
-                **{name: card.read_register(name) for name in SET},
-                **{f"errors {name}": info["counters"][name] for name in ("tlp_malformed", "link_lost", "packet_refused")},
-                "program": card.read_firmware(0, 4096)}
+        return {
+            "identity": card.read_register("MCP_IDENTITY"),
+            "stopped": info["mcp_state"] in (MCP_STATE.RESET, MCP_STATE.TRAP),
+            "link": info["link_state"],
+            **{name: card.read_register(name) for name in SET},
+            **{
+                f"errors {name}": info["counters"][name]
+                for name in ("tlp_malformed", "link_lost", "packet_refused")
+            },
+            "program": card.read_firmware(0, 4096),
+        }
 
 
 @pytest.mark.fault
 def test_each_command_that_looks_leaves_card_and_transfers_as_they_are(pair, tmp_path, capsys):
-    flag = tmp_path/"enough"
+    flag = tmp_path / "enough"
     told = functools.partial(is_told, flag)
     keys = pair.together((prepare,), (prepare,))
     begin(pair, (traffic, 1, keys[1], told), (traffic, 0, keys[0], told))
-    uri    = pair.simulator.uris[0]
+    uri = pair.simulator.uris[0]
     try:
         before = state(uri)
         for name, words in LOOKS.items():
             main([*words, uri])
             capsys.readouterr()
             assert state(uri) == before, name
-        assert main(["map", "--look", uri]) == 1    # a direct cable: no route was entered
+        assert main(["map", "--look", uri]) == 1  # a direct cable: no route was entered
         assert "node 0, link up; the control program" in capsys.readouterr().out
     finally:
         flag.touch()

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Both cards in one thread of one process, as in a notebook; and notices that nobody can take."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import subprocess
@@ -10,7 +9,6 @@ import time
 
 import libdibber
 import pytest
-
 from dibber.interface.description import HOST, LINK_STATE, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.simulator import Pair, clock_state_at
@@ -18,7 +16,7 @@ from libdibber import Right
 
 pytestmark = pytest.mark.fault
 
-SECOND = 1_000_000_000    # of simulated time, in nanoseconds
+SECOND = 1_000_000_000  # of simulated time, in nanoseconds
 RIGHTS = Right.LOCAL_READ | Right.REMOTE_WRITE | Right.REMOTE_READ
 
 
@@ -37,7 +35,9 @@ def opened(pair):
 
 def put(ends, regions, source, **how):
     """A put from one card to the other one; returns its status."""
-    ends[source].put(regions[source].key, 0, regions[1 - source].key, 0, 4096, node=1 - source, **how)
+    ends[source].put(
+        regions[source].key, 0, regions[1 - source].key, 0, 4096, node=1 - source, **how
+    )
     assert ends[source].wait(SECOND)
     [done] = ends[source].poll()
     return done.status
@@ -55,7 +55,7 @@ def to_and_fro(pair):
         assert [event.notice for event in ends[target].poll_events()] == [n]
         assert (regions[target].memory == n + 1).all()
         log.append([end.clock().now_ps for end in ends])
-        time.sleep(0.003*(n % 3))
+        time.sleep(0.003 * (n % 3))
     for card in cards:
         card.close()
     return log
@@ -73,10 +73,16 @@ def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond():
 def test_who_holds_the_clock_is_told_and_time_stands_while_the_thread_is_outside():
     with Pair(profile.load("gen2x4"), participants=1) as pair:
         cards, ends, _ = opened(pair)
-        admin = pair.directory/"card1.sock.admin"
-        assert clock_state_at(admin) == "time stands: card0 endpoint 0, card1 endpoint 0 run outside the library"
+        admin = pair.directory / "card1.sock.admin"
+        assert (
+            clock_state_at(admin)
+            == "time stands: card0 endpoint 0, card1 endpoint 0 run outside the library"
+        )
         with ends[0].outside_clock(), ends[1].outside_clock():
-            assert clock_state_at(admin) == "time stands: card0 endpoint 0, card1 endpoint 0 have left the clock"
+            assert (
+                clock_state_at(admin)
+                == "time stands: card0 endpoint 0, card1 endpoint 0 have left the clock"
+            )
         before = ends[0].clock().now_ps
         time.sleep(0.2)
         assert ends[0].clock().now_ps == before
@@ -86,9 +92,18 @@ def test_who_holds_the_clock_is_told_and_time_stands_while_the_thread_is_outside
 
 def test_a_simulator_that_waits_for_another_participant_is_said_on_stderr():
     with Pair(profile.load("gen2x4"), participants=2) as pair:
-        program = subprocess.Popen([sys.executable, "-P", "-c", "import libdibber, sys; libdibber.Card(sys.argv[1])", pair.uris[0]],
-                                   stderr=subprocess.PIPE, text=True,
-                                   env=os.environ | {"DIBBER_CLOCK_NOTICE": "1", "PYTHONPATH": ":".join(sys.path)})
+        program = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                "import libdibber, sys; libdibber.Card(sys.argv[1])",
+                pair.uris[0],
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"DIBBER_CLOCK_NOTICE": "1", "PYTHONPATH": ":".join(sys.path)},
+        )
         try:
             said = program.stderr.readline()
         finally:
@@ -109,7 +124,9 @@ def test_a_notice_to_a_closed_or_absent_endpoint_is_counted_where_info_shows_it(
         closed.close()
         lost = cards[1].info()["counters"]["events_lost"]
         for n, number in enumerate((2, 7), 1):
-            assert put(ends, [regions[0], shared], 0, notice=5, endpoint=number) == STATUS.OK, "the bytes have arrived"
+            assert put(ends, [regions[0], shared], 0, notice=5, endpoint=number) == STATUS.OK, (
+                "the bytes have arrived"
+            )
             assert cards[1].info()["counters"]["events_lost"] == lost + n
         assert put(ends, [regions[0], shared], 0, notice=6, endpoint=3) == STATUS.OK
         assert owner.wait(SECOND) and [event.notice for event in owner.poll_events()] == [6]

@@ -1,19 +1,16 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """BARRIER between two cards: an operation that gateware and library do not know."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
 import struct
 
 import pytest
-
 from dibber.interface.description import COMMAND, STATUS
-
 from pair import Pair
 
-HEADER = (pathlib.Path(__file__).resolve().parents[2]/"firmware"/"barrier.h").read_text()
+HEADER = (pathlib.Path(__file__).resolve().parents[2] / "firmware" / "barrier.h").read_text()
 OPCODE = int(re.search(r"BARRIER_OPCODE\s+(0x\w+)u", HEADER)[1], 16)
 
 
@@ -32,7 +29,7 @@ def command(others, limit=0):
 
 
 def now(side):
-    return side.endpoint.clock().now_ps//1000
+    return side.endpoint.clock().now_ps // 1000
 
 
 def sleep_until(side, time):
@@ -41,12 +38,14 @@ def sleep_until(side, time):
 
 
 def rounds(side, other, count, nanoseconds):
-    """Work for a while, then meet the other, `count` times: when this side entered each barrier, and when it left it."""
+    """Work for a while, then meet the other, `count` times: when this side entered each barrier,
+    and when it left it.
+    """
     times, begin = [], now(side)
     for n in range(count):
-        sleep_until(side, max(now(side), begin + n*100_000) + nanoseconds*((n + other) % 2))
+        sleep_until(side, max(now(side), begin + n * 100_000) + nanoseconds * ((n + other) % 2))
         entered = now(side)
-        status  = side.submit(command([other]))
+        status = side.submit(command([other]))
         times.append((entered, now(side), status))
     return times
 
@@ -58,7 +57,9 @@ def test_nobody_leaves_before_both_have_entered(pair):
         last = max(entered, entered2)
         assert min(left, left2) >= last and max(left, left2) - last < 80_000
     # Who came first has waited.
-    assert all(max(left - entered for entered, left, _ in both) > 25_000 for both in zip(ours, theirs))
+    assert all(
+        max(left - entered for entered, left, _ in both) > 25_000 for both in zip(ours, theirs)
+    )
 
 
 def test_a_limit_ends_it(pair):

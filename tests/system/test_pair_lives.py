@@ -1,48 +1,57 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A process, a control program or a card ends and another one begins: what a peer knows of the
+former reaches nothing.
+"""
 
-"""A process, a control program or a card ends and another one begins: what a peer knows of the former reaches nothing."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import multiprocessing
 
-import numpy as np
-import pytest
-
 import libdibber
-
-from dibber.interface.description import C, RIGHT, STATUS
+import numpy as np
+import pair as pairs
+import pytest
+from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import paths
 from libdibber import DibberError, List, Walk
-import pair as pairs
 from pair import SECOND, Pair
 
-ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 8192
-MARK   = 0x5a
-STAY   = 20_000    # ns
+MARK = 0x5A
+STAY = 20_000  # ns
 
 # Lives --------------------------------------------------------------------------------------------
+
 
 def begin(side):
     """A region of each kind; their keys."""
     side.register("plain", LENGTH, rights=ALL)
     memory = libdibber.alloc(LENGTH)
-    side.regions["paged"] = side.endpoint.register_pages([memory[:4096], memory[4096:]], 12, rights=ALL)
+    side.regions["paged"] = side.endpoint.register_pages(
+        [memory[:4096], memory[4096:]], 12, rights=ALL
+    )
     offsets = libdibber.alloc(4096)
-    offsets.view(np.int64)[:8] = np.arange(8)*64
+    offsets.view(np.int64)[:8] = np.arange(8) * 64
     side.regions["list"] = side.endpoint.register(offsets, rights=ALL)
     return {name: region.key for name, region in side.regions.items()}
 
 
 def fill_up(side):
-    """As many regions as there is room for, all of the same memory, in pieces and in pages by turns; their keys."""
+    """As many regions as there is room for, all of the same memory, in pieces and in pages by
+    turns; their keys.
+    """
     side.memory = libdibber.alloc(LENGTH)
     side.memory[:] = MARK
     side.more = []
     try:
         while True:
-            side.more.append(side.endpoint.register(side.memory, ALL) if len(side.more) % 2 else
-                             side.endpoint.register_pages([side.memory[:4096], side.memory[4096:]], 12, rights=ALL))
+            side.more.append(
+                side.endpoint.register(side.memory, ALL)
+                if len(side.more) % 2
+                else side.endpoint.register_pages(
+                    [side.memory[:4096], side.memory[4096:]], 12, rights=ALL
+                )
+            )
     except DibberError as error:
         assert error.name == "LIMIT"
     return [region.key for region in side.more]
@@ -88,7 +97,8 @@ def come(pair, node, over):
     pair.pipes[1 - node].send((stay, over))
     ours, theirs = multiprocessing.get_context("forkserver").Pipe()
     process = multiprocessing.get_context("forkserver").Process(
-        target=pairs._serve, args=(theirs, pair.simulator.uris[node], node), daemon=True)
+        target=pairs._serve, args=(theirs, pair.simulator.uris[node], node), daemon=True
+    )
     process.start()
     theirs.close()
     pair.pipes[node], pair.processes[node] = ours, process
@@ -107,25 +117,31 @@ def end(pair, how, over):
     else:
         pair.together((close_and_open, over), (stay, over))
 
+
 # Keys ---------------------------------------------------------------------------------------------
 
+
 def endings_of(side, keys, present):
-    """The status of each kind of command with each of the keys: {(command, key's name): status}. A list's region is named
+    """The status of each kind of command with each of the keys: {(command, key's name): status}. A
+    list's region is named
     beside a region that there is, `present`."""
-    own  = side.register("own", LENGTH, rights=ALL)
-    side.regions["own"].memory.view(np.int64)[:8] = np.arange(8)*64
-    e    = side.endpoint
+    own = side.register("own", LENGTH, rights=ALL)
+    side.regions["own"].memory.view(np.int64)[:8] = np.arange(8) * 64
+    e = side.endpoint
     here = Walk(own, 8, 0, ((8, 64),))
     found = {}
     for name, key in keys.items():
         for command, issue in {
-                "put":         lambda: e.put(own, 0, key, 0, LENGTH, node=0),
-                "inline put":  lambda: e.put_inline(b"12345678", key, 8, node=0, notice=7, endpoint=1),
-                "strided put": lambda: e.put_strided(here, Walk(key, 8, 0, ((8, 72),)), node=0),
-                "get":         lambda: e.get(key, 0, own, 0, LENGTH, node=0),
-                "listed put":  lambda: e.put_indexed(here, Walk(present, 8, 0, (), List(key, 8)), node=0),
-                "fetch-add":   lambda: e.fetch_add(key, 0, 1, node=0),
-                "swap":        lambda: e.compare_swap(key, 8, 0x5a5a5a5a5a5a5a5a, 1, node=0)}.items():
+            "put": lambda: e.put(own, 0, key, 0, LENGTH, node=0),
+            "inline put": lambda: e.put_inline(b"12345678", key, 8, node=0, notice=7, endpoint=1),
+            "strided put": lambda: e.put_strided(here, Walk(key, 8, 0, ((8, 72),)), node=0),
+            "get": lambda: e.get(key, 0, own, 0, LENGTH, node=0),
+            "listed put": lambda: e.put_indexed(
+                here, Walk(present, 8, 0, (), List(key, 8)), node=0
+            ),
+            "fetch-add": lambda: e.fetch_add(key, 0, 1, node=0),
+            "swap": lambda: e.compare_swap(key, 8, 0x5A5A5A5A5A5A5A5A, 1, node=0),
+        }.items():
             issue()
             found[command, name] = STATUS.name_of(side.completion())
     side.unregister("own")
@@ -133,20 +149,26 @@ def endings_of(side, keys, present):
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("how, options", [("closed", []), ("power", ["--reset-takes-power"]), ("killed", []), ("reloaded", [])])
+@pytest.mark.parametrize(
+    "how, options",
+    [("closed", []), ("power", ["--reset-takes-power"]), ("killed", []), ("reloaded", [])],
+)
 def test_a_key_of_a_former_life_reaches_nothing(how, options, tmp_path):
-    """The next life has all the regions that the card has room for, twice. Nothing was sent before: a flow that was in use
+    """The next life has all the regions that the card has room for, twice. Nothing was sent before:
+    a flow that was in use
     starts anew first, which is another test's affair."""
     with Pair(options=options) as pair:
         former = pair.first(begin)
-        given  = set(former.values())
+        given = set(former.values())
         for _ in range(2):
-            end(pair, how, tmp_path/"over")
+            end(pair, how, tmp_path / "over")
             present = pair.first(fill_up)
             assert len(present) == C.REGIONS and not given & set(present)
             given |= set(present)
             found = pair.second(endings_of, former, present[0])
-            assert found == {at: "REMOTE_BAD_LIST" if at[0] == "listed put" else "REMOTE_BAD_KEY" for at in found}
+            assert found == {
+                at: "REMOTE_BAD_LIST" if at[0] == "listed put" else "REMOTE_BAD_KEY" for at in found
+            }
             assert pair.first(is_unchanged)
             former = dict(zip(former, present))
             if how != "reloaded":
@@ -160,7 +182,9 @@ def test_keys_repeat_with_the_seed_and_differ_with_power():
             lives.append(pair.first(begin))
     assert lives[0] == lives[1] != lives[2]
 
+
 # Receives -----------------------------------------------------------------------------------------
+
 
 def receive(side, value):
     """Begin to receive from endpoint 1 of card 1 into new memory."""
@@ -189,15 +213,16 @@ def test_a_receive_of_a_killed_process_takes_nothing_for_the_next(tmp_path):
     with Pair() as pair:
         pair.first(receive, 1)
         kill(pair, 0)
-        come(pair, 0, tmp_path/"over")
+        come(pair, 0, tmp_path / "over")
         pair.first(fill_up)
         first = pair.second(send, 7)
         assert first == "REMOTE_BAD_KEY" and pair.first(is_unchanged)
 
+
 # Mailboxes ----------------------------------------------------------------------------------------
 
-SIZES    = dict(slots=4, slot_bytes=128, max_length=4096)
-GIVES_UP = 41*10**9    # ps: a transfer to a card that cannot be reached ends after 40 ms
+SIZES = dict(slots=4, slot_bytes=128, max_length=4096)
+GIVES_UP = 41 * 10**9  # ps: a transfer to a card that cannot be reached ends after 40 ms
 
 
 def open_box(side):
@@ -223,7 +248,7 @@ def send_until_told(side):
     """Only send: the error's name, and the picoseconds until it came."""
     begin = side.endpoint.clock().now_ps
     try:
-        while side.endpoint.clock().now_ps - begin < 3*GIVES_UP:
+        while side.endpoint.clock().now_ps - begin < 3 * GIVES_UP:
             side.box.send(b"is anybody there?")
     except DibberError as error:
         return error.name, side.endpoint.clock().now_ps - begin
@@ -240,5 +265,6 @@ def test_a_mailbox_s_killed_peer_is_told_by_name_before_a_transfer_would_give_up
         kill(pair, 0)
         pair.pipes[1].send((send_until_told,))
         name, time = pair._answer(1)[1]
-        # The killed process's card was reset, and holds no program that could answer: TIMEOUT. CLOSED if it was read first.
+        # The killed process's card was reset, and holds no program that could answer: TIMEOUT.
+        # CLOSED if it was read first.
         assert name in ("CLOSED", "TIMEOUT") and time < GIVES_UP

@@ -1,24 +1,24 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Mailboxes between two cards: several senders at once, every byte compared; and a peer that goes."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import pytest
-
 from libdibber import PeerError
 from libdibber.mailbox import MESSAGE, ROOM
 from pair import SECOND, Pair, Side
 
-SIZES   = dict(slots=4, slot_bytes=512, max_length=20_000)
+SIZES = dict(slots=4, slot_bytes=512, max_length=20_000)
 LENGTHS = (0, 8, 56, 57, 504, 505, 3000, 20_000)
 
 
 def messages(seed, sender, count):
     """What `sender` sends, in order."""
     rng = random.Random(f"{seed}/{sender}")
-    return [rng.randbytes(rng.choice((rng.choice(LENGTHS), rng.randrange(504)))) for _ in range(count)]
+    return [
+        rng.randbytes(rng.choice((rng.choice(LENGTHS), rng.randrange(504)))) for _ in range(count)
+    ]
 
 
 def open_hub(side):
@@ -29,7 +29,7 @@ def open_hub(side):
 
 def open_leaves(side, hub):
     """Two mailboxes at endpoints 1 and 2; their addresses."""
-    side.other     = side.card.endpoint(2)
+    side.other = side.card.endpoint(2)
     side.mailboxes = [endpoint.mailbox(**SIZES) for endpoint in (side.endpoint, side.other)]
     for mailbox, address in zip(side.mailboxes, hub):
         mailbox.connect(address)
@@ -42,7 +42,9 @@ def connect_hub(side, leaves):
 
 
 def play(side, sends, awaited):
-    """Send the lists `sends`, {(mailbox, peer): messages}, receiving meanwhile: what came, {(mailbox, peer): messages}."""
+    """Send the lists `sends`, {(mailbox, peer): messages}, receiving meanwhile: what came,
+    {(mailbox, peer): messages}.
+    """
     left, got = {key: list(data) for key, data in sends.items()}, {}
     while any(left.values()) or sum(map(len, got.values())) < awaited:
         busy = False
@@ -71,9 +73,13 @@ def test_two_senders_and_one_receiver_exchange_messages_of_all_lengths_both_ways
         leaves = pair.second(open_leaves, pair.first(open_hub))
         pair.first(connect_hub, leaves)
         count = 30
-        sent  = {name: messages(seed, name, count) for name in ("hub 0", "hub 1", "leaf 0", "leaf 1")}
-        hub, leaf = pair.together((play, {(0, 0): sent["hub 0"], (0, 1): sent["hub 1"]}, 2*count),
-                                  (play, {(0, 0): sent["leaf 0"], (1, 0): sent["leaf 1"]}, 2*count))
+        sent = {
+            name: messages(seed, name, count) for name in ("hub 0", "hub 1", "leaf 0", "leaf 1")
+        }
+        hub, leaf = pair.together(
+            (play, {(0, 0): sent["hub 0"], (0, 1): sent["hub 1"]}, 2 * count),
+            (play, {(0, 0): sent["leaf 0"], (1, 0): sent["leaf 1"]}, 2 * count),
+        )
         assert hub == {(0, 0): sent["leaf 0"], (0, 1): sent["leaf 1"]}
         assert leaf == {(0, 0): sent["hub 0"], (1, 0): sent["hub 1"]}
         pair.together((close,), (close,))
@@ -97,7 +103,9 @@ def vanish(side):
 
 
 def test_a_peer_that_is_gone_without_a_word_is_told():
-    """One that cannot be reached at all: tests/software/test_mailbox.py, which need not simulate 40 ms."""
+    """One that cannot be reached at all: tests/software/test_mailbox.py, which need not simulate 40
+    ms.
+    """
     with Pair() as pair:
         leaves = pair.second(open_leaves, pair.first(open_hub))
         pair.first(connect_hub, leaves)

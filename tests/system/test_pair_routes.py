@@ -1,17 +1,15 @@
-# This file is part of Dibber.
+"""Two cards, one cable, no switch: the pair discovers itself, and dead routes are left without
+loss.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Two cards, one cable, no switch: the pair discovers itself, and dead routes are left without loss."""
-
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import STATUS
-
 from pair import SECOND, Pair, Side
 
-DIRECT, DEAD = 0, 0x11     # DEAD has a hop, and there is no switch to take it
+DIRECT, DEAD = 0, 0x11  # DEAD has a hop, and there is no switch to take it
 SIZE = 1 << 16
 
 
@@ -24,12 +22,21 @@ def pair():
 
 def found(side):
     network = side.card.map()
-    return network.own, network.uplink.kind, network.uplink.number, network.hosts, network.scouts, libdibber.routes_to(
-        network, 1 - network.own)
+    return (
+        network.own,
+        network.uplink.kind,
+        network.uplink.number,
+        network.hosts,
+        network.scouts,
+        libdibber.routes_to(network, 1 - network.own),
+    )
 
 
 def test_the_pair_discovers_itself(pair):
-    assert pair.together((found,), (found,)) == [(0, 1, 1, 0b11, 1, (DIRECT,)), (1, 1, 0, 0b11, 1, (DIRECT,))]
+    assert pair.together((found,), (found,)) == [
+        (0, 1, 1, 0b11, 1, (DIRECT,)),
+        (1, 1, 0, 0b11, 1, (DIRECT,)),
+    ]
 
 
 def test_a_way_that_leads_nowhere_has_nobody_at_its_end(pair):
@@ -63,7 +70,7 @@ def put_all(side, key, count, routes, each):
         if n in routes:
             for place, route in routes[n].items():
                 side.card.set_route(1, place, route)
-        side.endpoint.put(side.regions["memory"].key, n*each, key, n*each, each, node=1)
+        side.endpoint.put(side.regions["memory"].key, n * each, key, n * each, each, node=1)
         waiting += 1
         while waiting > (16 if n < count - 1 else 0):
             done = side.endpoint.poll()
@@ -80,9 +87,17 @@ def test_routes_are_replaced_live_and_nothing_is_lost(pair, fast):
     pair.together((Side.fast_path, fast), (Side.fast_path, fast))
     pair.together((Side.fill, "memory", 5 + fast), (Side.fill, "memory", None))
     before = pair.second(misrouted)
-    routes = {0: {0: DIRECT, 1: DIRECT}, 20: {0: DEAD}, 40: {0: DIRECT}, 41: {0: DEAD}, 42: {1: None, 2: DIRECT}}
-    assert pair.first(put_all, pair.keys[1], count, routes, SIZE//count) == [STATUS.OK]*count
-    assert pair.together((Side.read, "memory"), (Side.read, "memory"))[0] == pair.second(Side.read, "memory")
+    routes = {
+        0: {0: DIRECT, 1: DIRECT},
+        20: {0: DEAD},
+        40: {0: DIRECT},
+        41: {0: DEAD},
+        42: {1: None, 2: DIRECT},
+    }
+    assert pair.first(put_all, pair.keys[1], count, routes, SIZE // count) == [STATUS.OK] * count
+    assert pair.together((Side.read, "memory"), (Side.read, "memory"))[0] == pair.second(
+        Side.read, "memory"
+    )
     assert pair.second(misrouted) > before
 
     ways, current, age, changes = pair.first(table)

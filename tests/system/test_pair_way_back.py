@@ -1,20 +1,21 @@
-# This file is part of Dibber.
+"""Two cards that ask each other without pause: what one fault has claimed is hardware's again while
+they ask.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Two cards that ask each other without pause: what one fault has claimed is hardware's again while they ask."""
-
 import pytest
-
 from dibber.interface.description import RIGHT, SHARED, STATUS
 from dibber_cli.link import measure
-
 from pair import SECOND, Pair
 
-MANY   = 8           # of an endpoint under way: two are asked, the others wait in their slots
-FAULT  = 300_000     # ns after the start, at the first card
-WITHIN = 3_600_000   # ns from there: 1.6 ms until the first pause, which lasts at most as long, and what is asked meanwhile
-AFTER  = 500_000     # ns in which the program does nothing any more
-ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+MANY = 8  # of an endpoint under way: two are asked, the others wait in their slots
+FAULT = 300_000  # ns after the start, at the first card
+# ns from there: 1.6 ms until the first pause, which lasts at most as long, and what is asked
+# meanwhile
+WITHIN = 3_600_000
+AFTER = 500_000  # ns in which the program does nothing any more
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 COUNTS = ("FAST_COMMANDS", "FAST_ANSWERS", "FAST_REPLIES", "DOORBELLS")
 
 
@@ -23,16 +24,17 @@ def prepare(side):
 
 
 def now(side):
-    return side.endpoint.clock().now_ps//1000
+    return side.endpoint.clock().now_ps // 1000
 
 
 def ask(side, key, length, faulty):
-    """Fetch-adds, or gets of `length` bytes, without pause; what COUNTS were at the fault, when its time is over, and at the end:
+    """Fetch-adds, or gets of `length` bytes, without pause; what COUNTS were at the fault, when its
+    time is over, and at the end:
     a number of each. And what did not end well."""
-    node, own        = 1 - side.node, side.regions["memory"].key
-    asked, ended     = 0, 0
-    marks, wrong     = [FAULT, FAULT + WITHIN, FAULT + WITHIN + AFTER], []
-    begin, counts    = now(side), []
+    node, own = 1 - side.node, side.regions["memory"].key
+    asked, ended = 0, 0
+    marks, wrong = [FAULT, FAULT + WITHIN, FAULT + WITHIN + AFTER], []
+    begin, counts = now(side), []
     while marks:
         while asked - ended < MANY:
             if length:
@@ -67,6 +69,9 @@ def test_what_a_fault_has_claimed_is_the_hardwares_again_while_both_cards_ask(le
             assert not wrong and fault["claims"] == 0 < end["claims"], (counts, wrong)
             assert back["claims"] == end["claims"], "it is lost again without a fault"
             # Counters are read one after the other.
-            assert took(end, back, "FAST_COMMANDS") > 30 and abs(took(end, back, "FAST_COMMANDS") - took(end, back, "DOORBELLS")) <= 2, counts
+            assert (
+                took(end, back, "FAST_COMMANDS") > 30
+                and abs(took(end, back, "FAST_COMMANDS") - took(end, back, "DOORBELLS")) <= 2
+            ), counts
             answers = "FAST_ANSWERS" if length else "FAST_REPLIES"
             assert abs(took(end, back, answers) - took(end, back, "DOORBELLS")) <= MANY, counts

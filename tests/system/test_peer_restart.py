@@ -1,30 +1,30 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A peer that begins anew: what is sent to it next is quick and right, and what was under way ends
+by name.
+"""
 
-"""A peer that begins anew: what is sent to it next is quick and right, and what was under way ends by name."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import multiprocessing
 import os
 import signal
 
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import paths
 from pair import Pair, Side, _serve
 
 pytestmark = pytest.mark.fault
 
-ALL    = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 1 << 16
-BYTES  = 5000       # of a put or get: two packets
-QUICK  = 100_000    # ns in which a transfer to the new life ends
-STEP   = 20_000     # ns
-SOON   = 5_000_000  # ns until a request of before is told of
+BYTES = 5000  # of a put or get: two packets
+QUICK = 100_000  # ns in which a transfer to the new life ends
+STEP = 20_000  # ns
+SOON = 5_000_000  # ns until a request of before is told of
 
 # What the sides do --------------------------------------------------------------------------------
+
 
 def offer(side, value):
     """Memory of one value; returns its key."""
@@ -34,11 +34,13 @@ def offer(side, value):
 
 
 def now(side):
-    return side.endpoint.clock().now_ps//1000
+    return side.endpoint.clock().now_ps // 1000
 
 
 def stay(side, over):
-    """Time goes on for one that comes only while somebody is there, and waits for what has not come yet."""
+    """Time goes on for one that comes only while somebody is there, and waits for what has not come
+    yet.
+    """
     while not over.exists():
         side.endpoint.wait(STEP)
         take(side)
@@ -47,17 +49,19 @@ def stay(side, over):
 
 def take(side):
     """What has ended since the transfers were left under way."""
-    side.ended = getattr(side, "ended", {}) | {done.tag: STATUS.name_of(done.status) for done in side.endpoint.poll()}
+    side.ended = getattr(side, "ended", {}) | {
+        done.tag: STATUS.name_of(done.status) for done in side.endpoint.poll()
+    }
 
 
 def start(side, kind, key, node, tag=0):
     me, own = side.endpoint, side.regions["memory"].key
     {
-        "put":     lambda: me.put(own, 0, key, 8192, BYTES, node=node, tag=tag),
-        "inline":  lambda: me.put_inline(bytes(range(8)), key, 100, node=node, tag=tag),
-        "get":     lambda: me.get(key, 0, own, 16384, BYTES, node=node, tag=tag),
-        "atomic":  lambda: me.fetch_add(key, 64, 1, node=node, tag=tag),
-        "send":    lambda: me.send(own, 0, BYTES, node=node, endpoint=1, tag=tag),
+        "put": lambda: me.put(own, 0, key, 8192, BYTES, node=node, tag=tag),
+        "inline": lambda: me.put_inline(bytes(range(8)), key, 100, node=node, tag=tag),
+        "get": lambda: me.get(key, 0, own, 16384, BYTES, node=node, tag=tag),
+        "atomic": lambda: me.fetch_add(key, 64, 1, node=node, tag=tag),
+        "send": lambda: me.send(own, 0, BYTES, node=node, endpoint=1, tag=tag),
         "receive": lambda: me.receive(own, 32768, BYTES, node=node, endpoint=1, tag=tag),
     }[kind]()
 
@@ -79,7 +83,7 @@ def leave_under_way(side, kinds, key, node):
 def collect(side, count):
     """The statuses of so many transfers, by tag, and how long they took."""
     begin = now(side)
-    while len(side.ended) < count and now(side) < begin + 10*SOON:
+    while len(side.ended) < count and now(side) < begin + 10 * SOON:
         side.endpoint.wait(STEP)
         take(side)
     return [side.ended.get(tag) for tag in range(count)], now(side) - begin
@@ -102,12 +106,15 @@ def load_again(side, over):
     side.endpoint = side.card.endpoint(1)
     over.touch()
 
+
 # How card 1 begins anew ---------------------------------------------------------------------------
+
 
 def by_step(step):
     def again(pair, over):
         with libdibber.Card(pair.simulator.uris[1], observe=True):
             pair.together((stay, over), (step, over))
+
     return again
 
 
@@ -119,7 +126,9 @@ def by_kill(pair, over):
         pair.processes[1].join(60)
         context = multiprocessing.get_context("forkserver")
         pair.pipes[1], theirs = context.Pipe()
-        pair.processes[1] = context.Process(target=_serve, args=(theirs, pair.simulator.uris[1], 1), daemon=True)
+        pair.processes[1] = context.Process(
+            target=_serve, args=(theirs, pair.simulator.uris[1], 1), daemon=True
+        )
         pair.processes[1].start()
         theirs.close()
         assert pair._answer(1)[0] == "ready"
@@ -127,18 +136,25 @@ def by_kill(pair, over):
         assert pair._answer(0)[0] == "done"
 
 
-AGAIN  = {"killed": by_kill, "opened again": by_step(open_again), "without power": by_step(open_again), "loaded": by_step(load_again)}
+AGAIN = {
+    "killed": by_kill,
+    "opened again": by_step(open_again),
+    "without power": by_step(open_again),
+    "loaded": by_step(load_again),
+}
 OTHERS = {"send": "receive", "receive": "send"}
-KINDS  = ("inline", "put", "get", "atomic", "send", "receive")
+KINDS = ("inline", "put", "get", "atomic", "send", "receive")
 
 
 @pytest.fixture(params=AGAIN)
 def restart(request, tmp_path):
     """A pair, and the call by which its card 1 begins anew; returns the new key."""
-    with Pair(options=["--reset-takes-power"]*(request.param == "without power")) as pair:
+    with Pair(options=["--reset-takes-power"] * (request.param == "without power")) as pair:
+
         def again():
-            AGAIN[request.param](pair, tmp_path/"over")
+            AGAIN[request.param](pair, tmp_path / "over")
             return pair.second(offer, 2)
+
         yield pair, again
 
 
@@ -165,14 +181,16 @@ def test_the_first_transfer_of_each_kind_to_the_new_life_ends_well_within_100_us
 
 
 def test_requests_that_the_former_life_had_taken_end_with_peer_restarted(restart):
-    """Nothing else is sent to it: a receive waits, for nobody has sent; then the new life is used as if nothing had been."""
+    """Nothing else is sent to it: a receive waits, for nobody has sent; then the new life is used
+    as if nothing had been.
+    """
     pair, again = restart
     keys = [pair.first(offer, 1), pair.second(offer, 2)]
     pair.first(one, "inline", keys[1], 1)
     pair.first(leave_under_way, ("receive", "receive"), keys[1], 1)
     keys[1] = again()
     found, took = pair.first(collect, 2)
-    assert found == ["PEER_RESTARTED"]*2 and took < SOON
+    assert found == ["PEER_RESTARTED"] * 2 and took < SOON
     for kind in KINDS:
         for ended in exchange(pair, kind, keys):
             assert ended is None or ended[0] == "OK", (kind, ended)

@@ -1,18 +1,17 @@
-# This file is part of Dibber.
+"""A card that loses its power while its peer keeps running, and begins to count where its former
+life began.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A card that loses its power while its peer keeps running, and begins to count where its former life began."""
-
-import pytest
-
 import libdibber
-
+import pytest
 from dibber.interface.description import STATUS
 from pair import Pair, Side
 
 LENGTH = 1 << 16
-STEP   = 5000       # bytes of a put, two packets
-STAY   = 20_000     # ns
+STEP = 5000  # bytes of a put, two packets
+STAY = 20_000  # ns
 
 
 @pytest.fixture
@@ -42,15 +41,16 @@ def stay(side, over):
 
 
 def transfers(side, key, count, value):
-    """Puts on both lanes, each to a place of its own: their statuses. A get would need what the peer sends of its own accord,
+    """Puts on both lanes, each to a place of its own: their statuses. A get would need what the
+    peer sends of its own accord,
     whose flows start anew after 40 ms."""
-    own   = side.regions["memory"]
+    own = side.regions["memory"]
     found = []
     for n in range(count):
         own.memory[:STEP] = value + n
-        side.endpoint.put(own.key, 0, key, n*STEP, STEP, node=1)
+        side.endpoint.put(own.key, 0, key, n * STEP, STEP, node=1)
         found.append(side.completion())
-        side.endpoint.put_inline(bytes([value + n])*8, key, LENGTH//2 + 8*n, node=1)
+        side.endpoint.put_inline(bytes([value + n]) * 8, key, LENGTH // 2 + 8 * n, node=1)
         found.append(side.completion())
     return {STATUS.name_of(status) for status in found}
 
@@ -62,12 +62,17 @@ def test_nothing_is_taken_for_what_the_former_life_sent(pair, tmp_path, before, 
     key = pair.second(begin)
     assert pair.first(transfers, key, before, 10) == {"OK"}
     for life in range(1, 4):
-        # Somebody who watches has the simulator look at each turn for who comes, which is long otherwise.
+        # Somebody who watches has the simulator look at each turn for who comes, which is long
+        # otherwise.
         with libdibber.Card(pair.simulator.uris[1], observe=True):
-            pair.together((lose_power, tmp_path/"over"), (stay, tmp_path/"over"))
+            pair.together((lose_power, tmp_path / "over"), (stay, tmp_path / "over"))
         pair.first(begin)
-        assert pair.first(transfers, key, after, 50*life) == {"OK"}
+        assert pair.first(transfers, key, after, 50 * life) == {"OK"}
         memory = pair.second(Side.read, "memory")
         for n in range(after):
-            assert set(memory[n*STEP:(n + 1)*STEP]) == {50*life + n}, f"put {n} of life {life}"
-            assert set(memory[LENGTH//2 + 8*n:][:8]) == {50*life + n}, f"inline put {n} of life {life}"
+            assert set(memory[n * STEP : (n + 1) * STEP]) == {50 * life + n}, (
+                f"put {n} of life {life}"
+            )
+            assert set(memory[LENGTH // 2 + 8 * n :][:8]) == {50 * life + n}, (
+                f"inline put {n} of life {life}"
+            )

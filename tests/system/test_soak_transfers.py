@@ -1,16 +1,25 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Some hundred random transfers of all kinds, in both directions at once; `make soak` runs 20,000."""
 
-import pytest
+# SPDX-License-Identifier: BSD-2-Clause
 
+import pytest
 from dibber_cli.soak.run import Soak
 
 COUNT = 320
 
-KINDS = {"put", "get", "inline", "atomic", "put, wrong", "get, wrong", "fence", "checksum", "notice",
-         "source list", "target list"}
+KINDS = {
+    "put",
+    "get",
+    "inline",
+    "atomic",
+    "put, wrong",
+    "get, wrong",
+    "fence",
+    "checksum",
+    "notice",
+    "source list",
+    "target list",
+}
 
 
 @pytest.mark.parametrize("profile", ["gen2x4", "gen2x1"])

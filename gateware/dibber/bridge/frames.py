@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Frames of a UART to accesses of a bus."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,17 +16,19 @@ from dibber.packet.crc import CRC32C
 class FrameBridge(LiteXModule):
     """Do what frames (`struct frame` of the interface) ask for, one at a time, and answer each.
 
-    Nothing is executed of a frame whose CRC is wrong, and nobody is told: who asked asks again when the answer
-    does not come. So that an answer that was lost does no harm either, a write that has the number of the frame
-    before it is answered without being executed. Reads are executed each time.
+    Nothing is executed of a frame whose CRC is wrong, and nobody is told: who asked asks again when
+    the answer does not come. So that an answer that was lost does no harm either, a write that has
+    the number of the frame before it is answered without being executed. Reads are executed each
+    time.
 
-    Bytes that begin no frame are passed over. A frame that stops in the middle is dropped after a silence, so that
-    whoever is silent for longer than that begins anew.
+    Bytes that begin no frame are passed over. A frame that stops in the middle is dropped after a
+    silence, so that whoever is silent for longer than that begins anew.
 
     Parameters
     ----------
     silence  : cycles without a byte after which a begun frame is dropped
-    patience : cycles that an access of the bus may take; then it reads all ones, and the answer says so
+    patience : cycles that an access of the bus may take; then it reads all ones, and the answer
+               says so
     room     : words of the longest write; a longer one is dropped
 
     Attributes
@@ -81,7 +82,8 @@ class FrameBridge(LiteXModule):
 
         # Bus --------------------------------------------------------------------------------------
 
-        # Who answers is found out from the address, which takes long. So the end of an access is seen in the cycle after it.
+        # Who answers is found out from the address, which takes long. So the end of an access is
+        # seen in the cycle after it.
         waited = Signal(max=patience + 1)
         acked  = Signal()
         late   = Signal()

@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Bank `bridge`: what a program at the UART must know of the memory that it shares with the card.
+"""
 
-"""Bank `bridge`: what a program at the UART must know of the memory that it shares with the card."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 
@@ -18,10 +18,11 @@ from dibber.mcp.processor import RegisterBridge
 # Changes ------------------------------------------------------------------------------------------
 
 class Changes(LiteXModule):
-    """The words of CHANGED: bits that the card sets, in LUT memory, where they take a tenth of what they would as registers.
+    """The words of CHANGED: bits that the card sets, in LUT memory, where they take a tenth of what
+    they would as registers.
 
-    The bus waits while the card sets one, so that none is lost which is set while its word is cleared. What they show before
-    they were cleared once is undefined.
+    The bus waits while the card sets one, so that none is lost which is set while its word is
+    cleared. What they show before they were cleared once is undefined.
 
     Attributes
     ----------
@@ -29,7 +30,8 @@ class Changes(LiteXModule):
     changed : Signal(), in             the card writes …
     chunk   : Signal, in               … into this part of the memory
 
-    Cycles: 1 for a load or a store, and those in which a bit is set, which are one later than `changed`.
+    Cycles: 1 for a load or a store, and those in which a bit is set, which are one later than
+    `changed`.
     """
     def __init__(self):
         self.bus     = bus = wishbone.Interface(data_width=32, adr_width=30)
@@ -67,7 +69,8 @@ class BridgeRegisters(LiteXModule):
 
     Parameters
     ----------
-    memory_bytes : of the memory at BRIDGED_MEMORY, a power of two of at least BRIDGED_CHUNKS lines; 0: there is none
+    memory_bytes : of the memory at BRIDGED_MEMORY, a power of two of at least BRIDGED_CHUNKS lines;
+                   0: there is none
 
     Attributes
     ----------
@@ -77,7 +80,8 @@ class BridgeRegisters(LiteXModule):
     bad     : Signal(), in             a frame was dropped
     hold    : Signal(), out
 
-    Cycles: 2 from `changed` to CHANGED; a load or a store of that takes 1, of others as RegisterBridge says.
+    Cycles: 2 from `changed` to CHANGED; a load or a store of that takes 1, of others as
+    RegisterBridge says.
     """
     def __init__(self, memory_bytes):
         self.bridge  = bridge = RegisterBridge()

@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""From a Wishbone bus to memory requests of one DW, and with answers to the PHY's transmit stream.
+"""
 
-"""From a Wishbone bus to memory requests of one DW, and with answers to the PHY's transmit stream."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -22,9 +22,10 @@ def request_layout():
 class BusRequester(LiteXModule):
     """Turn each load and store of a bus into one memory request, one at a time.
 
-    A store is acknowledged when the PHY has taken its TLP, a load when its completion has come: what the bus
-    does leaves in that order. A load that is refused gives all ones, as a PC's root complex answers. A master
-    that gives up before its load is answered is not told of that answer later.
+    A store is acknowledged when the PHY has taken its TLP, a load when its completion has come:
+    what the bus does leaves in that order. A load that is refused gives all ones, as a PC's root
+    complex answers. A master that gives up before its load is answered is not told of that answer
+    later.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ class BusRequester(LiteXModule):
 
     Attributes
     ----------
-    bus         : wishbone.Interface, in         32 bits, addressing words below 4 GiB; `sel` is taken for all ones
+    bus         : wishbone.Interface, in         32 bits, addressing words below 4 GiB; `sel` is
+                  taken for all ones
     source      : Endpoint(request_layout), out
     marked      : Signal, in                     the write has been taken by the PHY
     completions : Endpoint(completion_layout), in   valid only
@@ -95,7 +97,8 @@ class BusRequester(LiteXModule):
 class RootTransmitter(LiteXModule):
     """Send TLPs of two kinds over one stream, answers first.
 
-    What TLPTransmitter does for a card, without what only a card sends: a request has one DW and a header of three.
+    What TLPTransmitter does for a card, without what only a card sends: a request has one DW and a
+    header of three.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A root complex on the card: what a board without PCIe has in place of a PCIe PHY."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -20,7 +19,8 @@ from dibber.mcp.sram import SharedSRAM
 
 # Addresses ----------------------------------------------------------------------------------------
 
-# The same for a program at the bus and for the card: what a program finds at an address, the card finds there.
+# The same for a program at the bus and for the card: what a program finds at an address, the card
+# finds there.
 BAR_BASE    = 0x00000000  # BAR 0, C.BAR0_SIZE bytes
 MEMORY_BASE = C.BRIDGED_MEMORY
 SPACE       = 0x80000000  # address bits above are not decoded
@@ -34,19 +34,20 @@ MAX_REQUEST = 512
 class RootComplex(LiteXModule):
     """The host's end of PCIe, with memory on the card and a bus in place of a processor.
 
-    To the core this is a LitePCIe PHY. It takes the TLPs that the card sends: its writes land in the memory,
-    byte-exact, and its reads are answered from it. A program at the bus reaches BAR 0 (each access is a TLP
-    to the card and, for a load, its completion) and the memory, a word at a time. So it is a host in all that
-    the library needs: doorbells, firmware window, queues and data in memory that both reach. There are no
-    interrupts but as PCIe has them: a vector whose address lies in the memory is written there.
+    To the core this is a LitePCIe PHY. It takes the TLPs that the card sends: its writes land in
+    the memory, byte-exact, and its reads are answered from it. A program at the bus reaches BAR 0
+    (each access is a TLP to the card and, for a load, its completion) and the memory, a word at a
+    time. So it is a host in all that the library needs: doorbells, firmware window, queues and data
+    in memory that both reach. There are no interrupts but as PCIe has them: a vector whose address
+    lies in the memory is written there.
 
-    A program at a UART is slow, and has a copy of the memory that it brings up to date. So it is told where the card
-    has written (CHANGED), and can make the card wait (HOLD): its TLPs are not taken then. Loads of BAR 0, which the card
-    answers by such TLPs, must wait for the end of that.
+    A program at a UART is slow, and has a copy of the memory that it brings up to date. So it is
+    told where the card has written (CHANGED), and can make the card wait (HOLD): its TLPs are not
+    taken then. Loads of BAR 0, which the card answers by such TLPs, must wait for the end of that.
 
-    It is made of the card's own host layer, turned round: TLPs are parsed, made, checked and counted by the
-    same blocks at both ends. What lies outside the memory is refused: a write is dropped, a read gets
-    Unsupported Request.
+    It is made of the card's own host layer, turned round: TLPs are parsed, made, checked and
+    counted by the same blocks at both ends. What lies outside the memory is refused: a write is
+    dropped, a read gets Unsupported Request.
 
     Parameters
     ----------
@@ -56,14 +57,16 @@ class RootComplex(LiteXModule):
     Attributes
     ----------
     sink, source : Endpoint(phy_layout)          as LitePCIe's PHYs have them
-    id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : what the core asks of a PHY
-    bus          : wishbone.Interface, in        32 bits, addressing words; of BAR 0 whole words only; no answer
-                   outside of BAR 0, memory and the bank `bridge`
+    id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : what the core asks
+    of a PHY
+    bus          : wishbone.Interface, in        32 bits, addressing words; of BAR 0 whole words
+                   only; no answer outside of BAR 0, memory and the bank `bridge`
     bad_frame    : Signal, in                    counted in that bank
-    refused      : Signal, out                   pulses for each TLP of the card that had no place here
+    refused      : Signal, out                   pulses for each TLP of the card that had no place
+                   here
 
-    Cycles: a load from the memory 2, a store 1. A read of one line is answered after 15; longer ones take 39 for
-    each 128 bytes at 64 bits, 22 at 128.
+    Cycles: a load from the memory 2, a store 1. A read of one line is answered after 15; longer
+    ones take 39 for each 128 bytes at 64 bits, 22 at 128.
     """
     endianness    = "little"
     qword_aligned = False

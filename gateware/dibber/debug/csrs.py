@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The registers of a hart that only a debugger sees, and which of the others VexRiscv `full` has.
+"""
 
-"""The registers of a hart that only a debugger sees, and which of the others VexRiscv `full` has."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,8 +12,8 @@ from litex.gen import *
 TSELECT, TDATA1, TDATA2 = 0x7a0, 0x7a1, 0x7a2  # 5.2
 DCSR, DPC               = 0x7b0, 0x7b1         # 4.8
 
-# Of the processor: what is not here reads as an exception. The last two are VexRiscv's interrupt mask and
-# pending bits.
+# Of the processor: what is not here reads as an exception. The last two are VexRiscv's interrupt
+# mask and pending bits.
 HART_CSRS = [
     0x300, 0x301, 0x304, 0x305, 0x340, 0x341, 0x342, 0x343, 0x344,
     0xb00, 0xb02, 0xb80, 0xb82, 0xc00, 0xc02, 0xc80, 0xc82,
@@ -36,7 +36,8 @@ class DebugCSRs(LiteXModule):
     number, dat_w : Signal(12), Signal(32), in
     we            : Signal(), in      write `number`; what cannot be written is ignored (WARL)
     dat_r         : Signal(32), out   in the cycle after `number`
-    ours, theirs  : Signal(), out     `number` is here; is one of the hart's; in the cycle after `number`
+    ours, theirs  : Signal(), out     `number` is here; is one of the hart's; in the cycle after
+                    `number`
     enter         : Signal(), in      the hart has halted at `pc` for `cause`
     pc, cause     : Signal(32), Signal(3), in
     clear         : Signal(), in      dcsr takes its reset value
@@ -70,8 +71,8 @@ class DebugCSRs(LiteXModule):
         cause = Signal(3)
         dcsr  = Cat(C(3, 2), self.step, C(0, 3), cause, C(0, 6), self.ebreak, C(0, 12), C(4, 4))
 
-        # mcontrol (5.2.9): type 2, for debug mode alone (27), action 1 (15:12): enter it; in machine mode (6), at
-        # execution (2).
+        # mcontrol (5.2.9): type 2, for debug mode alone (27), action 1 (15:12): enter it; in
+        # machine mode (6), at execution (2).
         chosen   = Array(self.breakpoints)[self.selected]
         mcontrol = Cat(C(0, 2), chosen[0], C(0, 3), C(1, 1), C(0, 5), C(1, 4), C(0, 11), C(1, 1), C(2, 4))
         registers = {

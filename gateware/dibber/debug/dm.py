@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The debug module: one hart, abstract register access, system bus access."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -22,10 +21,12 @@ class CMDERR:
 # Debug Module -------------------------------------------------------------------------------------
 
 class DebugModule(LiteXModule):
-    """Debug module of version 0.13 (3), without a program buffer: there is one hart, number 0, and `data0`.
+    """Debug module of version 0.13 (3), without a program buffer: there is one hart, number 0, and
+    `data0`.
 
     A hart that the host holds in reset is unavailable. `ndmreset` does what the host does with
-    MCP_CONTROL.run = 0, for as long as it is 1; with `haltreq` the hart then halts before its first instruction.
+    MCP_CONTROL.run = 0, for as long as it is 1; with `haltreq` the hart then halts before its first
+    instruction.
 
     Attributes
     ----------
@@ -78,7 +79,8 @@ class DebugModule(LiteXModule):
 
         # Control and Status -----------------------------------------------------------------------
 
-        # dmcontrol: haltreq 31, resumereq 30, ackhavereset 28, ndmreset 1, dmactive 0. No other bit does anything.
+        # dmcontrol: haltreq 31, resumereq 30, ackhavereset 28, ndmreset 1, dmactive 0. No other bit
+        # does anything.
         halt, acknowledged, was_reset = Signal(), Signal(), Signal(reset=1)
         word = dmi.dat_w
         self.sync += [
@@ -107,7 +109,8 @@ class DebugModule(LiteXModule):
 
         # Abstract Commands ------------------------------------------------------------------------
 
-        # Access register (3.6.1.1): aarsize 22:20, aarpostincrement 19, postexec 18, transfer 17, write 16, regno.
+        # Access register (3.6.1.1): aarsize 22:20, aarpostincrement 19, postexec 18, transfer 17,
+        # write 16, regno.
         busy      = Signal()
         error     = Signal(3)
         data      = Signal(32)

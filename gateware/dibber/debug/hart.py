@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The hart as a debug module wants it, made of VexRiscv's debug bus."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,29 +15,35 @@ from dibber.debug.injector import (AUIPC_X0, BREAKPOINT, BROKE, BUSY, CONTROL, E
 NOWHERE = 0x4000_0000  # added to the address of an instruction: there is no memory
 
 class HartControl(LiteXModule):
-    """Halts, resumes and steps the processor, and reads and writes its registers while it is halted.
+    """Halts, resumes and steps the processor, and reads and writes its registers while it is
+    halted.
 
-    When memory was written behind its caches, the hart forgets them before it resumes. A load that misses in the data
-    cache is fetched again by VexRiscv, and a step ends before that; so a step that came nowhere is done once more.
+    When memory was written behind its caches, the hart forgets them before it resumes. A load that
+    misses in the data cache is fetched again by VexRiscv, and a step ends before that; so a step
+    that came nowhere is done once more.
 
-    VexRiscv with a debug bus either halts at an ebreak or takes it for a nop. So it halts, and when no debugger wants
-    to know, the hart goes on at the same address of `NOWHERE`, where it finds an illegal instruction and traps.
+    VexRiscv with a debug bus either halts at an ebreak or takes it for a nop. So it halts, and when
+    no debugger wants to know, the hart goes on at the same address of `NOWHERE`, where it finds an
+    illegal instruction and traps.
 
     Attributes
     ----------
     core    : core_port, out
-    reset   : Signal(), in      the processor is held in reset; with `halt` it will not execute its first instruction
+    reset   : Signal(), in      the processor is held in reset; with `halt` it will not execute its
+              first instruction
     active  : Signal(), in      there is a debugger
     halt    : Signal(), in      level
     resume  : Signal(), in      one cycle, while `halted`
     written : Signal(), in      memory was written
     halted  : Signal(), out
     resumed : Signal(), out     one cycle
-    command : Record, in        `valid` until `done`, while `halted`: access the register `regno` (table 3.3)
+    command : Record, in        `valid` until `done`, while `halted`: access the register `regno`
+              (table 3.3)
     done    : Signal(), out     with `failed`: there is no such register
     result  : Signal(32), out   what was read, from `done` on
 
-    Cycles of a command: 5 for a debug register, 20 to read one, 40 to write a GPR, 120 to write a CSR.
+    Cycles of a command: 5 for a debug register, 20 to read one, 40 to write a GPR, 120 to write a
+    CSR.
     """
     def __init__(self):
         self.core    = core = core_port()

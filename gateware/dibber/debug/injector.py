@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Instructions that the halted pipeline executes, by VexRiscv's debug bus.
 
-That bus (DebugPlugin.scala) has two registers. 0: flags when read, bits that set and clear them when written. 4: a
-written word is executed as an instruction by the halted pipeline; what is read is the result of the last one, or,
-after a break, its address.
+That bus (DebugPlugin.scala) has two registers. 0: flags when read, bits that set and clear them
+when written. 4: a written word is executed as an instruction by the halted pipeline; what is read
+is the result of the last one, or, after a break, its address.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,7 +20,9 @@ HALTED, BUSY, BROKE = 1, 2, 3
 STEP, HALT, RESUME  = 1 << 4, 1 << 17, 1 << 25
 
 def core_port():
-    """VexRiscv's debug bus. `dat_r` belongs to the address of the cycle before, whether or not `valid`."""
+    """VexRiscv's debug bus. `dat_r` belongs to the address of the cycle before, whether or not
+    `valid`.
+    """
     return Record([
         ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("we", 1, DIR_M_TO_S), ("adr", 8, DIR_M_TO_S),
         ("dat_w", 32, DIR_M_TO_S), ("dat_r", 32, DIR_S_TO_M)])
@@ -46,7 +47,9 @@ def write_csr(number):
     return Cat(C(1 << 15 | 0x1073, 20), number)
 
 def load_high(number, value):
-    """lui number, …: so that `load_low` makes it `value`. A carry between the two would take an adder."""
+    """lui number, …: so that `load_low` makes it `value`. A carry between the two would take an
+    adder.
+    """
     return Cat(C(0x37, 7), number, value[12:] ^ Replicate(value[11], 20))
 
 def load_low(number, value):

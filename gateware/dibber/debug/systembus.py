@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Memory and registers as the processor sees them, reached without it."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,13 +15,15 @@ ALIGNMENT, SIZE = 3, 4  # sberror
 # System Bus ---------------------------------------------------------------------------------------
 
 class SystemBus(LiteXModule):
-    """System bus access (3.10, 3.12.18 to 3.12.24) of 8, 16 and 32 bits, whether or not the hart is halted.
+    """System bus access (3.10, 3.12.18 to 3.12.24) of 8, 16 and 32 bits, whether or not the hart is
+    halted.
 
     Attributes
     ----------
     bus                  : wishbone.Interface, out
     sbcs, address, data  : Signal(32), out     SBCS, SBADDRESS0, SBDATA0
-    write_sbcs, write_address, write_data, read_data : Signal(), in   the debugger does that; writes are of `dat_w`
+    write_sbcs, write_address, write_data, read_data : Signal(), in   the debugger does that; writes
+    are of `dat_w`
     dat_w                : Signal(32), in
     clear                : Signal(), in        SBCS takes its reset value
 
@@ -106,8 +107,9 @@ class SystemBus(LiteXModule):
                     asks.eq(1)
                 )
             ),
-            # The bus answers late in its cycle: what is made of the answer is made in the next, and what was read without an
-            # answer before that is nothing that anybody may look at while it is busy.
+            # The bus answers late in its cycle: what is made of the answer is made in the next, and
+            # what was read without an answer before that is nothing that anybody may look at while
+            # it is busy.
             ended.eq(bus.cyc & bus.ack),
             If(bus.cyc & bus.ack, asks.eq(0)),
             If(asks & ~write, self.data.eq(bus.dat_r)),

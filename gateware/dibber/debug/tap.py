@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """JTAG pins: a test access port whose only registers are those of the debugger."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.cdc import MultiReg
@@ -19,13 +18,15 @@ IDCODE  = 0x01
 DTMCS   = 0x10
 DMI     = 0x11
 
-# IEEE 1149.1, 12.1: version 1, part 0xd1bb, and for a manufacturer 0x7f of bank 7, which nobody can be.
+# IEEE 1149.1, 12.1: version 1, part 0xd1bb, and for a manufacturer 0x7f of bank 7, which nobody can
+# be.
 IDENTITY = 1 << 28 | 0xd1bb << 12 | 0x3ff << 1 | 1
 
 # Pins ---------------------------------------------------------------------------------------------
 
 class SampledPins(LiteXModule):
-    """Pins of another clock, seen from `sys`. They are sampled together, so TCK must stay high and low for 3 cycles each.
+    """Pins of another clock, seen from `sys`. They are sampled together, so TCK must stay high and
+    low for 3 cycles each.
 
     One clock is enough for a debugger: at 80 MHz it leaves more than 10 MHz of TCK.
 
@@ -37,7 +38,8 @@ class SampledPins(LiteXModule):
     Attributes
     ----------
     rising, falling : Signal(), out   the first cycle after the edge
-    now, before     : list of Signal, out   pins as they are in that cycle, and as they were in the one before
+    now, before     : list of Signal, out   pins as they are in that cycle, and as they were in the
+                      one before
     """
     def __init__(self, clock, pins):
         self.rising  = Signal()

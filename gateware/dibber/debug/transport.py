@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The JTAG debug transport: what is scanned becomes accesses to the debug module."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,7 +16,9 @@ def scan_port():
     return Record([*[(name, 1, DIR_M_TO_S) for name in outputs], ("tdo", 1, DIR_S_TO_M)])
 
 def dmi_port():
-    """Debug module interface: `we` or `re` for one cycle; `dat_r` is valid in the cycle after `re`, and only then."""
+    """Debug module interface: `we` or `re` for one cycle; `dat_r` is valid in the cycle after `re`,
+    and only then.
+    """
     return Record([
         ("adr", ADDRESS_BITS, DIR_M_TO_S), ("dat_w", 32, DIR_M_TO_S), ("we", 1, DIR_M_TO_S), ("re", 1, DIR_M_TO_S),
         ("dat_r", 32, DIR_S_TO_M)])
@@ -27,8 +28,8 @@ def dmi_port():
 class DebugTransport(LiteXModule):
     """DTMCS and DMI (6.1.4, 6.1.5).
 
-    The debug module answers in 2 cycles, long before the next scan could ask, so no access is ever found busy,
-    none fails, and `dmireset` and `dmihardreset` have nothing to do.
+    The debug module answers in 2 cycles, long before the next scan could ask, so no access is ever
+    found busy, none fails, and `dmireset` and `dmihardreset` have nothing to do.
 
     Attributes
     ----------

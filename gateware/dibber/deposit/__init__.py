@@ -1,4 +1,5 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Deposit: region table, walkers, gather (host memory to payload) and scatter (payload to host
+memory).
+"""
 
-"""Deposit: region table, walkers, gather (host memory to payload) and scatter (payload to host memory)."""
+# SPDX-License-Identifier: BSD-2-Clause

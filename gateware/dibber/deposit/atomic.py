@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Atomic operations on host memory."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -22,17 +21,19 @@ from dibber.deposit.tags import Tags
 # Atomic Unit --------------------------------------------------------------------------------------
 
 class AtomicUnit(LiteXModule):
-    """Execute one atomic command at a time: fetch, look up, read, modify, write, and put the reply in its place.
+    """Execute one atomic command at a time: fetch, look up, read, modify, write, and put the reply
+    in its place.
 
-    All atomics of the card pass here, each after the write of the one before was handed to the PHY, and
-    PCIe lets no read pass a write (PCIe Base 3.0, 2.4.1). So they are atomic among the card's operations;
-    of the host's own they know nothing. A compare that fails writes nothing.
+    All atomics of the card pass here, each after the write of the one before was handed to the PHY,
+    and PCIe lets no read pass a write (PCIe Base 3.0, 2.4.1). So they are atomic among the card's
+    operations; of the host's own they know nothing. A compare that fails writes nothing.
 
-    The command lies in a slot of the INBOX, and so does its struct reply at the end: value before, and enum status. Other
-    than OK, without an access: REMOTE_BAD_HEADER (no atomic's opcode), REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both
-    REMOTE_READ and REMOTE_WRITE), REMOTE_BOUNDS, REMOTE_ALIGNMENT; and REMOTE_READ_ERROR, nothing was
-    written. While the host still owes the answers to as many reads that were given up as there are tags, all
-    others fail so, too.
+    The command lies in a slot of the INBOX, and so does its struct reply at the end: value before,
+    and enum status. Other than OK, without an access: REMOTE_BAD_HEADER (no atomic's opcode),
+    REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both REMOTE_READ and REMOTE_WRITE),
+    REMOTE_BOUNDS, REMOTE_ALIGNMENT; and REMOTE_READ_ERROR, nothing was written. While the host
+    still owes the answers to as many reads that were given up as there are tags, all others fail
+    so, too.
 
     Parameters
     ----------
@@ -45,7 +46,8 @@ class AtomicUnit(LiteXModule):
     Attributes
     ----------
     sink        : Endpoint(request_layout), in       execute what is in this slot
-    forget      : Signal(), in      who asked is gone: the operation under way ends without reply and `done`
+    forget      : Signal(), in      who asked is gone: the operation under way ends without reply
+                  and `done`
     slot        : slot_port(data_width)
     reply       : slot_write_port(data_width)
     lookup      : lookup_port(), to the region table
@@ -59,8 +61,8 @@ class AtomicUnit(LiteXModule):
     departures  : Departures of operations
     pulses      : ATOMICS, and as `Gather`'s
 
-    Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from `marked` to
-    `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
+    Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from
+    `marked` to `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
     """
     def __init__(self, data_width, tags=1, base=1, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(request_layout())
@@ -115,7 +117,8 @@ class AtomicUnit(LiteXModule):
         size      = Signal(address_bits)
         virtual   = Signal(address_bits)  # as the region has it
         address   = Signal(address_bits)  # as the host has it
-        room      = Signal(address_bits + 1)  # from the operand to the region's end; its highest bit: less than none
+        # from the operand to the region's end; its highest bit: less than none
+        room      = Signal(address_bits + 1)
         status    = Signal(8)
         reason    = Signal(8)
         offset    = member(ATOMIC, "offset")
@@ -178,7 +181,8 @@ class AtomicUnit(LiteXModule):
 
         # Modify -----------------------------------------------------------------------------------
 
-        # The line is turned so that the operand comes to lie in the low bits; 4 bytes are extended by zeros.
+        # The line is turned so that the operand comes to lie in the low bits; 4 bytes are extended
+        # by zeros.
         words  = [line[32*n:32*n + 32] for n in range(data_width//32)]
         place  = address[2:2 + log2_int(len(words))]
         low    = Array(words)[place]

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The Internet checksum of a transfer's bytes, on their way to the packets."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,11 +11,12 @@ from litex.soc.interconnect import stream
 # Checksum -----------------------------------------------------------------------------------------
 
 class Checksum(LiteXModule):
-    """Checksums of runs of lines, by RFC 1071: the complement of the ones' complement sum of 16-bit words.
+    """Checksums of runs of lines, by RFC 1071: the complement of the ones' complement sum of 16-bit
+    words.
 
-    The first byte of a pair is the word's high one, an odd last byte is followed by a zero. Lines are
-    added little-endian and the sum's bytes are swapped at the end (RFC 1071, 2 (B)); carries are added
-    where the next line is added anyway, and last of all in two steps of their own.
+    The first byte of a pair is the word's high one, an odd last byte is followed by a zero. Lines
+    are added little-endian and the sum's bytes are swapped at the end (RFC 1071, 2 (B)); carries
+    are added where the next line is added anyway, and last of all in two steps of their own.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ class Checksum(LiteXModule):
 
     Attributes
     ----------
-    valid  : Signal(), in     a line, of which `bytes` count (in the low lanes); all of it unless `last`
+    valid  : Signal(), in     a line, of which `bytes` count (in the low lanes); all of it unless
+             `last`
     last   : Signal(), in     its run ends
     dat    : Signal(data_width), in
     bytes  : Signal(5), in

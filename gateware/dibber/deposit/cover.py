@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Which pieces of a walk are read with one request: element reads or covering reads, the cheaper.
+"""
 
-"""Which pieces of a walk are read with one request: element reads or covering reads, the cheaper."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -25,12 +25,13 @@ HEAD_REQUEST = 64  # bytes: the longest read of those
 def pick_layout():
     """Bytes that a read brings and that are wanted; those of a read in the order of the walk.
 
-    `offset` is the first byte's place in its unit, `length` how many follow each other in memory. The
-    unit is the read's first, then the one in which the pick before ended, or with `advance` the one
-    behind that. With the `final` pick of a read come its `address`, its `span` in bytes, and in how
-    many `units` it lies.
+    `offset` is the first byte's place in its unit, `length` how many follow each other in memory.
+    The unit is the read's first, then the one in which the pick before ended, or with `advance` the
+    one behind that. With the `final` pick of a read come its `address`, its `span` in bytes, and in
+    how many `units` it lies.
 
-    `error`, `fault`: as in `piece_layout`; there is nothing to read. `last` on the transfer's final pick.
+    `error`, `fault`: as in `piece_layout`; there is nothing to read. `last` on the transfer's final
+    pick.
     """
     return stream.EndpointDescription(
         [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("error", 1), ("fault", FAULT_BITS),
@@ -41,37 +42,40 @@ def pick_layout():
 class Cover(LiteXModule):
     """Merge pieces of one transfer into reads, and say which bytes of each read are wanted.
 
-    A read takes 20 bytes of PCIe upstream, header and framing, and downstream 20 for each unit of 64
-    bytes that it touches, and its bytes, rounded out to dwords. Pieces of a and b dwords with g dwords
-    between them take
+    A read takes 20 bytes of PCIe upstream, header and framing, and downstream 20 for each unit of
+    64 bytes that it touches, and its bytes, rounded out to dwords. Pieces of a and b dwords with g
+    dwords between them take
 
                               upstream    downstream
         apart                    40       40 + 4 (a + b)
         together in one unit     20       20 + 4 (a + g + b)
         together in two units    20       40 + 4 (a + g + b)
 
-    Reads alone never take more upstream than downstream, so downstream decides: together when g <= 5
-    in one unit, in two when no byte lies between. But where other data leaves the card as fast as PCIe
-    takes it (`crowded`), upstream is dear too and the sum decides: g <= 10 in one unit, 5 in two. Where
-    a walk ascends each decision depends on one gap alone, so no other choice of reads takes less.
-    A host that answers with longer completions takes less for the same reads.
+    Reads alone never take more upstream than downstream, so downstream decides: together when g <=
+    5 in one unit, in two when no byte lies between. But where other data leaves the card as fast as
+    PCIe takes it (`crowded`), upstream is dear too and the sum decides: g <= 10 in one unit, 5 in
+    two. Where a walk ascends each decision depends on one gap alone, so no other choice of reads
+    takes less. A host that answers with longer completions takes less for the same reads.
 
-    A piece is merged when it begins in the unit in which the one before it ends, near what is to be read
-    of that unit, on either side of it or within it; or where that one ends; or in the unit behind. So
-    overlapping blocks are covered too, and descending ones that lie within a unit. What is merged lies
-    between two multiples of `max_request`; a read has 64 picks at most.
+    A piece is merged when it begins in the unit in which the one before it ends, near what is to be
+    read of that unit, on either side of it or within it; or where that one ends; or in the unit
+    behind. So overlapping blocks are covered too, and descending ones that lie within a unit. What
+    is merged lies between two multiples of `max_request`; a read has 64 picks at most.
 
-    A read is passed on when it is whole, and the link takes its bytes as they come. So the first HEAD bytes of a transfer are
-    read by HEAD_REQUEST bytes at most, and those up to four times as many by twice that: what follows is here when they
-    have left. A transfer takes three requests more for it.
+    A read is passed on when it is whole, and the link takes its bytes as they come. So the first
+    HEAD bytes of a transfer are read by HEAD_REQUEST bytes at most, and those up to four times as
+    many by twice that: what follows is here when they have left. A transfer takes three requests
+    more for it.
 
-    No byte outside the region is read: a read begins with the first byte of one of its pieces and ends
-    with the last byte of one; the walker has found both in the region, and a region is an interval.
+    No byte outside the region is read: a read begins with the first byte of one of its pieces and
+    ends with the last byte of one; the walker has found both in the region, and a region is an
+    interval.
 
     Parameters
     ----------
     patience : cycles without a new piece after which a read leaves without it
-    window   : cycles, a power of two: `crowded` counts when it was true in so many more cycles than not
+    window   : cycles, a power of two: `crowded` counts when it was true in so many more cycles than
+               not
 
     Attributes
     ----------
@@ -81,8 +85,8 @@ class Cover(LiteXModule):
     crowded     : Signal(), in      a write waits to leave the card in this cycle
     ending      : Signal(), out     a transfer's last piece is in here
 
-    Cycles: a piece a cycle; 4 from a piece that is the transfer's last, or that the next one does not
-    join, to its pick; `patience` more when none follows.
+    Cycles: a piece a cycle; 4 from a piece that is the transfer's last, or that the next one does
+    not join, to its pick; `patience` more when none follows.
     """
     def __init__(self, patience=4, window=128):
         self.sink        = sink   = stream.Endpoint(piece_layout())
@@ -94,7 +98,8 @@ class Cover(LiteXModule):
 
         # # #
 
-        # Whether a pick is taken depends on all that it needs, and decides on the pieces: it is registered here.
+        # Whether a pick is taken depends on all that it needs, and decides on the pieces: it is
+        # registered here.
         source = pipe.sink
 
         # Which direction limits.
@@ -120,7 +125,8 @@ class Cover(LiteXModule):
             end.behind.eq(sink.address[:12] + sink.length),
         )
 
-        # Neighbours: how a piece lies to the one before it, whose values stay here when it has left.
+        # Neighbours: how a piece lies to the one before it, whose values stay here when it has
+        # left.
         piece = stream.Endpoint([("address", 64), ("length", 13), ("error", 1), ("fault", FAULT_BITS), ("to", 12), ("behind", 13),
             ("near", 1), ("next", 1), ("joined", 1), ("level", 1), ("crosses", 1)])
         outside = Signal(12)  # bits in which addresses of one read are equal
@@ -182,8 +188,8 @@ class Cover(LiteXModule):
         advance = Signal()
         picks   = Signal(max=PICKS)  # that are out
 
-        # Dwords of its last unit from which, and up to which, a piece is near. One that begins in the
-        # unit behind saves no completion.
+        # Dwords of its last unit from which, and up to which, a piece is near. One that begins in
+        # the unit behind saves no completion.
         one   = HEADER//4 + 1
         two   = 2*HEADER//4 + 1
         reach = Signal(4)

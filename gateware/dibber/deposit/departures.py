@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """When nothing is under way any more of what was granted until now."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import add
@@ -15,8 +14,8 @@ from litex.gen import *
 class Departures(LiteXModule):
     """Tells when all that had entered an engine before `mark` has left it.
 
-    What enters first leaves first. A lookup may still find an entry of the region table in the cycles in which that
-    is being taken out, so a mark counts 3 cycles later.
+    What enters first leaves first. A lookup may still find an entry of the region table in the
+    cycles in which that is being taken out, so a mark counts 3 cycles later.
 
     Parameters
     ----------

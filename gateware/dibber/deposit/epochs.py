@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Which epoch of a flow is the present one: jobs of others have been rewound."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,7 +15,9 @@ def flow_of_layout():
     return [("node", 8), ("incarnation", 8), ("epoch", 4)]
 
 def watch_port():
-    """A job that is watched: `valid` and its fields, `leave` in its last cycle; `stale` is the answer, a cycle later."""
+    """A job that is watched: `valid` and its fields, `leave` in its last cycle; `stale` is the
+    answer, a cycle later.
+    """
     return Record([("valid", 1), ("leave", 1)] + flow_of_layout() + [("stale", 1)])
 
 # Epochs -------------------------------------------------------------------------------------------
@@ -30,7 +31,8 @@ class Epochs(LiteXModule):
 
     Attributes
     ----------
-    reset  : Signal(), in    one cycle: the flow to `node` begins again, with `incarnation` and epoch 0
+    reset  : Signal(), in    one cycle: the flow to `node` begins again, with `incarnation` and
+             epoch 0
     rewind : Signal(), in    one cycle: the flow to `node` goes on with `epoch`
     node, incarnation, epoch : Signals, in
     ports  : list of watch_port()

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The table of gets and receives under way: who may answer which of them, and into which region."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
@@ -15,8 +14,8 @@ TAG = 10  # bits of a context that name the command's slot; those above are its 
 def expected_port():
     """A question, in a cycle with `valid`; 2 cycles later `granted` is the answer, for one cycle.
 
-    `mine` comes with it: node and context are those of an entry, whatever the key. In a cycle with `spoil` the
-    answers to `spoilt`, a context that was `mine`, are granted no longer.
+    `mine` comes with it: node and context are those of an entry, whatever the key. In a cycle with
+    `spoil` the answers to `spoilt`, a context that was `mine`, are granted no longer.
     """
     return Record([
         ("valid", 1, DIR_M_TO_S), ("context", 16, DIR_M_TO_S), ("node", 16, DIR_M_TO_S), ("key", 32, DIR_M_TO_S),
@@ -28,14 +27,15 @@ def expected_port():
 class ExpectedTable(LiteXModule):
     """An entry for each command slot: endpoint * SLOTS + slot.
 
-    A context is that and a generation, which the control program counts up when it gives a get up: an
-    answer that comes after that is not taken for the next one's.
+    A context is that and a generation, which the control program counts up when it gives a get up:
+    an answer that comes after that is not taken for the next one's.
 
-    An entry of which a packet was refused is spoilt until it is written again: nothing more of that answer is
-    let in, its end neither. Whose spoiling comes after the slot's next entry does that one no harm if it was given up.
+    An entry of which a packet was refused is spoilt until it is written again: nothing more of that
+    answer is let in, its end neither. Whose spoiling comes after the slot's next entry does that
+    one no harm if it was given up.
 
-    The table is empty after configuration and keeps its contents over a reset: whoever halts the control
-    program empties it.
+    The table is empty after configuration and keeps its contents over a reset: whoever halts the
+    control program empties it.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class ExpectedTable(LiteXModule):
     key, node, valid : Signals, in    what to write there
     write   : Signal(), in      one cycle
 
-    Cycles: 2 from `valid` to `granted`, a question a cycle; 2 from `spoil` to the questions that it denies, one
-    more for a `write` at the same time. No two spoils within 4 cycles.
+    Cycles: 2 from `valid` to `granted`, a question a cycle; 2 from `spoil` to the questions that it
+    denies, one more for a `write` at the same time. No two spoils within 4 cycles.
     """
     def __init__(self, contexts=256):
         self.port    = port = expected_port()

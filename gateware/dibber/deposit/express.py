@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Where EXPRESS packets land: small deposits in host memory, messages in the inbox."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.coding import PriorityEncoder
@@ -82,8 +81,8 @@ class Placement(LiteXModule):
     first   : Signal(7), out bytes of the first write
     rest    : Signal(7), out bytes of the second, with `crosses`
 
-    Cycles: 4 from `start` to `ready`; in a paged region 7 more for each page of 4 KiB, and what others ask and a read of the page table
-    for those that were not used lately.
+    Cycles: 4 from `start` to `ready`; in a paged region 7 more for each page of 4 KiB, and what
+    others ask and a read of the page table for those that were not used lately.
     """
     def __init__(self, deposit, address_bits=64):
         self.start   = Signal()
@@ -162,8 +161,8 @@ class ExpressLander(LiteXModule):
     """Write deposits of up to INLINE_BYTES to host memory and messages into the inbox, in order.
 
     A packet has one block of payload, so once its first line is here it is good to its end; or that
-    line has `error`, then the packet is forgotten. The receiver announces no more messages than the inbox has
-    room for: it counts `inbox_freed`.
+    line has `error`, then the packet is forgotten. The receiver announces no more messages than the
+    inbox has room for: it counts `inbox_freed`.
 
     Parameters
     ----------
@@ -179,15 +178,16 @@ class ExpressLander(LiteXModule):
     writes      : Endpoint(write_layout), out     a deposit's last one with `mark`
     marked      : Signal(), in                    a write with `mark` was taken by the PHY
     slot        : slot_write_port(data_width), master
-    free        : Record, in                      `strobe`, `slot` of the inbox: it may be used again
+    free        : Record, in                      `strobe`, `slot` of the inbox: it may be used
+                  again
     inbox_freed : Signal(), out                   one cycle for each slot that came free
     done        : Endpoint(deposit_done_layout), out    a message is done when its arrival is queued
     departures  : Departures of packets
     arrivals    : Endpoint(arrival_layout), out   messages and notices, in the order of the packets
 
-    Cycles: 2 from the first line at `payload` to the first at `writes`, if the deposit came 4 earlier; then
-    a line a cycle. From the last word of an 8-byte packet at the receiver to its write 5 in all. 1 a line of
-    a message, and 3 from its last one to its arrival.
+    Cycles: 2 from the first line at `payload` to the first at `writes`, if the deposit came 4
+    earlier; then a line a cycle. From the last word of an 8-byte packet at the receiver to its
+    write 5 in all. 1 a line of a message, and 3 from its last one to its arrival.
     """
     def __init__(self, data_width, address_bits=64):
         self.deposits = deposit = stream.Endpoint(deposit_layout(address_bits))
@@ -222,8 +222,8 @@ class ExpressLander(LiteXModule):
             landing.arrivals.connect(self.arrivals),
         ]
 
-        # Lines. A turned line gives its upper lanes to one line of memory and its lower ones to the next.
-        # A page ends where a line ends, so two writes share no line.
+        # Lines. A turned line gives its upper lanes to one line of memory and its lower ones to the
+        # next. A page ends where a line ends, so two writes share no line.
         turned   = Signal(data_width)
         previous = Signal(data_width)
         below    = Signal(width)   # lanes before the first byte's

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Reading those members of a slot that an engine needs."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -34,8 +33,8 @@ class Fetch(LiteXModule):
     Parameters
     ----------
     data_width : bits of a line
-    spans      : list of (first byte, behind the last byte) of the slot that are wanted; the lines of the
-                 first span come first
+    spans      : list of (first byte, behind the last byte) of the slot that are wanted; the lines
+                 of the first span come first
     enough     : how many of the spans may be all
 
     Attributes
@@ -46,11 +45,13 @@ class Fetch(LiteXModule):
     first  : Signal(), out   one cycle: the lines of the first span are there
     all    : Signal(), in    in a cycle with `last`: what was asked for so far is enough
     last   : Signal(), out   the last line of `enough` spans is on the port
-    glance : Signal, in      a bit for each line of `enough` spans: it is on the port for another reader, and wanted. Not while the fetch
+    glance : Signal, in      a bit for each line of `enough` spans: it is on the port for another
+             reader, and wanted. Not while the fetch
                              goes on
     done   : Signal(), out   one cycle: all are there
 
-    Cycles: lines, those of `enough` spans or all, + 3 from `start` to `done`, with a port that is always ready.
+    Cycles: lines, those of `enough` spans or all, + 3 from `start` to `done`, with a port that is
+    always ready.
     """
     def __init__(self, data_width, spans, enough=None):
         width    = data_width//8

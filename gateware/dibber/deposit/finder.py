@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The pages of single addresses, found one after the other for several who ask."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
@@ -20,10 +19,11 @@ from dibber.places import Place
 # Port ---------------------------------------------------------------------------------------------
 
 def finder_port(address_bits=64):
-    """An address whose page is wanted: `valid` and a paged `address` stand until `done`, one cycle with the answer.
+    """An address whose page is wanted: `valid` and a paged `address` stand until `done`, one cycle
+    with the answer.
 
-    `page` are bits 12 and up of the bus address; the others are those of `address`. `fault`: there is no such page, or its table cannot be
-    read. Who takes `valid` back hears no more of it.
+    `page` are bits 12 and up of the bus address; the others are those of `address`. `fault`: there
+    is no such page, or its table cannot be read. Who takes `valid` back hears no more of it.
     """
     return Record([("valid", 1, DIR_M_TO_S), ("address", address_bits, DIR_M_TO_S), ("done", 1, DIR_S_TO_M),
         ("page", address_bits - SHIFT_LEAST, DIR_S_TO_M), ("fault", 1, DIR_S_TO_M)])
@@ -33,16 +33,19 @@ def finder_port(address_bits=64):
 class PageFinder(LiteXModule):
     """Find the pages of one address after the other, for those who have no stream of them.
 
-    A step of the way a cycle: the place of the table, the page's number, the line of the table, its entry. Who is served waits for the host
-    when the line is not here, and so do all others. A line's entries come in order (PCIe Base 3.0, 2.3.1.1: the completions of one
-    request do); whose read ran out of time, or fails, gets `fault`, and the next who wants the line reads it again.
+    A step of the way a cycle: the place of the table, the page's number, the line of the table, its
+    entry. Who is served waits for the host when the line is not here, and so do all others. A
+    line's entries come in order (PCIe Base 3.0, 2.3.1.1: the completions of one request do); whose
+    read ran out of time, or fails, gets `fault`, and the next who wants the line reads it again.
 
     Parameters
     ----------
     data_width : 64 or 128
     ports      : who ask, by turns
-    lines      : of the tables that are kept, a power of two; direct-mapped by region and place in the table
-    tags       : one is in use, the others are spare for those in quarantine; with none left, `fault`
+    lines      : of the tables that are kept, a power of two; direct-mapped by region and place in
+                 the table
+    tags       : one is in use, the others are spare for those in quarantine; with none left,
+                 `fault`
     base       : of them without extended tags
     timeout, quarantine : cycles, see `Tags`
     address_bits : 64 or 32
@@ -50,13 +53,15 @@ class PageFinder(LiteXModule):
     Attributes
     ----------
     ports       : list of finder_port()
-    directory   : Record(directory_layout), in   also forgets all lines; without a shift it does no more
+    directory   : Record(directory_layout), in   also forgets all lines; without a shift it does no
+                  more
     reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in   always ready
     extended_tags : Signal(), in
     pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: 5 from `valid` to `done` with pages of 4 KiB whose line is here, of 2 MiB 8, of 1 GiB 11; one more when it was another's turn.
+    Cycles: 5 from `valid` to `done` with pages of 4 KiB whose line is here, of 2 MiB 8, of 1 GiB
+    11; one more when it was another's turn.
     """
     def __init__(self, data_width, ports, lines=16, tags=4, base=4, timeout=6250, quarantine=2**23, address_bits=64):
         self.ports       = ports = [finder_port(address_bits) for _ in range(ports)]
@@ -118,7 +123,8 @@ class PageFinder(LiteXModule):
 
         # Lines ------------------------------------------------------------------------------------
 
-        # What is known of the page's number: it is shifted to its place, while the mask of what is within the page grows.
+        # What is known of the page's number: it is shifted to its place, while the mask of what is
+        # within the page grows.
         page   = Signal(page_bits)
         left   = Signal(shift_bits)
         within = Signal(low_bits)

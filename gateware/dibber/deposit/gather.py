@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From pieces of host memory to a stream of their bytes: reads, reassembly, picking, packing."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,24 +20,24 @@ from dibber.deposit.tags import Tags
 class Gather(LiteXModule):
     """Read pieces from host memory and give their bytes in order, packed.
 
-    `Cover` decides which pieces are read together. The reassembly buffer consists of units of 64 bytes
-    as host memory does, and a byte lies in its unit where its address puts it. Units are taken in the
-    order of the requests, before each request, so that completions always have a place. They are
-    written where they belong whenever they come. When a read is complete its picks, the bytes that are
-    wanted of it, are read out in order, whatever their order in memory.
+    `Cover` decides which pieces are read together. The reassembly buffer consists of units of 64
+    bytes as host memory does, and a byte lies in its unit where its address puts it. Units are
+    taken in the order of the requests, before each request, so that completions always have a
+    place. They are written where they belong whenever they come. When a read is complete its picks,
+    the bytes that are wanted of it, are read out in order, whatever their order in memory.
 
-    Completions agree with their reads: `CompletionChecker` stands in front of this. A transfer fails when a
-    read is answered with an error, or not in time, or when an error piece
-    comes. Its output then ends with a line whose `status` says why and which has no bytes of worth.
-    `abort` asks the walker to end the transfer; reads of it that are in flight are awaited.
+    Completions agree with their reads: `CompletionChecker` stands in front of this. A transfer
+    fails when a read is answered with an error, or not in time, or when an error piece comes. Its
+    output then ends with a line whose `status` says why and which has no bytes of worth. `abort`
+    asks the walker to end the transfer; reads of it that are in flight are awaited.
 
     Parameters
     ----------
     data_width : 64 or 128
     tags       : reads in flight
     lines      : lines of the reassembly buffer, a power of two; 4096 bytes at least
-    picks      : that may wait for their read; as many as cycles from request to completion, so that a
-                 pick a cycle can go on, and more than one read has at most
+    picks      : that may wait for their read; as many as cycles from request to completion, so that
+                 a pick a cycle can go on, and more than one read has at most
     timeout    : cycles until a read fails; the default is 50 us at 125 MHz
     quarantine : cycles until the tag of such a read is used again, see `Tags`
 
@@ -54,9 +53,9 @@ class Gather(LiteXModule):
     abort         : Signal(), out  to `Walker.abort`
     pulses        : dict counter name -> Signal()
 
-    Cycles: a request a cycle, of one pick or several; 5 from piece to request; 9 from the last beat of
-    a completion that was waited for to its bytes at `source`, where they fill a line; a line of the
-    buffer a cycle, and a pick a cycle.
+    Cycles: a request a cycle, of one pick or several; 5 from piece to request; 9 from the last beat
+    of a completion that was waited for to its bytes at `source`, where they fill a line; a line of
+    the buffer a cycle, and a pick a cycle.
     """
     def __init__(self, data_width, tags=64, lines=512, picks=512, timeout=6250, quarantine=2**23):
         self.sink          = sink   = stream.Endpoint(piece_layout())
@@ -96,8 +95,8 @@ class Gather(LiteXModule):
         self.order = order = stream.SyncFIFO(
             [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1), ("fault", FAULT_BITS)], picks, buffered=True)
 
-        # A slot for each read; a read has a unit at least, so that there are never more. Bit `slot_bits`
-        # of the slot counters tells this pass over the slots from the last.
+        # A slot for each read; a read has a unit at least, so that there are never more. Bit
+        # `slot_bits` of the slot counters tells this pass over the slots from the last.
         units     = lines*width//UNIT
         slots     = units
         slot_bits = log2_int(slots)
@@ -136,7 +135,8 @@ class Gather(LiteXModule):
             order.sink.void.eq(void),
             order.sink.fault.eq(pick.fault),
             order.sink.last.eq(pick.last),
-            # A last piece that is here already needs no help, and the walker is in the next transfer.
+            # A last piece that is here already needs no help, and the walker is in the next
+            # transfer.
             self.abort.eq(discard & ~cover.ending),
         ]
         self.sync += [
@@ -208,8 +208,8 @@ class Gather(LiteXModule):
             pulses["COMPLETION_TIMEOUT"].eq(self.tags.expire),
         ]
 
-        # Buffer. A completion ends a read or at a multiple of 64 bytes (PCIe Base 3.0, 2.3.1.1), so that
-        # no line ever comes from two of them.
+        # Buffer. A completion ends a read or at a multiple of 64 bytes (PCIe Base 3.0, 2.3.1.1), so
+        # that no line ever comes from two of them.
         self.buffer = buffer = Memory(data_width, lines, name="gather_buffer")
         store = buffer.get_port(write_capable=True)
         fetch = buffer.get_port(has_re=True, mode=READ_FIRST)
@@ -225,8 +225,8 @@ class Gather(LiteXModule):
         ended   = Signal()
         slot    = Signal(slot_bits + 1)
         error   = Signal()
-        # After a reset the memory holds the outcomes of reads before it; they are gone before `Tags`
-        # hands the first tag out.
+        # After a reset the memory holds the outcomes of reads before it; they are gone before
+        # `Tags` hands the first tag out.
         wiping  = Signal(reset=1)
         wiped   = Signal(slot_bits)
         self.sync += If(wiping, wiped.eq(wiped + 1), wiping.eq(wiped != slots - 1))
@@ -279,7 +279,8 @@ class Gather(LiteXModule):
             ending.eq(rest <= (width - lane)),
             count.eq(Mux(reason != STATUS.OK, 0, Mux(ending, rest, width - lane))),
             step.eq(here & (~out.valid | out.ready)),
-            # A unit leaves with the read's last pick, or when a pick goes on or begins in the next unit.
+            # A unit leaves with the read's last pick, or when a pick goes on or begins in the next
+            # unit.
             leaving.eq((step & ~empty & Mux(ending, whole, place[bits:] == UNIT//width - 1)) |
                 (load & head.advance)),
             load.eq(head.valid & (head.void | ~fresh | (outcome_read.dat_r[0] != slot_out[-1])) &

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Data first, notice after: what waits until a packet's writes have been handed to the PHY, and
+what is only held until then.
+"""
 
-"""Data first, notice after: what waits until a packet's writes have been handed to the PHY, and what is only held until then."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -18,31 +19,37 @@ from dibber.places import BlockFIFO, Place
 def landing_layout():
     """A packet whose fate is known once it has landed.
 
-    `final`: last packet of its transfer. `alone`: it carries a whole transfer. `notice`: there is to be an
-    arrival. `total`: bytes of the transfer. `is_message`, `slot`, `response` as in arrival_layout.
+    `final`: last packet of its transfer. `alone`: it carries a whole transfer. `notice`: there is
+    to be an arrival. `total`: bytes of the transfer. `is_message`, `slot`, `response` as in
+    arrival_layout.
     """
     return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
         ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32), ("is_message", 1),
         ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
 
 def decided_layout():
-    """What decides about a packet. `notice`: there is one to be, unless a packet of its transfer was refused before."""
+    """What decides about a packet. `notice`: there is one to be, unless a packet of its transfer
+    was refused before.
+    """
     return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
         ("refused", 1), ("reason", 8), ("marked", 1)]
 
 # Landing ------------------------------------------------------------------------------------------
 
 class Landing(LiteXModule):
-    """Report packets in order: a notice after all writes up to its packet's last have been handed to the PHY, `done` before that.
+    """Report packets in order: a notice after all writes up to its packet's last have been handed
+    to the PHY, `done` before that.
 
-    So an acknowledgement can be on its way to the link meanwhile, and must not end while what it tells of is `open`. Only the first
-    packet is told of before it has landed, so what is open is one packet, and its own acknowledgement waits for nothing else.
+    So an acknowledgement can be on its way to the link meanwhile, and must not end while what it
+    tells of is `open`. Only the first packet is told of before it has landed, so what is open is
+    one packet, and its own acknowledgement waits for nothing else.
 
-    A notice announces the bytes of a whole transfer. When a packet of the transfer was refused there
-    is no notice, though its last packet may be good. (A transfer that its source gave up has no last
-    packet; if it was refused too, the notice of the next longer transfer from that node is lost: a
-    lost one is found by a timeout, a false one never.) A new incarnation begins with nothing refused; PSN 0
-    with FIRST does not show it, for that comes again whenever the PSNs have come round.
+    A notice announces the bytes of a whole transfer. When a packet of the transfer was refused
+    there is no notice, though its last packet may be good. (A transfer that its source gave up has
+    no last packet; if it was refused too, the notice of the next longer transfer from that node is
+    lost: a lost one is found by a timeout, a false one never.) A new incarnation begins with
+    nothing refused; PSN 0 with FIRST does not show it, for that comes again whenever the PSNs have
+    come round.
 
     Parameters
     ----------
@@ -51,14 +58,18 @@ class Landing(LiteXModule):
 
     Attributes
     ----------
-    sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark. `ready` is a register
+    sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark.
+               `ready` is a register
     marked   : Signal(), in    a write with a mark was taken by the PHY
-    done     : Endpoint(deposit_done_layout), out       when its packet will land for certain, and finds room for its notice
-    open     : Signal(), out   the packet of the last `done` has not landed yet; from the cycle behind `done` on
+    done     : Endpoint(deposit_done_layout), out       when its packet will land for certain, and
+               finds room for its notice
+    open     : Signal(), out   the packet of the last `done` has not landed yet; from the cycle
+               behind `done` on
     landed   : Signal(), out   one cycle for each packet, not before its `done`
     arrivals : Endpoint(arrival_layout), out            when full, packets wait
 
-    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`; one of these every 2 cycles.
+    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`; one of these
+    every 2 cycles.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
@@ -70,14 +81,16 @@ class Landing(LiteXModule):
 
         # # #
 
-        # A notice is written down when its packet comes, in block RAM, and follows when that has landed. There is a place for
-        # each packet that can be in here.
+        # A notice is written down when its packet comes, in block RAM, and follows when that has
+        # landed. There is a place for each packet that can be in here.
         self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
         self.first   = first   = stream.PipeValid(decided_layout())
         self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
-        # Out of block RAM it would come late in its cycle. Of one place whether it is free is a register; nobody takes events as fast.
+        # Out of block RAM it would come late in its cycle. Of one place whether it is free is a
+        # register; nobody takes events as fast.
         self.notice  = notice  = Place(arrival_layout())
-        self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)  # on those that have landed
+        # on those that have landed
+        self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)
         judged = Signal()
         room   = Signal(reset=1)
         # A place that was left is found a cycle later; one that is promised stays.

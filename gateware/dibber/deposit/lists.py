@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Index lists: where they lie, and their entries ahead of the walk that needs them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,12 +20,14 @@ from dibber.places import Place, Skid
 LINE  = 64                       # bytes of host memory that are read at once
 ENTRY = log2_int(C.LIST_ENTRY_BYTES)
 WORD  = log2_int(LINE) - ENTRY   # bits that number the entries of a line
-AHEAD = 2                        # lists that are under way at once: of the walk that goes on, and of the next one
+# lists that are under way at once: of the walk that goes on, and of the next one
+AHEAD = 2
 
 # List Lookup --------------------------------------------------------------------------------------
 
 class ListLookup(LiteXModule):
-    """Find the place of an index list on the bus, and whether the owner of a walked region may use it.
+    """Find the place of an index list on the bus, and whether the owner of a walked region may use
+    it.
 
     Parameters
     ----------
@@ -41,10 +42,12 @@ class ListLookup(LiteXModule):
     owner   : Signal(8), in     of the walked region, likewise
     lookup  : lookup_port(), to the region table
     done    : Signal(), out     one cycle
-    good    : Signal(), out     with `done` and until the next one: there is such a region, it has this owner and LOCAL_READ,
+    good    : Signal(), out     with `done` and until the next one: there is such a region, it has
+              this owner and LOCAL_READ,
                                 and the first entry does not lie behind it and is aligned
     address : Signal(address_bits), out  of the first entry, likewise
-    entries : Signal(32), out   that the region has from there on, likewise; 2**32 - 1 if they are more
+    entries : Signal(32), out   that the region has from there on, likewise; 2**32 - 1 if they are
+              more
 
     Cycles: 5 from `start` to `done`.
     """
@@ -97,11 +100,13 @@ class ListLookup(LiteXModule):
 # List Reader --------------------------------------------------------------------------------------
 
 class ListReader(LiteXModule):
-    """Read the entries of index lists ahead of their use, and give them in order, each added to its origin.
+    """Read the entries of index lists ahead of their use, and give them in order, each added to its
+    origin.
 
-    A list is read 64 bytes at a time or less, in lines of host memory, and no byte beyond its last entry. The lines wait in a ring;
-    completions fill them in any order. Of a list in a paged region each 4 KiB are found before their first line is asked for. The entries of a line that
-    could not be read (error, time-out, no page) are errors.
+    A list is read 64 bytes at a time or less, in lines of host memory, and no byte beyond its last
+    entry. The lines wait in a ring; completions fill them in any order. Of a list in a paged region
+    each 4 KiB are found before their first line is asked for. The entries of a line that could not
+    be read (error, time-out, no page) are errors.
 
     Parameters
     ----------
@@ -116,7 +121,8 @@ class ListReader(LiteXModule):
     ----------
     sink        : Endpoint(list_order_layout), in   one for each walk with a list
     source      : Endpoint(list_base_layout), out   `last` on an order's last one
-    drop        : Signal(), in      nobody wants the rest of the order that `source` is in the midst of, which is taken
+    drop        : Signal(), in      nobody wants the rest of the order that `source` is in the midst
+                  of, which is taken
                                     meanwhile: nothing more is asked for, and it ends with an error
     reads       : Endpoint(read_layout), out
     completions : Endpoint(completion_layout), in   always ready
@@ -125,7 +131,8 @@ class ListReader(LiteXModule):
     departures  : Departures of orders
     pulses      : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: 3 from an order to its first read, 6 from a completion to the first entry of its line, then an entry a cycle.
+    Cycles: 3 from an order to its first read, 6 from a completion to the first entry of its line,
+    then an entry a cycle.
     """
     def __init__(self, data_width, lines=32, tags=16, base=2, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(list_order_layout(address_bits))
@@ -162,7 +169,8 @@ class ListReader(LiteXModule):
         line     = Signal()                # the next one can be asked for
         issue    = Signal()                # and is
         self.requests = requests = Place(read_layout())
-        ends     = Signal(max=AHEAD + 1)   # orders whose last line is in the ring, or whose last entry was not taken
+        # orders whose last line is in the ring, or whose last entry was not taken
+        ends     = Signal(max=AHEAD + 1)
         self.comb += [
             arrived.source.connect(origins.sink),
             sink.ready.eq(~active & arrived.sink.ready),
@@ -213,12 +221,13 @@ class ListReader(LiteXModule):
 
         # Read -------------------------------------------------------------------------------------
 
-        where    = Memory(slot_bits + WORD + 2, max(tags, 2))  # slot of a tag, where in it its entries end, its phase
+        # slot of a tag, where in it its entries end, its phase
+        where    = Memory(slot_bits + WORD + 2, max(tags, 2))
         enter, of_answer, of_expired = (where.get_port(write_capable=True), where.get_port(async_read=True),
             where.get_port(async_read=True))
         self.specials += where, enter, of_answer, of_expired
-        # A line is here when it was answered in the phase in which it was asked for. Both are in LUT memory, since one thing a cycle writes
-        # each: nothing expires while there is an answer.
+        # A line is here when it was answered in the phase in which it was asked for. Both are in
+        # LUT memory, since one thing a cycle writes each: nothing expires while there is an answer.
         asked    = Memory(2, lines)   # phase, and that it has no page
         answered = Memory(2, lines)   # phase, and that it could not be read
         asked_write, asked_out = asked.get_port(write_capable=True), asked.get_port(async_read=True)
@@ -267,7 +276,8 @@ class ListReader(LiteXModule):
                 entry[:address_bits], entry[address_bits:] != Replicate(entry[address_bits - 1], 64 - address_bits))
         data   = Memory(entry_bits*(width//8), lines*beats)
         fill   = data.get_port(write_capable=True)
-        # An entry that was read may wait while its place is filled anew: its line leaves the ring with the last one.
+        # An entry that was read may wait while its place is filled anew: its line leaves the ring
+        # with the last one.
         fetch  = data.get_port(has_re=True, mode=READ_FIRST)
         self.specials += data, fill, fetch
         first  = Signal(reset=1)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From byte runs that lie anywhere in their lines to dense lines."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -39,8 +38,8 @@ class Packer(LiteXModule):
     sink   : Endpoint(lanes_layout), in
     source : Endpoint(dense_layout), out    every line full but the last
 
-    Cycles: a run a cycle, one more when the last run of a transfer fills one line and starts another;
-    3 from the run that fills a line to that line.
+    Cycles: a run a cycle, one more when the last run of a transfer fills one line and starts
+    another; 3 from the run that fills a line to that line.
     """
     def __init__(self, data_width):
         # Whether a line leaves is heard a cycle later.

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From the bytes of a transfer to packets."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -34,17 +33,18 @@ def transfer_layout():
 class Packetizer(LiteXModule):
     """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
 
-    A packet is told of before its payload is here, so that its header is on its way meanwhile. A transfer of 0 bytes is one
-    packet without payload.
+    A packet is told of before its payload is here, so that its header is on its way meanwhile. A
+    transfer of 0 bytes is one packet without payload.
 
-    A transfer that fails has no last packet: the one that was told of is made void by `payload.error`. Nothing is told of
-    a transfer whose walk fails at its first piece. One that is stale when it ends is REWOUND, whatever else it is; its
-    packets find out for themselves.
+    A transfer that fails has no last packet: the one that was told of is made void by
+    `payload.error`. Nothing is told of a transfer whose walk fails at its first piece. One that is
+    stale when it ends is REWOUND, whatever else it is; its packets find out for themselves.
 
     Attributes
     ----------
     transfers : Endpoint(transfer_layout), in
-    begins    : Endpoint([("good", 1)]), in     of each transfer for which there is a line: its walk's first piece is there, and
+    begins    : Endpoint([("good", 1)]), in     of each transfer for which there is a line: its
+                walk's first piece is there, and
                                                 is `good`
     watch     : watch_port(), out               the transfer that is being cut, to `Epochs`
     sink      : Endpoint(dense_layout), in      nothing for transfers of 0 bytes or with a status
@@ -52,8 +52,9 @@ class Packetizer(LiteXModule):
     packets   : Endpoint(send_layout), out      before the packet's first line
     done      : Endpoint(job_end_layout), out
 
-    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 2 from `begins` to `packets`, and from
-    a packet's last line to the next one; 10 from the last line to `done`, where the checksum is awaited.
+    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 2 from `begins` to
+    `packets`, and from a packet's last line to the next one; 10 from the last line to `done`, where
+    the checksum is awaited.
     """
     def __init__(self, data_width):
         self.transfers = transfers = stream.Endpoint(transfer_layout())
@@ -73,8 +74,9 @@ class Packetizer(LiteXModule):
         self.ended = ended = Row([("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
-        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next line's place. That a line was the
-        # packet's last is heard a cycle later by those of many bits, which show the next packet's meanwhile.
+        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next
+        # line's place. That a line was the packet's last is heard a cycle later by those of many
+        # bits, which show the next packet's meanwhile.
         line    = Signal(max=lines)
         rest    = Signal(32)
         skip    = Signal(32)

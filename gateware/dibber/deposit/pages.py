@@ -1,15 +1,17 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Regions whose pages are scattered in host memory: page tables, and the translation of addresses
+ahead of their use.
 
-"""Regions whose pages are scattered in host memory: page tables, and the translation of addresses ahead of their use.
+A page table lies in host memory: the bus address of each page, 8 bytes each, in the order of the
+region. Its start is a multiple of 64 and it is read 64 bytes at a time, eight pages a line. Pages
+are aligned to their size.
 
-A page table lies in host memory: the bus address of each page, 8 bytes each, in the order of the region. Its start is a
-multiple of 64 and it is read 64 bytes at a time, eight pages a line. Pages are aligned to their size.
-
-An address in such a region is *paged*: bit 63 is set, bits 62:57 are the region's index, and the others count from the first
-page's start; where addresses have 32 bits these are bits 31 and 30:25. Walks need not know: they add, compare and cut it like any other, and since a page is a multiple of 4 KiB what does
-not cross 4 KiB does not cross a page.
+An address in such a region is *paged*: bit 63 is set, bits 62:57 are the region's index, and the
+others count from the first page's start; where addresses have 32 bits these are bits 31 and 30:25.
+Walks need not know: they add, compare and cut it like any other, and since a page is a multiple of
+4 KiB what does not cross 4 KiB does not cross a page.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -40,11 +42,15 @@ def line_address(number, address_bits):
     return Cat(Constant(0, log2_int(LINE)), number if address_bits == 64 else number[:address_bits - log2_int(LINE)])
 
 def narrow_entry(entry, address_bits):
-    """An entry of a page table in `address_bits`. A page whose address has more is one that is not there."""
+    """An entry of a page table in `address_bits`. A page whose address has more is one that is not
+    there.
+    """
     return entry if address_bits == 64 else Cat(entry[0] | (entry[address_bits:] != 0), entry[1:address_bits])
 
 def directory_layout():
-    """Where the table of region `index` lies, and log2 of its pages' bytes; entered in a cycle with `strobe`."""
+    """Where the table of region `index` lies, and log2 of its pages' bytes; entered in a cycle with
+    `strobe`.
+    """
     return [("strobe", 1), ("index", log2_int(C.REGIONS)), ("table", 64), ("shift", 5)]
 
 # Translator ---------------------------------------------------------------------------------------
@@ -52,12 +58,13 @@ def directory_layout():
 class Translator(LiteXModule):
     """Replace paged addresses in a stream by bus addresses.
 
-    Others pass at once when nothing is in here before them. What is paged is looked up when it enters a FIFO, and what is missing is asked for at once, so that table
-    reads are under way for all that waits. A line is kept until what entered for it has left: it cannot be
-    displaced in between, so nothing is asked for twice and what is first always gets through.
+    Others pass at once when nothing is in here before them. What is paged is looked up when it
+    enters a FIFO, and what is missing is asked for at once, so that table reads are under way for
+    all that waits. A line is kept until what entered for it has left: it cannot be displaced in
+    between, so nothing is asked for twice and what is first always gets through.
 
-    A table that cannot be read (error or timeout) gives `fault`; so does an entry with bit 0 set, by which the owner
-    of a table marks a page that is not there.
+    A table that cannot be read (error or timeout) gives `fault`; so does an entry with bit 0 set,
+    by which the owner of a table marks a page that is not there.
 
     Parameters
     ----------
@@ -72,18 +79,21 @@ class Translator(LiteXModule):
 
     Attributes
     ----------
-    sink, source : Endpoint(layout); `source.ready` waits for no `valid`: nothing comes in here before it
+    sink, source : Endpoint(layout); `source.ready` waits for no `valid`: nothing comes in here
+                   before it
     fault        : Signal(), out     of what `source` shows: its address could not be found
     ending       : Signal(), out     something with `last` is in here
-    directory    : Record(directory_layout), in    also empties the cache; without a shift it does no more, so that what
-                                                   is under way in a region that is taken out finds its own pages yet
+    directory    : Record(directory_layout), in    also empties the cache; without a shift it does
+                   no more, so that what
+                                                   is under way in a region that is taken out finds
+                                                   its own pages yet
     reads        : Endpoint(read_layout), out
     completions  : Endpoint(completion_layout), in   always ready
     extended_tags: Signal(), in
     pulses       : COMPLETION_UNEXPECTED, COMPLETION_ERROR, COMPLETION_TIMEOUT
 
-    Cycles: none, or when anything was paged 5 from sink to source, 6 where many may wait, and then one a cycle as long as the cache has what
-    is wanted.
+    Cycles: none, or when anything was paged 5 from sink to source, 6 where many may wait, and then
+    one a cycle as long as the cache has what is wanted.
     """
     def __init__(self, layout, data_width, lines=64, depth=32, tags=16, base=2, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(layout)
@@ -115,7 +125,8 @@ class Translator(LiteXModule):
         empty  = Signal(reset=1)   # `inside` is 0, known before, as `ending` is
         enters, exits = within.valid & within.ready, after.valid & after.ready
         self.comb += [
-            # What comes out of an empty cache is not valid: who is shown does not wait for the address.
+            # What comes out of an empty cache is not valid: who is shown does not wait for the
+            # address.
             source.valid.eq(Mux(empty, sink.valid & ~is_paged(sink.address), after.valid)),
             If(empty,
                 sink.connect(source, omit={"valid", "ready"})
@@ -123,7 +134,8 @@ class Translator(LiteXModule):
                 after.connect(source, omit={"valid", "ready"})
             ),
             after.ready.eq(source.ready),
-            # Whether anything is taken does not wait for its address, by which nothing goes in while `source` would not take it.
+            # Whether anything is taken does not wait for its address, by which nothing goes in
+            # while `source` would not take it.
             sink.ready.eq(Mux(empty, source.ready, within.ready)),
             sink.connect(within, omit={"valid", "ready"}),
             within.valid.eq(sink.valid & (~empty | (is_paged(sink.address) & source.ready))),
@@ -145,8 +157,9 @@ class Translator(LiteXModule):
 
         # Directory --------------------------------------------------------------------------------
 
-        # The shift is needed first, the table when a line is asked for: each is read on the way to where it is used. No entry
-        # is read while it is entered: nothing of its region is under way then.
+        # The shift is needed first, the table when a line is asked for: each is read on the way to
+        # where it is used. No entry is read while it is entered: nothing of its region is under way
+        # then.
         shifts  = Memory(shift_bits, C.REGIONS, name="page_shifts")
         tables  = Memory(address_bits - log2_int(LINE), C.REGIONS, name="page_tables")
         enter   = [memory.get_port(write_capable=True) for memory in (shifts, tables)]
@@ -160,8 +173,9 @@ class Translator(LiteXModule):
             enter[1].dat_w.eq(directory.table[log2_int(LINE):]),
         ]
 
-        # Where in the table: two registers in front of the cache, one for the directory, one for the shift. Whether
-        # anything moves depends on the cache, and goes no further back than between them. `shift` is that above SHIFT_LEAST.
+        # Where in the table: two registers in front of the cache, one for the directory, one for
+        # the shift. Whether anything moves depends on the cache, and goes no further back than
+        # between them. `shift` is that above SHIFT_LEAST.
         region   = [("paged", 1), ("region", log2_int(C.REGIONS))]
         place    = region + [("shift", shift_bits)]
         where    = stream.PipeValid(self._extended(layout, region))
@@ -208,8 +222,9 @@ class Translator(LiteXModule):
         known   = Signal(lines)    # the line has a name
         in_use  = Signal(lines)    # somebody in the FIFO waits for it
 
-        # Its data are here when it was answered in the phase in which it was asked for last. Both are in LUT memory, since one thing a
-        # cycle writes each: no line is asked for again before its answer, and nothing expires while there is one.
+        # Its data are here when it was answered in the phase in which it was asked for last. Both
+        # are in LUT memory, since one thing a cycle writes each: no line is asked for again before
+        # its answer, and nothing expires while there is one.
         phase_write, phase = table(1)
         answered = Memory(2, lines)   # phase, and that they could not be read
         answer_write, answer_asked, answer_head = (answered.get_port(write_capable=True), answered.get_port(async_read=True),
@@ -288,7 +303,8 @@ class Translator(LiteXModule):
         owners = Memory(index_bits + 1, max(tags, 2))  # line and phase of a tag
         own, of_answer, of_expired = (owners.get_port(write_capable=True), owners.get_port(async_read=True),
             owners.get_port(async_read=True))
-        # No entry is read while its line is being filled; but one that was read may wait while its line is filled anew.
+        # No entry is read while its line is being filled; but one that was read may wait while its
+        # line is filled anew.
         data   = Memory(address_bits*(width//8), lines*beats, name="page_entries")
         fill   = data.get_port(write_capable=True)
         entry  = data.get_port(has_re=True, mode=READ_FIRST)
@@ -329,7 +345,8 @@ class Translator(LiteXModule):
             pulses["COMPLETION_TIMEOUT"].eq(pool.expire),
         ]
 
-        # State of the lines. What could not be read loses its name, so that whoever comes when its users have left asks again.
+        # State of the lines. What could not be read loses its name, so that whoever comes when its
+        # users have left asks again.
         forgets = lambda n: (lost & (over[:index_bits] == n)) | directory.strobe
         frees   = lambda n: leave & (head.index == n) & (latest.dat_r == head.number)
         follows = Signal()   # the one in front of it wants the same line
@@ -353,13 +370,15 @@ class Translator(LiteXModule):
 
         # Answer -----------------------------------------------------------------------------------
 
-        # The entry is read when the one who waits for it leaves the FIFO, and is there in the next cycle.
+        # The entry is read when the one who waits for it leaves the FIFO, and is there in the next
+        # cycle.
         self.reading = reading = stream.PipeValid(self._extended(layout,
             [("paged", 1), ("shift", shift_bits), ("word", log2_int(PER_LINE)), ("broken", 1)]))
         found  = reading.source
         go     = Signal()
         page   = Signal(address_bits)
-        mask   = Signal(SHIFT_MOST - SHIFT_LEAST)   # what is within the page, but its lowest bits, which wait for nothing
+        # what is within the page, but its lowest bits, which wait for nothing
+        mask   = Signal(SHIFT_MOST - SHIFT_LEAST)
         words  = width//8
         self.comb += [
             go.eq(~head.paged | ready),
@@ -391,7 +410,8 @@ class Translator(LiteXModule):
 # Paged Pieces -------------------------------------------------------------------------------------
 
 class PagedPieces(LiteXModule):
-    """The pieces of walks, translated. From a piece whose page cannot be found on, its transfer has errors.
+    """The pieces of walks, translated. From a piece whose page cannot be found on, its transfer has
+    errors.
 
     Parameters
     ----------

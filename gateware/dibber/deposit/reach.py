@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Where the memory may be that the card reads: what is asked for at once, what is kept of it, and
+how long its addresses are.
+"""
 
-"""Where the memory may be that the card reads: what is asked for at once, what is kept of it, and how long its addresses are."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from collections import namedtuple
 
@@ -11,7 +12,9 @@ from dibber.deposit.tags import UNEXTENDED
 # Reach --------------------------------------------------------------------------------------------
 
 class Table(namedtuple("Table", "reader lines")):
-    """What reads tables of 64 bytes a line: its tags, and how many lines it has room for, a power of two."""
+    """What reads tables of 64 bytes a line: its tags, and how many lines it has room for, a power
+    of two.
+    """
     @property
     def parameters(self):
         """Those of `Translator`, `PageFinder` and `ListReader`."""
@@ -31,5 +34,6 @@ address : bits of a bus address, 64 or 32
 # A host's memory behind PCIe, 400 ns away and more: 64 reads of payload at once, 16 of tables.
 FAR  = Reach(Reader(UNEXTENDED, 64), Reader(1, 8), Table(Reader(1, 16), 64), Table(Reader(4, 8), 16), Table(Reader(2, 16), 32), 64)
 
-# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table. Its root complex decodes 31 bits.
+# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table. Its
+# root complex decodes 31 bits.
 NEAR = Reach(Reader(16, 16), Reader(4, 4), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8), 32)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Several readers of host memory behind one port: each has tags of its own."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from collections import namedtuple
 
@@ -31,8 +30,9 @@ def at_least(tag, least):
 class ReadArbiter(LiteXModule):
     """Lend one port for reads to several readers by turns, and send each the answers to its own.
 
-    The first `base` tags of the readers lie behind one another from tag 0 on, the others from EXTENDED on.
-    A completion with a tag of nobody goes to the first reader, with a tag that it never uses.
+    The first `base` tags of the readers lie behind one another from tag 0 on, the others from
+    EXTENDED on. A completion with a tag of nobody goes to the first reader, with a tag that it
+    never uses.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ class ReadArbiter(LiteXModule):
             cases[n] = [reads.connect(source, omit={"tag"})]
             for owner, own, bus, count in ranges:
                 if owner == n:
-                    # Ranges are in order: of those that begin at or below the tag the last one holds.
+                    # Ranges are in order: of those that begin at or below the tag the last one
+                    # holds.
                     cases[n].append(If(at_least(reads.tag, own), source.tag.eq(reads.tag + (bus - own))))
         self.comb += Case(turn.grant, cases)
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The table of memory that was granted, looked up by key."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
@@ -15,7 +14,9 @@ from dibber.layouts import region_layout
 # Lookup Port --------------------------------------------------------------------------------------
 
 def lookup_port():
-    """A lookup: `valid` for one cycle with `key`; 2 cycles later `done` and the answer, for one cycle."""
+    """A lookup: `valid` for one cycle with `key`; 2 cycles later `done` and the answer, for one
+    cycle.
+    """
     return Record(
         [("valid", 1, DIR_M_TO_S), ("key", 32, DIR_M_TO_S), ("done", 1, DIR_S_TO_M)] +
         [(name, width, DIR_S_TO_M) for name, width in region_layout()])
@@ -25,8 +26,9 @@ def lookup_port():
 class NarrowRegion(LiteXModule):
     """A region as cards know it whose addresses are narrow, and whether it is one.
 
-    It ends below half of all addresses; those above are the paged ones (deposit/pages.py), of which a region ends within its own.
-    The page table lies below half, too. What does not fit is to be written as not valid, so that nothing finds it.
+    It ends below half of all addresses; those above are the paged ones (deposit/pages.py), of which
+    a region ends within its own. The page table lies below half, too. What does not fit is to be
+    written as not valid, so that nothing finds it.
 
     Parameters
     ----------
@@ -34,7 +36,8 @@ class NarrowRegion(LiteXModule):
 
     Attributes
     ----------
-    base, length, table : Signal(64), in    as the control program writes them; `table` of a paged region
+    base, length, table : Signal(64), in    as the control program writes them; `table` of a paged
+                          region
     low  : Signal(address_bits), out        where it begins
     size : Signal(address_bits - 1), out    its length
     fits : Signal(), out
@@ -71,24 +74,28 @@ class NarrowRegion(LiteXModule):
 class RegionTable(LiteXModule):
     """`regions` entries; the low bits of a key are its index, and the whole key must match.
 
-    The entries are in block RAM (flow.py asks for that by the name), one copy a port, and empty after configuration. They keep their
-    contents over a reset: the control program writes all of them when it starts.
+    The entries are in block RAM (flow.py asks for that by the name), one copy a port, and empty
+    after configuration. They keep their contents over a reset: the control program writes all of
+    them when it starts.
 
     Parameters
     ----------
     regions : entries, a power of two
     ports   : lookup ports
-    address_bits : that a region's base has; where they are less than 64 its length has one less, see `NarrowRegion`
+    address_bits : that a region's base has; where they are less than 64 its length has one less,
+                   see `NarrowRegion`
 
     Attributes
     ----------
     ports  : list of lookup_port()
     index  : Signal, in      entry to write
-    key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <= 2**address_bits - 1
+    key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <=
+                                              2**address_bits - 1
     write  : Signal(), in    one cycle
 
-    Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle in which its entry is
-    written finds nothing, so that it never gets a mixture: an entry that comes or goes is not there yet, or no more.
+    Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle in which
+    its entry is written finds nothing, so that it never gets a mixture: an entry that comes or goes
+    is not there yet, or no more.
     """
     def __init__(self, regions=C.REGIONS, ports=2, address_bits=64):
         self.ports  = [lookup_port() for _ in range(ports)]

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Bytes moved round in a line."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 

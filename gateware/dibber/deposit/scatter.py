@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The receiving engine: from deposit packets to byte-exact writes of host memory."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -24,8 +23,9 @@ from dibber.deposit.walker import Walker
 from dibber.places import Row
 from dibber.packet.header import flag
 
-# Lines from the report of a packet to its last: as many cycles as there are from a report to the last word of its acknowledgement,
-# less those from the last line of a write that does not wait to the PHY and back.
+# Lines from the report of a packet to its last: as many cycles as there are from a report to the
+# last word of its acknowledgement, less those from the last line of a write that does not wait to
+# the PHY and back.
 REPORTED = 8
 
 # Layout -------------------------------------------------------------------------------------------
@@ -39,8 +39,9 @@ def admitted_layout():
 class Admission(LiteXModule):
     """Look a packet's region up, and start its walk or refuse it.
 
-    A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of its
-    context as the region's owner, and that its get is under way. The region of an index list has the same owner as the walked one.
+    A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of
+    its context as the region's owner, and that its get is under way. The region of an index list
+    has the same owner as the walked one.
 
     What is too far for the card's addresses lies in no region: its walk leaves it at once.
 
@@ -51,7 +52,8 @@ class Admission(LiteXModule):
     Attributes
     ----------
     sink     : Endpoint(deposit_layout), in
-    lookup   : lookup_port(), to the region table; for the packet's region, then for its index list's
+    lookup   : lookup_port(), to the region table; for the packet's region, then for its index
+               list's
     expected : expected_port(), to the table of gets under way; answers with the region table
     walk     : Endpoint(walk_layout), out      for packets that are not refused and not empty
     source   : Endpoint(admitted_layout), out  every packet; `refused` with its `reason`
@@ -187,10 +189,11 @@ class Admission(LiteXModule):
 class ScatterEngine(LiteXModule):
     """Write the payload of lane BULK's packets where they say, and report each when it has landed.
 
-    A packet may be cut short between any two blocks, so a write starts when the last block of its piece is good. Blocks
-    come whole, the last one only in a packet that is good to its end: a block's first line says all that, and the
-    write's lines follow those of the block as they come. A packet that is refused is drained; what was inside the
-    region before the first byte outside has been written by then. A packet that is cut short reports nothing.
+    A packet may be cut short between any two blocks, so a write starts when the last block of its
+    piece is good. Blocks come whole, the last one only in a packet that is good to its end: a
+    block's first line says all that, and the write's lines follow those of the block as they come.
+    A packet that is refused is drained; what was inside the region before the first byte outside
+    has been written by then. A packet that is cut short reports nothing.
 
     Parameters
     ----------
@@ -202,26 +205,30 @@ class ScatterEngine(LiteXModule):
     Attributes
     ----------
     deposits    : Endpoint(deposit_layout), in    in the order of their payload
-    payload     : Endpoint(payload_layout), in    blocks of BLOCK_BYTES, the lines of each without gaps; or a line with
+    payload     : Endpoint(payload_layout), in    blocks of BLOCK_BYTES, the lines of each without
+                  gaps; or a line with
                                                   `error`, which is no block
     lookup      : lookup_port(), to the region table
     expected    : expected_port(), to the table of gets under way
     writes      : Endpoint(write_layout), out     the packet's last one with `mark`
     marked      : Signal(), in                    a write with `mark` was taken by the PHY
     max_payload : Signal(13), in                  bytes a write, a power of two
-    pages       : PagedPieces                     its `directory`, `reads`, `completions` and `extended_tags` are the
+    pages       : PagedPieces                     its `directory`, `reads`, `completions` and
+                  `extended_tags` are the
                                                   core's to connect
-    lists       : ListReader                      its `reads`, `completions`, `departures` and `extended_tags` likewise,
+    lists       : ListReader                      its `reads`, `completions`, `departures` and
+                  `extended_tags` likewise,
                                                   its `pages` to the page finder
     done        : Endpoint(deposit_done_layout), out
     open        : Signal(), out                   see `Landing`
-    stored      : Record, out                     `line`: a line of payload leaves for host memory, or is drained; `last`: the
+    stored      : Record, out                     `line`: a line of payload leaves for host memory,
+                  or is drained; `last`: the
                                                   last one of its packet. In the packets' order
     arrivals    : Endpoint(arrival_layout), out
     departures  : Departures of packets
 
-    Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see `Skip`);
-    then a line a cycle, also from piece to piece; at most 3 between packets.
+    Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see
+    `Skip`); then a line a cycle, also from piece to piece; at most 3 between packets.
     """
     def __init__(self, data_width, walked={}, listed={}, address_bits=64):
         self.deposits    = stream.Endpoint(deposit_layout(address_bits))
@@ -309,7 +316,8 @@ class ScatterEngine(LiteXModule):
         fault   = Signal(FAULT_BITS)
         lane    = Signal(bits)
         rest    = Signal(13)
-        ending  = Signal()    # the piece's last order; it and `count` are known before the order goes
+        # the piece's last order; it and `count` are known before the order goes
+        ending  = Signal()
         count   = Signal(5)
         remains = Signal(13)
         room    = Signal(5)   # in the next piece's first line
@@ -362,7 +370,8 @@ class ScatterEngine(LiteXModule):
                 fault.eq(piece.fault),
                 If(piece.valid, upto.eq(beyond))
             ),
-            # An order that drops has no bytes. A piece that is bad, and what is not written, lead to one.
+            # An order that drops has no bytes. A piece that is bad, and what is not written, lead
+            # to one.
             If(~writing | (here & (error | cut)), count.eq(0)),
         ]
 
@@ -414,7 +423,8 @@ class ScatterEngine(LiteXModule):
                     NextState("ABORT")
                 )
             ).Elif(line & over,
-                # From the last piece's first line on nothing can keep its last one from being written.
+                # From the last piece's first line on nothing can keep its last one from being
+                # written.
                 report.eq(~told & (rest <= REPORTED*width)),
                 NextValue(told, told | report),
                 If(ending,

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The sending engine: from a command slot to packets of payload."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -41,13 +40,14 @@ def source_member(fetch, name, index=0):
 class SendEngine(LiteXModule):
     """Turn send jobs into packets: fetch, look up, walk, read, cut.
 
-    The slot belongs to a process that may write it at any time, so everything that the engine itself
-    relies on is checked here, though the control program has checked it before: BAD_LEVELS, BAD_COUNT,
-    BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED, BAD_LIST; the walker finds
-    BOUNDS, a list that is too short BAD_LIST, page table and list READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It reads by the right
-    REMOTE_READ from a region of any owner, unless it is `indirect`: then the source is this slot's owner's, as
-    for a put, and only the target's walk is another's. The next job is set up and its reads leave while the
-    data of the one before is in flight.
+    The slot belongs to a process that may write it at any time, so everything that the engine
+    itself relies on is checked here, though the control program has checked it before: BAD_LEVELS,
+    BAD_COUNT, BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED,
+    BAD_LIST; the walker finds BOUNDS, a list that is too short BAD_LIST, page table and list
+    READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It
+    reads by the right REMOTE_READ from a region of any owner, unless it is `indirect`: then the
+    source is this slot's owner's, as for a put, and only the target's walk is another's. The next
+    job is set up and its reads leave while the data of the one before is in flight.
 
     A job of another incarnation or epoch than its flow's is stale and ends as REWOUND: before its
     first read when it still waits, else its walk ends where it is, and the reads in flight are
@@ -58,35 +58,43 @@ class SendEngine(LiteXModule):
     data_width : 64 or 128
     walked     : dict, further parameters of `PagedPieces`
     listed     : dict, of `ListReader`
-    address_bits : 64 or 32. What the source has of more lies in no region: its walk leaves it at once
+    address_bits : 64 or 32. What the source has of more lies in no region: its walk leaves it at
+                   once
     gather     : of `Gather`
 
     Attributes
     ----------
     jobs          : Endpoint(job_layout), in
-    epochs        : Epochs                            `reset`, `rewind` and what goes with them are inputs
+    epochs        : Epochs                            `reset`, `rewind` and what goes with them are
+                    inputs
     slot          : slot_port(data_width)
     glance        : Record(glance_layout()), in       what comes from it for `FastCommands`
-    lookup        : lookup_port(), to the region table; for the source's region, then for its index list's
+    lookup        : lookup_port(), to the region table; for the source's region, then for its index
+                    list's
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
-    packets       : Endpoint(send_layout), out        before the packet's payload, and it may be made void yet: see `Packetizer`
+    packets       : Endpoint(send_layout), out        before the packet's payload, and it may be
+                    made void yet: see `Packetizer`
     done          : Endpoint(job_end_layout), out    behind the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
     departures    : Departures of transfers
-    pages         : PagedPieces                       its `directory`, `reads` and `completions` are the core's to connect
-    lists         : ListReader                        its `reads`, `completions` and `departures` likewise; its `pages` to the page finder
+    pages         : PagedPieces                       its `directory`, `reads` and `completions` are
+                    the core's to connect
+    lists         : ListReader                        its `reads`, `completions` and `departures`
+                    likewise; its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
-    What a source without levels needs of the slot may have been there for `FastCommands` already. Then it is not read again, and its region
-    is looked up while the job is still on its way; but only of the very next job, and if no region is written until it starts.
+    What a source without levels needs of the slot may have been there for `FastCommands` already.
+    Then it is not read again, and its region is looked up while the job is still on its way; but
+    only of the very next job, and if no region is written until it starts.
 
-    Cycles, when `skip` is 0 (see `Skip`): 18 from job to first read at 128 bits, 19 at 64; 10 when its slot was glanced at, but 12 at least
-    from the glance. A walk with levels takes 3 more at 128 bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the
-    packet's entry in `packets`, 9 from the last completion of 8 bytes to their payload.
+    Cycles, when `skip` is 0 (see `Skip`): 18 from job to first read at 128 bits, 19 at 64; 10 when
+    its slot was glanced at, but 12 at least from the glance. A walk with levels takes 3 more at 128
+    bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the packet's entry in
+    `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, walked={}, listed={}, address_bits=64, **gather):
         self.jobs          = jobs = stream.Endpoint(job_layout())
@@ -115,7 +123,8 @@ class SendEngine(LiteXModule):
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
         self.dense      = dense      = Skid(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
-        # Whether a transfer has a first piece to be read. A transfer waits in `transfers` before its walk begins.
+        # Whether a transfer has a first piece to be read. A transfer waits in `transfers` before
+        # its walk begins.
         self.begins     = begins     = stream.SyncFIFO([("good", 1)], 2*TRANSFERS)
         beginning       = Signal(reset=1)
         self.slot       = fetch.port
@@ -141,7 +150,8 @@ class SendEngine(LiteXModule):
             pages.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
             self.completions.connect(gather.completions),
-            # Whether a line is taken goes through the packetizer as far as the picks: it is registered here.
+            # Whether a line is taken goes through the packetizer as far as the picks: it is
+            # registered here.
             gather.source.connect(dense.sink),
             dense.source.connect(packetizer.sink),
             transfers.source.connect(packetizer.transfers),
@@ -152,7 +162,8 @@ class SendEngine(LiteXModule):
 
         self.sync += If(pages.source.valid & pages.source.ready, beginning.eq(pages.source.last))
 
-        # Who is stale: the job that is set up, the walk whose pieces leave, the transfer that is cut.
+        # Who is stale: the job that is set up, the walk whose pieces leave, the transfer that is
+        # cut.
         flow_fields = [name for name, _ in flow_of_layout()]
         self.comb += [
             waiting.valid.eq(jobs.valid),
@@ -182,7 +193,8 @@ class SendEngine(LiteXModule):
         listed = inner[log2_int(C.LIST)]
         deep   = inner[:log2_int(C.LIST)]  # strides
 
-        # Region: it is looked up while the rest of the slot is fetched, so that the answer is there before that.
+        # Region: it is looked up while the rest of the slot is fetched, so that the answer is there
+        # before that.
         found     = Signal()
         owned     = Signal()
         permitted = Signal()
@@ -193,7 +205,8 @@ class SendEngine(LiteXModule):
         address   = Signal(address_bits)
         owner     = Signal(8)
 
-        # A glance at the slot of the job that comes next, and the look-up of its region, while the command is checked.
+        # A glance at the slot of the job that comes next, and the look-up of its region, while the
+        # command is checked.
         about   = Record([("slot", len(fetch.slot)), ("endpoint", len(jobs.endpoint)), ("response", 1)])
         begun   = Signal()    # its first line was there
         had     = Signal(len(fetch.glance))
@@ -215,7 +228,8 @@ class SendEngine(LiteXModule):
         self.sync += [
             had.eq(seen),
             begun.eq(idle & ~glance.drop & (begun | glance.begin)),
-            # A region that is written meanwhile may be another one by now, and nobody would wait for the job's departure.
+            # A region that is written meanwhile may be another one by now, and nobody would wait
+            # for the job's departure.
             ready.eq(~starts & ~glance.drop & ~glance.begin & ~written & (ready | whole)),
             looks.eq(whole),
             If(whole,

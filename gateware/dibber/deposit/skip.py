@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Where a walk stands after its first `skip` bytes: the set-up of a walker."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,9 +20,10 @@ def start_layout(address_bits=64):
 
     `address` is the first byte's, `run` the bytes of the first block from there on, `base*` the
     start of the current block of each level, `left*` the blocks of each level still to come after
-    the current one, `over`: the nest ended before `skip` bytes, or with a `fault` (see `piece_layout`) its
-    list has no such entry. `listed`: when levels 0 and 1 are at their ends, the next base of level 2 comes from the
-    list, unless `exhausted`: its last entry was the first. `spent`: they are.
+    the current one, `over`: the nest ended before `skip` bytes, or with a `fault` (see
+    `piece_layout`) its list has no such entry. `listed`: when levels 0 and 1 are at their ends, the
+    next base of level 2 comes from the list, unless `exhausted`: its last entry was the first.
+    `spent`: they are.
     """
     return stream.EndpointDescription(
         [("low", address_bits), ("high", address_bits), ("block", 32), ("length", 32),
@@ -37,13 +37,15 @@ def start_layout(address_bits=64):
 # Skip ---------------------------------------------------------------------------------------------
 
 class Skip(LiteXModule):
-    """Find the counters and addresses of a walk after `skip` bytes, with one serial divider and one adder.
+    """Find the counters and addresses of a walk after `skip` bytes, with one serial divider and one
+    adder.
 
     `skip` is divided by the block, the quotient by count 0, then by count 1; the remainders are the
     byte within the block and the indices. The bases are summed from the outermost level inwards.
 
-    With a list the last quotient is its first entry's index. The same divisions of the last byte's place give the
-    last entry's. Then the list is ordered, the sums are made from 0 on, and when the first base is here it is added to each.
+    With a list the last quotient is its first entry's index. The same divisions of the last byte's
+    place give the last entry's. Then the list is ordered, the sums are made from 0 on, and when the
+    first base is here it is added to each.
 
     Parameters
     ----------
@@ -57,9 +59,10 @@ class Skip(LiteXModule):
     base   : Endpoint(list_base_layout), in   the first one of the walk that was ordered
     begun  : Signal(), out    it was taken, and its walk is still here
 
-    Cycles: 1 when skip is 0; 3 when levels is 0. Otherwise 1, 34 for each level, and 2 and the bits of
-    its index (at most 32) for each level: 46 for one level and index 255, at most 209 for three. With a list 36 for itself
-    and 34 for each stride to the order, the same before that unless skip is 0, and 5 from the first base on.
+    Cycles: 1 when skip is 0; 3 when levels is 0. Otherwise 1, 34 for each level, and 2 and the bits
+    of its index (at most 32) for each level: 46 for one level and index 255, at most 209 for three.
+    With a list 36 for itself and 34 for each stride to the order, the same before that unless skip
+    is 0, and 5 from the first base on.
     """
     def __init__(self, address_bits=64):
         self.sink   = sink   = stream.Endpoint(walk_layout(address_bits))
@@ -73,7 +76,8 @@ class Skip(LiteXModule):
         walk     = Record([(n, w) for n, w in walk_layout(address_bits).payload_layout])
         index    = [Signal(32) for _ in range(3)]
         base     = [Signal(address_bits, name=f"base{n}") for n in range(3)]
-        inside   = Signal(32)  # bytes passed over in the first block; all of them before the division
+        # bytes passed over in the first block; all of them before the division
+        inside   = Signal(32)
         over     = Signal()
         fault    = Signal(FAULT_BITS)
 
@@ -311,7 +315,8 @@ class Skip(LiteXModule):
                 fsm.ongoing("ADDRESS") | fsm.ongoing("READY"))),
             source.joinable.eq(walk.stride0 == walk.block),
             *[getattr(source, f"base{i}").eq(base[i]) for i in range(3)],
-            # Without levels the block never ends. count + ~index is count - 1 - index; where there is no level that is 1 - 1 - 0.
+            # Without levels the block never ends. count + ~index is count - 1 - index; where there
+            # is no level that is 1 - 1 - 0.
             source.run.eq(Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - inside)),
             *[getattr(source, f"left{i}").eq(getattr(source, f"count{i}") + ~index[i]) for i in range(2)],
             source.left2.eq(Mux(walk.levels > 2, walk.count2 + ~index[2], 0)),

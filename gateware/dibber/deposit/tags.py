@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The tags of our read requests: free, in flight, or set aside because their time ran out."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -9,20 +8,22 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-UNEXTENDED = 21  # tags for hosts that do not enable extended ones; of the 32 there are, the others are other readers'
+# tags for hosts that do not enable extended ones; of the 32 there are, the others are other
+# readers'
+UNEXTENDED = 21
 
 # Tags ---------------------------------------------------------------------------------------------
 
 class Tags(LiteXModule):
     """Hand tags out, take them back, and watch their age.
 
-    A read that is not answered within `timeout` cycles expires. Its tag is then *in quarantine*: what
-    still arrives for it is absorbed, and it is used again after its last completion, or `quarantine`
-    cycles after its request. The default is the longest that PCIe leaves a device to answer unless
-    software allows more: 50 ms (PCIe Base 3.0, 7.8.16), and a third on top.
+    A read that is not answered within `timeout` cycles expires. Its tag is then *in quarantine*:
+    what still arrives for it is absorbed, and it is used again after its last completion, or
+    `quarantine` cycles after its request. The default is the longest that PCIe leaves a device to
+    answer unless software allows more: 50 ms (PCIe Base 3.0, 7.8.16), and a third on top.
 
-    No tag is handed out in the first `timeout` cycles after reset, so that answers to what was asked
-    before the reset find no reader.
+    No tag is handed out in the first `timeout` cycles after reset, so that answers to what was
+    asked before the reset find no reader.
 
     Parameters
     ----------
@@ -38,18 +39,21 @@ class Tags(LiteXModule):
     answered : Signal(8), in   the tag of a completion
     known    : Signal(), out   that tag is in flight or in quarantine
     live     : Signal(), out   it is in flight
-    release  : Signal(), in    the completion is the last one of its read: the tag, if known, is free again.
+    release  : Signal(), in    the completion is the last one of its read: the tag, if known, is
+               free again.
                                Nothing expires in this cycle
-    fail     : Signal(), in    the read has failed, but the host may still send for it: the tag, if live, goes into
-                               quarantine. Nothing expires in this cycle. Not together with `release`
+    fail     : Signal(), in    the read has failed, but the host may still send for it: the tag, if
+               live, goes into
+                               quarantine. Nothing expires in this cycle. Not together with
+                               `release`
     expired  : Signal(tags), out   in quarantine
     exhausted : Signal(), out  all tags that may be used are in quarantine
     expire   : Signal(), out   one cycle: `expire_tag` goes into quarantine
     expire_tag : Signal(8), out
 
-    Cycles: a tag a cycle. `known` and `live` are of the same cycle, and a released tag is unknown in the
-    next. An age is looked at in 3 cycles, and one more for each release that it meets; all of them in a *round*.
-    An expiry is at most 3 rounds late.
+    Cycles: a tag a cycle. `known` and `live` are of the same cycle, and a released tag is unknown
+    in the next. An age is looked at in 3 cycles, and one more for each release that it meets; all
+    of them in a *round*. An expiry is at most 3 rounds late.
     """
     def __init__(self, tags, timeout, quarantine, base=UNEXTENDED):
         self.extended   = Signal()
@@ -74,8 +78,9 @@ class Tags(LiteXModule):
         settled = Signal()
         self.sync += If(now == timeout_rounds, settled.eq(1))
 
-        # State. A tag comes back in the cycle after it was found to be free, so that finding out and coming
-        # back, which reaches every tag, are apart; in this cycle it is not in use any more.
+        # State. A tag comes back in the cycle after it was found to be free, so that finding out
+        # and coming back, which reaches every tag, are apart; in this cycle it is not in use any
+        # more.
         busy    = Signal(tags)
         free    = Signal()   # it comes back
         which   = Signal(8)
@@ -137,8 +142,8 @@ class Tags(LiteXModule):
         else:
             self.comb += fifos[0].source.connect(source)
 
-        # Ages, one tag after the other. The stamp read belongs to a request in flight only if the tag was busy by
-        # then and has not come back since.
+        # Ages, one tag after the other. The stamp read belongs to a request in flight only if the
+        # tag was busy by then and has not come back since.
         stamps = Memory(len(now), max(tags, 2))
         stamp  = stamps.get_port(write_capable=True)
         look   = stamps.get_port(mode=READ_FIRST)
@@ -156,7 +161,8 @@ class Tags(LiteXModule):
             age.eq(now - look.dat_r),
             self.expire_tag.eq(scan),
         ]
-        # A tag that fails while it is looked at is looked at again a round later, as one in quarantine.
+        # A tag that fails while it is looked at is looked at again a round later, as one in
+        # quarantine.
         self.comb += failing.eq(self.fail & self.live & (self.answered == scan))
         self.sync += If((free & (which == scan)) | failing, watched.eq(0))
         self.fsm = fsm = FSM(reset_state="LOOK")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From dense lines to lines in which the bytes lie where their addresses put them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,7 +18,8 @@ from dibber.places import Skid
 def take_layout(data_width, param_layout):
     """An order for the next `count` bytes, to lie from lane `lane` on.
 
-    `last`: the packet's other lines are passed over, its last one included. With `count` 0 that is all.
+    `last`: the packet's other lines are passed over, its last one included. With `count` 0 that is
+    all.
     """
     return stream.EndpointDescription([("lane", log2_int(data_width//8)), ("count", 5)], param_layout)
 
@@ -38,14 +38,16 @@ class Unpacker(LiteXModule):
 
     Attributes
     ----------
-    sink   : Endpoint(payload_layout), in    whoever orders does not order bytes of lines with `error`
+    sink   : Endpoint(payload_layout), in    whoever orders does not order bytes of lines with
+             `error`
     orders : Endpoint(take_layout), in
     source : Endpoint([("dat", data_width)], param_layout), out    a line for each order with bytes
 
     Cycles: an order a cycle; 2 from order to line; one more for each line that is passed over.
     """
     def __init__(self, data_width, param_layout):
-        # Whether an order is carried out is heard a cycle later, by who orders and by who has the lines.
+        # Whether an order is carried out is heard a cycle later, by who orders and by who has the
+        # lines.
         self.lines   = lines   = Skid(payload_layout(data_width))
         self.ordered = ordered = Skid(take_layout(data_width, param_layout))
         self.sink    = lines.sink

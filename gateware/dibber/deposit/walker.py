@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From a strided descriptor to a sequence of (address, length) pieces."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -23,8 +22,9 @@ def run_layout(address_bits=64):
     """A block of the walk, or the part of it that belongs to the transfer.
 
     `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
-    bounds, and then `left` bytes are there up to `high`, or 2**32 and more: what is above bit 31 is bit 32. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the next multiple
-    of `max_piece`, `whole` the longest piece that may start here.
+    bounds, and then `left` bytes are there up to `high`, or 2**32 and more: what is above bit 31 is
+    bit 32. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the
+    next multiple of `max_piece`, `whole` the longest piece that may start here.
     """
     return stream.EndpointDescription(
         [("address", address_bits), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", left_bits(address_bits)),
@@ -35,10 +35,11 @@ class Nest(LiteXModule):
     """The loop nest: one run a cycle, innermost level first, 2 cycles from sink to source.
 
     All three next addresses are added up at once and the counters pick one, so there is one adder
-    and one multiplexer in the loop, and no multiplication. With a list the base of level 2 is given; the nest waits for it.
+    and one multiplexer in the loop, and no multiplication. With a list the base of level 2 is
+    given; the nest waits for it.
 
-    Whether a run is taken depends on its splitting, and moves all of the state here. So it is heard a cycle later:
-    the run that was not taken is held, and the next one waits behind it.
+    Whether a run is taken depends on its splitting, and moves all of the state here. So it is heard
+    a cycle later: the run that was not taken is held, and the next one waits behind it.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ class Nest(LiteXModule):
     listed    : Signal(), out     a walk with a list is in here
     source    : Endpoint(run_layout), out    `last` on the last run of a walk
     max_piece : Signal(13), in    bytes, a power of two
-    cancel    : Signal(), in      forget the walk that the run at `source` belongs to; with `source.ready`
+    cancel    : Signal(), in      forget the walk that the run at `source` belongs to; with
+                `source.ready`
     """
     def __init__(self, address_bits=64):
         self.sink      = sink   = stream.Endpoint(start_layout(address_bits))
@@ -75,7 +77,8 @@ class Nest(LiteXModule):
         fields = [name for name, _ in run_layout(address_bits).payload_layout] + ["last"]
         waits  = Signal()  # for the list, before it shows the run that is before that
         go     = Signal()
-        free   = Signal(reset=1)  # `run` is not valid or moves on: not both of it and `held` are valid
+        # `run` is not valid or moves on: not both of it and `held` are valid
+        free   = Signal(reset=1)
         self.comb += [
             self.listed.eq(valid & state.listed),
             waits.eq(state.listed & state.spent & ~state.exhausted),
@@ -86,7 +89,8 @@ class Nest(LiteXModule):
             *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
             go.eq(valid & (~waits | following.valid)),
             move.eq(go & free),
-            # The last run of a walk waits for no list: the entry of its last byte is the list's last one.
+            # The last run of a walk waits for no list: the entry of its last byte is the list's
+            # last one.
             sink.ready.eq(~valid | (final & free & ~waits)),
             beyond.eq(state.run + state.block),
         ]
@@ -166,8 +170,8 @@ class Nest(LiteXModule):
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
                 run.left.eq(Cat(ahead[:32], ahead[32:] != 0) if address_bits > 32 else ahead),
                 run.room.eq(room),
-                # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has no more
-                # DWs than max_piece, those that it begins and ends in included.
+                # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has
+                # no more DWs than max_piece, those that it begins and ends in included.
                 run.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])),
             )
         ]
@@ -179,14 +183,16 @@ class Walker(LiteXModule):
 
     The nest is walked innermost first. Without levels the walk is one run of `length` bytes from
     `address` + `skip`. Blocks of the innermost level that touch (stride 0 equals block) are merged
-    into one run. A run leaves whole when its DWs are at most `max_piece` bytes and it does not cross 4 KiB;
-    otherwise it is cut at multiples of `max_piece`, so that all pieces but its first are aligned.
+    into one run. A run leaves whole when its DWs are at most `max_piece` bytes and it does not
+    cross 4 KiB; otherwise it is cut at multiples of `max_piece`, so that all pieces but its first
+    are aligned.
 
-    A piece that is not within [low, high) is replaced by an error piece, which ends the transfer; so
-    is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at 2**`address_bits`.
+    A piece that is not within [low, high) is replaced by an error piece, which ends the transfer;
+    so is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at
+    2**`address_bits`.
 
-    The entries of an index list come from a `ListReader`. They are those of one walk after the other, all of which it
-    takes or drops; the next walk's set-up waits for its first one.
+    The entries of an index list come from a `ListReader`. They are those of one walk after the
+    other, all of which it takes or drops; the next walk's set-up waits for its first one.
 
     Parameters
     ----------
@@ -194,16 +200,20 @@ class Walker(LiteXModule):
 
     Attributes
     ----------
-    sink      : Endpoint(walk_layout), in    length at least 1; counts and block of the levels used not 0
+    sink      : Endpoint(walk_layout), in    length at least 1; counts and block of the levels used
+                not 0
     source    : Endpoint(piece_layout), out  `last` on the final piece
     order     : Endpoint(list_order_layout), out   to `ListReader.sink`
     base      : Endpoint(list_base_layout), in     from `ListReader.source`
     drop      : Signal(), out                      to `ListReader.drop`
-    max_piece : Signal(13), in   bytes, a power of two from 128 to 4096 (PCIe: maximum payload or read request)
-    abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error piece
+    max_piece : Signal(13), in   bytes, a power of two from 128 to 4096 (PCIe: maximum payload or
+                read request)
+    abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error
+                piece
 
     Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
-    set-up of a transfer runs while the former one is walked; with a list the last 5 cycles of it do not.
+    set-up of a transfer runs while the former one is walked; with a list the last 5 cycles of it do
+    not.
     """
     def __init__(self, address_bits=64):
         self.sink      = stream.Endpoint(walk_layout(address_bits))
@@ -222,7 +232,8 @@ class Walker(LiteXModule):
             self.nest.max_piece.eq(self.max_piece),
         ]
 
-        # List: whose base comes next. The set-up begins with one when all of the former walk are gone.
+        # List: whose base comes next. The set-up begins with one when all of the former walk are
+        # gone.
         self.order = self.skip.order
         self.base  = base = stream.Endpoint(list_base_layout(address_bits))
         self.drop  = Signal()
@@ -241,7 +252,8 @@ class Walker(LiteXModule):
         valid   = Signal()
         address = Signal(address_bits)
         rest    = Signal(32)
-        left    = Signal(left_bits(address_bits))  # when less than there are, more than the transfer has
+        # when less than there are, more than the transfer has
+        left    = Signal(left_bits(address_bits))
         inside  = Signal()
         fault   = Signal(FAULT_BITS)
         final   = Signal()
@@ -271,11 +283,12 @@ class Walker(LiteXModule):
             free.eq(~source.valid | source.ready),
             emit.eq(valid & ~drop & free & (split | closed | abort)),
             leave.eq(emit & (~split | error)),
-            # `error` is late: a run that is taken in its cycle may be of the walk that ends. If it was the
-            # walk's last one, `final` tells, and the nest is in the next walk.
+            # `error` is late: a run that is taken in its cycle may be of the walk that ends. If it
+            # was the walk's last one, `final` tells, and the nest is in the next walk.
             cancel.eq(drop & ~final),
             absorb.eq(run.valid & run.joined & ~drop),
-            # A run that is not joined closes the one before it: that leaves without being told to, and waits for nobody's abort.
+            # A run that is not joined closes the one before it: that leaves without being told to,
+            # and waits for nobody's abort.
             load.eq(run.valid & ~run.joined & ~drop & (~valid | (free & ~split))),
             self.nest.cancel.eq(cancel),
             run.ready.eq(absorb | load | cancel),

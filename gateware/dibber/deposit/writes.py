@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One stream of writes to host memory from those of several engines, and their marks back."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,8 +16,8 @@ from dibber.places import Skid
 class WriteArbiter(LiteXModule):
     """Lend the host's writes to one engine after the other, a whole write at a time.
 
-    The first sink goes first. It does not starve the others: what it writes came over the link in packets
-    that are longer on the link than their writes are on PCIe.
+    The first sink goes first. It does not starve the others: what it writes came over the link in
+    packets that are longer on the link than their writes are on PCIe.
 
     Parameters
     ----------
@@ -29,15 +28,18 @@ class WriteArbiter(LiteXModule):
     Attributes
     ----------
     sinks  : list of Endpoint(write_layout), in
-    landed : list of Signal(), out    for each sink: one cycle when a write with `mark` was taken by the PHY
+    landed : list of Signal(), out    for each sink: one cycle when a write with `mark` was taken by
+             the PHY
     source : Endpoint(write_layout), out
-    marked : Signal(), in             the PHY took a write with `mark`; at the earliest 1 cycle after its
+    marked : Signal(), in             the PHY took a write with `mark`; at the earliest 1 cycle
+             after its
                                       last line was taken from `source`
 
     Cycles: 1 from sink to source, then a line a cycle, also from write to write.
     """
     def __init__(self, data_width, sinks=3, depth=64):
-        # Whose turn it is depends on all of them, and on the PHY: each engine hears of it a cycle later.
+        # Whose turn it is depends on all of them, and on the PHY: each engine hears of it a cycle
+        # later.
         pipes = [Skid(write_layout(data_width)) for _ in range(sinks)]
         self.submodules += pipes
         self.sinks  = [pipe.sink for pipe in pipes]

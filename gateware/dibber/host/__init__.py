@@ -1,4 +1,4 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The host side: PCIe TLPs as LitePCIe's PHY carries them, turned into lines, requests and posts.
+"""
 
-"""The host side: PCIe TLPs as LitePCIe's PHY carries them, turned into lines, requests and posts."""
+# SPDX-License-Identifier: BSD-2-Clause

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """BAR 0: the windows behind it, and the engine that answers the host's reads."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -18,8 +17,8 @@ from dibber.interface.registers import line_port
 
 # Windows ------------------------------------------------------------------------------------------
 
-# name: (base, size) in bytes. Each base is a multiple of its size, a power of two of at least 4 KiB,
-# so that one TLP, which cannot cross 4 KiB, lies in one window.
+# name: (base, size) in bytes. Each base is a multiple of its size, a power of two of at least 4
+# KiB, so that one TLP, which cannot cross 4 KiB, lies in one window.
 def bar_windows(sram_bytes):
     """The windows of a card whose control program has `sram_bytes` of SRAM."""
     return {
@@ -39,9 +38,9 @@ class BARDecoder(LiteXModule):
     memory reads, get a completion with Unsupported Request.
 
     A read is cut at multiples of 128 bytes: the read completion boundary of all that is not a root
-    complex (PCIe Base 3.0, 2.3.1.1), and the smallest maximum payload there is. Of the DWs asked for
-    all bytes are returned, those not enabled too (they are don't care). `be` of the port tells which
-    DWs of a line are read, so that a register next to them does not take it for its own read.
+    complex (PCIe Base 3.0, 2.3.1.1), and the smallest maximum payload there is. Of the DWs asked
+    for all bytes are returned, those not enabled too (they are don't care). `be` of the port tells
+    which DWs of a line are read, so that a register next to them does not take it for its own read.
 
     Parameters
     ----------
@@ -54,7 +53,8 @@ class BARDecoder(LiteXModule):
     writes   : Endpoint(line_layout), in       valid only
     requests : Endpoint(request_layout), in
     replies  : Endpoint(reply_layout), out     the lines of one completion come without gaps
-    ports    : dict name -> line_port(data_width); `adr` counts from the window's start. `dat_r` is 0 where it was not read
+    ports    : dict name -> line_port(data_width); `adr` counts from the window's start. `dat_r` is
+               0 where it was not read
 
     Cycles: 7 from a request of one line to its reply, if there is no write.
     """
@@ -103,8 +103,8 @@ class BARDecoder(LiteXModule):
             ]
 
         # Request ----------------------------------------------------------------------------------
-        # PCIe Base 3.0, 2.3.1.1: byte count and lower address follow from the byte enables. A read of
-        # no bytes (a flush) counts as one byte.
+        # PCIe Base 3.0, 2.3.1.1: byte count and lower address follow from the byte enables. A read
+        # of no bytes (a flush) counts as one byte.
         request = Record(requests.description.payload_layout)
         offset  = Signal(offset_bits)  # DW
         left    = Signal(11)           # DWs

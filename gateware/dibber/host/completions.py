@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The check of completions: each must agree with what the read of its tag still owes."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,7 +11,8 @@ from litex.soc.interconnect import stream
 from dibber.host import tlp
 from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS, completion_layout, raw_completion_layout, read_layout
 
-BOUNDARY = 64  # bytes: a completion that is not the last of its read ends at a multiple (PCIe Base 3.0, 2.3.1.1)
+# bytes: a completion that is not the last of its read ends at a multiple (PCIe Base 3.0, 2.3.1.1)
+BOUNDARY = 64
 
 REASONS = {
     "COMPLETION_BAD_REQUESTER" : "its requester ID is not the one that the read was sent with",
@@ -28,20 +28,22 @@ REASONS = {
 class CompletionChecker(LiteXModule):
     """Stand between the host and all readers, and pass on what agrees with their reads.
 
-    For each tag the checker keeps how many bytes its read still owes, and where the next one lies. A
-    completion with data passes when its requester ID, byte count, lower address and length agree with that.
-    A completion with an error status ends its read, whatever its count and address say: hosts differ there.
+    For each tag the checker keeps how many bytes its read still owes, and where the next one lies.
+    A completion with data passes when its requester ID, byte count, lower address and length agree
+    with that. A completion with an error status ends its read, whatever its count and address say:
+    hosts differ there.
 
-    Any other completion is swallowed. In its place the reader gets one beat with an error status and
-    `failed`: the read has failed, and the reader keeps the tag in quarantine. What comes for a failed read
-    is swallowed too. When the completions that agree with the read have all come, the host owes nothing
-    more: the reader gets a last beat with an error status and without `failed`, which frees the tag.
+    Any other completion is swallowed. In its place the reader gets one beat with an error status
+    and `failed`: the read has failed, and the reader keeps the tag in quarantine. What comes for a
+    failed read is swallowed too. When the completions that agree with the read have all come, the
+    host owes nothing more: the reader gets a last beat with an error status and without `failed`,
+    which frees the tag.
 
-    What a legal host may do passes: any split at multiples of 64 bytes (a read completion boundary of 64 or of
-    128 bytes), byte count 0 for 4096, and a modified byte count (BCM: the count is that of this completion
-    alone, PCIe Base 3.0, 2.2.9). The requester ID is that of the moment in which the read was sent, because software
-    may give the card another bus number. Attributes and traffic class are not looked at: a host may set
-    ID-based ordering in completions on its own (2.2.6.4).
+    What a legal host may do passes: any split at multiples of 64 bytes (a read completion boundary
+    of 64 or of 128 bytes), byte count 0 for 4096, and a modified byte count (BCM: the count is that
+    of this completion alone, PCIe Base 3.0, 2.2.9). The requester ID is that of the moment in which
+    the read was sent, because software may give the card another bus number. Attributes and traffic
+    class are not looked at: a host may set ID-based ordering in completions on its own (2.2.6.4).
 
     Parameters
     ----------
@@ -55,10 +57,11 @@ class CompletionChecker(LiteXModule):
     requests : Endpoint(read_layout), out     the same, to the host
     sink     : Endpoint(raw_completion_layout), in    valid only
     source   : Endpoint(completion_layout), out       valid only
-    pulses   : dict counter name -> Signal(): COMPLETION_UNEXPECTED for a completion of no read, and the names in
-               REASONS, one pulse for each read that failed
+    pulses   : dict counter name -> Signal(): COMPLETION_UNEXPECTED for a completion of no read, and
+               the names in REASONS, one pulse for each read that failed
 
-    Cycles: 0 for reads, 1 for completions. After reset no read may come for as many cycles as there are tags.
+    Cycles: 0 for reads, 1 for completions. After reset no read may come for as many cycles as there
+    are tags.
     """
     def __init__(self, data_width, tags=256):
         self.id       = Signal(16)
@@ -73,7 +76,8 @@ class CompletionChecker(LiteXModule):
 
         # Requests ---------------------------------------------------------------------------------
 
-        # The ID of now and the one before: a read knows by its epoch which of them it was sent with.
+        # The ID of now and the one before: a read knows by its epoch which of them it was sent
+        # with.
         own    = Signal(16)
         former = Signal(16)
         epoch  = Signal()
@@ -86,8 +90,9 @@ class CompletionChecker(LiteXModule):
         ]
         self.sync += If(change, own.eq(self.id), former.eq(own), epoch.eq(~epoch))
 
-        # What was asked for is written by requests, and how far it came by completions, because distributed RAM has one
-        # write port. A tag's progress is of its present read when both have the same phase.
+        # What was asked for is written by requests, and how far it came by completions, because
+        # distributed RAM has one write port. A tag's progress is of its present read when both have
+        # the same phase.
         depth    = max(tags, 2)
         asked    = Memory(13 + 7 + 2, depth, name="completion_asked")
         progress = Memory(13 + 7 + 2, depth, name="completion_progress")
@@ -96,7 +101,8 @@ class CompletionChecker(LiteXModule):
         note, progress_of   = progress.get_port(write_capable=True), progress.get_port(async_read=True)
         turn, phase_of      = phases.get_port(write_capable=True), phases.get_port(async_read=True)
         self.specials += asked, ask, asked_of, progress, note, progress_of, phases, turn, phase_of
-        # A reset leaves what was in memory. It is cleared before `Tags` hands out a tag, and nothing is owed until then.
+        # A reset leaves what was in memory. It is cleared before `Tags` hands out a tag, and
+        # nothing is owed until then.
         wiping = Signal(reset=1)
         wiped  = Signal(max=depth)
         self.sync += If(wiping, wiped.eq(wiped + 1), wiping.eq(wiped != depth - 1))

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The host's way to the flash that the FPGA is configured from."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import math
 
@@ -15,12 +14,15 @@ from dibber.interface.description import C
 from dibber.interface.registers import line_port
 
 READING = (0x03, 0x13, 0x05, 0x9f, 0xff)  # commands that change nothing, and are sent while locked
-SPI_HZ  = 8e6                             # below any flash's slowest read, and what a board's wires do in half a period
+# below any flash's slowest read, and what a board's wires do in half a period
+SPI_HZ  = 8e6
 
 # Pads ---------------------------------------------------------------------------------------------
 
 def flash_pads(spi_hz=SPI_HZ):
-    """Of a serial flash, mode 0, with a clock of at most `spi_hz`. What drives the FPGA's pins by them: phy/flash.py."""
+    """Of a serial flash, mode 0, with a clock of at most `spi_hz`. What drives the FPGA's pins by
+    them: phy/flash.py.
+    """
     pads = Record([("cs_n", 1), ("clk", 1), ("mosi", 1), ("miso", 1)])
     pads.spi_hz = spi_hz
     return pads
@@ -28,10 +30,12 @@ def flash_pads(spi_hz=SPI_HZ):
 # Flash Port ---------------------------------------------------------------------------------------
 
 class FlashPort(LiteXModule):
-    """One transfer at a time: a command, then bytes of a buffer, with the flash selected all the while.
+    """One transfer at a time: a command, then bytes of a buffer, with the flash selected all the
+    while.
 
-    The host writes one memory and reads another, so its accesses never wait for the flash. A transfer ends by itself,
-    after 330 µs for a page at 8 MHz, and after 1.3 ms whatever FLASH_TRANSFER says. One under way is not begun anew.
+    The host writes one memory and reads another, so its accesses never wait for the flash. A
+    transfer ends by itself, after 330 µs for a page at 8 MHz, and after 1.3 ms whatever
+    FLASH_TRANSFER says. One under way is not begun anew.
 
     Parameters
     ----------
@@ -61,7 +65,8 @@ class FlashPort(LiteXModule):
 
         lanes   = data_width//8
         lines   = C.FLASH_BYTES//lanes
-        # What is read of a line in the cycle in which it is written is nobody's concern: it is busy then.
+        # What is read of a line in the cycle in which it is written is nobody's concern: it is busy
+        # then.
         to_send = Memory(data_width, lines, name="block_to_flash")
         came    = Memory(data_width, lines, name="block_from_flash")
         write   = to_send.get_port(write_capable=True, we_granularity=8)
@@ -131,7 +136,8 @@ class FlashPort(LiteXModule):
             cs.eq(1),
             If(spi.done, NextState("STORE"))
         )
-        # What came with the command goes into the buffer's last place, which a transfer that uses it writes later.
+        # What came with the command goes into the buffer's last place, which a transfer that uses
+        # it writes later.
         fsm.act("STORE",
             cs.eq(1),
             Case(lane, {n: store.we.eq(1 << n) for n in range(lanes)}),

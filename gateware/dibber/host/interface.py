@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The host side as one block."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -23,10 +22,11 @@ class HostInterface(LiteXModule):
 
     Parameters
     ----------
-    phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`, `qword_aligned`,
-                 `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and `msix_enable` (Signal)
-                 if it has one: without, only the table's mask bits hold interrupts back. `bus_master`
-                 (Signal) if it has one: while it is 0 no request leaves, see BusMaster
+    phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`,
+                 `qword_aligned`, `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and
+                 `msix_enable` (Signal) if it has one: without, only the table's mask bits hold
+                 interrupts back. `bus_master` (Signal) if it has one: while it is 0 no request
+                 leaves, see BusMaster
     data_width : 64 or 128, that of the PHY
     sram_bytes : of the control program's SRAM, which the host has a window on
     address_bits : see MSIX
@@ -35,18 +35,22 @@ class HostInterface(LiteXModule):
     Attributes
     ----------
     writes      : Endpoint(write_layout), in         writes to host memory
-    marked      : Signal, out                        the PHY took the last beat of a write with `mark`
+    marked      : Signal, out                        the PHY took the last beat of a write with
+                  `mark`
     reads       : Endpoint(read_layout), in          reads of host memory
-    completions : Endpoint(raw_completion_layout), out   their answers; valid only, `ready` is ignored
+    completions : Endpoint(raw_completion_layout), out   their answers; valid only, `ready` is
+                  ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
     open        : Record(vector_open_layout), in     a queue was opened with this vector
-    halted      : Signal, in                         one cycle: the control program was halted, which raises those
+    halted      : Signal, in                         one cycle: the control program was halted,
+                  which raises those
     ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
     max_payload : Signal(16), out                    bytes that a write may have
     max_request : Signal(16), out                    bytes that a read may ask for
     running     : Signal, in                         the control program runs
-    enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 where the PHY has no such bit
+    enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 where the PHY has
+                            no such bit
     """
     def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23):
         assert phy.data_width == data_width

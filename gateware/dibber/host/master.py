@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What happens when the host takes the right to reach its memory away: the Bus Master Enable bit.
+"""
 
-"""What happens when the host takes the right to reach its memory away: the Bus Master Enable bit."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,11 +10,13 @@ from litex.gen import *
 # Bus Master ---------------------------------------------------------------------------------------
 
 class BusMaster(LiteXModule):
-    """Hold requests back while the bit is clear, and halt the control program when one waits too long.
+    """Hold requests back while the bit is clear, and halt the control program when one waits too
+    long.
 
-    While the program runs requests are held, because the host may set the bit again. After `patience` cycles
-    the program is halted: completions cannot reach the host, and a halt is what the host can see. While the
-    program is halted requests are dropped, because memory that the old program was granted may be given back.
+    While the program runs requests are held, because the host may set the bit again. After
+    `patience` cycles the program is halted: completions cannot reach the host, and a halt is what
+    the host can see. While the program is halted requests are dropped, because memory that the old
+    program was granted may be given back.
 
     Parameters
     ----------

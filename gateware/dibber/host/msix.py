@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Queue entries for host memory, and the interrupts behind them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -18,8 +17,8 @@ from dibber.layouts import post_layout, write_layout
 class MSIXTable(LiteXModule):
     """MSI-X table and pending bits behind a line port (PCI Local Bus 3.0, 6.8.2).
 
-    The table begins at line 0 of the port, the pending bits at MSIX_PBA_BASE - MSIX_TABLE_BASE bytes;
-    the rest reads as 0. Mask bits are 1 after reset.
+    The table begins at line 0 of the port, the pending bits at MSIX_PBA_BASE - MSIX_TABLE_BASE
+    bytes; the rest reads as 0. Mask bits are 1 after reset.
 
     Attributes
     ----------
@@ -91,14 +90,14 @@ def vector_open_layout():
 class MSIX(LiteXModule):
     """Write queue entries to host memory and raise interrupts behind them.
 
-    A post is one 32-byte write; its interrupt, if it has one, is the write that follows. An interrupt
-    whose vector is masked, or that comes while MSI-X is off, sets the vector's pending bit and is sent
-    when it may be. A vector that the table does not have raises nothing.
+    A post is one 32-byte write; its interrupt, if it has one, is the write that follows. An
+    interrupt whose vector is masked, or that comes while MSI-X is off, sets the vector's pending
+    bit and is sent when it may be. A vector that the table does not have raises nothing.
 
     Where addresses are narrow, one whose message would go elsewhere raises nothing either.
 
-    A halt of the control program raises each vector that was opened since the last one, once: whoever sleeps on it learns
-    of that from nobody else. It waits for nothing here.
+    A halt of the control program raises each vector that was opened since the last one, once:
+    whoever sleeps on it learns of that from nobody else. It waits for nothing here.
 
     Parameters
     ----------
@@ -110,14 +109,15 @@ class MSIX(LiteXModule):
     sink        : Endpoint(post_layout), in      `address` is a multiple of 32
     source      : Endpoint(write_layout), out
     port        : line_port(data_width)          see MSIXTable
-    enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing drives it
+    enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing
+                  drives it
     open        : Record(vector_open_layout), in a queue was opened with this vector
     halted      : Signal, in                     one cycle: the control program was halted
     posted      : Signal, out                    pulses for each entry sent
     interrupted : Signal, out                    pulses for each message sent
 
-    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more, and those in which the host is at the table.
-    What was held back follows 1 later than it may.
+    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more, and
+    those in which the host is at the table. What was held back follows 1 later than it may.
     """
     def __init__(self, data_width, address_bits=64):
         entry_lines = 128//data_width
@@ -158,8 +158,8 @@ class MSIX(LiteXModule):
         ]
         self.sync += [
             pending.eq((pending & ~sent) | comes),
-            # A post waits for these. The masks are those of a cycle before; who sends looks at them again. While one is being
-            # sent nobody looks here.
+            # A post waits for these. The masks are those of a cycle before; who sends looks at them
+            # again. While one is being sent nobody looks here.
             due.eq(waits & allowed),
             any_due.eq((waits & allowed) != 0),
             opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),

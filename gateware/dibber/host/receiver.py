@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From the PHY's receive stream to lines, requests and completions."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from math import ceil, log2
 
@@ -25,10 +24,10 @@ class TLPReceiver(LiteXModule):
     queue behind it, and the queue is emptied at an entry a cycle by consumers that cannot refuse.
 
     A TLP is checked as a whole (kind, addresses, byte enables, its length against its beats) before
-    anything of it is passed on: its entries are written to the queue but committed by its last beat.
-    A completion that contradicts itself is passed on without its data and with the reason in `flaw`, so that the
-    read that waits for it ends at once.
-    What is passed on stays in the order of arrival, so that a read never overtakes an earlier write.
+    anything of it is passed on: its entries are written to the queue but committed by its last
+    beat. A completion that contradicts itself is passed on without its data and with the reason in
+    `flaw`, so that the read that waits for it ends at once. What is passed on stays in the order of
+    arrival, so that a read never overtakes an earlier write.
 
     `first` and `be` of the PHY are not used: the 7-series PHY gives no `first` at 64 bits, and its
     128-bit aligner clears `be` of header DWs. A last beat with too few DWs in it goes unnoticed.
@@ -38,12 +37,13 @@ class TLPReceiver(LiteXModule):
     data_width  : 64 or 128
     endianness  : of payload DWs: "little" or "big" (see tlp.py)
     bar_size    : bytes of BAR 0, a power of two
-    bar_base    : where that is, a multiple of its size, if the PHY passes on what lies elsewhere; that is unsupported
+    bar_base    : where that is, a multiple of its size, if the PHY passes on what lies elsewhere;
+                  that is unsupported
     space       : bytes in which that is decided; address bits above are not decoded
     windows     : [(base, size)] in bytes: what of BAR 0 is served; all else is unsupported
     max_payload : bytes; a TLP with more is malformed
-    read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it is
-                  taken, so credit does not bound them; a requester's tags do: 8 bits, 256 reads
+    read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it
+                  is taken, so credit does not bound them; a requester's tags do: 8 bits, 256 reads
 
     Attributes
     ----------
@@ -52,7 +52,8 @@ class TLPReceiver(LiteXModule):
     requests    : Endpoint(request_layout), out      reads, and all that gets Unsupported Request
     completions : Endpoint(raw_completion_layout), out   valid only
     unsupported : Signal, out    pulses for each request that the card does not serve
-    malformed   : Signal, out    pulses for each TLP whose content is dropped because it contradicts itself
+    malformed   : Signal, out    pulses for each TLP whose content is dropped because it contradicts
+                  itself
 
     Cycles: 4 from a TLP's last beat to its first line.
     """
@@ -70,8 +71,8 @@ class TLPReceiver(LiteXModule):
         # # #
 
         # Beats ------------------------------------------------------------------------------------
-        # `current` is the beat being looked at, `previous` the one before it. With 64 bits the header
-        # is complete with the second beat. `flush` is the cycle after the last beat.
+        # `current` is the beat being looked at, `previous` the one before it. With 64 bits the
+        # header is complete with the second beat. `flush` is the cycle after the last beat.
         valid    = Signal()
         last     = Signal()
         current  = Signal(data_width)
@@ -160,7 +161,8 @@ class TLPReceiver(LiteXModule):
         ]
         flaw = Signal(FLAW_BITS)
         self.comb += [
-            # 2.2.9: data is not more than was asked for, and goes together with success. 2.7.2.2: poisoned data is not used.
+            # 2.2.9: data is not more than was asked for, and goes together with success. 2.7.2.2:
+            # poisoned data is not used.
             If(data & ((length > max_payload//4) | ((count + dw2[0:2] + 3)[2:] < length)), flaw.eq(FLAW_LENGTH)),
             If(data == (dw1[13:16] != tlp.STATUS_SUCCESS), flaw.eq(FLAW_STATUS)),
             If(data & dw0[14], flaw.eq(FLAW_POISON)),
@@ -271,7 +273,8 @@ class TLPReceiver(LiteXModule):
         self.requests = fifo.source
         requests      = fifo.sink
         good          = Signal()
-        broken        = Signal()  # a completion whose length is not that of its beats: its lines become one flaw
+        # a completion whose length is not that of its beats: its lines become one flaw
+        broken        = Signal()
         self.comb += [
             good.eq(flush & whole & exact & ~is_bad),
             broken.eq(flush & whole & is_completion & ~exact),
@@ -313,8 +316,8 @@ class TLPReceiver(LiteXModule):
                 entry.info.eq(Cat(be, adr))
             ),
         ]
-        # A backlog is never longer than the longest TLP: while one TLP's lines leave, the next needs
-        # as many beats as it makes lines.
+        # A backlog is never longer than the longest TLP: while one TLP's lines leave, the next
+        # needs as many beats as it makes lines.
         depth     = 2**ceil(log2(max_payload//4/lanes + 3))
         storage   = Memory(len(entry.raw_bits()), depth)
         wr        = storage.get_port(write_capable=True)

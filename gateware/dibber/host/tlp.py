@@ -1,16 +1,15 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What a TLP looks like on LitePCIe's PHY stream, and the stream types inside the host layer.
 
-A beat holds `data_width//32` DWs, DW 0 of the TLP in bits 31:0 of the first beat. A header DW stands
-as PCIe Base 3.0 draws it: byte 0 of the figure in bits 31:24. A payload DW has its lowest byte in
-bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
+A beat holds `data_width//32` DWs, DW 0 of the TLP in bits 31:0 of the first beat. A header DW
+stands as PCIe Base 3.0 draws it: byte 0 of the figure in bits 31:24. A payload DW has its lowest
+byte in bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
 
 Shift: payload DW 0 follows a header of 3 or 4 DWs, but lies in its line where the address puts it.
-Both directions turn a window of two neighbouring beats or lines by `shift` = lane of the first payload
-DW + 1 with a 3-DW header, + 0 with a 4-DW one: 0…data_width//32.
+Both directions turn a window of two neighbouring beats or lines by `shift` = lane of the first
+payload DW + 1 with a 3-DW header, + 0 with a 4-DW one: 0…data_width//32.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -45,15 +44,16 @@ def line_layout(data_width, address_bits):
 def request_layout(offset_bits):
     """A non-posted request of the host that asks for an answer.
 
-    `offset` counts DWs from the start of BAR 0; `length` is in DWs, 0 stands for 1024. `refused`: it
-    gets Unsupported Request; `memory` tells whether it was a memory read.
+    `offset` counts DWs from the start of BAR 0; `length` is in DWs, 0 stands for 1024. `refused`:
+    it gets Unsupported Request; `memory` tells whether it was a memory read.
     """
     return EndpointDescription([
         ("requester", 16), ("tag", 8), ("attr", 3), ("tc", 3), ("length", 10),
         ("first_be", 4), ("last_be", 4), ("memory", 1), ("refused", 1), ("offset", offset_bits)])
 
 def reply_layout(data_width):
-    """A completion to send, as lines. `length` in DWs; 0: without data, one beat. `count` in bytes."""
+    """A completion to send, as lines. `length` in DWs; 0: without data, one beat. `count` in bytes.
+    """
     return EndpointDescription(
         [("dat", data_width)],
         [("requester", 16), ("tag", 8), ("attr", 3), ("tc", 3), ("status", 3), ("length", 6),

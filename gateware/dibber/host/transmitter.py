@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """From writes, reads and replies to the PHY's transmit stream."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -22,8 +21,8 @@ from dibber.layouts import read_layout, write_layout
 class RequestComposer(LiteXModule):
     """Put the header of a memory request beside its lines. One cycle.
 
-    The header has 3 DWs below 4 GiB and 4 above (PCIe Base 3.0, 2.2.4.1: an address below 4 GiB must
-    use the 3-DW form). Relaxed ordering and no-snoop are off.
+    The header has 3 DWs below 4 GiB and 4 above (PCIe Base 3.0, 2.2.4.1: an address below 4 GiB
+    must use the 3-DW form). Relaxed ordering and no-snoop are off.
 
     Parameters
     ----------
@@ -172,8 +171,8 @@ class TLPAssembler(LiteXModule):
 
         # # #
 
-        # With 64 bits the header takes two beats, `opening` and `head`; with 128 only `head`. Payload
-        # may begin in the last DW of `head`, so that the first line is taken there.
+        # With 64 bits the header takes two beats, `opening` and `head`; with 128 only `head`.
+        # Payload may begin in the last DW of `head`, so that the first line is taken there.
         body    = Signal()  # the header has left
         opening = Signal()
         head    = Signal()
@@ -217,7 +216,8 @@ class TLPAssembler(LiteXModule):
             ),
         ]
 
-        # Whose TLP comes next is known late in its cycle: of its first line the header's fourth DW alone depends on that.
+        # Whose TLP comes next is known late in its cycle: of its first line the header's fourth DW
+        # alone depends on that.
         window  = tlp.payload_bytes(Cat(previous, sink.dat), endianness)
         payload = Signal(data_width)
         fourth  = Signal(32)
@@ -253,14 +253,14 @@ class TLPTransmitter(LiteXModule):
     """Send whole TLPs of four kinds over one stream.
 
     Order of choice: posts, replies, then writes and reads by turns. Posts come first because a
-    completion must not overtake a posted write that was there before it (PCIe Base 3.0, 2.4.1): what
-    the host has read must not run ahead of a queue entry or an interrupt. A source should offer the
-    lines of a TLP without gaps; the others wait for its last one.
+    completion must not overtake a posted write that was there before it (PCIe Base 3.0, 2.4.1):
+    what the host has read must not run ahead of a queue entry or an interrupt. A source should
+    offer the lines of a TLP without gaps; the others wait for its last one.
 
-    While `enable` is 0 no request begins: posts, writes and reads wait, and replies pass them (PCIe Base 3.0,
-    7.5.1.1: Bus Master Enable does not affect completions). A TLP that has begun ends whole. With `discard`
-    the requests that may not begin are dropped, each as a whole. A dropped write with `mark` pulses `marked`,
-    because its source waits for that.
+    While `enable` is 0 no request begins: posts, writes and reads wait, and replies pass them (PCIe
+    Base 3.0, 7.5.1.1: Bus Master Enable does not affect completions). A TLP that has begun ends
+    whole. With `discard` the requests that may not begin are dropped, each as a whole. A dropped
+    write with `mark` pulses `marked`, because its source waits for that.
 
     Parameters
     ----------
@@ -331,11 +331,14 @@ class TLPTransmitter(LiteXModule):
 
         # A request passes when the gate is open, or when the assembler has begun it.
         open     = Signal(reset=1)
-        begun    = Signal()   # the assembler has begun a request, and its last line is still to come
+        # the assembler has begun a request, and its last line is still to come
+        begun    = Signal()
         marks    = Signal(2)  # requests with `mark` whose last line is in the assembler
-        dropping = Signal()   # a request may be taken away: no mark of the PHY can come in the same cycle
+        # a request may be taken away: no mark of the PHY can come in the same cycle
+        dropping = Signal()
         waits    = Signal(3)
-        drop     = [Signal(name=f"drop{n}") for n in range(3)]  # one at most in a cycle, so that a counter can count them
+        # one at most in a cycle, so that a counter can count them
+        drop     = [Signal(name=f"drop{n}") for n in range(3)]
         ends     = Signal(3)  # of these, the last line of a request
         marked   = Signal(3)
         self.comb += [
@@ -347,7 +350,8 @@ class TLPTransmitter(LiteXModule):
         for n, (kind, gate) in enumerate([(POST, post), (WRITE, write), (READ, read)]):
             source  = sources[kind]
             passes  = Signal()
-            cutting = Signal()  # a part of it has been taken away: the rest follows, whatever `enable` is by then
+            # a part of it has been taken away: the rest follows, whatever `enable` is by then
+            cutting = Signal()
             dropped = Signal()  # its line may be taken away in this cycle
             self.comb += [
                 passes.eq((open & ~cutting) | (locked & (held == kind))),

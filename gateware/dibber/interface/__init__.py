@@ -1,6 +1,5 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The one description of everything that two layers share."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import *  # noqa: F401,F403

@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What gateware, control program, host library, simulator and documentation agree on.
 
 `python -m dibber.interface.generate` turns this file into the C header and the reference page. The
 reasons behind the layouts stand in docs/design.md.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
 from dibber.interface.schema import bank, enum, struct

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What is written to registers, in memory, for those who read it back."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -15,8 +14,8 @@ from litex.gen import *
 class ReadBack(LiteXModule):
     """Words of a register bank as they were written, in block RAM; 0 after reset.
 
-    A reset of `sys` has them wiped, a line a cycle when it has ended. It resets the host's side too, whose first access
-    comes long after that: what is written in these cycles is lost.
+    A reset of `sys` has them wiped, a line a cycle when it has ended. It resets the host's side
+    too, whose first access comes long after that: what is written in these cycles is lost.
 
     Parameters
     ----------
@@ -26,7 +25,8 @@ class ReadBack(LiteXModule):
     Attributes
     ----------
     dat   : Signal(data_width), out   what was written in the cycle before
-    dat_r : Signal(data_width), out   2 cycles after a read, with all that was written before it; 0 in other cycles
+    dat_r : Signal(data_width), out   2 cycles after a read, with all that was written before it; 0
+            in other cycles
     """
     def __init__(self, words, port):
         data_width = len(port.dat_w)
@@ -77,7 +77,9 @@ class ReadBack(LiteXModule):
         self.comb += [write.adr.eq(self.adr), write.dat_w.eq(self.dat), write.we.eq(self.we)]
 
     def look_up(self, words):
-        """(index, value): Signal of a place in `words`, to drive, and the word there, in the same cycle. In LUT memory of its own."""
+        """(index, value): Signal of a place in `words`, to drive, and the word there, in the same
+        cycle. In LUT memory of its own.
+        """
         index, value = Signal(max=len(words)), Signal(32)
         memory = Memory(len(self.dat), self.depth, name="looked_up")
         read   = memory.get_port(async_read=True)

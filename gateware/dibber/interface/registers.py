@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A register bank of the interface description, as gateware."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -20,7 +19,8 @@ def line_port(data_width, address_bits=20):
     One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
     always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
     is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later; `be` tells
-    which bytes of the line are asked for. Where several share one way back, `dat_r` is 0 in all other cycles.
+    which bytes of the line are asked for. Where several share one way back, `dat_r` is 0 in all
+    other cycles.
     """
     return Record([
         ("adr",   address_bits),
@@ -41,32 +41,40 @@ class RegisterBank(LiteXModule):
     bank       : schema.Bank
     data_width : bits of the port
     omit       : names of "ro" registers that somebody else shows; they read as 0 here
-    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32 bits. In place of a name, a
-                 tuple of those of registers that follow one another and are looked up together
-    readback   : "rw" is read from memory, so that bits that nobody uses are no registers and none has a way to `dat_r`. For a
-                 bank that is reset with `sys` and by nothing else: see ReadBack, whose limits this bank has then
-    single     : names of "w1c" registers that have bit 0 alone: synthesis does not see that others are never set
-    whole      : nobody writes less than a word: what is written without all four byte enables is ignored, for each register
-                 would have an enable for each byte
+    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32
+                 bits. In place of a name, a tuple of those of registers that follow one another and
+                 are looked up together
+    readback   : "rw" is read from memory, so that bits that nobody uses are no registers and none
+                 has a way to `dat_r`. For a bank that is reset with `sys` and by nothing else: see
+                 ReadBack, whose limits this bank has then
+    single     : names of "w1c" registers that have bit 0 alone: synthesis does not see that others
+                 are never set
+    whole      : nobody writes less than a word: what is written without all four byte enables is
+                 ignored, for each register would have an enable for each byte
 
     Attributes
     ----------
     port          : line_port(data_width), from the bank's first byte
-    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro" registers;
-                    "w1c": the bits to set. Those `indexed` have one, for the word that `index` says, in the same cycle;
-                    those that are looked up together, under the name of the first
+    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro"
+                    registers; "w1c": the bits to set. Those `indexed` have one, for the word that
+                    `index` says, in the same cycle; those that are looked up together, under the
+                    name of the first
     index         : dict name -> Signal, of those `indexed`
     storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
-    strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written` valid
-    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the strobe; "wo": the value, in the
-                    cycle of the strobe alone, for it is one register for all of them
-    read          : dict name -> list of Signal(); one cycle when the register is read, which `be` of
-                    the port tells from its neighbours in the line; "wk", "wo" and what is read from memory: never
+    strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written`
+                    valid
+    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the
+                    strobe; "wo": the value, in the cycle of the strobe alone, for it is one
+                    register for all of them
+    read          : dict name -> list of Signal(); one cycle when the register is read, which `be`
+                    of the port tells from its neighbours in the line; "wk", "wo" and what is read
+                    from memory: never
 
-    Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are ignored. `dat_r` is 0
-    where no read was 2 cycles before. "wk" is for what nobody reads back, for the way to `dat_r` costs wires.
-    `strobe` comes one cycle after the write, when `storage` already holds the new value. "w1c" is set and cleared a cycle
-    later, and a read behind the write sees it so.
+    Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are
+    ignored. `dat_r` is 0 where no read was 2 cycles before. "wk" is for what nobody reads back, for
+    the way to `dat_r` costs wires. `strobe` comes one cycle after the write, when `storage` already
+    holds the new value. "w1c" is set and cleared a cycle later, and a read behind the write sees it
+    so.
     """
     def __init__(self, bank, data_width=32, omit=(), indexed=(), single=(), readback=False, whole=False):
         self.port    = port = line_port(data_width)
@@ -127,8 +135,9 @@ class RegisterBank(LiteXModule):
                     values[word] = status
                     continue
                 if r.access == "w1c":
-                    # A bit that is set in the cycle in which it is cleared stays set. Both are done in the cycle after: what
-                    # is written comes late, and whoever reads it then has what is new.
+                    # A bit that is set in the cycle in which it is cleared stays set. Both are done
+                    # in the cycle after: what is written comes late, and whoever reads it then has
+                    # what is new.
                     kept    = 1 if r.name in single else 32
                     status  = Signal(32, name=f"set_{suffix}")
                     storage = Signal(32, name=f"storage_{suffix}")
@@ -163,7 +172,8 @@ class RegisterBank(LiteXModule):
                 else:
                     self.written.setdefault(r.name, []).append(last[32*lane:32*lane + 32])
 
-        # Read: what is asked for is registered, one bit a line, then the lines are ORed; 2 cycles in all.
+        # Read: what is asked for is registered, one bit a line, then the lines are ORed; 2 cycles
+        # in all.
         be = Signal(len(port.be))
         self.sync += be.eq(port.be)
         lines = {}
@@ -183,6 +193,8 @@ class RegisterBank(LiteXModule):
         ]
 
     def fields(self, bank, name, index=0):
-        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wk"/"wo" (to use)."""
+        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wk"/"wo" (to
+        use).
+        """
         signal = (self.status.get(name) or self.written.get(name))[index]
         return {f.name: signal[f.lsb:f.lsb + f.bits] for f in bank[name].fields}

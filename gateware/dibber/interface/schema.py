@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The words in which the interface is described: fields, registers, structures, enumerations.
 
 Nothing here knows what Dibber is; `description.py` says that. Offsets are computed here and nowhere
 else, so that no offset is ever typed twice.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass, field
 import json
@@ -29,9 +28,9 @@ class Field:
 class Register:
     """One 32-bit register, or `count` of them in a row.
 
-    access: "ro" the gateware drives it, "rw" written by the bus and read back, "wk" written by the bus and
-    kept, but reads return 0, "wo" a write makes a one-cycle strobe with the written value and reads return
-    0, "w1c" the gateware sets bits and a write of ones clears them.
+    access: "ro" the gateware drives it, "rw" written by the bus and read back, "wk" written by the
+    bus and kept, but reads return 0, "wo" a write makes a one-cycle strobe with the written value
+    and reads return 0, "w1c" the gateware sets bits and a write of ones clears them.
     """
     name   : str
     access : str
@@ -74,7 +73,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure in memory or on the wire, little-endian, naturally aligned, of exactly `size` bytes."""
+    """A structure in memory or on the wire, little-endian, naturally aligned, of exactly `size`
+    bytes.
+    """
     name    : str
     size    : int
     doc     : str

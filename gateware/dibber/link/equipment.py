@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Test equipment between a port of the link and its serial PHY: PRBS, loopbacks, a single error."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,9 +18,10 @@ class LinkEquipment(LiteXModule):
 
         port.serial_tx ─▶ PRBS ─▶ far ─▶ error ─▶ PHY      PHY ─▶ near ─▶ port.serial_rx, checker
 
-    Near-end loopback hears what is sent, in front of the PHY; it goes to the PHY too. Far-end loopback sends
-    what the PHY hears, K flags and all; where it has nothing, as after its start, a flow word that says
-    nothing. Its FIFO forgets what comes when it is full, which equal clocks never make it.
+    Near-end loopback hears what is sent, in front of the PHY; it goes to the PHY too. Far-end
+    loopback sends what the PHY hears, K flags and all; where it has nothing, as after its start, a
+    flow word that says nothing. Its FIFO forgets what comes when it is full, which equal clocks
+    never make it.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class LinkEquipment(LiteXModule):
 # Wiring -------------------------------------------------------------------------------------------
 
 def attach_equipment(link, equipment, serial, identity):
-    """Put the equipment between a link and its serial PHY, and both under the host registers LINK_*.
+    """Put the equipment between a link and its serial PHY, and both under the host registers
+    LINK_*.
 
     Parameters
     ----------

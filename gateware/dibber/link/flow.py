@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """When the flow state is to be told."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,10 +9,12 @@ from litex.gen import *
 from dibber.link.symbols import (FLOW_PAIRS, FLOW_PERIOD_WORDS, FLOW_REPEATS, FLOW_REPEAT_WORDS)
 
 class FlowSchedule(LiteXModule):
-    """A flow word is due when the state changed, soon again, and at least once in FLOW_PERIOD_WORDS.
+    """A flow word is due when the state changed, soon again, and at least once in
+    FLOW_PERIOD_WORDS.
 
-    After FLOW_PAIRS of them with other words around each, the last gets a twin: so there are two together in any
-    FLOW_PAIRS*FLOW_PERIOD_WORDS + 1 words, for a receiver that has to leave out one, whatever is sent.
+    After FLOW_PAIRS of them with other words around each, the last gets a twin: so there are two
+    together in any FLOW_PAIRS*FLOW_PERIOD_WORDS + 1 words, for a receiver that has to leave out
+    one, whatever is sent.
 
     Attributes
     ----------
@@ -38,7 +39,8 @@ class FlowSchedule(LiteXModule):
 
         # # #
 
-        # `due` is a register, and a pong may go first: so it is asked for two words before the limit.
+        # `due` is a register, and a pong may go first: so it is asked for two words before the
+        # limit.
         last    = FLOW_PERIOD_WORDS - 3
         age     = Signal(max=FLOW_PERIOD_WORDS)  # words since the last flow word
         soon    = Signal(max=FLOW_REPEATS + 1)   # quick repeats still to come

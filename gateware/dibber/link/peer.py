@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Who is at the other end, and how far away."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -55,7 +54,8 @@ ANSWER_CYCLES = 3
 DECODE_CYCLES = 1
 
 class RoundTrip(LiteXModule):
-    """Answer pings, and measure the time to a pong. Of pings that come faster than pongs may go, the last is answered.
+    """Answer pings, and measure the time to a pong. Of pings that come faster than pongs may go,
+    the last is answered.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One port of the link: all between a serial PHY and the packet layer."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,12 +16,12 @@ from dibber.link.transmit import LinkTransmitter
 from dibber.packet.pulses import Pulses
 from dibber.places import Skid
 
-# Depths of the slack buffers by channel. Whatever stands above the high mark is for what comes after STOP,
-# and only what is below it keeps the packet layer busy until words come again after GO. BULK, which goes
-# at the rate of the link, has 384 words of that: 192 are left when it says GO, more than 50 m of cable take
-# to bring the next one. The others have packets of 48 words at most, and EXPRESS room for two of them
-# before it says STOP. CONTROL is always sunk and stays empty. 256 is the least that the buffer can be; one
-# of up to 512 words is one block RAM of the ECP5.
+# Depths of the slack buffers by channel. Whatever stands above the high mark is for what comes
+# after STOP, and only what is below it keeps the packet layer busy until words come again after GO.
+# BULK, which goes at the rate of the link, has 384 words of that: 192 are left when it says GO,
+# more than 50 m of cable take to bring the next one. The others have packets of 48 words at most,
+# and EXPRESS room for two of them before it says STOP. CONTROL is always sunk and stays empty. 256
+# is the least that the buffer can be; one of up to 512 words is one block RAM of the ECP5.
 SLACK_WORDS = (256, 256, 512, 256)
 
 class LinkPort(LiteXModule):
@@ -47,19 +46,22 @@ class LinkPort(LiteXModule):
     reason    : Signal(4), out        enum link_reason
     up        : Signal(), out         the state is UP
     stopped   : Signal(channels), out channels that the other end stopped
-    nonce     : Signal(16), in        told to the other end; our own heard is a loopback, unless it is 0
+    nonce     : Signal(16), in        told to the other end; our own heard is a loopback, unless it
+                is 0
     peer      : Signal(16), out       the other end's
     peer_known: Signal(), out         it has been heard since the state was DOWN
     ping      : Signal(), in          pulse: measure `round_trip`
-    round_trip: Signal(32), out       cycles through both transceivers and the cable, there and back; see
-                                      RoundTrip for what is taken off. 0 from `ping` until it is known
-    slack_high: list of Signal(8), out  highest levels since the state became UP, in units of 4 words
-    counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, while not DOWN),
-                SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
+    round_trip: Signal(32), out       cycles through both transceivers and the cable, there and
+                                      back; see RoundTrip for what is taken off. 0 from `ping` until
+                                      it is known
+    slack_high: list of Signal(8), out  highest levels since the state became UP, in units of 4
+                                        words
+    counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, while not
+                DOWN), SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
                 LINK_TRAINED, LINK_LOST, WORDS_RECEIVED, PACKET_MISROUTED
 
-    Cycles: 1 from `sinks` to `serial_tx`; 3 from a word's successor on `serial_rx` to `sources` past an empty slack buffer, 2
-    of a channel that is sunk.
+    Cycles: 1 from `sinks` to `serial_tx`; 3 from a word's successor on `serial_rx` to `sources`
+    past an empty slack buffer, 2 of a channel that is sunk.
     """
     def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]

@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Pseudo-random bit sequences in place of words: what a bit error rate is measured with.
 
-ITU-T O.150: PRBS7 x^7 + x^6 + 1, PRBS15 x^15 + x^14 + 1, PRBS23 x^23 + x^18 + 1, PRBS31 x^31 + x^28 + 1, the
-last three sent inverted. 32 bits a word, bit 0 first, so that to the checker it does not matter where in
-a word a symbol stands.
+ITU-T O.150: PRBS7 x^7 + x^6 + 1, PRBS15 x^15 + x^14 + 1, PRBS23 x^23 + x^18 + 1, PRBS31 x^31 + x^28
++ 1, the last three sent inverted. 32 bits a word, bit 0 first, so that to the checker it does not
+matter where in a word a symbol stands.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -25,7 +24,8 @@ POLYNOMIALS = {
 
 LONGEST = max(length for length, _, _ in POLYNOMIALS.values())
 
-# Good words in a row until the checker believes that it has the sequence, and bad ones until it gives it up.
+# Good words in a row until the checker believes that it has the sequence, and bad ones until it
+# gives it up.
 LOCK_WORDS   = 8
 UNLOCK_WORDS = 8
 
@@ -47,7 +47,9 @@ def last_bits(word):
     return Cat(*[word[WIDTH - 1 - n] for n in range(LONGEST)])
 
 def next_word(select, before):
-    """Expression of the word that follows, as a list: (signal, statements). Sequences are not inverted here."""
+    """Expression of the word that follows, as a list: (signal, statements). Sequences are not
+    inverted here.
+    """
     word = Signal(WIDTH)
     return word, [Case(select, {int(name): [
         word[i].eq(Reduce("XOR", [before[n] for n in sorted(bits)]))
@@ -97,8 +99,8 @@ class PRBSGenerator(LiteXModule):
 class PRBSChecker(LiteXModule):
     """Finds the sequence in what comes, follows it, and counts the symbols that are wrong.
 
-    Until it is locked it predicts each word from the one before as received; then from its own. So a
-    wrong symbol counts once and not again when it comes by the taps. A line that stands still
+    Until it is locked it predicts each word from the one before as received; then from its own. So
+    a wrong symbol counts once and not again when it comes by the taps. A line that stands still
     follows the recurrence too, and is not taken for the sequence.
 
     Attributes
@@ -109,7 +111,8 @@ class PRBSChecker(LiteXModule):
     errors : Signal(4), in      symbols that are known to be wrong
     locked : Signal(), out
     words  : Signal(32), out    words since it was locked first
-    wrong  : Signal(32), out    symbols of them that were wrong. A change of `select` clears both; both stop
+    wrong  : Signal(32), out    symbols of them that were wrong. A change of `select` clears both;
+             both stop
                                 when `words` is all ones or `wrong` 2^31
 
     Cycles: 3 from a word to the counters.
@@ -165,7 +168,8 @@ class PRBSChecker(LiteXModule):
         run    = Signal(max=max(LOCK_WORDS, UNLOCK_WORDS))
         ever   = Signal()
         good   = Signal()
-        awry   = Signal()  # more than half of the symbols: not errors, but another place in the sequence
+        # more than half of the symbols: not errors, but another place in the sequence
+        awry   = Signal()
         self.comb += [
             good.eq((differs == 0) & ~still),
             awry.eq(count > 2),

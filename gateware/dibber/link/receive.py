@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Symbols to words, and words to packets of channels."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -29,9 +28,11 @@ class WordDecoder(LiteXModule):
     hunt  : Signal(), in    take the lane of any comma as the first of a word
     data  : Signal(32), out the word
     valid : Signal(), out   there is one, and then it is exactly one of the next ten:
-    is_data, is_start, is_resume, is_end, is_end_bad, is_flow, is_nonce, is_ping, is_pong, is_wrong : Signal(), out
+    is_data, is_start, is_resume, is_end, is_end_bad, is_flow, is_nonce, is_ping, is_pong, is_wrong
+    : Signal(), out
     channel  : Signal(channels), out  one bit: the channel of START or RESUME
-    routed   : Signal(), out  START says that there is a prefix: the packet's route does not end here
+    routed   : Signal(), out  START says that there is a prefix: the packet's route does not end
+               here
     inverted : Signal(), out  a flow word whose bits are all inverted
     code_error, disparity_error : Signal(), out  one cycle an input word with such errors
 
@@ -114,7 +115,8 @@ class WordDecoder(LiteXModule):
         self.sync += [
             self.valid.eq(sink.valid),
             self.is_wrong.eq(sink.valid & (known == 0)),
-            # The other two symbols of an inverted flow word may be in error, for it is no pair of ours.
+            # The other two symbols of an inverted flow word may be in error, for it is no pair of
+            # ours.
             self.inverted.eq(sink.valid & (word[0] == (K_COMMA | 0x100)) & (word[3] == FLOW_FILL_INVERTED)),
             self.data.eq(Cat(*s)),
             self.routed.eq(~plain),
@@ -130,12 +132,13 @@ class WordDecoder(LiteXModule):
 class LinkReceiver(LiteXModule):
     """Take the packets of each channel out of their frames.
 
-    A packet's last word is known by what follows it, so a word is held until the channel's next one or
-    its END comes. Whatever cannot stand where it does ends every begun packet as bad, all in the same
-    cycle: an erroneous symbol, an unknown control word, a START inside a packet of its own channel, a word
-    of a packet after an END, the loss of the link. What follows belongs to nobody until the next
-    START or RESUME. A packet with a prefix, whose route does not end here, is never begun. RESUME of a channel without a begun packet is no contradiction: its packet was
-    ended here, and the sender cannot know.
+    A packet's last word is known by what follows it, so a word is held until the channel's next one
+    or its END comes. Whatever cannot stand where it does ends every begun packet as bad, all in the
+    same cycle: an erroneous symbol, an unknown control word, a START inside a packet of its own
+    channel, a word of a packet after an END, the loss of the link. What follows belongs to nobody
+    until the next START or RESUME. A packet with a prefix, whose route does not end here, is never
+    begun. RESUME of a channel without a begun packet is no contradiction: its packet was ended
+    here, and the sender cannot know.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The slack buffer: room for what is still on its way after STOP."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -18,8 +17,8 @@ HEADROOM_WORDS = 128
 class SlackBuffer(LiteXModule):
     """A channel's receive buffer, which says STOP before it is full.
 
-    A packet that finds it full all the same is dropped whole: what of it is in the buffer ends as bad. One
-    entry is kept for that end.
+    A packet that finds it full all the same is dropped whole: what of it is in the buffer ends as
+    bad. One entry is kept for that end.
 
     Parameters
     ----------

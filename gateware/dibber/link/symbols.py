@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The words of control symbols, docs/design.md, section 3. The first symbol stands in bits 7:0."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import xor
@@ -25,9 +24,9 @@ FLOW_FILL_INVERTED = 0x4a
 
 FIRST_IS_K = 0b0001  # `k` flags of every control word
 
-# A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession, so that
-# a lost STOP is made good within the slack buffer's headroom, and then at least this often. After FLOW_PAIRS of them
-# that stood alone the last has another one right behind it.
+# A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession,
+# so that a lost STOP is made good within the slack buffer's headroom, and then at least this often.
+# After FLOW_PAIRS of them that stood alone the last has another one right behind it.
 FLOW_PERIOD_WORDS = 256
 FLOW_REPEATS      = 3
 FLOW_REPEAT_WORDS = 16
@@ -37,8 +36,8 @@ FLOW_PAIRS        = 16
 NONCE_PERIOD_WORDS = 1024
 NONCE_TRAIN_WORDS  = 16
 
-# At least so many other words go between two pongs, for pings may come with every word. Whoever asks in earnest asks
-# again when a round trip is over.
+# At least so many other words go between two pongs, for pings may come with every word. Whoever
+# asks in earnest asks again when a round trip is over.
 PONG_REST_WORDS = 16
 
 # A link on which no flow word was seen for so many cycles is down.
@@ -53,7 +52,9 @@ def start_word(channel):
     return K_START | channel << 8 | crc8_byte(channel) << 16
 
 def prefixed_start_word(channel, prefix):
-    """Expression of a start word; `prefix` has 3 bits. The CRC is linear, so each of them contributes a constant."""
+    """Expression of a start word; `prefix` has 3 bits. The CRC is linear, so each of them
+    contributes a constant.
+    """
     crc = reduce(xor, [Mux(prefix[i], Constant(crc8_byte(0x10 << i), 8), 0) for i in range(3)], Constant(crc8_byte(channel), 8))
     return Cat(Constant(K_START, 8), Constant(channel, 4), prefix, Constant(0, 1), crc, Constant(0, 8))
 
@@ -65,7 +66,8 @@ def flow_word(flow):
     return Cat(Constant(K_COMMA, 8), flow, ~flow[:8], Constant(FLOW_FILL, 8))
 
 def nonce_crc(nonce):
-    """Expression of the CRC-8 of a nonce's two bytes; linear, so each bit contributes a constant."""
+    """Expression of the CRC-8 of a nonce's two bytes; linear, so each bit contributes a constant.
+    """
     terms = [crc8_byte(crc8_byte(1 << i)) for i in range(8)] + [crc8_byte(1 << i) for i in range(8)]
     return reduce(xor, [Mux(nonce[i], Constant(term, 8), 0) for i, term in enumerate(terms)])
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """When the link is up, and why it is not."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,7 +15,8 @@ ALIGN_FLOW_WORDS = 4
 # Training -----------------------------------------------------------------------------------------
 
 class LinkTraining(LiteXModule):
-    """DOWN until flow words come, ALIGN until the other end hears us too, then UP. TEST while asked for.
+    """DOWN until flow words come, ALIGN until the other end hears us too, then UP. TEST while asked
+    for.
 
     "I hear you" is said only when the other end's nonce is known and not our own, so that UP means
     that each end knows the other, and that a loopback stays in ALIGN. DOWN lasts until the other
@@ -35,7 +35,8 @@ class LinkTraining(LiteXModule):
     hunt     : Signal(), out    DOWN: look for commas
     hear     : Signal(), out    to be told to the other end
     up       : Signal(), out
-    silenced : Signal(), out    one cycle when the state goes DOWN for SILENCE_WORDS cycles without flow words
+    silenced : Signal(), out    one cycle when the state goes DOWN for SILENCE_WORDS cycles without
+               flow words
     trained  : Signal(), out    one cycle when the state becomes UP
     lost     : Signal(), out    one cycle when the state leaves UP
     """
@@ -98,9 +99,9 @@ class LinkTraining(LiteXModule):
 
 # While DOWN, verdicts are given once in so many received words.
 WINDOW_WORDS = 512
-# More words than these with an erroneous symbol: not our rate or not our code. Of random bits at least
-# 4 words in 5 are such, for a third of all 10-bit numbers have fewer than 4 ones or zeros, which no symbol
-# has; of our own code with a bit error rate of 1e-3, it is 1 in 25.
+# More words than these with an erroneous symbol: not our rate or not our code. Of random bits at
+# least 4 words in 5 are such, for a third of all 10-bit numbers have fewer than 4 ones or zeros,
+# which no symbol has; of our own code with a bit error rate of 1e-3, it is 1 in 25.
 WRONG_WORDS = WINDOW_WORDS//2
 # So many inverted flow words: not by chance.
 INVERTED_WORDS = 4
@@ -108,7 +109,8 @@ INVERTED_WORDS = 4
 class LinkDiagnosis(LiteXModule):
     """Why the link is not UP, as far as this end can tell.
 
-    SILENCE, the memory of what was, gives way to POLARITY and WRONG_RATE but not to NO_COMMA, which it implies.
+    SILENCE, the memory of what was, gives way to POLARITY and WRONG_RATE but not to NO_COMMA, which
+    it implies.
 
     Attributes
     ----------

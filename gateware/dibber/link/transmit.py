@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Packets of channels to symbols, interleaved."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -24,17 +23,18 @@ class LinkTransmitter(LiteXModule):
     """Frame packets and interleave them, and tell the flow state in between and inside.
 
     At every word the lowest channel that offers one and is not stopped goes; a START or RESUME says
-    that the channel changes. The END follows the last word whatever else waits: it is one word, and a
-    RESUME for it would be another. After the END of any channel but CONTROL those behind it have
+    that the channel changes. The END follows the last word whatever else waits: it is one word, and
+    a RESUME for it would be another. After the END of any channel but CONTROL those behind it have
     TURN_WORDS words before it, or one between, may start again, so that none of them starves.
 
     When the link is lost the rest of each begun packet is taken and forgotten; the other end drops
-    what it had of it. A `first` word inside a packet tells that its sender was reset: the old packet
-    ends as bad.
+    what it had of it. A `first` word inside a packet tells that its sender was reset: the old
+    packet ends as bad.
 
-    A word is the first that applies of: twin of a flow word, pong, flow word that is due, ping, nonce that is due (only
-    where the word before was not a packet's), END, packets, flow word. PONG_REST_WORDS others follow a pong,
-    so the other end's pings take one word in so many and delay nothing that is due by more than one.
+    A word is the first that applies of: twin of a flow word, pong, flow word that is due, ping,
+    nonce that is due (only where the word before was not a packet's), END, packets, flow word.
+    PONG_REST_WORDS others follow a pong, so the other end's pings take one word in so many and
+    delay nothing that is due by more than one.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class LinkTransmitter(LiteXModule):
 
     Attributes
     ----------
-    sinks  : list of Endpoint(word_layout), in   `bad` on the last word: it ends as one to be dropped
+    sinks  : list of Endpoint(word_layout), in   `bad` on the last word: it ends as one to be
+             dropped
     source : Endpoint(serial_tx_layout), out
     up     : Signal(), in          packets may be sent
     go     : Signal(channels), in  the other end takes this channel
@@ -53,7 +54,8 @@ class LinkTransmitter(LiteXModule):
     pong   : the same
     waits  : Signal(), out         a packet waits for GO
 
-    Cycles: 1 from a word to its symbols; 2 words between packets, 1 between words of different ones.
+    Cycles: 1 from a word to its symbols; 2 words between packets, 1 between words of different
+    ones.
     """
     def __init__(self, channels):
         assert 2 <= channels <= 4
@@ -81,7 +83,8 @@ class LinkTransmitter(LiteXModule):
 
         # Channels ---------------------------------------------------------------------------------
         every   = range(channels)
-        allowed = Signal(channels)  # a word may go as far as the other end and a lost link are concerned
+        # a word may go as far as the other end and a lost link are concerned
+        allowed = Signal(channels)
         wants   = Signal(channels)  # one is there, and it is the channel's turn
         choice  = Signal(channels)  # the lowest of those
         on      = Signal(channels)  # the channel of the last START or RESUME; none after END
@@ -155,7 +158,8 @@ class LinkTransmitter(LiteXModule):
         ]
 
         # Turns ------------------------------------------------------------------------------------
-        # A channel that offers a word goes on offering it, so what is seen at the END holds after it.
+        # A channel that offers a word goes on offering it, so what is seen at the END holds after
+        # it.
         turn   = Signal(max=TURN_WORDS)
         behind = Signal(channels)  # those for whose sake others are held
         offer  = Signal(channels)
@@ -206,8 +210,9 @@ class LinkTransmitter(LiteXModule):
         )
 
         # Symbols ----------------------------------------------------------------------------------
-        # What is known early stands in one register: words that are none of packets', and those of the
-        # channel that is `on`. What depends on who offers a word in this cycle stands in the other.
+        # What is known early stands in one register: words that are none of packets', and those of
+        # the channel that is `on`. What depends on who offers a word in this cycle stands in the
+        # other.
         early   = Signal(32)
         early_k = Signal()
         late    = Signal(32)

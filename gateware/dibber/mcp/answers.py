@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Answers to the fast path's gets and atomics: those that went well end them, all others are the
+program's.
+"""
 
-"""Answers to the fast path's gets and atomics: those that went well end them, all others are the program's."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,8 +20,9 @@ from dibber.mcp.asks import TAGS
 class Answers(LiteXModule):
     """Look at arrivals, and offer those that end a get or an atomic well.
 
-    The end of a get's answer is offered at once. An ATOMIC_REPLY is read in its slot of the inbox first; only one with
-    status OK is offered, and its slot is free when it has ended its atomic. Whatever ends nothing goes on as it came.
+    The end of a get's answer is offered at once. An ATOMIC_REPLY is read in its slot of the inbox
+    first; only one with status OK is offered, and its slot is free when it has ended its atomic.
+    Whatever ends nothing goes on as it came.
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ class Answers(LiteXModule):
     mine   : Signal(), in                     in the cycle of `answer.ready`: it ended an ask
     free   : Endpoint([("slot", 5)]), out     this slot of the inbox may be used again
 
-    Cycles: none for other arrivals; an answer takes those of `answer` and 2, that to an atomic as many more as 1 or 2 lines of
-    its slot need, 4 at least. What comes behind it waits.
+    Cycles: none for other arrivals; an answer takes those of `answer` and 2, that to an atomic as
+    many more as 1 or 2 lines of its slot need, 4 at least. What comes behind it waits.
     """
     def __init__(self, data_width):
         self.enable = enable = Record([("get", 1), ("atomic", 1)])

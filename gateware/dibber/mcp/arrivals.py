@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What arrived, for a control program that is there or that is halted."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.roundrobin import RoundRobin, SP_CE
@@ -22,8 +21,8 @@ def inbox_free_layout():
 class Arrivals(LiteXModule):
     """Arrivals of several engines to the control program, and its slots of the inbox back to them.
 
-    Without a control program nothing waits: `sweep` frees all slots of the inbox, which are those that the
-    last program held, and while it is `halted` arrivals are dropped and their slots freed.
+    Without a control program nothing waits: `sweep` frees all slots of the inbox, which are those
+    that the last program held, and while it is `halted` arrivals are dropped and their slots freed.
 
     Parameters
     ----------

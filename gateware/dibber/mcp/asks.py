@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The gets and atomics that the fast path has under way, and the table that lets answers to gets
+in.
+"""
 
-"""The gets and atomics that the fast path has under way, and the table that lets answers to gets in."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -18,23 +19,29 @@ TAGS   = log2_int(C.ENDPOINTS*C.SLOTS)  # bits of a command's tag
 # Asks ---------------------------------------------------------------------------------------------
 
 class Asks(LiteXModule):
-    """Two places for each node. An ask is *sent* while its message is in the ring of its flow, then it *waits* for its answer.
+    """Two places for each node. An ask is *sent* while its message is in the ring of its flow, then
+    it *waits* for its answer.
 
-    Of a place three bits are known, each of which is turned over by one event: the ask was taken, its message has left the
-    ring, it has ended. It is free when the first and the last are alike. They are in two small memories by node, because each
-    has one writer; they say something only once the node was cleared.
+    Of a place three bits are known, each of which is turned over by one event: the ask was taken,
+    its message has left the ring, it has ended. It is free when the first and the last are alike.
+    They are in two small memories by node, because each has one writer; they say something only
+    once the node was cleared.
 
     Attributes
     ----------
-    clear  : Record, in      in a cycle with `strobe`: `node` has none. Never together with `take` or `change`
+    clear  : Record, in      in a cycle with `strobe`: `node` has none. Never together with `take`
+             or `change`
     take   : Record, in      in a cycle with `strobe`: `node` has one more, of the command `tag`
     room   : Signal(), out   in the last cycle `take.node` had a free place
     look   : Signal, in      a node to be looked at
     some   : Signal(), out   it has any, in the same cycle
-    found  : Record, out     what was found in the last cycle. Of each place `tag`, whether there is an ask, `alive`, and whether
+    found  : Record, out     what was found in the last cycle. Of each place `tag`, whether there is
+             an ask, `alive`, and whether
                              it waits; `left` and `over` are for `change`
-    change : Record, in      in a cycle with `strobe`: the message of the ask at `place` has left the ring, or with `end` the ask
-                             has ended. `left` and `over` are those found, and neither has changed since
+    change : Record, in      in a cycle with `strobe`: the message of the ask at `place` has left
+             the ring, or with `end` the ask
+                             has ended. `left` and `over` are those found, and neither has changed
+                             since
 
     Cycles: 1 from `look` to `found`. What is changed shows from the next cycle on.
     """
@@ -84,7 +91,8 @@ class Asks(LiteXModule):
             ends.eq(at),
             free.eq(~(put ^ ends[PLACES:])),
             turned.eq(Mux(change.place, 2, 1)),
-            # An ask that is there was taken once more than one has ended: `left` becomes what `over` is not, yet.
+            # An ask that is there was taken once more than one has ended: `left` becomes what
+            # `over` is not, yet.
             changed.eq(Cat(
                 (change.left & ~turned) | (~change.over & turned),
                 change.over ^ Mux(change.end, turned, 0))),
@@ -120,7 +128,8 @@ class ExpectWriter(LiteXModule):
     ----------
     program : Record, in     in a cycle with `we`: the program's entry. It waits for nobody
     enter   : Endpoint, in   an entry of the fast path
-    forget  : Record, in     in a cycle with `strobe`: the get of command `tag` has ended. Not in two cycles of three
+    forget  : Record, in     in a cycle with `strobe`: the get of command `tag` has ended. Not in
+              two cycles of three
     write   : Record, out    in a cycle with `we`: to the table
 
     Cycles: none, or 1 when another entry goes first.

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The commands that need no control program: read, and checked as it would check them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -27,7 +26,8 @@ def walk_dword(walk, name):
 class Product(LiteXModule):
     """The product of some numbers, or that it is too large for the length of a fast put.
 
-    A factor of 0 may follow when it is too large already; but a product of 0 is no length of such a put either.
+    A factor of 0 may follow when it is too large already; but a product of 0 is no length of such a
+    put either.
 
     Attributes
     ----------
@@ -52,7 +52,8 @@ class Product(LiteXModule):
 
         # A bit of the number a cycle, the lowest first.
         number = Signal(32)
-        shifts = Signal(LENGTH_BITS + 1)  # the former product; its highest bit says that more was shifted out
+        # the former product; its highest bit says that more was shifted out
+        shifts = Signal(LENGTH_BITS + 1)
         total  = Signal(LENGTH_BITS + 1)
         self.comb += [
             self.busy.eq(number != 0),
@@ -81,17 +82,20 @@ class Product(LiteXModule):
 # Fast Commands ------------------------------------------------------------------------------------
 
 class FastCommands(LiteXModule):
-    """Reads an offered slot, and gives on what is a put, a get or an atomic without a fault. What it read of an inline put
-    without a fault that missed all the same is not lost: the control program finds it in `digest`.
+    """Reads an offered slot, and gives on what is a put, a get or an atomic without a fault. What
+    it read of an inline put without a fault that missed all the same is not lost: the control
+    program finds it in `digest`.
 
-    The checks are those of firmware/express.c, put.c, get.c and atomic.c; a get's are a put's but for the flags. What fails one
-    is `missed`, and so are commands that ask for more than hardware does: other opcodes, flags FENCE and CHECKSUM, puts and gets of
-    no bytes or of more than FAST_LENGTH. Each word is read once, for the slot's owner may write it again at any time.
+    The checks are those of firmware/express.c, put.c, get.c and atomic.c; a get's are a put's but
+    for the flags. What fails one is `missed`, and so are commands that ask for more than hardware
+    does: other opcodes, flags FENCE and CHECKSUM, puts and gets of no bytes or of more than
+    FAST_LENGTH. Each word is read once, for the slot's owner may write it again at any time.
 
     A get's answer may be let in before the get is taken, and is no longer when it was not.
 
-    By turns with commands it looks at gets of other nodes, in slots of the INBOX. Their answers are puts from there. The checks are
-    those of firmware/get.c, of opcode, levels, walks and offset; flags and node are those of the asker, and mean nothing here.
+    By turns with commands it looks at gets of other nodes, in slots of the INBOX. Their answers are
+    puts from there. The checks are those of firmware/get.c, of opcode, levels, walks and offset;
+    flags and node are those of the asker, and mean nothing here.
 
     Parameters
     ----------
@@ -103,26 +107,32 @@ class FastCommands(LiteXModule):
     offer   : Endpoint(offer_layout), in     taken with the verdict
     verdict : Record(verdict_layout), out
     request : Endpoint(request_layout), in   taken with its verdict
-    answered : Signal(), out                 which is, in the cycle of its `ready`: 1, it is answered; 0, it is for the control
+    answered : Signal(), out                 which is, in the cycle of its `ready`: 1, it is
+               answered; 0, it is for the control
                                              program, also when it would have to wait
     slot    : slot_port(data_width), master
-    enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`, `get`, `atomic`; `get`: others' requests too
+    enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`, `get`,
+              `atomic`; `get`: others' requests too
     fast    : Signal(endpoints), in          a bit for each endpoint whose commands may be taken
     node_id : Signal(16), in
-    generation : Signal(6), in               of a context, as it is when its command's first line comes
+    generation : Signal(6), in               of a context, as it is when its command's first line
+                 comes
     put     : Endpoint(fast_put_layout), out
     digest  : Record(digest_layout), out     `strobe` in the cycle of the verdict
-    taken, missed : Signal(), in             what became of it, in the cycle of its `ready`; neither: it must wait
+    taken, missed : Signal(), in             what became of it, in the cycle of its `ready`;
+                    neither: it must wait
     coming  : Signal(), out                  what `put` shows stays, and may be offered
     glance  : Record(glance_layout()), out   what comes from the slot, for who would read it next
-    full    : Signal(), in                   `put` would have to wait for other gets and atomics, 2 cycles behind its fields
+    full    : Signal(), in                   `put` would have to wait for other gets and atomics, 2
+              cycles behind its fields
     expect  : Endpoint(expect_layout), out
 
-    Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4 (128 bits), 1 from its answer
-    to the verdict; an atomic as long. A put whose walks are a block alone takes 2 more. Others and gets take 4 more for each block
-    and each count of their walks, and as many as the counts have bits; a get that was not taken 1.
-    When others read slots, too, each of these words takes 1 more, and all lines before them 1. A request that comes when
-    no command is on offer is seen a cycle later.
+    Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4
+    (128 bits), 1 from its answer to the verdict; an atomic as long. A put whose walks are a block
+    alone takes 2 more. Others and gets take 4 more for each block and each count of their walks,
+    and as many as the counts have bits; a get that was not taken 1. When others read slots, too,
+    each of these words takes 1 more, and all lines before them 1. A request that comes when no
+    command is on offer is seen a cycle later.
     """
     def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.offer   = offer   = stream.Endpoint(offer_layout())
@@ -168,8 +178,9 @@ class FastCommands(LiteXModule):
 
         # Lines ------------------------------------------------------------------------------------
 
-        # Those that every put has, from the first on, and behind them those of the blocks, for walks that are a block alone: they are
-        # asked for one after the other, while what came first is looked at. Then one at a time.
+        # Those that every put has, from the first on, and behind them those of the blocks, for
+        # walks that are a block alone: they are asked for one after the other, while what came
+        # first is looked at. Then one at a time.
         head   = sorted({(COMMAND[name].offset)//width for name in ("opcode", "node", "length", "cookie")}
             | {walk_dword("target", "offset")*4//width})
         dword  = Signal(max=C.SLOT_BYTES//4)   # of a walk
@@ -298,7 +309,8 @@ class FastCommands(LiteXModule):
                 dword.eq(Mux(block, walk_dword("target", "block"), walk_dword("target", "count") + level))
             )
         ]
-        # Without levels the sender adds a packet's place to the offset, which must not begin again at 0.
+        # Without levels the sender adds a packet's place to the offset, which must not begin again
+        # at 0.
         self.sync += leaves.eq((target_levels == 0) & at_end & last[32] & (last[:32] != 0))
 
         # Gets -------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The end of puts: what is acknowledged, and whose job has ended, becomes a completion; or what its
+kind says.
+"""
 
-"""The end of puts: what is acknowledged, and whose job has ended, becomes a completion; or what its kind says."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,27 +17,30 @@ from dibber.mcp.asks import PLACES
 
 # Kinds of Looks -----------------------------------------------------------------------------------
 
-OLDEST, JOB, SHOW, ANSWER = range(4)  # has the oldest put ended; is that its job's end; what is there for the program; whose is it
+# has the oldest put ended; is that its job's end; what is there for the program; whose is it
+OLDEST, JOB, SHOW, ANSWER = range(4)
 
 # Completer ----------------------------------------------------------------------------------------
 
 class Completer(LiteXModule):
     """Look at rings, one a cycle, and judge what was found there.
 
-    A look takes four cycles: whose ring is chosen, its places are looked up, its put is read, compared, and judged.
-    What a judgement changes is changed in that one cycle, and no look that saw the flow as it was before is judged
-    after that. First comes a flow whose ACKED moves, then what the program asks for, then the end of a
-    job, then an answer, then a flow of which a put has just ended, else all of them in turn: so nothing has to be remembered of
-    what might end, and nothing is forgotten.
+    A look takes four cycles: whose ring is chosen, its places are looked up, its put is read,
+    compared, and judged. What a judgement changes is changed in that one cycle, and no look that
+    saw the flow as it was before is judged after that. First comes a flow whose ACKED moves, then
+    what the program asks for, then the end of a job, then an answer, then a flow of which a put has
+    just ended, else all of them in turn: so nothing has to be remembered of what might end, and
+    nothing is forgotten.
 
-    A job's end is the fast path's if its tag is that of the oldest put of an armed flow whose job has not ended: jobs
-    end in the order in which they were given, and a slot is in use by one command only. If that end is not
-    the expected one the flow is given away, and the end with it.
+    A job's end is the fast path's if its tag is that of the oldest put of an armed flow whose job
+    has not ended: jobs end in the order in which they were given, and a slot is in use by one
+    command only. If that end is not the expected one the flow is given away, and the end with it.
 
     What is no put is in the rings as puts are, and goes to `ended` in place of `entry`.
 
-    An ask leaves its ring when it is acknowledged, and ends by its answer: the flow is armed, the ask waits, and generation and kind
-    are its own. They are compared at one look and believed at the next: a memory's output is late.
+    An ask leaves its ring when it is acknowledged, and ends by its answer: the flow is armed, the
+    ask waits, and generation and kind are its own. They are compared at one look and believed at
+    the next: a memory's output is late.
 
     Parameters
     ----------
@@ -45,22 +49,27 @@ class Completer(LiteXModule):
 
     Attributes
     ----------
-    still   : Signal(), in         the program changes something in this cycle: nothing is judged, all looks begin anew
+    still   : Signal(), in         the program changes something in this cycle: nothing is judged,
+              all looks begin anew
     armed   : Signal(FLOWS), in
     enter   : Record, in           what is to be remembered of a put, by its tag
     acked   : Record(acked_layout()), `flow` out, `psn` in
-    judging : Record(judging_layout()), in    in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    judging : Record(judging_layout()), in    in a cycle with `strobe`: what `acked` says of `flow`
+              may move at its end
     refusal_waiting : Signal(), in      nothing ends
     job_done_in : Endpoint(job_end_layout), in
     job_done    : Endpoint(job_done_layout), out   those that are the program's
-    ask     : Signal(), in         the program wants to see the ring of flow `asked`, which is not armed
+    ask     : Signal(), in         the program wants to see the ring of flow `asked`, which is not
+              armed
     asked   : Signal, in           from the cycle after `ask` on
     asking  : Signal(), out        it has not been shown yet
-    shown   : Record, out          the ring and its oldest put; `asks` that wait, and when the ring is empty one of them.
+    shown   : Record, out          the ring and its oldest put; `asks` that wait, and when the ring
+              is empty one of them.
                                    `place`, `left` and `over` of an ask are for Asks
     move    : Record, out          to the rings
     change  : Record, out          to the asks
-    moved   : Record(flow_event_layout), out   something has ended on this EXPRESS flow; while asks wait, one of them
+    moved   : Record(flow_event_layout), out   something has ended on this EXPRESS flow; while asks
+              wait, one of them
     answer  : Endpoint(answer_layout), in
     mine    : Signal(), out        in the cycle of `answer.ready`: it ended an ask
     give    : Record, out          in a cycle with `strobe`: `flow` is not armed any more
@@ -68,8 +77,8 @@ class Completer(LiteXModule):
     free    : Record(slot_free_layout), out    in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out
 
-    Cycles: 4 from `judging` to `entry`, a put of a flow in 5; 4 from `job_done_in` to its end; 6 at most from `ask` to
-    `shown`.
+    Cycles: 4 from `judging` to `entry`, a put of a flow in 5; 4 from `job_done_in` to its end; 6 at
+    most from `ask` to `shown`.
     """
     def __init__(self, rings, asks):
         flows   = C.LANES*C.NODES
@@ -118,8 +127,10 @@ class Completer(LiteXModule):
         ]
 
         # Choice. One ACKED moves at a time, and has moved when it is looked up.
-        look     = Record([("valid", 1), ("kind", 2), ("flow", len(self.asked))])  # its places are looked up
-        reading  = Record(look.layout)                                             # its put is read, and compared
+        # its places are looked up
+        look     = Record([("valid", 1), ("kind", 2), ("flow", len(self.asked))])
+        # its put is read, and compared
+        reading  = Record(look.layout)
         judged   = Record(look.layout)
         stages   = [look, reading, judged]
         under    = lambda kind: Cat(*[stage.valid & (stage.kind == kind) for stage in stages]) != 0
@@ -296,7 +307,8 @@ class Completer(LiteXModule):
             )
         ]
 
-        # Jobs. The put under the mark stays what it is while the end of a job waits for the program.
+        # Jobs. The put under the mark stays what it is while the end of a job waits for the
+        # program.
         self.comb += [
             job.connect(self.job_done, omit={"valid", "ready", "node"}),
             self.job_done.valid.eq(theirs),

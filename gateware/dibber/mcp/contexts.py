@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The fast path's flows: which puts are taken, in which place, and when they are the program's
+again.
+"""
 
-"""The fast path's flows: which puts are taken, in which place, and when they are the program's again."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,19 +20,22 @@ from dibber.mcp.rings import PutRings
 # Contexts -----------------------------------------------------------------------------------------
 
 class Contexts(LiteXModule):
-    """Take puts on armed flows, give them their PSNs, and complete them; give a flow back in a cycle.
+    """Take puts on armed flows, give them their PSNs, and complete them; give a flow back in a
+    cycle.
 
-    Taking a put is one cycle (its order, its place in the ring of its flow, the next PSN), and so is ending one
-    (it leaves the ring). Neither happens in a cycle in which the program arms, claims or pops. So a claim divides
-    exactly: what was taken and did not end before it is in the ring, and the program pops it.
+    Taking a put is one cycle (its order, its place in the ring of its flow, the next PSN), and so
+    is ending one (it leaves the ring). Neither happens in a cycle in which the program arms, claims
+    or pops. So a claim divides exactly: what was taken and did not end before it is in the ring,
+    and the program pops it.
 
-    A put on a flow that is not armed, or of an endpoint that is not `fast` any more, is missed. One that finds no
-    room, in the ring or with the engine, is neither taken nor missed. All of this holds for what else `kind` says, but for
-    `fast`, which is of commands alone; its end shows at `ended`.
+    A put on a flow that is not armed, or of an endpoint that is not `fast` any more, is missed. One
+    that finds no room, in the ring or with the engine, is neither taken nor missed. All of this
+    holds for what else `kind` says, but for `fast`, which is of commands alone; its end shows at
+    `ended`.
 
-    The program claims a flow before it resets or rewinds it and before it takes a refusal; it arms one that was claimed and of
-    which it has popped everything, and all that was sent on it is acknowledged. After `claim` and each `pop` it waits until
-    `claimed` is valid.
+    The program claims a flow before it resets or rewinds it and before it takes a refusal; it arms
+    one that was claimed and of which it has popped everything, and all that was sent on it is
+    acknowledged. After `claim` and each `pop` it waits until `claimed` is valid.
 
     Parameters
     ----------
@@ -40,32 +44,45 @@ class Contexts(LiteXModule):
     Attributes
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
-    coming  : Signal(), in                      what `put` shows stays, may be offered, and is looked up
+    coming  : Signal(), in                      what `put` shows stays, may be offered, and is
+              looked up
     taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
-    full    : Signal, out                       an ask would have to wait, 2 cycles behind node and lane of `put`
+    full    : Signal, out                       an ask would have to wait, 2 cycles behind node and
+              lane of `put`
     answer  : Endpoint(answer_layout), in       see Completer
     mine    : Signal, out
-    forget  : Record, out                       in a cycle with `strobe`: the ask of command `tag` has ended
+    forget  : Record, out                       in a cycle with `strobe`: the ask of command `tag`
+              has ended
     fast    : Signal(endpoints), in
-    express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order or not
+    express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order
+              or not
     job     : Endpoint(job_layout), out         likewise
     job_done_in : Endpoint(job_end_layout), in      all ends of jobs
     job_done    : Endpoint(job_done_layout), out    those that are the program's
     acked   : Record(acked_layout()), `flow` out, `psn` in
-    judging : Record(judging_layout()), in      in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    judging : Record(judging_layout()), in      in a cycle with `strobe`: what `acked` says of
+              `flow` may move at its end
     changed : Record(flow_event_layout), in     that of this flow moved
     changed_out : Record(flow_event_layout), out  the same, of a flow that is not armed
-    moved   : list of 2 Record(flow_event_layout), out   of flows that are: what Completer says of EXPRESS; that it moved, of others
-    refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a refused PSN until
+    moved   : list of 2 Record(flow_event_layout), out   of flows that are: what Completer says of
+              EXPRESS; that it moved, of others
+    refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a
+                      refused PSN until
                                                 the program has taken the refusal
-    arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the next one at `psn`
+    arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the
+              next one at `psn`
     claim   : Record, in     in a cycle with `strobe`: none is taken or ended on `flow` any more
-    claimed : Record, out    the flow claimed last: its next PSN, how many are under way, and the oldest of
-                             them. Behind the ring come asks that wait. Valid 6 cycles after `claim` or `pop`
+    claimed : Record, out    the flow claimed last: its next PSN, how many are under way, and the
+              oldest of
+                             them. Behind the ring come asks that wait. Valid 6 cycles after `claim`
+                             or `pop`
     pop     : Signal, in     that one is the program's
-    active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after the last has ended
-    given   : Record(flow_event_layout), out   the flow is not armed any more, because a job ended otherwise than it should
-    busy    : Signal(endpoints), out    endpoints of which commands were taken that have not been completed or popped
+    active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after
+              the last has ended
+    given   : Record(flow_event_layout), out   the flow is not armed any more, because a job ended
+              otherwise than it should
+    busy    : Signal(endpoints), out    endpoints of which commands were taken that have not been
+              completed or popped
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
@@ -173,7 +190,8 @@ class Contexts(LiteXModule):
 
         # Puts -------------------------------------------------------------------------------------
 
-        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may be a register as well.
+        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may
+        # be a register as well.
         less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
         more     = Signal(16)  # its packets, less one
         is_armed = Signal()

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Counters of pulses, most of whose bits are in memory."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,11 +11,12 @@ LOW = 6  # bits of a counter that are registers
 # Counters -----------------------------------------------------------------------------------------
 
 class Counters(LiteXModule):
-    """32-bit counters that are read a line at a time, exact in the cycle in which they are asked for.
+    """32-bit counters that are read a line at a time, exact in the cycle in which they are asked
+    for.
 
-    The low bits of each count by themselves. When they have come round they leave a mark, which a scanner adds to the
-    other bits. These are in block RAM, a line a word. The scanner comes by every line in as many cycles as there are lines,
-    long before the low bits come round again.
+    The low bits of each count by themselves. When they have come round they leave a mark, which a
+    scanner adds to the other bits. These are in block RAM, a line a word. The scanner comes by
+    every line in as many cycles as there are lines, long before the low bits come round again.
 
     Parameters
     ----------
@@ -27,7 +27,8 @@ class Counters(LiteXModule):
     ----------
     adr   : Signal, in              line, in a cycle with `re`
     re    : Signal(), in
-    here  : Signal(), in            with `re`: the line is one of these counters; else nothing is read. 1 if it is not driven
+    here  : Signal(), in            with `re`: the line is one of these counters; else nothing is
+            read. 1 if it is not driven
     dat_r : Signal(data_width), out 2 cycles later; 0 in other cycles
 
     Cycles: a line a cycle. They are 0 after reset, which takes as many cycles as there are lines.
@@ -79,7 +80,8 @@ class Counters(LiteXModule):
         marks  = Signal(lanes)
         self.comb += [
             after.eq(Mux(line == depth - 1, first, line + 1)),
-            # Without `here`, which is late: a read of something else lets the scanner wait a cycle for nothing.
+            # Without `here`, which is late: a read of something else lets the scanner wait a cycle
+            # for nothing.
             wait.eq(~second | (self.re & (self.adr == line))),
             scan.adr.eq(Mux(wait, line, after)),
             Case(line, {n: marks.eq(Cat(*[mark for _, mark in lane])) for n, lane in enumerate(lows)}),

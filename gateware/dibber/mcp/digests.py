@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Inline puts in short, so that the control program reads one word of each and writes two."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.coding import PriorityEncoder
@@ -16,8 +15,9 @@ from dibber.layouts import digest_layout
 class PutDigests(LiteXModule):
     """What was read of inline puts that are for the control program.
 
-    One of each endpoint at most is kept, that of its next command, and the cookie of each slot until its next one. Shown
-    is one that is able to start; endpoints take turns. It stays until its endpoint is not able or it is passed over.
+    One of each endpoint at most is kept, that of its next command, and the cookie of each slot
+    until its next one. Shown is one that is able to start; endpoints take turns. It stays until its
+    endpoint is not able or it is passed over.
 
     Parameters
     ----------
@@ -26,17 +26,20 @@ class PutDigests(LiteXModule):
     Attributes
     ----------
     digest : Record(digest_layout), in
-    able   : Signal(endpoints), in     the next command may be taken: its digest, if there is one, is shown
+    able   : Signal(endpoints), in     the next command may be taken: its digest, if there is one,
+             is shown
     gone   : Signal(endpoints), in     the next command has become another, or none
     known  : Signal(endpoints), out    there is a digest of the next command
     skip   : Signal(), in              another one is shown, if there is one
     valid  : Signal(), out             `shown` is one
     shown  : Record, out
     ask    : Signal, in                an endpoint …
-    found  : Record, out               … and its digest, in the same cycle, whether it is able or not
+    found  : Record, out               … and its digest, in the same cycle, whether it is able or
+             not
     tag    : Signal, in                endpoint * SLOTS + slot …
     cookie : Signal(32), out           … and its cookie, a cycle later
-    start, end : Record, in            `strobe` for one cycle: an inline put of an endpoint was started, has ended
+    start, end : Record, in            `strobe` for one cycle: an inline put of an endpoint was
+                 started, has ended
     busy   : Signal(endpoints), out    a bit for each endpoint: it has such puts under way
 
     Cycles: 1 from `digest` and `able` to `valid` if it is this endpoint's turn, 2 if not.

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The endpoints' pages in BAR 0: command slots and doorbells."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from math import log2
@@ -19,9 +18,11 @@ from dibber.mcp.turns import command_layout
 # Doorbells ----------------------------------------------------------------------------------------
 
 class Doorbells(LiteXModule):
-    """Bank `doorbell` of all endpoints, but PROGRAM: memories by endpoint, of which each reader looks one up.
+    """Bank `doorbell` of all endpoints, but PROGRAM: memories by endpoint, of which each reader
+    looks one up.
 
-    No reset of the module reaches the memories. Whoever holds it in reset says so, and counts `index` through all entries.
+    No reset of the module reaches the memories. Whoever holds it in reset says so, and counts
+    `index` through all entries.
 
     Parameters
     ----------
@@ -35,7 +36,8 @@ class Doorbells(LiteXModule):
     cq_consumer, eq_consumer : Record(count_layout), in and out
     head        : Record(count_layout), `endpoint` out, `count` in   COMMAND_HEAD
     rung        : Record(command_layout), out  COMMAND_PRODUCER of this endpoint was written
-    held        : Signal, in                 nothing is written, and what endpoint `index` has rung becomes 0
+    held        : Signal, in                 nothing is written, and what endpoint `index` has rung
+                  becomes 0
     index       : Signal, in
 
     Cycles: as line_port; 1 from a write to the lookups and to `rung`.
@@ -120,8 +122,8 @@ class EndpointPages(LiteXModule):
     program     : Record, in                  the fields of PROGRAM
     counters    : DOORBELLS
 
-    Cycles: as line_port. What lies in neither page reads as 0 and ignores writes. PROGRAM is no part of `doorbells`: a
-    program that has stopped is what it tells of.
+    Cycles: as line_port. What lies in neither page reads as 0 and ignores writes. PROGRAM is no
+    part of `doorbells`: a program that has stopped is what it tells of.
     """
     def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.port        = port  = line_port(data_width)

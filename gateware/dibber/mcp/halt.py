@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Stopping the engines under a running host and a running link."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.fhdl.tools import list_targets
@@ -15,7 +14,8 @@ from dibber.layouts import word_layout
 # Cutter -------------------------------------------------------------------------------------------
 
 class Cutter(LiteXModule):
-    """Ends the packet under way as bad when what feeds it is reset, so that the link does not wait for the rest.
+    """Ends the packet under way as bad when what feeds it is reset, so that the link does not wait
+    for the rest.
 
     Attributes
     ----------
@@ -49,15 +49,17 @@ class Cutter(LiteXModule):
 class Halt(LiteXModule):
     """What happens when MCP_CONTROL.run changes.
 
-    Without `run` the processor and the sending engines are reset, and every entry of the region table
-    and of the table of gets under way is emptied before they may start again: nothing that was granted to
-    the last program is granted to the next. The inbox is emptied, too. The receiving engine keeps going,
-    because others depend on it. It ends the packets that it has begun, refuses those that find no region
-    any more, and keeps the expected sequence numbers: without them a late duplicate would be executed.
+    Without `run` the processor and the sending engines are reset, and every entry of the region
+    table and of the table of gets under way is emptied before they may start again: nothing that
+    was granted to the last program is granted to the next. The inbox is emptied, too. The receiving
+    engine keeps going, because others depend on it. It ends the packets that it has begun, refuses
+    those that find no region any more, and keeps the expected sequence numbers: without them a late
+    duplicate would be executed.
 
     Parameters
     ----------
-    entries : of the largest table, a power of two; the low bits of `index` are those of a smaller one
+    entries : of the largest table, a power of two; the low bits of `index` are those of a smaller
+              one
 
     Attributes
     ----------
@@ -68,7 +70,8 @@ class Halt(LiteXModule):
     halted : Signal(), out  one cycle: it is halted after it had run
     halts : Signal(8), out  how often it was halted after it had run, modulo 256
 
-    After power-up everything is halted. A halt takes `entries` cycles at least, however short `run` was 0.
+    After power-up everything is halted. A halt takes `entries` cycles at least, however short `run`
+    was 0.
     """
     def __init__(self, entries):
         self.run   = Signal()
@@ -107,10 +110,12 @@ class Halt(LiteXModule):
 # Halt Inserter ------------------------------------------------------------------------------------
 
 class HaltInserter(ResetInserter):
-    """Resets a module by its `halt`, and by nothing else. It may have a `reset` of its own that means something else.
+    """Resets a module by its `halt`, and by nothing else. It may have a `reset` of its own that
+    means something else.
 
-    `halt` is 1 from power-up, and from the cycle after the clock domain's reset begins until well after it has ended (see Halt). So that reset need not come to
-    these registers as well: it would be a LUT across the whole card in front of each group of them.
+    `halt` is 1 from power-up, and from the cycle after the clock domain's reset begins until well
+    after it has ended (see Halt). So that reset need not come to these registers as well: it would
+    be a LUT across the whole card in front of each group of them.
     """
     control_name = "halt"
 

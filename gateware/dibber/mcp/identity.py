@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Bank `host`: who the card is, and its counters."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import struct
@@ -20,7 +19,8 @@ from dibber.mcp.processor import SRAM_BYTES, image_bytes
 # Build --------------------------------------------------------------------------------------------
 
 def source_crc(folder=pathlib.Path(__file__).parents[1]):
-    """CRC-32 over the names and contents of the gateware's Python sources, in the order of names."""
+    """CRC-32 over the names and contents of the gateware's Python sources, in the order of names.
+    """
     crc = 0
     for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):
         crc = zlib.crc32(path.relative_to(folder).as_posix().encode(), crc)
@@ -72,12 +72,15 @@ class HostRegisters(LiteXModule):
     lost         : Signal(), in      requests to host memory have not been allowed for too long
     fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
-    shown        : Record(shown_layout()), `index` in   the host registers that the control program sees
+    shown        : Record(shown_layout()), `index` in   the host registers that the control program
+                   sees
     mcp_state    : Signal(8), in
     mcp_identity : Signal(32), in
     max_payload, max_request : Signal(16), in   bytes
-    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`, `prbs` (found), `absent`,
-                                     `peer`, `peer_known`, `round_trip`, `prbs_words`, `prbs_errors`, `slack_high`
+    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`,
+                   `prbs` (found), `absent`,
+                                     `peer`, `peer_known`, `round_trip`, `prbs_words`,
+                                     `prbs_errors`, `slack_high`
     link_control : Record, out       the fields of LINK_CONTROL
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
@@ -149,7 +152,8 @@ class HostRegisters(LiteXModule):
         why    = Signal(8)
         self.sync += [
             If(~asked, bitten.eq(0)).Elif(self.bite, bitten.eq(1)),
-            # A program that came to its trap handler has said so, and had the watchdog bite at once.
+            # A program that came to its trap handler has said so, and had the watchdog bite at
+            # once.
             If(~bitten,
                 why.eq(Mux(self.lost, MCP_STATE.BUS_MASTER,
                     Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)))

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What makes the keys and contexts of one life of a process, program or card differ from those of
+the next.
+"""
 
-"""What makes the keys and contexts of one life of a process, program or card differ from those of the next."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,14 +11,16 @@ from litex.gen import *
 # Key Count ----------------------------------------------------------------------------------------
 
 class KeyCount(LiteXModule):
-    """Counts the region keys that were given, and the generations of contexts. Only power clears it.
+    """Counts the region keys that were given, and the generations of contexts. Only power clears
+    it.
 
-    A region key is a number of 32 bits. Keys are given in ascending order, modulo 2**32, from the number that `draw` brings. A key is
-    fresh if it lies among the `left` numbers from `next` on. Entering a region takes its key and all numbers before that key. So no
-    key is given twice, whatever resets the card, its control program or the process that drives it.
+    A region key is a number of 32 bits. Keys are given in ascending order, modulo 2**32, from the
+    number that `draw` brings. A key is fresh if it lies among the `left` numbers from `next` on.
+    Entering a region takes its key and all numbers before that key. So no key is given twice,
+    whatever resets the card, its control program or the process that drives it.
 
-    The FPGA has no source of randomness, so the host draws the first number. Only the first draw after power-on counts. Before that
-    draw the count begins at 0.
+    The FPGA has no source of randomness, so the host draws the first number. Only the first draw
+    after power-on counts. Before that draw the count begins at 0.
 
     No signal here is reset: they have their initial values when the FPGA is configured.
 
@@ -25,10 +28,12 @@ class KeyCount(LiteXModule):
     ----------
     draw       : Record, in        `strobe` for one cycle: the host has drawn `value`
     key        : Signal(32), in    the key of the next region
-    enter      : Signal(), in      one cycle: a region with `key` is entered in the table; it must be dropped if the key is not fresh
+    enter      : Signal(), in      one cycle: a region with `key` is entered in the table; it must
+                 be dropped if the key is not fresh
     fresh      : Signal(), out     `key` was never given
     next       : Signal(32), out   the first number that was never given
-    left       : Signal(32), out   how many numbers from `next` on can be given. The last of all 2**32 numbers never is
+    left       : Signal(32), out   how many numbers from `next` on can be given. The last of all
+                 2**32 numbers never is
     advance    : Signal(), in      one cycle: the next generation begins
     generation : Signal(6), out    of contexts
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The way to an engine, which control program and fast path share."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -14,8 +13,8 @@ from litex.soc.interconnect import stream
 class OrderQueue(LiteXModule):
     """Orders of the control program and of the fast path, in the order in which they were given.
 
-    Each side has places of its own, so that `space` is a promise that the other cannot break. When both order
-    in one cycle the program is first: its order comes once and does not wait.
+    Each side has places of its own, so that `space` is a promise that the other cannot break. When
+    both order in one cycle the program is first: its order comes once and does not wait.
 
     Parameters
     ----------

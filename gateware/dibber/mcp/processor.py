@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The processor of the control program, and what it can reach."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,8 +18,8 @@ from dibber.mcp.sram import SharedSRAM
 
 # Memory -------------------------------------------------------------------------------------------
 
-# Bytes of SRAM, which are a parameter of the card because block RAM is scarce on some parts. A size needs an image that
-# was linked for it (SIZES in firmware/Makefile).
+# Bytes of SRAM, which are a parameter of the card because block RAM is scarce on some parts. A size
+# needs an image that was linked for it (SIZES in firmware/Makefile).
 SRAM_BYTES  = 128*1024
 SRAM_SCARCE = C.SRAM_SCARCE
 
@@ -29,7 +28,9 @@ def image_bytes(sram_bytes):
     return C.IMAGE_SCARCE if sram_bytes == SRAM_SCARCE else sram_bytes//2
 
 def cache_bytes(sram_bytes):
-    """Bytes of the instruction cache, a power of two. An image for a small SRAM may be somewhat larger: see firmware/mcp.ld."""
+    """Bytes of the instruction cache, a power of two. An image for a small SRAM may be somewhat
+    larger: see firmware/mcp.ld.
+    """
     return sram_bytes//2
 
 # Slot Window --------------------------------------------------------------------------------------
@@ -47,7 +48,8 @@ class RegisterBridge(LiteXModule):
 
     Parameters
     ----------
-    whole : whether a store is of a whole word, where that is known earlier than the bus; others are then ignored
+    whole : whether a store is of a whole word, where that is known earlier than the bus; others are
+            then ignored
 
     Attributes
     ----------
@@ -74,7 +76,8 @@ class RegisterBridge(LiteXModule):
         ]
 
 class SlotBridge(LiteXModule):
-    """Wishbone loads from the slots of all sets, and stores of whole words into the OUTBOX; other stores are ignored.
+    """Wishbone loads from the slots of all sets, and stores of whole words into the OUTBOX; other
+    stores are ignored.
 
     Attributes
     ----------
@@ -142,22 +145,28 @@ class Decoder(LiteXModule):
 # Processor ----------------------------------------------------------------------------------------
 
 class Processor(LiteXModule):
-    """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM and a debugger's module.
+    """VexRiscv `full` (readable mcycle and minstret, traps, multiply and divide) with its SRAM and
+    a debugger's module.
 
-    Memory from 0x8000_0000 up is not cached. The instruction cache has a place for each word of the largest image, so that
-    code is fetched once; the data cache writes through, so that the host sees what the program wrote. Neither
-    snoops: `written` says that the host has changed what they may hold. Its only interrupt is the watchdog's: the control program is one loop that reads EVENTS.
+    Memory from 0x8000_0000 up is not cached. The instruction cache has a place for each word of the
+    largest image, so that code is fetched once; the data cache writes through, so that the host
+    sees what the program wrote. Neither snoops: `written` says that the host has changed what they
+    may hold. Its only interrupt is the watchdog's: the control program is one loop that reads
+    EVENTS.
 
     Fetch and load of an address where nothing is are answered with 0, which is an illegal
     instruction: a lost program traps instead of hanging.
 
-    A debugger's accesses to memory take turns with the processor's loads and stores, and cost nothing else.
+    A debugger's accesses to memory take turns with the processor's loads and stores, and cost
+    nothing else.
 
     Parameters
     ----------
-    platform   : gets the processor's Verilog by `add_source`; it is written to `output_dir`, or build
+    platform   : gets the processor's Verilog by `add_source`; it is written to `output_dir`, or
+                 build
     data_width : bits of the host's lines
-    sram_bytes : of its SRAM, a power of two, at most SRAM_MAX. The instruction cache has half of that
+    sram_bytes : of its SRAM, a power of two, at most SRAM_MAX. The instruction cache has half of
+                 that
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Completion and event queues in host memory."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,11 +15,14 @@ from dibber.mcp.requests import asking_layout, kinds_of
 # Layouts ------------------------------------------------------------------------------------------
 
 SIZE  = 5                                     # bits of the logarithm of a queue's length
-INDEX = log2_int(C.QUEUE_MAX_ENTRIES) + 1     # bits that count a longest queue's entries, and whether the pass is odd
+# bits that count a longest queue's entries, and whether the pass is odd
+INDEX = log2_int(C.QUEUE_MAX_ENTRIES) + 1
 ALIGN = log2_int(C.QUEUE_ENTRY_BYTES)
 
 def queue_open_layout():
-    """Queue `queue` has 2^`size` entries from `base` on and is empty, or with `closed` is none; in a cycle with `strobe`."""
+    """Queue `queue` has 2^`size` entries from `base` on and is empty, or with `closed` is none; in
+    a cycle with `strobe`.
+    """
     return [("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", SIZE),
         ("vector", log2_int(C.VECTORS)), ("closed", 1)]
 
@@ -29,19 +31,20 @@ def queue_open_layout():
 class QueueWriter(LiteXModule):
     """Entries of several sources to their queues in host memory, one after the other.
 
-    A completion finds room, for it was owed: a command is not taken without. An event may find its queue full,
-    or closed: it is lost, and counted here and in the `overruns` of that queue's later entries. A host whose
-    count runs backwards, or ahead of what there is, has a full queue. A completion for a closed queue is
-    dropped.
+    A completion finds room, for it was owed: a command is not taken without. An event may find its
+    queue full, or closed: it is lost, and counted here and in the `overruns` of that queue's later
+    entries. A host whose count runs backwards, or ahead of what there is, has a full queue. A
+    completion for a closed queue is dropped.
 
-    An entry that is under way when its queue is opened or closed belongs to the old queue or to the new one as
-    a whole.
+    An entry that is under way when its queue is opened or closed belongs to the old queue or to the
+    new one as a whole.
 
     Parameters
     ----------
     sinks     : how many sources
     endpoints : of the card, a power of two: the queues of others stay closed
-    address_bits : 64, or less: then a queue whose base is not below half of all addresses stays closed
+    address_bits : 64, or less: then a queue whose base is not below half of all addresses stays
+                   closed
 
     Attributes
     ----------
@@ -68,7 +71,8 @@ class QueueWriter(LiteXModule):
 
         # Turns ------------------------------------------------------------------------------------
 
-        # Whoever comes first behind the last one; not a RoundRobin, which would take a cycle more for each turn.
+        # Whoever comes first behind the last one; not a RoundRobin, which would take a cycle more
+        # for each turn.
         idle   = Signal()
         chosen = stream.Endpoint(entry_layout())
         grant  = Signal(max=sinks)
@@ -220,8 +224,8 @@ class QueueWriter(LiteXModule):
 class EventWriter(LiteXModule):
     """Notices become events by themselves; all other arrivals go to the control program.
 
-    There is one place, so that nothing overtakes: what the control program posts for a message comes behind the
-    notices that arrived before it.
+    There is one place, so that nothing overtakes: what the control program posts for a message
+    comes behind the notices that arrived before it.
 
     Parameters
     ----------
@@ -233,8 +237,8 @@ class EventWriter(LiteXModule):
     sink     : Endpoint(arrival_layout), in
     source   : Endpoint(asking_layout), out     for the control program
     entry    : Endpoint(entry_layout), out      to the QueueWriter
-    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter counts those
-               whose queue is full or closed: they are in FAST_EVENTS
+    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter
+               counts those whose queue is full or closed: they are in FAST_EVENTS
 
     Cycles: 1.
     """

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The control program's registers: the engines as it sees them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -29,7 +28,9 @@ FLOWS    = C.LANES*C.NODES
 # Helpers ------------------------------------------------------------------------------------------
 
 def flow_bit(event):
-    """A bit for each flow: that of the event's. Events with one number share what decodes it, as a shift by it would not."""
+    """A bit for each flow: that of the event's. Events with one number share what decodes it, as a
+    shift by it would not.
+    """
     return bits_of(FLOWS, event.flow, event.strobe)
 
 # MCP Registers ------------------------------------------------------------------------------------
@@ -37,8 +38,9 @@ def flow_bit(event):
 class ControlRegisters(LiteXModule):
     """Bank `mcp`: event bits, the clock, what the engines ask for and what they tell.
 
-    The program looks at JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues; what it queues without
-    space is lost. A full queue of results makes its engine wait, as far back as the link's STOP.
+    The program looks at JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues; what it queues
+    without space is lost. A full queue of results makes its engine wait, as far back as the link's
+    STOP.
 
     Parameters
     ----------
@@ -59,9 +61,11 @@ class ControlRegisters(LiteXModule):
     arrivals   : Endpoint(arrival_layout), in         what ARRIVAL shows; `ready` is ARRIVAL_POP
     refusal_waiting : Signal(), out                   REFUSAL is valid
     entries    : Endpoint(entry_layout), out          queue entries of the program
-    queue      : Record, out                          `strobe` for one cycle: a queue is opened, or `closed`
+    queue      : Record, out                          `strobe` for one cycle: a queue is opened, or
+                 `closed`
     producer, head : Record(count_layout), `endpoint` out, `count` in   PRODUCER, HEAD
-    take, skip : Record, out                          `strobe` for one cycle: COMMAND_TAKE, COMMAND_SKIP
+    take, skip : Record, out                          `strobe` for one cycle: COMMAND_TAKE,
+                 COMMAND_SKIP
     free       : Record(slot_free_layout), out
     pending, room : Signal(endpoints), in             COMMAND_PENDING, QUEUE_ROOM
     digest     : Record(digest_layout), in            of what will be pending
@@ -79,7 +83,8 @@ class ControlRegisters(LiteXModule):
     works      : Record(flow_event_layout), in        a BULK flow's target is storing
     storing    : Signal(NODES), in                    nodes whose payload is being stored here
     send_moved : Signal(), in                         the send engine makes progress
-    left       : Record, `flow` out                   register LEFT of this flow: `psn`, `valid`, `vain`
+    left       : Record, `flow` out                   register LEFT of this flow: `psn`, `valid`,
+                 `vain`
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     written    : Signal(), in                         pulse: the host wrote into the SRAM
     acked      : Record(acked_layout()), `flow` out, `psn` in
@@ -92,7 +97,8 @@ class ControlRegisters(LiteXModule):
     replies    : Endpoint(request_layout), in         what ATOMIC_DONE shows; `ready` is ATOMIC_POP
     replies_again, arrivals_again : Signal(), out     ATOMIC_AGAIN, ARRIVAL_AGAIN
     replies_twice, arrivals_twice : Signal(), in      those that were offered again
-    region     : Record, out                          `we` for one cycle: the entry for `index`; `table` and `page` of one
+    region     : Record, out                          `we` for one cycle: the entry for `index`;
+                 `table` and `page` of one
                                                       that is paged
     region_fresh, region_busy : Signal(), in          REGION_FRESH, REGION_BUSY
     route      : Record(route_write_layout), out      an entry of the route table
@@ -369,7 +375,8 @@ class ControlRegisters(LiteXModule):
             events["nak"].eq(storage["NAKED"][0] != 0),
 
             self.refusals.connect(refusal_queue.sink),
-            # From the cycle behind its coming on, a cycle before it can be read: nobody asks so soon.
+            # From the cycle behind its coming on, a cycle before it can be read: nobody asks so
+            # soon.
             self.refusal_waiting.eq(refusal_queue.level != 0),
             events["refusal"].eq(self.refusal_waiting),
             refusal["psn"].eq(refusal_queue.source.psn),

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The way back of what atomics of other nodes have found."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,11 +15,12 @@ from dibber.places import Place
 # Replies ------------------------------------------------------------------------------------------
 
 class Replies(LiteXModule):
-    """Offers replies, which lie in slots of the INBOX, to their flows, by turns with commands; what is not taken the control
-    program sends.
+    """Offers replies, which lie in slots of the INBOX, to their flows, by turns with commands; what
+    is not taken the control program sends.
 
-    Nobody waits for room: that would be a wait for acknowledgements of a node, and atomics of others wait behind it. But when
-    the program has armed the flow it may have a reply offered `again`, so that it need not claim what it has just armed.
+    Nobody waits for room: that would be a wait for acknowledgements of a node, and atomics of
+    others wait behind it. But when the program has armed the flow it may have a reply offered
+    `again`, so that it need not claim what it has just armed.
 
     Attributes
     ----------
@@ -31,10 +31,12 @@ class Replies(LiteXModule):
     put      : Endpoint(fast_put_layout), out
     taken    : Signal(), in    in the cycle of `put.ready`
     source   : Endpoint(request_layout), out    for the control program
-    again    : Signal(), in    in a cycle with `source.valid`: offer it again, and if it is not taken show it again
+    again    : Signal(), in    in a cycle with `source.valid`: offer it again, and if it is not
+               taken show it again
     twice    : Signal(), out   it was offered again
 
-    Cycles: 0 for commands; a reply is offered 2 behind `sink`, or behind the offer under way. What is not taken 1 more.
+    Cycles: 0 for commands; a reply is offered 2 behind `sink`, or behind the offer under way. What
+    is not taken 1 more.
     """
     def __init__(self):
         self.enable   = enable   = Signal()

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What others ask for, looked at by hardware first."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -29,22 +28,27 @@ def kinds_of(arrival):
 # Requests -----------------------------------------------------------------------------------------
 
 class Requests(LiteXModule):
-    """Offers the gets among the arrivals to the fast path; what that does not take goes to the control program, as all else.
-    But atomics go to the unit that executes them, whatever the program does.
+    """Offers the gets among the arrivals to the fast path; what that does not take goes to the
+    control program, as all else. But atomics go to the unit that executes them, whatever the
+    program does.
 
-    An arrival waits until the one before it was looked at, so that all that the program gets is in the order in which
-    it came. Nobody waits for room here: that would be a wait for acknowledgements of another node, which may
-    wait for this one's. But when the program has armed a flow while a get waited for it, it may have that offered `again`, so
-    that it need not claim what it has just armed.
+    An arrival waits until the one before it was looked at, so that all that the program gets is in
+    the order in which it came. Nobody waits for room here: that would be a wait for
+    acknowledgements of another node, which may wait for this one's. But when the program has armed
+    a flow while a get waited for it, it may have that offered `again`, so that it need not claim
+    what it has just armed.
 
     Attributes
     ----------
     sink   : Endpoint(asking_layout), in
     offer  : Endpoint(request_layout), out    a get that lies in a slot of the INBOX
-    taken  : Signal(), in                     in the cycle of `offer.ready`: it is answered, and its slot is not the program's
-    atomics : Endpoint(request_layout), out   atomics in the order of arrival; there is a place for each slot of the INBOX
+    taken  : Signal(), in                     in the cycle of `offer.ready`: it is answered, and its
+             slot is not the program's
+    atomics : Endpoint(request_layout), out   atomics in the order of arrival; there is a place for
+              each slot of the INBOX
     source : Endpoint(arrival_layout), out    for the control program
-    again  : Signal(), in                     in a cycle with `source.valid`, a get: it is not the program's before it was offered again
+    again  : Signal(), in                     in a cycle with `source.valid`, a get: it is not the
+             program's before it was offered again
     twice  : Signal(), out                    it was
 
     Cycles: 2; a get that is not taken as many more as the look takes.

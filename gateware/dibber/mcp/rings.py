@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the fast path has under way, a ring a flow."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -13,24 +12,30 @@ from dibber.layouts import tag_bits
 # Put Rings ----------------------------------------------------------------------------------------
 
 class PutRings(LiteXModule):
-    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs; or of what else `kind` says, enum fast_kind.
+    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs; or of what else `kind`
+    says, enum fast_kind.
 
-    Of a ring three places are known: its *head*, the oldest put; its *tail*, where the next one goes; and its
-    *mark*, the oldest put whose job has not ended, which means something on lane BULK alone. They are in small
-    memories by flow, which say something only once the ring was cleared; the puts are in a block of memory.
+    Of a ring three places are known: its *head*, the oldest put; its *tail*, where the next one
+    goes; and its *mark*, the oldest put whose job has not ended, which means something on lane BULK
+    alone. They are in small memories by flow, which say something only once the ring was cleared;
+    the puts are in a block of memory.
 
     Attributes
     ----------
-    clear  : Record, in      in a cycle with `strobe`: the ring is empty. Never together with `append` or `move`
-    append : Record, in      in a cycle with `strobe`: a put, and the last of its PSNs, goes behind the others
+    clear  : Record, in      in a cycle with `strobe`: the ring is empty. Never together with
+             `append` or `move`
+    append : Record, in      in a cycle with `strobe`: a put, and the last of its PSNs, goes behind
+             the others
     room   : Signal, out     in the last cycle the ring of `append.flow` had room for it
     look   : Record, in      a ring to be looked at, at its head, or with `job` at its mark
-    found  : Record, out     what was found in the last cycle. `there`: a put, at place `index`, with its `tag`, `kind`
-                             and `last` PSN. Of the ring: `entries`, 0 also if it was never cleared, and `ended`, the job
-                             of the oldest one has; `alive`, it was `filled`
+    found  : Record, out     what was found in the last cycle. `there`: a put, at place `index`,
+             with its `tag`, `kind`
+                             and `last` PSN. Of the ring: `entries`, 0 also if it was never cleared,
+                             and `ended`, the job of the oldest one has; `alive`, it was `filled`
     more   : Signal, in      there is more under way than in the ring of `look.flow`
     move   : Record, in      with `head`, with `mark`, or both: that is now the place behind `index`
-    filled : Signal, out     a bit for each flow with puts or `more` under way; falls when it is looked at without
+    filled : Signal, out     a bit for each flow with puts or `more` under way; falls when it is
+             looked at without
 
     Cycles: 1 from `look` to `found`. What is changed shows from the next cycle on.
     """

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Room for a command: its slot, and the place of its completion."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -19,7 +18,9 @@ SLOT_BITS  = log2_int(C.SLOTS)
 # Helpers ------------------------------------------------------------------------------------------
 
 def cq_open_layout():
-    """A completion queue of 2^`size` entries is opened, or it is `closed`, in a cycle with `strobe`."""
+    """A completion queue of 2^`size` entries is opened, or it is `closed`, in a cycle with
+    `strobe`.
+    """
     return [("strobe", 1), ("endpoint", log2_int(C.ENDPOINTS)), ("size", 5), ("closed", 1)]
 
 def bits_of(endpoints, endpoint, strobe=1):
@@ -27,7 +28,9 @@ def bits_of(endpoints, endpoint, strobe=1):
     return Cat(*[strobe & (endpoint == n) for n in range(endpoints)])
 
 def if_present(endpoints, number, strobe):
-    """`strobe`, if a card of so many endpoints, a power of two, has that of a number below ENDPOINTS."""
+    """`strobe`, if a card of so many endpoints, a power of two, has that of a number below
+    ENDPOINTS.
+    """
     return strobe & (number[log2_int(endpoints):log2_int(C.ENDPOINTS)] == 0) if endpoints < C.ENDPOINTS else strobe
 
 # Slots In Use -------------------------------------------------------------------------------------
@@ -37,7 +40,8 @@ class SlotsInUse(LiteXModule):
 
     Attributes
     ----------
-    use   : Record(slot_free_layout), in            from the next cycle on it is in use; goes before `frees`
+    use   : Record(slot_free_layout), in            from the next cycle on it is in use; goes before
+            `frees`
     frees : list of 2 Record(slot_free_layout), in  it is not
     words : list of Signal(SLOTS), out              of each endpoint
     """
@@ -60,16 +64,20 @@ class SlotsInUse(LiteXModule):
 class QueueRoom(LiteXModule):
     """How many commands each completion queue has room for.
 
-    HEAD and CQ_CONSUMER count from different starts; `base` is the difference. A queue has HEAD - base -
-    CQ_CONSUMER completions that were not read yet, those that are only owed included. A consumer
-    that counts backwards, or ahead of what there is, makes this too large: such a queue is full.
+    HEAD and CQ_CONSUMER count from different starts; `base` is the difference. A queue has HEAD -
+    base - CQ_CONSUMER completions that were not read yet, those that are only owed included. A
+    consumer that counts backwards, or ahead of what there is, makes this too large: such a queue is
+    full.
 
     Attributes
     ----------
     open   : Record(cq_open_layout), in
-    look   : Record, in        an endpoint, its HEAD, PRODUCER and CQ_CONSUMER: to count what is there; with `skips` its
-                               HEAD becomes PRODUCER without commands being taken, with `opens` its queue is empty
-    void   : Signal, in        a bit for each endpoint: the look at it that is under way counts no more
+    look   : Record, in        an endpoint, its HEAD, PRODUCER and CQ_CONSUMER: to count what is
+             there; with `skips` its
+                               HEAD becomes PRODUCER without commands being taken, with `opens` its
+                               queue is empty
+    void   : Signal, in        a bit for each endpoint: the look at it that is under way counts no
+             more
     takes  : Signal, in        a bit for each endpoint: a command is taken; `void` too
     opened : Signal, out       a bit for each endpoint: it has a queue
     credit : list of Signal(2), out  commands that there is room for, at least; 2 are two or more

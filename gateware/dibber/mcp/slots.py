@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The slots: commands of all endpoints, messages to be sent, messages that came."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -17,20 +16,24 @@ from dibber.layouts import slot_port, slot_write_port
 # Turn ---------------------------------------------------------------------------------------------
 
 class Turn(LiteXModule):
-    """Whose turn it is, among many: a register with a bit for each, and each cycle the next one who asks.
+    """Whose turn it is, among many: a register with a bit for each, and each cycle the next one who
+    asks.
 
     Parameters
     ----------
     clients   : how many
     favourite : the one whose turn it is when nobody asks
-    late      : clients of whom one at most asks in a cycle, and it late in that: what the others ask for is compared before
+    late      : clients of whom one at most asks in a cycle, and it late in that: what the others
+                ask for is compared before
 
     Attributes
     ----------
     request : Signal(clients), in
-    grant   : Signal(clients), out   one bit is set: of the one behind the last who asked in the cycle before, or else of the last, if he did
+    grant   : Signal(clients), out   one bit is set: of the one behind the last who asked in the
+              cycle before, or else of the last, if he did
 
-    A choice by the number of the last would have as many levels as there are clients; here those behind the last are a register, too.
+    A choice by the number of the last would have as many levels as there are clients; here those
+    behind the last are a register, too.
     """
     def __init__(self, clients, favourite=0, late=()):
         self.request = request = Signal(clients)
@@ -38,7 +41,8 @@ class Turn(LiteXModule):
 
         # # #
 
-        above     = Signal(clients, reset=2**clients - 2)  # those behind the last; who comes round behind them is below
+        # those behind the last; who comes round behind them is below
+        above     = Signal(clients, reset=2**clients - 2)
         following = Signal(clients)
         behind    = Signal(clients)
         others    = Signal(clients)  # those who ask, but for the late ones
@@ -88,11 +92,13 @@ class Turn(LiteXModule):
 # Slots --------------------------------------------------------------------------------------------
 
 class Slots(LiteXModule):
-    """A memory of slots: the host writes those of the endpoints, the card's engines and its processor read all.
+    """A memory of slots: the host writes those of the endpoints, the card's engines and its
+    processor read all.
 
-    One memory port belongs to the host alone, so that its writes never wait; the other is lent to the
-    card's readers and writers by turns. A slot is read while it is being written only by a host that
-    breaks its own rules (it rings the doorbell too early), and then it harms only its own command.
+    One memory port belongs to the host alone, so that its writes never wait; the other is lent to
+    the card's readers and writers by turns. A slot is read while it is being written only by a host
+    that breaks its own rules (it rings the doorbell too early), and then it harms only its own
+    command.
 
     Parameters
     ----------
@@ -102,18 +108,21 @@ class Slots(LiteXModule):
     sets, slots : geometry
     favourite  : the reader who has the grant when nobody asks
     late       : see Turn; the writers are behind the readers
-    present    : of the first `endpoints` sets those that there are, a power of two; all if None. The card has to leave others alone
+    present    : of the first `endpoints` sets those that there are, a power of two; all if None.
+                 The card has to leave others alone
 
     Attributes
     ----------
-    port    : line_port(data_width)             the host's, from the first line of the first slot; beyond the
-                                                endpoints' sets that there are writes are ignored and reads give 0
+    port    : line_port(data_width)             the host's, from the first line of the first slot;
+              beyond the
+                                                endpoints' sets that there are writes are ignored
+                                                and reads give 0
     readers : list of slot_port(data_width), in
     writers : list of slot_write_port(data_width), in
 
-    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A port that
-    comes when nobody else asks is served in the next cycle, and then in every cycle; the favourite's at once, 2 cycles behind
-    whoever was served last.
+    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A
+    port that comes when nobody else asks is served in the next cycle, and then in every cycle; the
+    favourite's at once, 2 cycles behind whoever was served last.
     """
     def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0, late=(), present=None):
         self.port    = port    = line_port(data_width)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The control program's SRAM."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from math import log2
 
@@ -18,11 +17,12 @@ from dibber.mcp.vexriscv import LINE
 # SRAM ---------------------------------------------------------------------------------------------
 
 class SharedSRAM(LiteXModule):
-    """Memory that the processor and the host reach at the same time, each through a port of its own.
+    """Memory that the processor and the host reach at the same time, each through a port of its
+    own.
 
-    The processor's fetches and loads share one port, the data side first: a load or store stalls the
-    pipeline, a fetch runs ahead of it, and a program cannot load without fetching. What one side reads
-    while the other writes the same word is undefined.
+    The processor's fetches and loads share one port, the data side first: a load or store stalls
+    the pipeline, a fetch runs ahead of it, and a program cannot load without fetching. What one
+    side reads while the other writes the same word is undefined.
 
     Parameters
     ----------
@@ -35,8 +35,9 @@ class SharedSRAM(LiteXModule):
     dbus : wishbone.Interface, in   loads and stores
     port : line_port(data_width)    the host's port; `dat_r` is 0 where no read was 2 cycles before
 
-    Cycles: a store 1, a load 2; in an incrementing burst 1 a word after the first. Addresses wrap at
-    `size`, those of a burst within a line of the processor's caches; who uses the buses decodes them.
+    Cycles: a store 1, a load 2; in an incrementing burst 1 a word after the first. Addresses wrap
+    at `size`, those of a burst within a line of the processor's caches; who uses the buses decodes
+    them.
     """
     def __init__(self, size, data_width):
         self.ibus = ibus = wishbone.Interface(data_width=32, adr_width=30)

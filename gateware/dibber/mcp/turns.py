@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Whose command is next, and whether it may be."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -26,13 +25,16 @@ def command_layout():
 # Command Turns ------------------------------------------------------------------------------------
 
 class CommandTurns(LiteXModule):
-    """What every command needs, whoever executes it: its turn, a slot that is free, room for its completion.
+    """What every command needs, whoever executes it: its turn, a slot that is free, room for its
+    completion.
 
-    A scanner looks at one endpoint a cycle: one to which something happened, else the next in turn. While a
-    command is on offer the one behind it is looked at, so that it can be offered at once when the first is taken.
+    A scanner looks at one endpoint a cycle: one to which something happened, else the next in turn.
+    While a command is on offer the one behind it is looked at, so that it can be offered at once
+    when the first is taken.
 
-    An endpoint without a completion queue shows its next command in `pending` whatever its slot does, and it is never
-    offered. Only a command that `pending` shows may be taken, and behind a change of `fast` or `again` only when it shows it still.
+    An endpoint without a completion queue shows its next command in `pending` whatever its slot
+    does, and it is never offered. Only a command that `pending` shows may be taken, and behind a
+    change of `fast` or `again` only when it shows it still.
 
     Parameters
     ----------
@@ -41,25 +43,33 @@ class CommandTurns(LiteXModule):
     Attributes
     ----------
     producer, cq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbells
-    rung    : Record(command_layout), in              `producer` of this endpoint is another one from this cycle on
+    rung    : Record(command_layout), in              `producer` of this endpoint is another one
+              from this cycle on
     heads   : list of 2 Record(count_layout), in and out   commands taken
-    held    : Signal, in                              in reset: those of endpoint `index` are none, from its second cycle on
+    held    : Signal, in                              in reset: those of endpoint `index` are none,
+              from its second cycle on
     index   : Signal, in
     take    : Record(command_layout), in              the next command is the control program's
     skip    : Record(command_layout), in              HEAD becomes PRODUCER, nothing is owed
     frees   : list of 2 Record(slot_free_layout), in
     open    : Record(cq_open_layout), in           its count starts at what `cq_consumer` is
-    fast    : Signal(endpoints), in                   a bit for each endpoint whose commands are offered first
-    again   : Signal, in                              those that were missed before this cycle are offered again
+    fast    : Signal(endpoints), in                   a bit for each endpoint whose commands are
+              offered first
+    again   : Signal, in                              those that were missed before this cycle are
+              offered again
     offer   : Endpoint(offer_layout), out             no other one before its verdict
-    verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one acts as `take`
-    pending : Signal(endpoints), out                  a bit for each endpoint whose next command is for the control program
-    room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion queue, with room for one more
+    verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one
+              acts as `take`
+    pending : Signal(endpoints), out                  a bit for each endpoint whose next command is
+              for the control program
+    room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion
+              queue, with room for one more
 
-    Cycles: 3 from `rung` to the offer, 2 from a verdict to the next one, or 9 from the former offer. `pending` falls in the
-    cycle after `take`, `skip` and `open`, and shows the next command 7 cycles after them, 3 after `rung`, 4 after a missed
-    offer, 5 after `frees`; each other event of that time costs one more. `heads` follow in 4, or 1 behind a verdict. A
-    completion that was read is seen within 16, or 32 when other events never end.
+    Cycles: 3 from `rung` to the offer, 2 from a verdict to the next one, or 9 from the former
+    offer. `pending` falls in the cycle after `take`, `skip` and `open`, and shows the next command
+    7 cycles after them, 3 after `rung`, 4 after a missed offer, 5 after `frees`; each other event
+    of that time costs one more. `heads` follow in 4, or 1 behind a verdict. A completion that was
+    read is seen within 16, or 32 when other events never end.
     """
     def __init__(self, endpoints=C.ENDPOINTS):
         self.producer    = Record(count_layout())
@@ -135,8 +145,8 @@ class CommandTurns(LiteXModule):
             queues.open.eq(open_),
         ]
 
-        # The slot of what was taken, which the control program may free in the next cycle. That of an
-        # offer waits for it, and the next offer for that.
+        # The slot of what was taken, which the control program may free in the next cycle. That of
+        # an offer waits for it, and the next offer for that.
         took = Record(command_layout())
         late = Record(slot_free_layout())
         self.sync += [
@@ -153,8 +163,8 @@ class CommandTurns(LiteXModule):
 
         # Look -------------------------------------------------------------------------------------
 
-        # Round robin among those to whom something happened. When they never end, all others still join
-        # them, one every second cycle.
+        # Round robin among those to whom something happened. When they never end, all others still
+        # join them, one every second cycle.
         self.first = first = PriorityEncoder(2*endpoints)
         calls = Signal(endpoints)
         share = Signal()
@@ -218,7 +228,8 @@ class CommandTurns(LiteXModule):
 
         value = Signal(COUNT_BITS)
         self.comb += [
-            value.eq(Mux(taken, following, Mux(looking.take, after, looking.producer))),  # 0 in reset
+            # 0 in reset
+            value.eq(Mux(taken, following, Mux(looking.take, after, looking.producer))),
             write_head.we.eq(moving | (taken & known) | self.held),
             write_head.adr.eq(Mux(self.held, self.index, Mux(taken, offer.endpoint, looking.endpoint))),
             write_head.dat_w.eq(value),
@@ -266,7 +277,8 @@ class CommandTurns(LiteXModule):
 
         # Offer ------------------------------------------------------------------------------------
 
-        # Round robin; when there is none else, the one that is being judged need not wait until it is known.
+        # Round robin; when there is none else, the one that is being judged need not wait until it
+        # is known.
         self.pick  = pick = PriorityEncoder(2*endpoints)
         candidates = Signal(endpoints)
         idle       = Signal()

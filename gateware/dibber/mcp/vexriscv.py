@@ -1,17 +1,21 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""VexRiscv's Verilog with an instruction cache of another size, a stall that is known early, and an
+address of data as well.
 
-"""VexRiscv's Verilog with an instruction cache of another size, a stall that is known early, and an address of data as well.
+The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 KiB runs there from
+the memory behind: code that was not just used takes 20 cycles for each 8 instructions. The size is
+in nothing but the widths of the module InstructionCache.
 
-The package has the processor as SpinalHDL wrote it, for 4 KiB. A program of 32 KiB runs there from the memory behind: code that
-was not just used takes 20 cycles for each 8 instructions. The size is in nothing but the widths of the module InstructionCache.
+The longest paths of the processor begin where a load or a store halts the last stage, which halts
+all before it, and where a load has to be done again, which is a jump. `with_early_stall` has what
+can halt it, or make it jump so, in registers of its own, written a cycle before; what the processor
+does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
 
-The longest paths of the processor begin where a load or a store halts the last stage, which halts all before it, and where a load has to
-be done again, which is a jump. `with_early_stall` has what can halt it, or make it jump so, in registers of its own, written a cycle before; what the processor does in which cycle stays the same (tests/gateware/mcp/test_vexriscv.py).
-
-What is at an address takes some LUTs to find out, and all that the processor does with the card waits for it. `with_early_address` shows what the
-register of the address on the data bus takes, so that what is there can be a register, too.
+What is at an address takes some LUTs to find out, and all that the processor does with the card
+waits for it. `with_early_address` shows what the register of the address on the data bus takes, so
+that what is there can be a register, too.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
@@ -50,7 +54,9 @@ def widths(size):
 PLACES = dict(zip(widths(WAS), [2, 2, 1, 3, 2, 2, 4, 1, 1, 1, 1, 1, 5, 1, 1]))
 
 def with_instruction_cache(verilog, size):
-    """The text of VexRiscv with an instruction cache of `size` bytes, a power of two. Raises UnknownVerilog."""
+    """The text of VexRiscv with an instruction cache of `size` bytes, a power of two. Raises
+    UnknownVerilog.
+    """
     assert size & (size - 1) == 0 and size > LINE
     found = re.search(r"^module InstructionCache \(.*?^endmodule", verilog, re.MULTILINE | re.DOTALL)
     if not found:
@@ -97,7 +103,8 @@ HALT = """\
     end
 """
 
-# Where it finds out whether a load has to be done again: a line that it needs begins to come, or what it read was being written.
+# Where it finds out whether a load has to be done again: a line that it needs begins to come, or
+# what it read was being written.
 REDO = """\
     io_cpu_redo = 1'b0;
     if(io_cpu_writeBack_isValid) begin
@@ -119,7 +126,8 @@ REDO = """\
     end
 """
 
-# What is there, and in its place. Each stands once. No bus of this processor has errors, so no line of a cache is marked as one.
+# What is there, and in its place. Each stands once. No bus of this processor has errors, so no line
+# of a cache is marked as one.
 EARLY = [
     (HALT, """\
     io_cpu_writeBack_haltIt = (stageB_missing || (stageB_storing && (! io_mem_cmd_ready))) || (stageB_asking && (! io_mem_rsp_valid));
@@ -201,7 +209,8 @@ EARLY = [
 """),
     ("when_DBusCachedPlugin_l458 = (dataCache_1_io_cpu_writeBack_isValid && dataCache_1_io_cpu_writeBack_haltIt)",
      "when_DBusCachedPlugin_l458 = dataCache_1_io_cpu_writeBack_haltIt"),
-    # A trap's interrupt needs no look at the exception beside it. Who jumps latest in the pipeline goes first, and is chosen last.
+    # A trap's interrupt needs no look at the exception beside it. Who jumps latest in the pipeline
+    # goes first, and is chosen last.
     ("when_CsrPlugin_l1019 = (CsrPlugin_hadException || CsrPlugin_interruptJump)",
      "when_CsrPlugin_l1019 = (CsrPlugin_hadException || ((CsrPlugin_interrupt_valid && CsrPlugin_allowInterrupts) && (CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))))"),
     ("""\
@@ -282,14 +291,18 @@ SHOWN = [
 ]
 
 def with_early_address(verilog):
-    """The text of VexRiscv with two outputs more: in a cycle with `dBusWishbone_ADR_taken` the address on the data bus becomes
-    `dBusWishbone_ADR_next`, but for its lowest three bits, which count in a burst. Raises UnknownVerilog."""
+    """The text of VexRiscv with two outputs more: in a cycle with `dBusWishbone_ADR_taken` the
+    address on the data bus becomes
+    `dBusWishbone_ADR_next`, but for its lowest three bits, which count in a burst. Raises
+    UnknownVerilog."""
     return with_changes(verilog, SHOWN)
 
 # File ---------------------------------------------------------------------------------------------
 
 def write(variant, size, directory):
-    """Write the Verilog of a LiteX variant's processor with such a cache into a directory; its path."""
+    """Write the Verilog of a LiteX variant's processor with such a cache into a directory; its
+    path.
+    """
     source = pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/f"{variant}.v"
     target = pathlib.Path(directory).resolve()/f"{variant}_{size//1024}k.v"
     text   = with_early_address(with_early_stall(with_instruction_cache(source.read_text(), size)))

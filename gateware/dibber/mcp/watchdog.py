@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What rescues the card from a control program that hangs."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,17 +9,20 @@ from litex.gen import *
 # Watchdog -----------------------------------------------------------------------------------------
 
 class Watchdog(LiteXModule):
-    """Counts down what WATCHDOG was given; at zero it interrupts the control program, and after as long again it bites.
+    """Counts down what WATCHDOG was given; at zero it interrupts the control program, and after as
+    long again it bites.
 
-    The interrupt comes between any two instructions of an endless loop, so that the trap handler can save where
-    that was. A program that does not even come to its trap handler is halted without. The trap handler itself
-    gives the watchdog a cycle or two when it has saved everything: the engines are never left to a program that
-    has stopped. It stands still while a debugger holds the program.
+    The interrupt comes between any two instructions of an endless loop, so that the trap handler
+    can save where that was. A program that does not even come to its trap handler is halted
+    without. The trap handler itself gives the watchdog a cycle or two when it has saved everything:
+    the engines are never left to a program that has stopped. It stands still while a debugger holds
+    the program.
 
     Attributes
     ----------
     hold      : Signal(), in
-    kick      : Signal(), in       register WATCHDOG was written: start anew with `cycles`, or with 0 stop
+    kick      : Signal(), in       register WATCHDOG was written: start anew with `cycles`, or with
+                0 stop
     cycles    : Signal(32), in
     interrupt : Signal(), out      to the processor, until the next kick
     bite      : Signal(), out      halt the control program; until the next kick, or reset

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the target of a flow tells its source."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -31,19 +30,20 @@ def lowest(bits):
 class LaneAcknowledger(LiteXModule):
     """Turn the ends of one lane's packets, duplicates, gaps and questions into acknowledgements.
 
-    Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and before
-    any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of an
-    earlier incarnation acknowledges nothing.
+    Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and
+    before any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of
+    an earlier incarnation acknowledges nothing.
 
-    An acknowledgement may be lost on the link, and then the next one covers what a lost refusal named. So
-    each carries the number of refusals up to its PSN, by which the source sees that one is missing, and
-    a refusal is told twice, so that one that is lost costs nothing.
+    An acknowledgement may be lost on the link, and then the next one covers what a lost refusal
+    named. So each carries the number of refusals up to its PSN, by which the source sees that one
+    is missing, and a refusal is told twice, so that one that is lost costs nothing.
 
-    A packet of a flow that is not held is answered by a refusal with the reason PEER_RESTARTED. It covers nothing and counts
-    as no refusal. No more than one waits beside the four refusals; while it waits others are not told, because each of their
-    sources hears of its next packet.
+    A packet of a flow that is not held is answered by a refusal with the reason PEER_RESTARTED. It
+    covers nothing and counts as no refusal. No more than one waits beside the four refusals; while
+    it waits others are not told, because each of their sources hears of its next packet.
 
-    One that answers a question has FIRST, and its token for `psn`; if no flow was started yet its incarnation is any.
+    One that answers a question has FIRST, and its token for `psn`; if no flow was started yet its
+    incarnation is any.
 
     Parameters
     ----------
@@ -52,13 +52,16 @@ class LaneAcknowledger(LiteXModule):
     Attributes
     ----------
     done    : Endpoint(deposit_done_layout), in   in the order of the deposits
-    started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done yet
+    started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done
+              yet
     repeat  : Record, in     `strobe`, `node`: acknowledge again
     gap     : Record, in     `strobe`, `node`: tell that a packet is missing
     asked   : Record, in     `strobe`, `node`, `token`: tell what is held
     alive   : Signal(NODES), in   nodes that are to be told again what is acknowledged
-    absent  : Record, in     `strobe`, `node`, `incarnation`, `psn`: tell that this packet's flow is not held
-    source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become another one
+    absent  : Record, in     `strobe`, `node`, `incarnation`, `psn`: tell that this packet's flow is
+              not held
+    source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become
+              another one
     refused : Signal(), out  one cycle for each refusal
 
     Cycles: 1 from `done` to `source`, 4 of a refusal.
@@ -76,7 +79,8 @@ class LaneAcknowledger(LiteXModule):
 
         # # #
 
-        # Per node: incarnation, last PSN done and refusals up to it, and whether there is one (`fresh`: not yet).
+        # Per node: incarnation, last PSN done and refusals up to it, and whether there is one
+        # (`fresh`: not yet).
         bits         = log2_int(C.NODES)
         incarnations = Memory(8, C.NODES)
         lasts        = Memory(16 + 8, C.NODES)
@@ -96,7 +100,8 @@ class LaneAcknowledger(LiteXModule):
         # Ends of deposits.
         refusal = [("node", 16), ("incarnation", 8), ("psn", 16), ("reason", 8), ("refusals", 8)]
         self.refusals = refusals = Row(refusal, 4)
-        strange = Record([("valid", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])  # of a flow that is not held
+        # of a flow that is not held
+        strange = Record([("valid", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
         enter   = Signal()  # it is the next one to be told
         about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
         current = Signal()
@@ -135,8 +140,9 @@ class LaneAcknowledger(LiteXModule):
             ),
         ]
 
-        # What is to be told. The lowest node goes first; no node starves, because an acknowledgement
-        # takes 9 words of the link, and so does the shortest packet that asks for one.
+        # What is to be told. The lowest node goes first; no node starves, because an
+        # acknowledgement takes 9 words of the link, and so does the shortest packet that asks for
+        # one.
         again   = Signal()  # the refusal was told once
         due     = Signal(C.NODES)
         missing = Signal(C.NODES)
@@ -194,13 +200,14 @@ class Acknowledger(LiteXModule):
     Attributes
     ----------
     lanes    : LaneAcknowledgers, indexed by enum lane
-    open     : list of Signal(), in        by enum lane: the packet of its last `done` has not landed yet
+    open     : list of Signal(), in        by enum lane: the packet of its last `done` has not
+               landed yet
     source   : Endpoint(ack_layout), out   EXPRESS among the flags tells the lane
     hold     : Signal(), out               what is at `source` must not be told to its end yet
     counters : dict of pulses: PACKET_REFUSED, NAKS_SENT
 
-    Cycles: 2 from `done` of a lane to `source`, and one without any behind what was told: that has left by the link, and a packet
-    of the next one takes 9 cycles at least.
+    Cycles: 2 from `done` of a lane to `source`, and one without any behind what was told: that has
+    left by the link, and a packet of the next one takes 9 cycles at least.
     """
     def __init__(self):
         self.express = express = LaneAcknowledger(LANE.EXPRESS)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The header and extension of a deposit packet, built ahead from the command slot."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -25,8 +24,8 @@ class HeaderBuilder(LiteXModule):
 
     The lines of the slot are fetched in the order in which their words are needed, while the first
     words already go out. `flow` is handed on once the last line is here: from then on a header word
-    comes every cycle, so that a sender that starts at `flow` meets no bubble. The target's walk of an `indirect`
-    packet, which is a RESPONSE, comes from its slot of the INBOX.
+    comes every cycle, so that a sender that starts at `flow` meets no bubble. The target's walk of
+    an `indirect` packet, which is a RESPONSE, comes from its slot of the INBOX.
 
     Parameters
     ----------
@@ -37,10 +36,12 @@ class HeaderBuilder(LiteXModule):
     sink    : Endpoint(send_layout), in      PacketQueue.LATE of it may come 2 cycles after `valid`
     node_id : Signal(16), in
     slot    : slot_port(data_width), master
-    words   : Endpoint([("data", 32)]), out  header and extension without CRC and incarnation; `last` on its last word
+    words   : Endpoint([("data", 32)]), out  header and extension without CRC and incarnation;
+              `last` on its last word
     flow    : Endpoint(flow_layout), out     one for each packet, in order, to its gate
 
-    Cycles: 1 a word, 2 between packets; 4 and one for each further line fetched from `sink` to `flow`.
+    Cycles: 1 a word, 2 between packets; 4 and one for each further line fetched from `sink` to
+    `flow`.
     """
     def __init__(self, data_width):
         self.sink    = sink = stream.Endpoint(send_layout())
@@ -102,7 +103,8 @@ class HeaderBuilder(LiteXModule):
             return [
                 asking.eq(Reduce("OR", [*lines_.values()])),
                 line.eq(Reduce("OR", [Mux(chosen, order[i], 0) for i, chosen in lines_.items()])),
-                # In the line in which the target's walk begins, nothing else is needed of a RESPONSE.
+                # In the line in which the target's walk begins, nothing else is needed of a
+                # RESPONSE.
                 of_target.eq(sink.indirect & Reduce("OR", [chosen & (order[i] >= dword_of[key]//lanes) for i, chosen in lines_.items()])),
             ]
 
@@ -172,7 +174,8 @@ class HeaderBuilder(LiteXModule):
             ),
         ]
 
-        # Without levels the packet's place is added to the offset here: low word first, then the carry.
+        # Without levels the packet's place is added to the offset here: low word first, then the
+        # carry.
         place    = Signal(32)
         carry    = Signal()
         total    = Signal(33)
@@ -201,7 +204,8 @@ class HeaderBuilder(LiteXModule):
             # The last word leaves together with, or after, the packet's flow entry.
             words.valid.eq(ready & (~words.last | told | flow.ready)),
             step.eq(~ready | (words.valid & words.ready)),
-            # Behind the last word there is none to look up: only what goes out waits for its packet's gate.
+            # Behind the last word there is none to look up: only what goes out waits for its
+            # packet's gate.
             moves.eq(~ready | (words.ready & ~words.last)),
         ]
 

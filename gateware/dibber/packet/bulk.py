@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Packets whose payload comes from host memory: lane BULK."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -20,7 +19,8 @@ from dibber.packet.seal import PacketSealer, UnderWay
 from dibber.places import BlockFIFO
 
 QUEUED  = 16          # packets that collect while a long one leaves
-PACKETS = 2*QUEUED    # no more have payload in the buffer: others are built, wait at the gate, and leave
+# no more have payload in the buffer: others are built, wait at the gate, and leave
+PACKETS = 2*QUEUED
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -126,10 +126,11 @@ class SendBuffer(LiteXModule):
 class PacketSender(LiteXModule):
     """Join header words, the incarnation that the gate tells, and payload lines into packets.
 
-    Packets that come as `stale` are dropped without the link, and in place of a `question` its target is asked. A packet starts
-    when it has passed the gate: its payload comes from host memory while the header leaves, and what is here of it waits for
-    nothing but the link. If it becomes void it ends as bad; what is void before it starts is dropped, for its slot may be
-    another command's by now. A rewind of its flow lets it finish; a reset ends it as bad.
+    Packets that come as `stale` are dropped without the link, and in place of a `question` its
+    target is asked. A packet starts when it has passed the gate: its payload comes from host memory
+    while the header leaves, and what is here of it waits for nothing but the link. If it becomes
+    void it ends as bad; what is void before it starts is dropped, for its slot may be another
+    command's by now. A rewind of its flow lets it finish; a reset ends it as bad.
 
     Parameters
     ----------
@@ -193,9 +194,12 @@ class PacketSender(LiteXModule):
         tail        = Signal(2)                            # bytes of the last payload word, 0 for 4
         final       = Signal()
         line_word   = Signal(32)
-        header_in   = Signal()                             # header words of this packet are still to come
-        payload_in  = Signal()                             # payload lines of this packet are still to come
-        index       = Signal(max=header_word("incarnation") + 2)  # of the header word; stays behind this one
+        # header words of this packet are still to come
+        header_in   = Signal()
+        # payload lines of this packet are still to come
+        payload_in  = Signal()
+        # of the header word; stays behind this one
+        index       = Signal(max=header_word("incarnation") + 2)
         number      = Signal(8)                            # incarnation on the link
         self.comb += [
             final.eq(left == 1),
@@ -298,7 +302,8 @@ class BulkTransmitter(LiteXModule):
         self.words  = words  = BlockFIFO([("data", 32)], 32)
         self.buffer = buffer = SendBuffer(data_width)
         self.send   = send   = PacketSender(data_width)
-        assert words.depth >= MAX_HEADER_WORDS  # a header must not wait for the link while it is built
+        # a header must not wait for the link while it is built
+        assert words.depth >= MAX_HEADER_WORDS
 
         self.slot      = build.slot
         self.node_id   = Signal(16)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The checks that every packet must pass before anything of it is believed."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -21,8 +20,9 @@ HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, BEYOND = range(5)
 def inspected_layout():
     """A packet's words, each with what it is (`kind`) if the header can be believed.
 
-    `position` of a HEADER word is that of header.py; `match` of a CRC tells that it is the one of the words
-    before it; `final` marks the packet's last PAYLOAD word and last BLOCK_CRC. What follows that is BEYOND.
+    `position` of a HEADER word is that of header.py; `match` of a CRC tells that it is the one of
+    the words before it; `final` marks the packet's last PAYLOAD word and last BLOCK_CRC. What
+    follows that is BEYOND.
     """
     return stream.EndpointDescription(
         [("data", 32), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)])
@@ -32,8 +32,8 @@ def inspected_layout():
 class WordInspector(LiteXModule):
     """Tell of each word what it is and compare CRCs, one cycle before anybody judges the packet.
 
-    A word without `first` where a packet should begin is the rest of one whose beginning was lost to a
-    reset, and is passed over.
+    A word without `first` where a packet should begin is the rest of one whose beginning was lost
+    to a reset, and is passed over.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class WordInspector(LiteXModule):
             taken.eq(sink.valid & sink.ready & (sink.first | inside)),
             seed.eq(Mux(kind == HEADER_CRC, value, base ^ block)),
         ]
-        # Whether a word is taken is known last, so it is all that these registers wait for: no CRC is compared behind the last one.
+        # Whether a word is taken is known last, so it is all that these registers wait for: no CRC
+        # is compared behind the last one.
         self.sync += [
             If(taken,
                 inside.eq(~sink.last),
@@ -136,8 +137,8 @@ class WordInspector(LiteXModule):
 class HeaderChecker(LiteXModule):
     """Watch a channel's inspected words, keep each packet's header, and judge it at its CRC.
 
-    It drives nothing of the stream. A header word that waits is kept while it does: it is the same when it is taken. So nothing but the
-    verdict depends on who takes the words.
+    It drives nothing of the stream. A header word that waits is kept while it does: it is the same
+    when it is taken. So nothing but the verdict depends on who takes the words.
 
     Parameters
     ----------
@@ -151,9 +152,10 @@ class HeaderChecker(LiteXModule):
     anybody   : Signal(), in   the receiver's opinion of `fields`: the packet may be for ANYBODY
     malformed : Signal(), in   the receiver's opinion of `fields`: they contradict themselves
     fields    : dict of header fields, valid with `at_crc` and until the next packet
-    extension : dict position -> Signal(32), likewise; positions as in header.py. A high word that is not kept is Signal(2): it is not
-                the sign of the low word, it is not 0
-    at_length : Signal(), out  the word in the stream is the header's word that has the length, whose fields are `coming`:
+    extension : dict position -> Signal(32), likewise; positions as in header.py. A high word that
+                is not kept is Signal(2): it is not the sign of the low word, it is not 0
+    at_length : Signal(), out  the word in the stream is the header's word that has the length,
+                whose fields are `coming`:
                                what is to be registered before `at_crc`
     coming    : dict of header fields, as if the word in the stream were each header word
     at_crc    : Signal(), out  the word in the stream is the header's CRC
@@ -211,7 +213,8 @@ class HeaderChecker(LiteXModule):
         ]
         self.comb += [
             judge.eq(self.at_crc & self.room),
-            # A packet that goes on behind its header must have payload, and one with payload must go on.
+            # A packet that goes on behind its header must have payload, and one with payload must
+            # go on.
             cut.eq(Mux(word.last, word.bad | ~empty, empty)),
             self.crc_error.eq(judge & ~word.match),
             self.wrong_node.eq(judge & word.match & not_for_us),

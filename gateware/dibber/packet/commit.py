@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A FIFO whose entries become readable only when they are committed."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,15 +16,18 @@ class CommitFIFO(LiteXModule):
 
     Attributes
     ----------
-    writable : Signal(), out       there is room for an entry; a register, for who writes here often waits for it in a long chain
+    writable : Signal(), out       there is room for an entry; a register, for who writes here often
+               waits for it in a long chain
     we, din  : Signal, in          write `din`; ignored unless `writable`
     commit   : Signal(), in        everything written, this cycle's entry included, becomes readable
-    rollback : Signal(), in        everything written since the last commit is forgotten, this cycle's
+    rollback : Signal(), in        everything written since the last commit is forgotten, this
+               cycle's
                                    entry included
     readable : Signal(), out       `dout` is valid
     re, dout : Signal, in and out  take it
 
-    Cycles: 2 from `commit` to `dout`, then an entry a cycle; 2 from `re` to `writable`. Block RAM with its output register.
+    Cycles: 2 from `commit` to `dout`, then an entry a cycle; 2 from `re` to `writable`. Block RAM
+    with its output register.
     """
     def __init__(self, width, depth):
         assert depth & (depth - 1) == 0
@@ -48,11 +50,12 @@ class CommitFIFO(LiteXModule):
 
         memory = Memory(width, depth)
         write  = memory.get_port(write_capable=True)
-        read   = memory.get_port(has_re=True, mode=READ_FIRST)  # holds its line when the place is written anew
+        # holds its line when the place is written anew
+        read   = memory.get_port(has_re=True, mode=READ_FIRST)
         self.specials += memory, write, read
 
-        # Whether it is full is known before `we` is, for both cases, and from where the reader was: a place that it leaves is found 1
-        # cycle later.
+        # Whether it is full is known before `we` is, for both cases, and from where the reader was:
+        # a place that it leaves is found 1 cycle later.
         def room(place):
             return (place[:bits] != consume[:bits]) | (place[bits] == consume[bits])
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What leaves on channel CONTROL: acknowledgements, and scouts. docs/design.md, section 3."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -15,14 +14,17 @@ from dibber.packet.header import header_words
 from dibber.packet.seal import PacketSealer
 
 class ControlTransmitter(LiteXModule):
-    """Turn acknowledgements, scouts and their answers into packets of a header alone, by turns when both are there.
+    """Turn acknowledgements, scouts and their answers into packets of a header alone, by turns when
+    both are there.
 
     One is made at a time, so that they share the header's words and the sealer.
 
     Attributes
     ----------
-    acks    : Endpoint(ack_layout), in     taken with `left`; until then no other acknowledgement begins
-    left    : Signal(), in                 the last word of the acknowledgement's packet goes to the link
+    acks    : Endpoint(ack_layout), in     taken with `left`; until then no other acknowledgement
+              begins
+    left    : Signal(), in                 the last word of the acknowledgement's packet goes to the
+              link
     scouts  : Endpoint(scout_layout), in   who asks who is at the end of a route, and the answers
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out

@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Cyclic redundancy checks: CRC-32C a 32-bit word a cycle, and CRC-8 of the start word's one byte.
+"""
 
-"""Cyclic redundancy checks: CRC-32C a 32-bit word a cycle, and CRC-8 of the start word's one byte."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import cache, reduce
 from operator import xor
@@ -25,10 +25,12 @@ def _crc32c_bits(state, count):
     return state
 
 def _shared(sums, inputs):
-    """Sums, as sets of terms 0 to `inputs` - 1, with terms for what several of them have in common: (sums, new terms).
+    """Sums, as sets of terms 0 to `inputs` - 1, with terms for what several of them have in common:
+    (sums, new terms).
 
-    A new term is the list of those, two to four, that it is the sum of; the first one is number `inputs`. Always the one
-    is taken that spares most: each sum that has it loses the others of its terms, and a LUT4 adds three terms to a sum.
+    A new term is the list of those, two to four, that it is the sum of; the first one is number
+    `inputs`. Always the one is taken that spares most: each sum that has it loses the others of its
+    terms, and a LUT4 adds three terms to a sum.
     """
     sums, new = [set(terms) for terms in sums], []
     while True:
@@ -58,12 +60,13 @@ def _crc32c_sums():
     return _shared([{i for i in range(32) if columns[i] >> bit & 1} for bit in range(32)], 32)
 
 def crc32c_next(state, word):
-    """(statements, expression): the CRC-32C register after one word, byte 0 of the wire in bits 7:0.
+    """(statements, expression): the CRC-32C register after one word, byte 0 of the wire in bits
+    7:0.
 
     The register starts as all ones and is inverted at the end (RFC 3720, section 12.1). State and
     word enter the same way, and the step is linear: each of the 32 bits of their sum contributes a
-    constant, which makes an XOR tree of about 16 inputs a bit. What trees have in common is there once: synthesis does
-    not find it.
+    constant, which makes an XOR tree of about 16 inputs a bit. What trees have in common is there
+    once: synthesis does not find it.
     """
     sums, new = _crc32c_sums()
     terms     = [Signal(name="crc_term") for _ in range(32 + len(new))]

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Packets that are made from a slot alone: inline puts and messages. The path with the lowest
+latency.
+"""
 
-"""Packets that are made from a slot alone: inline puts and messages. The path with the lowest latency."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,7 +20,9 @@ from dibber.packet.seal import PacketSealer, UnderWay
 # Comparison ---------------------------------------------------------------------------------------
 
 def below(value, limit):
-    """Expression of `value < limit`, for few bits: a carry chain takes longer to get into and out of."""
+    """Expression of `value < limit`, for few bits: a carry chain takes longer to get into and out
+    of.
+    """
     less = Constant(0, 1)
     for n in range(len(limit)):
         bit  = value[n] if n < len(value) else Constant(0, 1)
@@ -29,10 +32,11 @@ def below(value, limit):
 # Fetch --------------------------------------------------------------------------------------------
 
 class SlotFetch(LiteXModule):
-    """Read the slots of two packets ahead. What is sent of a slot was read once, so its owner may change it.
+    """Read the slots of two packets ahead. What is sent of a slot was read once, so its owner may
+    change it.
 
-    Lines come in order, of an inline put only those that it needs. A packet is shown at once, before they
-    are here.
+    Lines come in order, of an inline put only those that it needs. A packet is shown at once,
+    before they are here.
 
     Parameters
     ----------
@@ -41,7 +45,8 @@ class SlotFetch(LiteXModule):
     Attributes
     ----------
     sink     : Endpoint(express_layout), in
-    source   : Endpoint(express_layout), out   to be taken when nothing of it is needed any more, not before
+    source   : Endpoint(express_layout), out   to be taken when nothing of it is needed any more,
+               not before
                                                it is `complete`
     slot     : slot_port(data_width), master
     dword    : Signal(5), in     which 32-bit word of the slot is looked at
@@ -49,8 +54,8 @@ class SlotFetch(LiteXModule):
     word     : Signal(32), out   the word, in the same cycle
     complete : Signal(), out     all of the packet's lines have come
 
-    Cycles: none from `sink` to `source`; 4 to the first line with a port that grants in the second cycle, then a
-    line a cycle.
+    Cycles: none from `sink` to `source`; 4 to the first line with a port that grants in the second
+    cycle, then a line a cycle.
     """
     def __init__(self, data_width):
         self.slot     = slot = slot_port(data_width)
@@ -73,8 +78,8 @@ class SlotFetch(LiteXModule):
         self.sink   = wanted = stream.Endpoint(express_layout())
         self.source = source = stream.Endpoint(express_layout())
 
-        # Ask. The entry is shown when its first line is asked for; there is a bank for each entry. Two entries take less as
-        # registers than as LUT memory.
+        # Ask. The entry is shown when its first line is asked for; there is a bank for each entry.
+        # Two entries take less as registers than as LUT memory.
         second  = stream.Endpoint(express_layout())
         shown   = Signal()
         enter   = Signal()
@@ -127,7 +132,8 @@ class SlotFetch(LiteXModule):
         coming = [Record([("valid", 1), ("line", len(line)), ("bank", 1), ("final", 1)]) for _ in range(2)]
         came   = coming[1]
         take   = Signal()
-        count  = [Signal(max=lines + 1, name=f"count{n}") for n in range(2)]  # lines below this are here
+        # lines below this are here
+        count  = [Signal(max=lines + 1, name=f"count{n}") for n in range(2)]
         whole  = Signal(2)
         self.comb += [
             write.adr.eq(Cat(came.line, came.bank)),
@@ -159,10 +165,10 @@ class SlotFetch(LiteXModule):
 class ExpressTransmitter(LiteXModule):
     """Inline puts and messages, from the control program's order to the link.
 
-    An inline put is a deposit without levels: key, offset and notice from the slot, which a process can
-    change at any time, length from the order. A message is the slot as it stands, and its word. The
-    first word leaves while later lines are fetched; lines come faster than words leave, and one that has to
-    wait for other readers of the slots holds the packet for that many cycles.
+    An inline put is a deposit without levels: key, offset and notice from the slot, which a process
+    can change at any time, length from the order. A message is the slot as it stands, and its word.
+    The first word leaves while later lines are fetched; lines come faster than words leave, and one
+    that has to wait for other readers of the slots holds the packet for that many cycles.
 
     Parameters
     ----------
@@ -181,8 +187,8 @@ class ExpressTransmitter(LiteXModule):
     withdrawn : Signal(), out  one cycle when a packet is dropped because it is stale
     word_sent : Signal(), out  one cycle for each payload word
 
-    Cycles: 5 from `sink` to the first word, with a slot port that grants in the second cycle; 1 a word; 2
-    between packets, which is what the link needs for end and start.
+    Cycles: 5 from `sink` to the first word, with a slot port that grants in the second cycle; 1 a
+    word; 2 between packets, which is what the link needs for end and start.
     """
     def __init__(self, data_width):
         self.node_id   = Signal(16)
@@ -231,7 +237,8 @@ class ExpressTransmitter(LiteXModule):
         }
         assert 0 not in dword_of
         position = Signal(max=notice + 3)
-        look     = Signal(max=C.SLOT_BYTES//4)  # word of the slot, that of `position` or of the payload
+        # word of the slot, that of `position` or of the payload
+        look     = Signal(max=C.SLOT_BYTES//4)
         notified = Signal()  # this put has a notice; known from the second word on
         asks     = Signal()
         flags    = Signal(8)
@@ -262,7 +269,8 @@ class ExpressTransmitter(LiteXModule):
             taken.eq(body.valid & body.ready),
             fetch.dword.eq(look),
         ]
-        # A packet's last word comes in its last line, or behind that: it is here when all is `complete`, which is known sooner.
+        # A packet's last word comes in its last line, or behind that: it is here when all is
+        # `complete`, which is known sooner.
         ends = body.ready & body.last & fetch.complete
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",

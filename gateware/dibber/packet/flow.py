@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the source of a flow knows: incarnation, epoch, what was sent, what was acknowledged."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -13,7 +12,9 @@ from dibber.interface.description import C, STATUS
 from dibber.layouts import ack_layout, acked_layout, flow_event_layout, judging_layout
 from dibber.packet.header import flag
 
-DOUBTS   = 64    # incarnations from one question to the next: below 127, within which the target tells newer from older
+# incarnations from one question to the next: below 127, within which the target tells newer from
+# older
+DOUBTS   = 64
 PATIENCE = 4096  # cycles that a packet waits for an answer
 LOOKUPS  = 2     # of what is acknowledged: one for the control program, one for the fast path
 
@@ -24,7 +25,8 @@ def flow_layout():
     return [("node", 16), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("length", 13)]
 
 def flow_reset_layout():
-    """Start a flow anew, in a cycle with `strobe`; its epoch is 0. `incarnation` is the control program's own number
+    """Start a flow anew, in a cycle with `strobe`; its epoch is 0. `incarnation` is the control
+    program's own number
     of it, by which jobs and packets that wait are told from former ones; the link never sees it."""
     return [("strobe", 1), ("flow", 8), ("incarnation", 8)]
 
@@ -33,7 +35,8 @@ def flow_rewind_layout():
     return [("strobe", 1), ("flow", 8), ("epoch", 4)]
 
 def passed_layout():
-    """What a gate says of a packet: that it is to be dropped (`stale`), that its target is to be asked with `token` while it
+    """What a gate says of a packet: that it is to be dropped (`stale`), that its target is to be
+    asked with `token` while it
     waits (`question`), or the incarnation that it carries on the link (`number`)."""
     return flow_layout() + [("stale", 1), ("question", 1), ("token", 16), ("number", 8)]
 
@@ -46,39 +49,47 @@ def refusal_layout():
 class FlowGate(LiteXModule):
     """The flows of one lane, and the gate that their packets must pass.
 
-    A packet waits here for its window. It is to be dropped (`stale`) when its flow has another incarnation
-    or epoch by now, when its flow was never started, and when its target has acknowledged it already, as
-    happens after a rewind. State is in small memories, so that a lookup is a read and not a multiplexer of
-    registers; the bits `known` say which of it is of this life.
+    A packet waits here for its window. It is to be dropped (`stale`) when its flow has another
+    incarnation or epoch by now, when its flow was never started, and when its target has
+    acknowledged it already, as happens after a rewind. State is in small memories, so that a lookup
+    is a read and not a multiplexer of registers; the bits `known` say which of it is of this life.
 
-    The incarnation that a flow's packets carry is counted here, where no reset reaches: each reset of the flow takes
-    the next one. So whatever a control program did, the next one's packets are newer than its own. The memory that counts
-    says too whether the flow is sure: that its target holds nothing newer, nor the very same. It is not after power-on, and
-    again when the count comes to a multiple of DOUBTS, or the target did not hold the flow before. Then the target is asked, and a packet waits for the answer.
+    The incarnation that a flow's packets carry is counted here, where no reset reaches: each reset
+    of the flow takes the next one. So whatever a control program did, the next one's packets are
+    newer than its own. The memory that counts says too whether the flow is sure: that its target
+    holds nothing newer, nor the very same. It is not after power-on, and again when the count comes
+    to a multiple of DOUBTS, or the target did not hold the flow before. Then the target is asked,
+    and a packet waits for the answer.
 
     Attributes
     ----------
-    reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are looked at
+    reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are looked
+              at
     rewind  : Record(flow_rewind_layout), in   likewise
     sink    : Endpoint(flow_layout), in              the packet that wants to leave
-    source  : Endpoint(passed_layout), out     valid once it may, is to be dropped, or waits for what is to be asked
+    source  : Endpoint(passed_layout), out     valid once it may, is to be dropped, or waits for
+              what is to be asked
     node    : Signal, in      whose state is shown
     known, sure, number, sent, acked : Signals, out   that state, in the same cycle
-    reached : list of Record, in and out   lookups: `psn` is the last one acknowledged of the flow to `node`, in the same cycle; 0xffff
+    reached : list of Record, in and out   lookups: `psn` is the last one acknowledged of the flow
+              to `node`, in the same cycle; 0xffff
                               of one that was not started
     token   : Signal(16), in  what tells a question that is asked now from all others
     asked   : Record, out     the last question: `open`, not answered yet, `node`, `token`
     vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
     vains   : Memory, the same for each node
-    lost    : Signal(), out   the target does not hold the flow to `node`: its packets are dropped until it is reset, which
+    lost    : Signal(), out   the target does not hold the flow to `node`: its packets are dropped
+              until it is reset, which
                               makes it a flow that is not sure
     lose    : Record, in      `strobe`, `node`: the target says so. Not in the cycle of a reset
-    move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of a reset
-    leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation that packets carry from now
+    move    : Record, in      `strobe`, `node`, `psn`: acknowledged up to there. Not in the cycle of
+              a reset
+    leap    : Record, in      `strobe`, `node`, `number`: the answer to `asked`, the incarnation
+              that packets carry from now
                               on. Likewise
 
-    Cycles: 2 from `sink` to `source`; 3 from `move` or `leap` to the packet that it lets go. None passes in the
-    cycle of a reset or rewind; what they make stale is stale from then on.
+    Cycles: 2 from `sink` to `source`; 3 from `move` or `leap` to the packet that it lets go. None
+    passes in the cycle of a reset or rewind; what they make stale is stale from then on.
     """
     def __init__(self):
         bits = log2_int(C.NODES)
@@ -114,8 +125,10 @@ class FlowGate(LiteXModule):
         self.comb += where.eq(Mux(reset.strobe, reset.flow, sink.node))
 
         def table(name, width, writes, shown=None, about=self.node):
-            """A memory by node, and what it has of the packet's; `shown` is what it has of `about`. The first of `writes` (strobe,
-            node, value) wins. The lookup serves the reset in its cycle, in which no packet passes."""
+            """A memory by node, and what it has of the packet's; `shown` is what it has of `about`.
+            The first of `writes` (strobe,
+            node, value) wins. The lookup serves the reset in its cycle, in which no packet passes.
+            """
             memory = Memory(width, C.NODES, name=name)
             write  = memory.get_port(write_capable=True)
             lookup = memory.get_port(async_read=True)
@@ -154,7 +167,8 @@ class FlowGate(LiteXModule):
                 reached.psn.eq(Mux((known >> reached.node)[0], port.dat_r, 0xffff)),
             ]
         self.comb += before.eq(old), following.eq(before + 1)
-        # Whether the target was asked in vain. No reset of the module reaches this; nobody asks of a flow that was not started.
+        # Whether the target was asked in vain. No reset of the module reaches this; nobody asks of
+        # a flow that was not started.
         waits       = Signal()             # for the answer
         waited      = Signal(max=PATIENCE)
         hopeless, _, self.vains = table("vains", 1, [
@@ -174,8 +188,9 @@ class FlowGate(LiteXModule):
             If(lose.strobe, losts.eq(losts | (1 << lose.node))),
         ]
 
-        # Lookup, then comparison; believed when neither packet nor table has changed meanwhile. PSNs are
-        # compared by their distance, less one: it is negative from 0 back, and below WINDOW within it.
+        # Lookup, then comparison; believed when neither packet nor table has changed meanwhile.
+        # PSNs are compared by their distance, less one: it is negative from 0 back, and below
+        # WINDOW within it.
         distance = Signal(16)
         beyond   = Signal(16)
         stale    = Signal()
@@ -218,20 +233,22 @@ class FlowGate(LiteXModule):
 class FlowTable(LiteXModule):
     """All flows that start here: a gate for each lane, and what acknowledgements say.
 
-    The lanes' gates know nothing of each other, so that a closed window of one never holds the other.
+    The lanes' gates know nothing of each other, so that a closed window of one never holds the
+    other.
 
-    An answer to the last question of its gate lets the flow leap beyond what the target holds. If packets were dropped
-    meanwhile they are missed.
+    An answer to the last question of its gate lets the flow leap beyond what the target holds. If
+    packets were dropped meanwhile they are missed.
 
-    An acknowledgement counts only if the flow is sure, if it is of the current incarnation and within what was sent. Each tells
-    how many refusals there were up to it: as many as were heard of, or one more if it is itself a refusal that
-    is new. If any other number is told a refusal was lost on the link. That one, and one that finds its
-    FIFO full, would let its transfer end as a success; so from then on nothing that is said of the flow is
-    believed, until it is reset.
+    An acknowledgement counts only if the flow is sure, if it is of the current incarnation and
+    within what was sent. Each tells how many refusals there were up to it: as many as were heard
+    of, or one more if it is itself a refusal that is new. If any other number is told a refusal was
+    lost on the link. That one, and one that finds its FIFO full, would let its transfer end as a
+    success; so from then on nothing that is said of the flow is believed, until it is reset.
 
-    A refusal with the reason PEER_RESTARTED says that the target does not hold the flow. It counts if it is of the current
-    incarnation and of a packet that was sent and is not acknowledged. From then on the flow sends nothing and hears nothing
-    until it is reset. If its FIFO is full it does not count, and the next packet brings another one.
+    A refusal with the reason PEER_RESTARTED says that the target does not hold the flow. It counts
+    if it is of the current incarnation and of a packet that was sent and is not acknowledged. From
+    then on the flow sends nothing and hears nothing until it is reset. If its FIFO is full it does
+    not count, and the next packet brings another one.
 
     Attributes
     ----------
@@ -240,17 +257,23 @@ class FlowTable(LiteXModule):
     begins   : Record(flow_reset_layout), out   the reset, in the cycle in which it is done
     sinks    : list of Endpoint(flow_layout), in              by enum lane
     sources  : list of Endpoint(passed_layout), out           by enum lane
-    acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each reset
+    acks     : Endpoint(ack_layout), in        an acknowledgement every 3 cycles, one more for each
+               reset
                                                meanwhile; the shortest packet of one takes 9
     acked    : list of Record(acked_layout), in and out   LOOKUPS of them
-    judging  : Record, out                     in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    judging  : Record, out                     in a cycle with `strobe`: what `acked` says of `flow`
+               may move at its end
     changed  : Record(flow_event_layout), out  that has moved
-    naked    : Record(flow_event_layout), out  the target misses a packet of the flow, or it answers late
-    works    : Record(flow_event_layout), out  the target said again what is acknowledged: it is still storing what it has
-    vain     : Record, in and out              `flow`, and whether its packets were dropped because no answer came, in the same cycle
+    naked    : Record(flow_event_layout), out  the target misses a packet of the flow, or it answers
+               late
+    works    : Record(flow_event_layout), out  the target said again what is acknowledged: it is
+               still storing what it has
+    vain     : Record, in and out              `flow`, and whether its packets were dropped because
+               no answer came, in the same cycle
     refusals : Endpoint(refusal_layout), out
 
-    Cycles: those of FlowGate; 1 to what `reset` and `rewind` do; 3 from `acks` to `acked`, `changed`, and `naked`.
+    Cycles: those of FlowGate; 1 to what `reset` and `rewind` do; 3 from `acks` to `acked`,
+    `changed`, and `naked`.
     """
     def __init__(self):
         flows = C.LANES*C.NODES
@@ -294,8 +317,8 @@ class FlowTable(LiteXModule):
             vain.vain.eq(Array([port.dat_r for port in hopeless])[vain.flow[bits:]]),
         ]
 
-        # A question is told from those before it, and from those of former lives, as no life asks its first one in the
-        # same cycle: it counts cycles until then.
+        # A question is told from those before it, and from those of former lives, as no life asks
+        # its first one in the same cycle: it counts cycles until then.
         token = Signal(16, reset_less=True)
         begun = Signal(reset_less=True)
         asks  = Signal()
@@ -310,7 +333,8 @@ class FlowTable(LiteXModule):
         self.sinks   = [gate.sink   for gate in gates]
         self.sources = [gate.source for gate in gates]
 
-        # Acknowledgements: looked up in the first cycle, judged in the second, entered in the third.
+        # Acknowledgements: looked up in the first cycle, judged in the second, entered in the
+        # third.
         flow     = Signal(max=flows)
         psn      = Signal(16)
         ack      = Signal(16)
@@ -343,7 +367,8 @@ class FlowTable(LiteXModule):
         last     = Record([("open", 1), ("node", bits), ("token", 16)])  # question of the lane
         self.queue = queue = stream.SyncFIFO(refusal_layout(), 16)
 
-        # Refusals heard of, by flow, and whether one was lost. WINDOW packets at most can have been refused since.
+        # Refusals heard of, by flow, and whether one was lost. WINDOW packets at most can have been
+        # refused since.
         assert C.WINDOW < 2**len(count)
         refusals     = Memory(len(count) + 1, flows)
         write_count  = refusals.get_port(write_capable=True)
@@ -426,6 +451,7 @@ class FlowTable(LiteXModule):
             If(reset.strobe & (reset.flow == flow), believed.eq(0)),
             naked.strobe.eq((leap & late) | (enter & nak & ~deafen & ~gone)),
             changed.strobe.eq(move),
-            # Whether it tells anything else was judged; a duplicate of a packet is answered so, too.
+            # Whether it tells anything else was judged; a duplicate of a packet is answered so,
+            # too.
             works.strobe.eq(enter & ~forward & ~nak & ~refused),
         ]

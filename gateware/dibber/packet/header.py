@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Where the fields of a packet header and its extension stand, from the interface description.
 
-The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level stride
-low, stride high, count; with LIST those of the strides, then of level 2 as it stands in the command; with NOTICE
-value, length and target endpoint.
+The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level
+stride low, stride high, count; with LIST those of the strides, then of level 2 as it stands in the
+command; with NOTICE value, length and target endpoint.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -63,7 +62,9 @@ def has_level(levels, level):
     return (levels[:log2_int(C.LIST)] > level) | (levels[log2_int(C.LIST)] if level == C.LEVELS - 1 else 0)
 
 def position_after(position, levels, notice):
-    """Expressions (following, ends): the position after `position`, and whether the header ends here."""
+    """Expressions (following, ends): the position after `position`, and whether the header ends
+    here.
+    """
     walk_end = Signal(max=NOTICE + 1)
     skips    = Signal(max=NOTICE + 1)  # behind which come the list's
     at_end   = Signal()

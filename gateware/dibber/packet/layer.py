@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The packet layer: from the engines to the link's channels, and back."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -32,10 +31,12 @@ class PacketLayer(LiteXModule):
     payload_out      : Endpoint(payload_layout), out   payload received
     deposit_done     : Endpoint(deposit_done_layout), in
     stored           : Record, in                      of lane BULK, see ScatterEngine
-    deposit_open     : Signal(), in                    the packet of the last one has not landed yet, and is not to be acknowledged
+    deposit_open     : Signal(), in                    the packet of the last one has not landed
+                       yet, and is not to be acknowledged
     express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
-    forget           : Signal(), in                    one cycle: hold no flow of others any more (see Sequencer)
+    forget           : Signal(), in                    one cycle: hold no flow of others any more
+                       (see Sequencer)
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
@@ -44,10 +45,13 @@ class PacketLayer(LiteXModule):
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
     acked            : list of Record(acked_layout), in and out   as those of FlowTable
-    judging          : Record, out                in a cycle with `strobe`: what `acked` says of `flow` may move at its end
+    judging          : Record, out                in a cycle with `strobe`: what `acked` says of
+                       `flow` may move at its end
     changed, naked, works : Record(flow_event_layout), out   as those of FlowTable
-    left             : Record, in and out         `flow`; its last packet that left: `psn` and `valid` as those of Departed, `vain` as that of FlowTable
-    storing          : Signal(NODES), out         one cycle: payload of lane BULK is stored, and these nodes have packets here
+    left             : Record, in and out         `flow`; its last packet that left: `psn` and
+                       `valid` as those of Departed, `vain` as that of FlowTable
+    storing          : Signal(NODES), out         one cycle: payload of lane BULK is stored, and
+                       these nodes have packets here
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What the control program's timers need to know of packets: what has left, and what is being
+stored at the target.
+"""
 
-"""What the control program's timers need to know of packets: what has left, and what is being stored at the target."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,23 +13,26 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C
 from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
 
-BEAT     = 2048    # cycles; less than half of the 100 us after which a source repeats, on a card of 62.5 MHz too
-ARRIVING = 16      # packets of one lane whose payload is not stored: receiver and ScatterEngine have places for fewer
+# cycles; less than half of the 100 us after which a source repeats, on a card of 62.5 MHz too
+BEAT     = 2048
+# packets of one lane whose payload is not stored: receiver and ScatterEngine have places for fewer
+ARRIVING = 16
 
 # What Has Left ------------------------------------------------------------------------------------
 
 class Departed(LiteXModule):
     """The last packet of each flow of a lane whose last word the link has taken.
 
-    A packet's header leaves while its payload is still read from host memory. So the time in which an acknowledgement is
-    due begins at the packet's end, which this module sees.
+    A packet's header leaves while its payload is still read from host memory. So the time in which
+    an acknowledgement is due begins at the packet's end, which this module sees.
 
-    A rewind or a reset makes a flow's entry invalid. A packet that is under way then is not counted when it ends: the
-    program queues it again, and time counts from the end of that.
+    A rewind or a reset makes a flow's entry invalid. A packet that is under way then is not counted
+    when it ends: the program queues it again, and time counts from the end of that.
 
     Attributes
     ----------
-    begin  : Record, in     in a cycle with `strobe`: a packet passes its gate. `counts` is 0 for a question
+    begin  : Record, in     in a cycle with `strobe`: a packet passes its gate. `counts` is 0 for a
+             question
     ended  : Signal(), in   the link takes a packet's last word
     bad    : Signal(), in   and that packet is to be dropped
     reset  : Record(flow_reset_layout), in     of this lane, in the cycle in which FlowTable has it
@@ -53,8 +57,8 @@ class Departed(LiteXModule):
 
         # # #
 
-        # A gate hears of a reset or rewind a cycle late, and what passes it is registered here. So two cycles late nothing
-        # can come any more that is older.
+        # A gate hears of a reset or rewind a cycle late, and what passes it is registered here. So
+        # two cycles late nothing can come any more that is older.
         began  = Record([("strobe", 1)] + packet)
         ended  = Signal()
         bad    = Signal()
@@ -69,8 +73,8 @@ class Departed(LiteXModule):
         ]
         change = change[1]
 
-        # The packet whose last word comes next, and the one behind it. A third one does not begin before the first has
-        # left, because there is one place between the sealer and the link.
+        # The packet whose last word comes next, and the one behind it. A third one does not begin
+        # before the first has left, because there is one place between the sealer and the link.
         first, second = [Record([("valid", 1)] + packet) for _ in range(2)]
         moved  = Record([("valid", 1)] + packet)  # the first, when the one that ends is gone
         behind = Signal()
@@ -120,15 +124,17 @@ class Departed(LiteXModule):
 # What Is Being Stored -----------------------------------------------------------------------------
 
 class Storing(LiteXModule):
-    """The nodes that have a packet here whose payload is not all stored, and whether any payload was stored of late.
+    """The nodes that have a packet here whose payload is not all stored, and whether any payload
+    was stored of late.
 
-    A target whose elements are small may need longer to store a packet than its source waits for the acknowledgement. So
-    while payload moves and the same packet is stored for BEAT cycles and more, its source is told what was acknowledged
-    last once more; see FlowTable's `works`.
+    A target whose elements are small may need longer to store a packet than its source waits for
+    the acknowledgement. So while payload moves and the same packet is stored for BEAT cycles and
+    more, its source is told what was acknowledged last once more; see FlowTable's `works`.
 
     Attributes
     ----------
-    entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload is to be executed
+    entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload is to be
+              executed
     line    : Signal(), in        a line of payload is stored, in the order of the packets
     last    : Signal(), in        and it is its packet's last one
     moves   : Signal(NODES), out  nodes with packets here, 2 cycles after a line was taken

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Counting pulses that can come together."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,8 +9,8 @@ from litex.gen import *
 class Pulses(LiteXModule):
     """Turn events of up to several at a time into as many one-cycle pulses.
 
-    A counter takes one pulse a cycle; events that come together are owed and paid in the cycles after. They come late in their
-    cycle, and are added up in the next.
+    A counter takes one pulse a cycle; events that come together are owed and paid in the cycles
+    after. They come late in their cycle, and are added up in the next.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The packet by which a flow's target is asked what it holds."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -25,7 +24,8 @@ class Asker(LiteXModule):
     node_id     : Signal(16), in
     begin       : Signal(), in    a question is to leave; not before the last one has
     node, token : Signals, in     whom it asks, and what its answer repeats; looked at with `begin`
-    source      : Endpoint(body_layout), out   its words, from the cycle after `begin`; valid until the last was taken, and
+    source      : Endpoint(body_layout), out   its words, from the cycle after `begin`; valid until
+                  the last was taken, and
                                                behind it: who began it looks at `last`
     """
     def __init__(self, flags):

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Packets from the link: checked, put in sequence, and handed on block by block."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -21,7 +20,8 @@ from dibber.packet.pulses import Pulses
 from dibber.packet.sequence import Sequencer
 from dibber.places import Place, Row
 
-# Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have EXPRESS.
+# Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have
+# EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
 MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST
 ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS | PACKET_FLAG.FIRST
@@ -92,11 +92,13 @@ class ControlReceiver(LiteXModule):
 class DepositReceiver(LiteXModule):
     """Deposits from the channel of a lane, and on EXPRESS messages too.
 
-    A packet is announced when its header is good and it is the expected one. Its payload goes into the
-    block buffer, and out of it block by block as their CRCs are found good. When the rest of an
-    announced packet is not good, a line without data ends it as an error. EXPRESS packets have one block.
+    A packet is announced when its header is good and it is the expected one. Its payload goes into
+    the block buffer, and out of it block by block as their CRCs are found good. When the rest of an
+    announced packet is not good, a line without data ends it as an error. EXPRESS packets have one
+    block.
 
-    A message that finds no room in the inbox is dropped like one behind a gap, so it will come again.
+    A message that finds no room in the inbox is dropped like one behind a gap, so it will come
+    again.
 
     Parameters
     ----------
@@ -115,14 +117,17 @@ class DepositReceiver(LiteXModule):
     asked    : Record, out  `strobe`, `node`, `token`: a question came
     gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
     entered  : Record, out  `strobe`, `node`: a packet with payload is announced
-    absent   : Record, out  `strobe`, `node`, `incarnation`, `psn`: a packet of a flow that is not held came, and is dropped
+    absent   : Record, out  `strobe`, `node`, `incarnation`, `psn`: a packet of a flow that is not
+               held came, and is dropped
     forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
-    freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free again
+    freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free
+               again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
                one cycle an event
     accepted_words : Signal(), out  payload words that became readable in this cycle
 
-    Cycles: 1 a word. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to `payload` 3.
+    Cycles: 1 a word. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to
+    `payload` 3.
     """
     def __init__(self, data_width, lane, address_bits=64):
         self.inspector = inspector = WordInspector(extended=True)
@@ -156,7 +161,8 @@ class DepositReceiver(LiteXModule):
         fields     = checker.fields
 
         # Form -------------------------------------------------------------------------------------
-        # Registered: the fields of the header's last word as they come, the others when they are there.
+        # Registered: the fields of the header's last word as they come, the others when they are
+        # there.
         wrong   = Signal()
         long    = Signal()
         message = Signal()
@@ -184,8 +190,9 @@ class DepositReceiver(LiteXModule):
             ]
 
         # Header -----------------------------------------------------------------------------------
-        # An announced deposit waits for the engine while blocks of it drain. The next header takes longer to come than an
-        # engine to look it up, so there is one place; BULK has one more for those whose walk is set up.
+        # An announced deposit waits for the engine while blocks of it drain. The next header takes
+        # longer to come than an engine to look it up, so there is one place; BULK has one more for
+        # those whose walk is set up.
         self.sequencer = sequencer = Sequencer()
         self.queue     = queue     = Place(deposit_layout(address_bits))
         expected = Signal()
@@ -269,7 +276,8 @@ class DepositReceiver(LiteXModule):
                 self.comb += deposit.list_far.eq(cut[-1][unsigned])
             self.comb += deposit.far.eq(reduce(or_, far))
 
-        # Inbox. A message has its room from the moment in which it is whole; until then no other can come.
+        # Inbox. A message has its room from the moment in which it is whole; until then no other
+        # can come.
         if express:
             room = Signal(max=C.SLOTS + 1, reset=C.SLOTS)
             self.comb += full.eq(room == 0)
@@ -289,7 +297,8 @@ class DepositReceiver(LiteXModule):
         last  = Signal()
         error = Signal()
         self.comb += [
-            # Its CRC comes in HEADER alone: the other states wait for a packet's last word, or take none.
+            # Its CRC comes in HEADER alone: the other states wait for a packet's last word, or take
+            # none.
             checker.room.eq(queue.sink.ready),
             taken.eq(sink.valid & buffer.writable),
             *[lines[n].eq(Mux(place == n, sink.data, line[n])) for n in range(lanes)],
@@ -302,8 +311,8 @@ class DepositReceiver(LiteXModule):
         ]
         self.fsm = fsm = FSM(reset_state="HEADER")
         fsm.act("HEADER",
-            # A packet that is dropped is taken here to its end; only a deposit that is to be executed
-            # needs room in the queue.
+            # A packet that is dropped is taken here to its end; only a deposit that is to be
+            # executed needs room in the queue.
             sink.ready.eq((sink.kind != HEADER_CRC) | queue.sink.ready),
             NextValue(word, 0),
             NextValue(place, 0),
@@ -356,7 +365,8 @@ class DepositReceiver(LiteXModule):
             )
         )
         fsm.act("CUT",
-            # What of the block is in the buffer goes, which makes room for the line that ends the packet.
+            # What of the block is in the buffer goes, which makes room for the line that ends the
+            # packet.
             buffer.rollback.eq(1),
             NextState("VOID")
         )
@@ -388,7 +398,8 @@ class PacketReceiver(LiteXModule):
 
     Attributes
     ----------
-    sinks    : one Endpoint(word_layout) for each of CONTROL, EXPRESS and BULK, indexed by enum channel
+    sinks    : one Endpoint(word_layout) for each of CONTROL, EXPRESS and BULK, indexed by enum
+               channel
     node_id  : Signal(16), in
     acks     : Endpoint(ack_layout), out   one cycle; must be taken at once
     scouts   : Endpoint(scout_layout), out
@@ -397,9 +408,10 @@ class PacketReceiver(LiteXModule):
     express_deposits, express_payload : of lane EXPRESS
     inbox_freed : Signal(), in   a slot of the inbox is free again
     forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
-    counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR, PAYLOAD_CRC_ERROR,
-               PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE, PACKET_STALE,
-               PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM, NAKS_RECEIVED
+    counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR,
+               PAYLOAD_CRC_ERROR, PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE,
+               PACKET_STALE, PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM,
+               NAKS_RECEIVED
     """
     def __init__(self, data_width, address_bits=64):
         self.node_id = Signal(16)

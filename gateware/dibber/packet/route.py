@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Source routes: a prefix word for each switch in front of a packet. docs/design.md, section 3,
+"Routes".
+"""
 
-"""Source routes: a prefix word for each switch in front of a packet. docs/design.md, section 3, "Routes"."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import xor
@@ -22,18 +23,24 @@ TURN_BITS = 4
 HOP_BITS  = 3
 
 def route_write_layout():
-    """An entry of the route table, written in a cycle with `strobe`; `route` as constant ROUTE_HOPS says."""
+    """An entry of the route table, written in a cycle with `strobe`; `route` as constant ROUTE_HOPS
+    says.
+    """
     return [("strobe", 1), ("node", log2_int(C.NODES)), ("route", 32)]
 
 def hops_of(route):
-    """Switches on a route; the highest bit of the four is ignored, for there are no more than ROUTE_HOPS."""
+    """Switches on a route; the highest bit of the four is ignored, for there are no more than
+    ROUTE_HOPS.
+    """
     return route[:HOP_BITS]
 
 def turn_of(route, hop):
     return route[TURN_BITS*(hop + 1):TURN_BITS*(hop + 2)]
 
 def prefix_crc(turn, behind):
-    """Expression of the CRC-8 of a prefix word's first three bytes, (turn, hops behind it, 0); linear in each bit."""
+    """Expression of the CRC-8 of a prefix word's first three bytes, (turn, hops behind it, 0);
+    linear in each bit.
+    """
     def term(value, zeros):
         for _ in range(zeros + 1):
             value = crc8_byte(value)
@@ -50,15 +57,16 @@ def prefix_word(turn, behind):
 class Router(LiteXModule):
     """Put the route of a channel's packets in front of them.
 
-    The route is looked up before the packet is there, as that and the comparison take long; with `given` it is `route`
-    instead. What is not followed by switches passes as it is.
+    The route is looked up before the packet is there, as that and the comparison take long; with
+    `given` it is `route` instead. What is not followed by switches passes as it is.
 
     Attributes
     ----------
     sink   : Endpoint(word_layout), in
     source : Endpoint(word_layout), out   `prefix` counts the words that were put in front
     write  : Record(route_write_layout), in   for packets that start two cycles later, or more
-    node   : Signal, in         target of a packet, in the cycle before its first word is seen at the sink: before it comes, or
+    node   : Signal, in         target of a packet, in the cycle before its first word is seen at
+             the sink: before it comes, or
                                 before the word in front of it is taken
     given  : Signal(), in       likewise: it takes `route`
     route  : Signal(32), in     likewise
@@ -86,7 +94,8 @@ class Router(LiteXModule):
             look.adr.eq(self.node),
         ]
 
-        # A packet's route must not change between its START, which counts the prefix, and its last hop.
+        # A packet's route must not change between its START, which counts the prefix, and its last
+        # hop.
         begun  = Signal()          # its first prefix word has gone
         route  = Signal(32)        # from its next switch on
         hops   = Signal(HOP_BITS)  # that are left

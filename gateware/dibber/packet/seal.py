@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The last stage of every packet: its CRCs, and its early end when its flow is no more."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -23,9 +22,10 @@ def body_layout():
 class PacketSealer(LiteXModule):
     """Put the CRCs into packets.
 
-    The first `seal` of a packet ends its header, the others its blocks: a block's CRC starts from the
-    header's, xor the block's number. With `dead` the packet ends as bad at its next word, and the rest of it
-    is taken and forgotten, so that it cannot reach the target however long the link stands still.
+    The first `seal` of a packet ends its header, the others its blocks: a block's CRC starts from
+    the header's, xor the block's number. With `dead` the packet ends as bad at its next word, and
+    the rest of it is taken and forgotten, so that it cannot reach the target however long the link
+    stands still.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ class PacketSealer(LiteXModule):
         final      = Signal(reset=not blocks)  # this CRC is the packet's last word
         in_payload = Signal()
         header_crc = Signal(32)
-        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1, reset=1)  # that follows this CRC
+        # that follows this CRC
+        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1, reset=1)
         sealed     = Signal()    # a CRC is being taken
         self.comb += [
             taken.eq(source.valid & source.ready),
@@ -144,7 +145,8 @@ class PacketSealer(LiteXModule):
 # Under Way ----------------------------------------------------------------------------------------
 
 class UnderWay(LiteXModule):
-    """The packet between its gate and the end of its last word: whether there is one, and whether its flow lives.
+    """The packet between its gate and the end of its last word: whether there is one, and whether
+    its flow lives.
 
     Parameters
     ----------
@@ -172,7 +174,8 @@ class UnderWay(LiteXModule):
 
         # # #
 
-        # That a packet begins is known late: whatever is at the gate is taken as long as there is none.
+        # That a packet begins is known late: whatever is at the gate is taken as long as there is
+        # none.
         incarnation = Signal(8)
         self.sync += [
             self.busy.eq(self.begin | (self.busy & ~self.ended)),

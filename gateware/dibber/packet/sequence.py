@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Which packets of which flow are executed: exactly the expected one."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -14,22 +13,27 @@ class Sequencer(LiteXModule):
 
     Attributes
     ----------
-    node, incarnation, psn, first : Signals, in  of the packet in question; `first` is the flag FIRST
+    node, incarnation, psn, first : Signals, in  of the packet in question; `first` is the flag
+                                    FIRST
     execute : Signal(), out  it is the expected packet, or the first of a newer incarnation
     fresh   : Signal(), out  with `execute`: it starts a flow
     stale, duplicate, gap : Signal(), out  why it is not executed
     again   : Signal(), out  with `gap`: this gap was told before
-    absent  : Signal(), out  with `stale`: no flow of the node is held, and none may start before its source has asked
+    absent  : Signal(), out  with `stale`: no flow of the node is held, and none may start before
+              its source has asked
     asked   : Signal(), in   the packet is a question of `node`: a flow of it may start from now on
     forget  : Signal(), in   one cycle: no flow is held any more, and nobody has asked
     accept  : Signal(), in   the packet is being executed, or starts its flow
-    missing : Signal(), in   the gap is being told; also with `accept`, if the flow starts with a gap
-    complete: Signal(), in   all of the packet was good: the next one is expected. Not before `accept`
+    missing : Signal(), in   the gap is being told; also with `accept`, if the flow starts with a
+              gap
+    complete: Signal(), in   all of the packet was good: the next one is expected. Not before
+                             `accept`
 
     Cycles: 2 from the packet's fields to the verdict; 3 from `complete` to the next packet's.
 
-    A flow starts only where its source has asked in this life of the target. Without a question, a source could send the
-    first packet of a flow again that a former life has executed, because the acknowledgement was lost with that life.
+    A flow starts only where its source has asked in this life of the target. Without a question, a
+    source could send the first packet of a flow again that a former life has executed, because the
+    acknowledgement was lost with that life.
     """
     def __init__(self):
         self.node        = Signal(log2_int(C.NODES))

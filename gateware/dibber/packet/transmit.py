@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Packets on their way to the link: all channels together."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -35,18 +34,21 @@ class PacketTransmitter(LiteXModule):
     payload       : Endpoint(payload_layout), in    lane BULK
     expresses     : Endpoint(express_layout), in    lane EXPRESS
     acks          : Endpoint(ack_layout), in
-    ack_hold      : Signal(), in                    the last word of the packet of what is at `acks` must not go to the link yet:
-                                                    without it that is none. Does not rise while it is there
+    ack_hold      : Signal(), in                    the last word of the packet of what is at `acks`
+                    must not go to the link yet:
+                                                    without it that is none. Does not rise while it
+                                                    is there
     scouts        : Endpoint(scout_layout), in
     route         : Record(route_write_layout), in  an entry of the route table
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
     sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
-    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `judging`, `changed`, `naked` and `refusals` are
-                    the sources' state
+    flows         : FlowTable; its `reset`, `rewind`, `acks`, `acked`, `judging`, `changed`, `naked`
+                    and `refusals` are the sources' state
     departed      : list of Departed, by enum lane
-    sending       : list of modules, everything but acknowledgements: what a halt of the sending side resets
+    sending       : list of modules, everything but acknowledgements: what a halt of the sending
+                    side resets
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
     def __init__(self, data_width):
@@ -64,7 +66,8 @@ class PacketTransmitter(LiteXModule):
         self.scouts  = control.scouts
         # The routers of what is reset must not be in the middle of a packet then. Routes are kept.
         routers = [Router() for _ in range(3)]
-        # Whether a word is taken depends on its route, and on the link: who makes it hears of that a cycle later.
+        # Whether a word is taken depends on its route, and on the link: who makes it hears of that
+        # a cycle later.
         gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
         self.submodules += gates.values()
         self.departed = departed = [Departed() for _ in range(C.LANES)]
@@ -132,7 +135,8 @@ class PacketTransmitter(LiteXModule):
                 departed[lane].rewind.strobe.eq(flows.rewind.strobe & mine(flows.rewind.flow)),
             ]
 
-        # The link takes a word a cycle, of all channels together: no more can come together for long.
+        # The link takes a word a cycle, of all channels together: no more can come together for
+        # long.
         self.packets_sent = packets_sent = Pulses(control.left, control.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)

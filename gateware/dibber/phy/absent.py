@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """No transceiver: for a build that has none left for the link."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link on a transceiver of Lattice's ECP5, by LiteICLink."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,8 +15,8 @@ from dibber.phy.words import Pads, SerialWords
 class ECP5SerialPHY(LiteXModule):
     """A serial PHY of the core on one channel of a DCU, 20 bits a cycle, 8b/10b in fabric.
 
-    LiteICLink's reset sequence releases both directions when the receiver has locked. It has no loopback that
-    is known to work, so this PHY offers none.
+    LiteICLink's reset sequence releases both directions when the receiver has locked. It has no
+    loopback that is known to work, so this PHY offers none.
 
     Parameters
     ----------

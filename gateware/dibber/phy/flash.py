@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The pins of the flash that an FPGA is configured from: its clock leaves by a block of the
+vendor's, for the pin is no user's.
+"""
 
-"""The pins of the flash that an FPGA is configured from: its clock leaves by a block of the vendor's, for the pin is no user's."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.cdc import MultiReg
@@ -14,8 +15,8 @@ from dibber.host.flash import flash_pads
 class FlashPHY(LiteXModule):
     """Drives the board's pads, but for the clock.
 
-    What the flash answers to a fall of the clock is taken where it rises, two cycles of `sys` late: at 8 MHz and 64 MHz that leaves the
-    flash and both ways 31 ns.
+    What the flash answers to a fall of the clock is taken where it rises, two cycles of `sys` late:
+    at 8 MHz and 64 MHz that leaves the flash and both ways 31 ns.
 
     Parameters
     ----------
@@ -46,7 +47,9 @@ class ECP5FlashPHY(FlashPHY):
 
 
 class S7FlashPHY(FlashPHY):
-    """STARTUPE2 drives CCLK; it may swallow the first three clocks after configuration (UG470, chapter 5)."""
+    """STARTUPE2 drives CCLK; it may swallow the first three clocks after configuration (UG470,
+    chapter 5).
+    """
     def __init__(self, pads):
         FlashPHY.__init__(self, pads)
         self.specials += Instance("STARTUPE2",

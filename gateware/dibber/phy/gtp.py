@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link on a GTP of Artix-7, in the quad of the PCIe lanes."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -29,8 +28,9 @@ class QuadPLL:
 class SharedQuad(LiteXModule):
     """The one GTPE2_COMMON of a quad that PCIe and the link share: PLL0 is PCIe's, PLL1 the link's.
 
-    The link's reference comes through the fabric, as the host may spread the spectrum of PCIe's. That is what LiteX does on the
-    Acorn's base board; Xilinx advises against it for its jitter, and Vivado has to be told (REQP-49).
+    The link's reference comes through the fabric, as the host may spread the spectrum of PCIe's.
+    That is what LiteX does on the Acorn's base board; Xilinx advises against it for its jitter, and
+    Vivado has to be told (REQP-49).
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link on a GTX of Kintex-7 or Virtex-7, with a PLL of its own."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 

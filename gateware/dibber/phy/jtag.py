@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The debugger's two registers behind the JTAG port that configures the FPGA.
 
-A debugger is told which of the FPGA's instructions stand for DTMCS and DMI (OpenOCD: `riscv set_ir`). TCK is sampled
-like a pin, so it must stay below an eighth of `sys`.
+A debugger is told which of the FPGA's instructions stand for DTMCS and DMI (OpenOCD: `riscv
+set_ir`). TCK is sampled like a pin, so it must stay below an eighth of `sys`.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,8 +18,9 @@ from dibber.debug.transport import scan_port
 class ECP5JTAG(LiteXModule):
     """JTAGG: DTMCS is ER1 (instruction 0x32), DMI is ER2 (0x38).
 
-    JCE1 and JCE2 are 1 in Capture-DR and Shift-DR of their instruction, JSHIFT in Shift-DR. What they were before TCK
-    rose is the state in which it did. JTDI is a flip-flop, and has TDI's bit soon after that: it is looked at a cycle later.
+    JCE1 and JCE2 are 1 in Capture-DR and Shift-DR of their instruction, JSHIFT in Shift-DR. What
+    they were before TCK rose is the state in which it did. JTDI is a flip-flop, and has TDI's bit
+    soon after that: it is looked at a cycle later.
 
     Attributes
     ----------
@@ -62,7 +62,8 @@ class ECP5JTAG(LiteXModule):
 # Xilinx -------------------------------------------------------------------------------------------
 
 class XilinxJTAG(LiteXModule):
-    """BSCANE2: DTMCS is USER3 (instruction 0x22), DMI is USER4 (0x23), so that USER1 and USER2 stay free for others.
+    """BSCANE2: DTMCS is USER3 (instruction 0x22), DMI is USER4 (0x23), so that USER1 and USER2 stay
+    free for others.
 
     Attributes
     ----------

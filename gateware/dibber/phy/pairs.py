@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Between the link's words of four symbols and a transceiver that takes two a cycle."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,7 +11,8 @@ from litex.soc.interconnect import stream
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.link.symbols import FIRST_IS_K, FLOW_FILL, K_COMMA
 
-# A word that no receiver believes: no flow word, for its second and third symbol are no complements.
+# A word that no receiver believes: no flow word, for its second and third symbol are no
+# complements.
 FILL = K_COMMA | FLOW_FILL << 8 | FLOW_FILL << 16 | FLOW_FILL << 24
 
 STRIKES = 3  # commas beside the place that we hold, without one at it, before it is given up
@@ -28,7 +28,8 @@ def pair_layout():
 class WordsToPairs(LiteXModule):
     """Send each word as two pairs, and FILL when there is none.
 
-    The link always has a word; FILL goes out after reset, until the first has crossed from its clock.
+    The link always has a word; FILL goes out after reset, until the first has crossed from its
+    clock.
 
     Attributes
     ----------
@@ -68,15 +69,16 @@ class WordsToPairs(LiteXModule):
 class PairsToWords(LiteXModule):
     """Find where words begin, and put them together.
 
-    The transceiver aligns to symbols; which of four places a word begins at is seen at K28.5, which is the
-    first symbol of a word and stands nowhere else. A wrong symbol may look like one, so the place is given up
-    only after STRIKES commas elsewhere without one where it should be.
+    The transceiver aligns to symbols; which of four places a word begins at is seen at K28.5, which
+    is the first symbol of a word and stands nowhere else. A wrong symbol may look like one, so the
+    place is given up only after STRIKES commas elsewhere without one where it should be.
 
     Attributes
     ----------
     pair   : Record(pair_layout), in          a new one each cycle
-    source : Endpoint(serial_rx_layout), out  every second cycle, valid only. `disparity_error` is 0: the decoder
-             checks codes, not the running disparity; a wrong one that is a code is found by the CRCs
+    source : Endpoint(serial_rx_layout), out  every second cycle, valid only. `disparity_error` is
+             0: the decoder checks codes, not the running disparity; a wrong one that is a code is
+             found by the CRCs
 
     Cycles: 3 from a word's last pair.
     """
@@ -120,7 +122,8 @@ class PairsToWords(LiteXModule):
             ),
         ]
 
-        # Pairs of words: of one pair, or of the upper symbol of the one before and the lower of this one.
+        # Pairs of words: of one pair, or of the upper symbol of the one before and the lower of
+        # this one.
         half = Record(pair_layout())
         lead = Signal()  # `half` is the first of a word
         low  = Record(pair_layout())

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""PCIe on a Xilinx 7-series part: LitePCIe's PHY around the vendor's hard block, as this card wants
+it.
+"""
 
-"""PCIe on a Xilinx 7-series part: LitePCIe's PHY around the vendor's hard block, as this card wants it."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.cdc import MultiReg
@@ -15,7 +16,8 @@ QWORD = 8  # The IP takes the offsets of the MSI-X table in these; `check` below
 # 7-Series PCIe PHY --------------------------------------------------------------------------------
 
 class S7PCIePHY(S7PCIEPHY):
-    """LitePCIe's PHY with this card's identity, BAR and MSI-X table, and the two bits that it keeps to itself.
+    """LitePCIe's PHY with this card's identity, BAR and MSI-X table, and the two bits that it keeps
+    to itself.
 
     `sys` may be any clock: TLPs cross in LitePCIe's FIFOs.
 
@@ -29,7 +31,8 @@ class S7PCIePHY(S7PCIEPHY):
     ----------
     extended_tags : Signal, out   more than 32 reads may be under way
     msix_enable   : Signal, out
-    bus_master    : Signal, out   requests may leave: Bus Master Enable is set, the power state is D0, the link is up
+    bus_master    : Signal, out   requests may leave: Bus Master Enable is set, the power state is
+                    D0, the link is up
     all else      : see S7PCIEPHY
     """
     def __init__(self, platform, pads, data_width):
@@ -41,17 +44,19 @@ class S7PCIePHY(S7PCIEPHY):
 
         # # #
 
-        # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs between `sys` and
-        # the hard block when the bit is cleared still leaves.
+        # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs
+        # between `sys` and the hard block when the bit is cleared still leaves.
         power   = Signal(2, name="power_state")    # 0: D0
-        awake   = Signal(name="power_awake")       # one bit crosses to `sys`, so that no other state is seen between two
+        # one bit crosses to `sys`, so that no other state is seen between two
+        awake   = Signal(name="power_awake")
         powered = Signal(name="power_awake_sys")
         self.pcie_phy_params["o_cfg_pmcsr_powerstate"] = power
         self.sync.pcie += awake.eq(power == 0)
         self.specials += MultiReg(awake, powered)
         self.sync += self.bus_master.eq(self._bus_master_enable.status & powered & self._link_status.fields.status)
 
-        # The device control register as the hard block gives it; bit 8 is Extended Tag Field Enable.
+        # The device control register as the hard block gives it; bit 8 is Extended Tag Field
+        # Enable.
         control = self.pcie_phy_params["o_cfg_dcommand"]
         self.specials += MultiReg(control[8], self.extended_tags)
         self.update_config({
@@ -78,7 +83,8 @@ class S7PCIePHY(S7PCIEPHY):
 def check(wanted):
     """Tcl that ends the build unless the hard block in the netlist has these parameters.
 
-    In what unit the IP takes its options differs between those who used it; what counts is what reaches the block.
+    In what unit the IP takes its options differs between those who used it; what counts is what
+    reaches the block.
     """
     return ["set block [get_cells -hierarchical -filter {{REF_NAME == PCIE_2_1}}]"] + [
         f"if {{{{[scan [lindex [split [get_property {name} $block] h] end] %x found] != 1 || $found != {value}}}}} "

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link on a transceiver of Xilinx' 7 series, by LiteICLink: what GTP and GTX have in common."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 from migen.genlib.cdc import MultiReg
@@ -15,10 +14,11 @@ NEAR_END_PMA = 0b010  # UG482, table 2-34: LOOPBACK; a GTX has the same
 # 7-Series Serial PHY ------------------------------------------------------------------------------
 
 class S7SerialPHY(LiteXModule):
-    """A serial PHY of the core on one GTP or GTX, 20 bits a cycle, 8b/10b in fabric, symbols aligned by the transceiver.
+    """A serial PHY of the core on one GTP or GTX, 20 bits a cycle, 8b/10b in fabric, symbols
+    aligned by the transceiver.
 
-    Without a signal the receiver locks to noise. Where the module tells its loss, `los` does, LINK_STATUS says NO_SIGNAL; elsewhere it
-    says that what comes is no code.
+    Without a signal the receiver locks to noise. Where the module tells its loss, `los` does,
+    LINK_STATUS says NO_SIGNAL; elsewhere it says that what comes is no code.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ class S7SerialPHY(LiteXModule):
     ----------
     sink     : Endpoint(serial_tx_layout), in
     source   : Endpoint(serial_rx_layout), out   valid only
-    signal   : Signal, out                       the receiver is ready, and the module has not said that it sees nothing
+    signal   : Signal, out                       the receiver is ready, and the module has not said
+               that it sees nothing
     loopback : Signal, in                        the transceiver hears itself
     """
     def __init__(self, transceiver, platform, pads, pll, linerate, sys_clk_freq, los=None, **options):

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link's words in front of any transceiver of LiteICLink that takes two symbols a cycle."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -17,14 +16,16 @@ from dibber.phy.pairs import PairsToWords, WordsToPairs
 class SerialWords(LiteXModule):
     """From `sys` to the clocks of a transceiver and back, words to pairs and back.
 
-    The receiver's clock is recovered, the transmitter's comes from the reference. Both are slower than `sys`
-    in words, so words cross in small FIFOs that never fill: no word is ever dropped or invented to make two
-    clocks agree.
+    The receiver's clock is recovered, the transmitter's comes from the reference. Both are slower
+    than `sys` in words, so words cross in small FIFOs that never fill: no word is ever dropped or
+    invented to make two clocks agree.
 
     Parameters
     ----------
-    platform     : gets a constraint for both symbol clocks; they are asynchronous to `sys` where it can be told so
-    serdes       : LiteICLink transceiver with 20 bits a cycle, and clock domains `tx` and `rx` of the surrounding module
+    platform     : gets a constraint for both symbol clocks; they are asynchronous to `sys` where it
+                   can be told so
+    serdes       : LiteICLink transceiver with 20 bits a cycle, and clock domains `tx` and `rx` of
+                   the surrounding module
     linerate     : bits a second; a word is 40
     sys_clk_freq : Hz; more than linerate/40
 
@@ -44,7 +45,8 @@ class SerialWords(LiteXModule):
             domain.clk.attr.add("keep")
             platform.add_period_constraint(domain.clk, 1e9/freq)
 
-        # Both sides of a FIFO are reset together: the transceiver may be reset alone, when its signal is lost.
+        # Both sides of a FIFO are reset together: the transceiver may be reset alone, when its
+        # signal is lost.
         self.tx_cdc   = tx_cdc   = stream.ClockDomainCrossing(serial_tx_layout(), "sys", "tx", 8, with_common_rst=True)
         self.rx_cdc   = rx_cdc   = stream.ClockDomainCrossing(serial_rx_layout(), "rx", "sys", 8, with_common_rst=True)
         self.tx_pairs = tx_pairs = ClockDomainsRenamer("tx")(WordsToPairs())

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The proofs, a file a block. docs/proofs.md says in words what each of them shows."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from importlib import import_module
 

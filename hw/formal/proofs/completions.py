@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The completion checker: whatever the host sends, a reader gets the bytes of its read once, in
+order, and no others.
+"""
 
-"""The completion checker: whatever the host sends, a reader gets the bytes of its read once, in order, and no others."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,9 +13,10 @@ from harness import Harness, Mutant, Property, implies, inner
 class Window(Harness):
     """One tag of the solver's choice; any reads, also with a tag in use; any completions, any IDs.
 
-    `owed` counts what the read of this tag has not yet been given, from its request on. Assumed of the host side is
-    what the TLP receiver makes of any TLP: the fields of a completion are the same on all its lines, there are as
-    many lines as its bytes fill, a completion with data has at least one byte, and one without has one line.
+    `owed` counts what the read of this tag has not yet been given, from its request on. Assumed of
+    the host side is what the TLP receiver makes of any TLP: the fields of a completion are the same
+    on all its lines, there are as many lines as its bytes fill, a completion with data has at least
+    one byte, and one without has one line.
     """
     tags = 4
 
@@ -61,7 +63,8 @@ class Window(Harness):
         end   = Signal(7)
         shown = Signal()     # the source's line is of this tag
         first = Signal(reset=1)
-        given = Signal(14)   # bytes, by the lines of its completion before this one, those below its first byte included
+        # bytes, by the lines of its completion before this one, those below its first byte included
+        given = Signal(14)
         good  = Signal()
         self.comb += [
             sent.eq(reads.valid & reads.ready & (reads.tag == tag)),
@@ -132,7 +135,8 @@ class Window(Harness):
         self.lemma("kept",   implies(inside | (line.valid & ~inner(block, "first")), kept[8:11] == 0))
         self.lemma("same",   implies(line.valid, Cat(line.tag, line.status, line.lower, line.bytes) == kept))
         self.lemma("many",   implies(inside, (kept[18:] >= 1) & (kept[18:] <= 4096) & (rest >= 1) & (rest < total)))
-        position = Signal(11)   # lines of the completion that the block has in register 1 or has let through
+        # lines of the completion that the block has in register 1 or has let through
+        position = Signal(11)
         self.comb += position.eq(total - rest)
         going = ~inner(block, "first")
         self.lemma("first",  implies(~first, going & passing))

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The fast path's flows: what was taken ends once, in its turn, by its completion, as its kind
+says, or by the program.
+"""
 
-"""The fast path's flows: what was taken ends once, in its turn, by its completion, as its kind says, or by the program."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -13,14 +14,16 @@ from dibber.mcp.contexts import Contexts
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
 class Puts(Harness):
-    """One slot of the solver's choice, of an endpoint or the INBOX, and all that may happen: puts of it and of
-    other slots, or what else there is of them but asks, acknowledgements, ends of jobs, refusals, claims, pops.
+    """One slot of the solver's choice, of an endpoint or the INBOX, and all that may happen: puts
+    of it and of other slots, or what else there is of them but asks, acknowledgements, ends of
+    jobs, refusals, claims, pops.
 
-    Assumed of those around: a slot is put again only when its put has ended, by the completion's being taken or by a pop, and no
-    end of a job of it waits; the program arms a flow only when that put is not under way there, and the flow that it
-    claimed last only when it has popped all of it; it writes one register at a time; an offered put and an end
-    of a job stay as they are until they are taken, and so does what is coming until it is offered or comes no more; jobs end in the order of their flow,
-    and the engine says whose that is.
+    Assumed of those around: a slot is put again only when its put has ended, by the completion's
+    being taken or by a pop, and no end of a job of it waits; the program arms a flow only when that
+    put is not under way there, and the flow that it claimed last only when it has popped all of it;
+    it writes one register at a time; an offered put and an end of a job stay as they are until they
+    are taken, and so does what is coming until it is offered or comes no more; jobs end in the
+    order of their flow, and the engine says whose that is.
     """
     nodes, slots, puts = 2, 4, 3
 
@@ -82,7 +85,8 @@ class Puts(Harness):
         ends     = named(1, ending & (seen.tag == tag))
         where    = inner(block, "where")
         inside   = Signal()       # in the ring of `flow`
-        out      = Signal()       # ended, and its entry, or what its kind has in place of one, waits to be taken
+        # ended, and its entry, or what its kind has in place of one, waits to be taken
+        out      = Signal()
         kind     = Signal(2)
         flow     = Signal(log2_int(flows))
         last     = Signal(16)
@@ -136,7 +140,8 @@ class Puts(Harness):
             self.comb += [port.adr.eq(n) for n, port in enumerate(ports)]
             values += [port.dat_r for port in ports]
 
-        # What may not be: the slot again before it is free, a ring cleared that is not empty, jobs out of order.
+        # What may not be: the slot again before it is free, a ring cleared that is not empty, jobs
+        # out of order.
         shown, asked, asking = completer.shown, completer.asked, completer.asking
         armed   = inner(block, "armed")
         is_mine = named(1, (armed >> flow)[0])   # the flow is the fast path's
@@ -149,14 +154,16 @@ class Puts(Harness):
         self.assume("jobs_in_order", implies(due & is_mine, ahead == mark))
         self.assume("job_node", implies(job.valid & (job.tag == tag) & inside & bulk, job.node == flow[:log2_int(C.NODES)]))
 
-        # Each put ends once: whatever leaves the ring of its flow is the oldest one, and has ended or is popped.
+        # Each put ends once: whatever leaves the ring of its flow is the oldest one, and has ended
+        # or is popped.
         self.prove("once",      implies(ends | popped, inside & (ahead == 0)) & implies(gone, out) & ~(ends & popped)
             & ~(inside & out))
         self.prove("in_order",  implies(removed & inside & (ahead == 0), ends | popped))
         self.prove("waits",     implies(out, Mux(kind == FAST_KIND.PUT, entry.valid, ended.valid) & (ended.tag == tag)))
         self.prove("apart",     ~(entry.valid & ended.valid) & (block.free.strobe == (entry.valid & entry.ready))
             & implies(entry.valid, block.free.tag == ended.tag))
-        # A claim is a border, and nothing behind it is lost: the program is shown what there is until it has popped it.
+        # A claim is a border, and nothing behind it is lost: the program is shown what there is
+        # until it has popped it.
         self.prove("not_claimed", implies(ends, is_mine & ~(claim.strobe & (claim.flow == flow))))
         self.prove("taken",     implies(block.taken, (armed >> where)[0] & ~(claim.strobe & (claim.flow == where))
             & (block.fast[0] | (put.kind >= FAST_KIND.ANSWER))))
@@ -302,7 +309,9 @@ class Puts(Harness):
 
 
 class PutsSmall(Puts):
-    """For mutants that take long to do harm: puts on one inline flow, armed in the first cycle, and no job."""
+    """For mutants that take long to do harm: puts on one inline flow, armed in the first cycle, and
+    no job.
+    """
     slots, puts = 2, 1
 
     def __init__(self):
@@ -314,8 +323,9 @@ class PutsSmall(Puts):
 
 
 class AsksSmall(Harness):
-    """One slot of the solver's choice on one EXPRESS flow, which is armed in the first cycle and may be claimed and armed again:
-    puts and asks of it and of other slots, acknowledgements, answers of any node, tag, generation and kind, refusals, claims, pops.
+    """One slot of the solver's choice on one EXPRESS flow, which is armed in the first cycle and
+    may be claimed and armed again: puts and asks of it and of other slots, acknowledgements,
+    answers of any node, tag, generation and kind, refusals, claims, pops.
 
     Assumed as for Puts; an answer stays as it is until it is taken.
     """

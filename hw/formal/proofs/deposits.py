@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What reaches the deposit engine: only a header whose CRC is right, for this node, in its turn."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -16,7 +15,8 @@ from harness import Harness, Mutant, Property, implies, inner
 DATA_WIDTH = 64
 
 def counted(state, word):
-    """In place of crc32c_next: the state says how many words are in it, and whether it began with all ones; no word matters.
+    """In place of crc32c_next: the state says how many words are in it, and whether it began with
+    all ones; no word matters.
 
     What a sealer says may still be anything, as words are.
     """
@@ -86,7 +86,8 @@ class Deposits(Harness):
         whole = Signal()             # from all ones on
         self.sync += If(taken, at.eq(index), match.eq(sink.data == crc), fed.eq(of_words), whole.eq(of_ones))
 
-        # The flow of one node of the solver's choice, as the announced and the finished packets make it.
+        # The flow of one node of the solver's choice, as the announced and the finished packets
+        # make it.
         node     = self.constant("node", 4)
         known    = Signal()
         self.opened = opened = Signal()  # it has asked
@@ -117,7 +118,8 @@ class Deposits(Harness):
         in_turn = (known & (fields["incarnation"] == flow) & (fields["psn"] == expected)) | (
             (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & Mux(known, (newer != 0) & ~newer[7], opened))
 
-        # What a packet of this lane may be; and the room for messages, of which those that came whole take a slot each.
+        # What a packet of this lane may be; and the room for messages, of which those that came
+        # whole take a slot each.
         message = fields["kind"] == PACKET.MESSAGE
         flags   = lambda *names: (fields["flags"] & (0xff & ~sum(getattr(PACKET_FLAG, name) for name in names))) == 0
         if express:
@@ -157,7 +159,9 @@ class Deposits(Harness):
         kind, position = inner(inspector, "kind"), inner(inspector, "position")
         tail = Mux(levels[2], 3, 0)  # words of a list, which stand before the notice's
         def reads(n, kind, position):
-            """`kind` and `position` are those of word `n`; an extension leaves out the positions that are not there."""
+            """`kind` and `position` are those of word `n`; an extension leaves out the positions
+            that are not there.
+            """
             return Mux(n < C.HEADER_WORDS, (kind == check.HEADER) & (position == n),
                 Mux(n < length, (kind == check.HEADER) & Mux(n + tail < C.HEADER_WORDS + walk, position == n,
                     (position == n - C.HEADER_WORDS - walk + NOTICE) & ((n < C.HEADER_WORDS + walk) | notice)),
@@ -176,7 +180,8 @@ class Deposits(Harness):
         self.lemma("stage_fed", implies(word.valid & ((word.kind == check.HEADER) | (word.kind == check.HEADER_CRC)),
             whole & (fed == at)))
 
-        # The checker has the words before that one. Registers fill in the cycles behind the words they are made of.
+        # The checker has the words before that one. Registers fill in the cycles behind the words
+        # they are made of.
         seen   = Signal(12)
         open_  = Signal()            # the packet before the receiver has words to come
         header = Signal()            # and its CRC among them
@@ -200,7 +205,8 @@ class Deposits(Harness):
         if express:
             self.lemma("message", implies(open_ & (seen > 3), inner(block, "message") == message))
 
-        # The sequencer's table says of `node` what was announced and completed; its two registers follow.
+        # The sequencer's table says of `node` what was announced and completed; its two registers
+        # follow.
         sequencer = block.sequencer
         table     = inner(sequencer, "flows").get_port(async_read=True)
         self.specials += table

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """STOP and GO: told as a level again and again, so that nothing of it is lost for ever."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -23,14 +22,15 @@ def is_flow_word(data, k):
 
 
 class Told(Harness):
-    """The sending half of a port; free are packets, the other end's GO, the pace, pings, and what is to be told.
+    """The sending half of a port; free are packets, the other end's GO, the pace, pings, and what
+    is to be told.
 
-    A flow word says the state of the cycle in which it is made, or of the one before. No packet, wherever it
-    was stopped, keeps it from coming: there is one in every FLOW_PERIOD_WORDS words; a change is told in the
-    first word that is made a cycle or more after it, and then FLOW_REPEATS more times at FLOW_REPEAT_WORDS'
-    distance at most. A pong may take the place of any of them but the one for the period, and it comes next.
-    Whatever pings come, PONG_REST_WORDS words and more lie between two pongs. When FLOW_PAIRS flow words stood alone,
-    the last of them does not.
+    A flow word says the state of the cycle in which it is made, or of the one before. No packet,
+    wherever it was stopped, keeps it from coming: there is one in every FLOW_PERIOD_WORDS words; a
+    change is told in the first word that is made a cycle or more after it, and then FLOW_REPEATS
+    more times at FLOW_REPEAT_WORDS' distance at most. A pong may take the place of any of them but
+    the one for the period, and it comes next. Whatever pings come, PONG_REST_WORDS words and more
+    lie between two pongs. When FLOW_PAIRS flow words stood alone, the last of them does not.
     """
     period = FLOW_PERIOD_WORDS
     repeat = FLOW_REPEAT_WORDS
@@ -45,9 +45,10 @@ class Told(Harness):
         self.source = source = tx.source
         free_inputs(self, tx, CHANNELS)
 
-        # Of the word in the output register: the state in the cycle that made it and in the one before, and,
-        # of the words before it, how many since the last flow word, what that one said, how many repeats
-        # are still owed, and how many flow words stood alone since two stood together.
+        # Of the word in the output register: the state in the cycle that made it and in the one
+        # before, and, of the words before it, how many since the last flow word, what that one
+        # said, how many repeats are still owed, and how many flow words stood alone since two stood
+        # together.
         made  = Signal(8)
         sooner = Signal(8)
         since = Signal(max=self.period + 2)
@@ -55,7 +56,8 @@ class Told(Harness):
         owed  = Signal(max=FLOW_REPEATS + 1)
         alone = Signal(max=self.pairs + 1)
         after = Signal()  # the word before was a flow word
-        rest  = Signal(max=PONG_REST_WORDS + 1, reset=PONG_REST_WORDS)  # words since the last pong, if less
+        # words since the last pong, if less
+        rest  = Signal(max=PONG_REST_WORDS + 1, reset=PONG_REST_WORDS)
         flow  = Signal()  # the word is a flow word
         pong  = Signal()  # or a pong
         step  = Signal()  # a word is made
@@ -124,8 +126,9 @@ class ToldSmall(Told):
 class Healed(Harness):
     """Both halves and a bad cable: what was told last, and arrived, is what is believed.
 
-    The cable may replace any word by any other, unless that is an error-free comma: to forge one, several
-    errors must agree. So no alignment is lost; that costs up to SILENCE_WORDS and is training's business.
+    The cable may replace any word by any other, unless that is an error-free comma: to forge one,
+    several errors must agree. So no alignment is lost; that costs up to SILENCE_WORDS and is
+    training's business.
     """
     def __init__(self):
         super().__init__()

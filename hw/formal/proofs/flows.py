@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The source of a flow: no packet that is stale, none beyond the window, none of a former life, and
+no refusal passed over.
+"""
 
-"""The source of a flow: no packet that is stale, none beyond the window, none of a former life, and no refusal passed over."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from types import SimpleNamespace
 
@@ -17,10 +18,11 @@ from harness import Harness, Mutant, Property, implies, inner, memory_of
 class Flows(Harness):
     """Both lanes and the acknowledgements, with any packets, resets, rewinds and acknowledgements.
 
-    Beside them the state of one flow of the solver's choice, as resets, rewinds, and the packets that leave
-    make it, and what its target holds, which is anything when this source has just got power. A packet stays at its
-    gate until it is taken, as every stream's beat does; a reset and a rewind do not come together. An answer with the token
-    of the last question tells what the target holds, as the channel keeps the order of packets and question.
+    Beside them the state of one flow of the solver's choice, as resets, rewinds, and the packets
+    that leave make it, and what its target holds, which is anything when this source has just got
+    power. A packet stays at its gate until it is taken, as every stream's beat does; a reset and a
+    rewind do not come together. An answer with the token of the last question tells what the target
+    holds, as the channel keeps the order of packets and question.
     """
     def __init__(self):
         super().__init__()
@@ -93,7 +95,8 @@ class Flows(Harness):
         self.comb  += block.acked[0].flow.eq(number)
         starts      = named(1, reset.strobe & (reset.flow == number))
         queue       = block.queue.sink
-        gone        = inner(block, "gone")     # what is judged says that the target does not hold the flow
+        # what is judged says that the target does not hold the flow
+        gone        = inner(block, "gone")
         queued      = named(1, queue.valid & queue.ready & (queue.flow == number) & ~gone)
         psn         = fields["psn"]
         leaps       = named(1, of_lane(gate.leap.strobe & (gate.leap.node == node) for gate in gates))
@@ -116,7 +119,8 @@ class Flows(Harness):
         ]
         window = named(16, sent - acked)
         ahead  = named(16, psn - acked - 1)
-        silent = named(1, of_lane((inner(gate, "losts") >> node)[0] for gate in gates))  # its target does not hold it
+        # its target does not hold it
+        silent = named(1, of_lane((inner(gate, "losts") >> node)[0] for gate in gates))
         vain   = table("vains")       # its target was asked, and said nothing
         alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
         self.prove("alive",      implies(passes, alive & ~silent & ~starts & ~(rewind.strobe & (rewind.flow == number))))
@@ -139,7 +143,8 @@ class Flows(Harness):
         self.prove("of_this_incarnation", implies(entered, self.before(known) & (self.before(said_of, 8) == self.before(wire, 8))))
         self.prove("carried", implies(passes, carried == wire))
 
-        # What the target holds: of packets that pass it may start what is newer. `own`: it was started by this incarnation.
+        # What the target holds: of packets that pass it may start what is newer. `own`: it was
+        # started by this incarnation.
         began    = self.before(1)
         first    = self.constant("held", 8)
         later    = Signal(8)

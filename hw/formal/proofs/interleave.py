@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Interleaved channels: what the receiver makes of any words, and how long CONTROL waits at the
+sender.
+"""
 
-"""Interleaved channels: what the receiver makes of any words, and how long CONTROL waits at the sender."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,9 +20,11 @@ CONTROL  = 0
 # Receiver -----------------------------------------------------------------------------------------
 
 class Framed(Harness):
-    """Any symbols, any errors, any alignment, a link that comes and goes; beside it a plain reading of the words.
+    """Any symbols, any errors, any alignment, a link that comes and goes; beside it a plain reading
+    of the words.
 
-    A channel's packet is open from its START until its END, or until the first thing that cannot be.
+    A channel's packet is open from its START until its END, or until the first thing that cannot
+    be.
     """
     def __init__(self):
         super().__init__()
@@ -70,7 +73,8 @@ class Framed(Harness):
         self.lemma("holds", (holds & ~begun) == 0)
         for n, (source, held) in enumerate(zip(block.sources, inner_all(block, "held"))):
             middle = Signal()              # a packet was handed on, but not its last word
-            came   = Signal(max=4096)      # words of the open packet that came; and that were handed on
+            # words of the open packet that came; and that were handed on
+            came   = Signal(max=4096)
             given  = Signal(max=4096)
             newest = Signal(32)
             start  = Signal()
@@ -101,17 +105,17 @@ class Framed(Harness):
 
 # Transmitter --------------------------------------------------------------------------------------
 
-# Words that may go before a control packet's turn: the END of the packet that just ended, a nonce, a ping, a
-# pong, and a pair of flow words.
+# Words that may go before a control packet's turn: the END of the packet that just ended, a nonce,
+# a ping, a pong, and a pair of flow words.
 SOON    = 6
 CHANGES = 7
 
 class Soon(Harness):
     """A packet of CONTROL that is offered, with GO, while the others offer what they like.
 
-    It waits from the cycle behind the one that offers it to its START, or RESUME if it was begun. Meanwhile no
-    word of another packet goes, but an END; and so many others do as SOON says, and one for each change of
-    the flow state, whatever pings come. One of our own may be asked for.
+    It waits from the cycle behind the one that offers it to its START, or RESUME if it was begun.
+    Meanwhile no word of another packet goes, but an END; and so many others do as SOON says, and
+    one for each change of the flow state, whatever pings come. One of our own may be asked for.
     """
     def __init__(self):
         super().__init__()
@@ -121,13 +125,15 @@ class Soon(Harness):
         sink    = tx.sinks[CONTROL]
         offered = Signal()
         waits   = Signal()   # it was offered in the cycle before
-        made    = Signal()   # and before that: the word in the output register was made while it waited
+        # and before that: the word in the output register was made while it waited
+        made    = Signal()
         served  = Signal()   # it had its turn
         turn    = Signal()   # the word in the register is that
         is_word = lambda k: (source.k == FIRST_IS_K) & (source.data[0:8] == k)
         self.comb += [
             offered.eq(sink.valid & sink.first & ~sink.ready & tx.go[CONTROL] & tx.up),
-            # START says in its second symbol how many prefix words come, and then its CRC is another.
+            # START says in its second symbol how many prefix words come, and then its CRC is
+            # another.
             turn.eq(made & (source.k == FIRST_IS_K)
                 & ((source.data[:12] == start_word(CONTROL) & 0xfff) | (source.data == resume_word(CONTROL)))),
         ]
@@ -137,7 +143,8 @@ class Soon(Harness):
             served.eq(offered & (served | turn)),
         ]
 
-        # What went meanwhile, the word in the register included; and how often the flow state changed.
+        # What went meanwhile, the word in the register included; and how often the flow state
+        # changed.
         def count(condition, bits=4):
             past, now = Signal(bits), Signal(bits)
             self.comb += now.eq(past + condition)

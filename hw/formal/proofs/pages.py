@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The translator's cache: what was found out a cycle before about an address' line is so."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 

@@ -1,7 +1,7 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The slack buffer: it has room for what its length formula says, and drops packets whole if not.
+"""
 
-"""The slack buffer: it has room for what its length formula says, and drops packets whole if not."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -14,16 +14,16 @@ DEPTHS   = sorted(set(SLACK_WORDS), reverse=True)  # two: BULK's and that of the
 WORDS    = DEPTHS[0]
 HEADROOM = design.HEADROOM_WORDS
 
-# Words that may come from the cycle on in which `stop` is seen. The level passes the high mark by one
-# before it is looked at and by another one before `stop` rises, and one entry is kept for the end of a
-# packet that is dropped.
+# Words that may come from the cycle on in which `stop` is seen. The level passes the high mark by
+# one before it is looked at and by another one before `stop` rises, and one entry is kept for the
+# end of a packet that is dropped.
 SPARE = 3
 
 class Slack(Harness):
     """The block with a free sender and a free consumer.
 
-    `words` and `headroom` are the shipped ones, but for mutants: from an empty buffer, a full one is
-    hundreds of cycles away.
+    `words` and `headroom` are the shipped ones, but for mutants: from an empty buffer, a full one
+    is hundreds of cycles away.
     """
     words    = WORDS
     headroom = HEADROOM
@@ -46,7 +46,9 @@ class Slack(Harness):
 
 
 class Obeyed(Slack):
-    """No overflow while at most `headroom` - SPARE words come after a STOP. Idle words may lie between them."""
+    """No overflow while at most `headroom` - SPARE words come after a STOP. Idle words may lie
+    between them.
+    """
     def __init__(self):
         super().__init__()
         limit = self.headroom - SPARE
@@ -60,7 +62,9 @@ class Obeyed(Slack):
 
 
 class Disobeyed(Slack):
-    """What enters the memory when nobody obeys: packets, each whole, or cut off as bad and counted once."""
+    """What enters the memory when nobody obeys: packets, each whole, or cut off as bad and counted
+    once.
+    """
     def __init__(self):
         super().__init__()
         slack, sink = self.slack, self.sink
@@ -99,7 +103,9 @@ class Disobeyed(Slack):
 
 
 class Carried(Slack):
-    """Any two words that enter the memory one after the other leave it one after the other, unchanged."""
+    """Any two words that enter the memory one after the other leave it one after the other,
+    unchanged.
+    """
     def __init__(self):
         super().__init__()
         fifo   = self.slack.fifo
@@ -113,7 +119,8 @@ class Carried(Slack):
             put.eq(fifo.sink.valid & fifo.sink.ready),
             get.eq(source.valid & source.ready),
         ]
-        # The solver marks a word; it and the one behind it are remembered, and how many are before them.
+        # The solver marks a word; it and the one behind it are remembered, and how many are before
+        # them.
         mark   = self.free("mark")
         one    = Signal(36)
         two    = Signal(36)
@@ -133,8 +140,8 @@ class Carried(Slack):
         self.prove("first_of_two",  implies(here & (out == 0), exit_ == one))
         self.prove("second_of_two", implies(here & (out == 1), (n == 2) & (exit_ == two)))
 
-        # Where they lie, once marked: the oldest is in the last register, which it comes to past the memory or through it and the
-        # register behind it.
+        # Where they lie, once marked: the oldest is in the last register, which it comes to past
+        # the memory or through it and the register behind it.
         core     = self.core
         bits     = log2_int(self.words)
         produce  = inner(core, "produce")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Read tags: none is handed out while a completion for it may still come."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import inspect
 
@@ -20,8 +19,8 @@ QUARANTINE = DEFAULTS["quarantine"]
 class Once(Harness):
     """One tag of the solver's choice, all others free.
 
-    It is in use from the cycle that hands it out until it is answered, or until `quarantine` cycles have
-    gone by; then nothing can come for it any more.
+    It is in use from the cycle that hands it out until it is answered, or until `quarantine` cycles
+    have gone by; then nothing can come for it any more.
     """
     tags, timeout, quarantine = 8, TIMEOUT, QUARANTINE
 
@@ -86,7 +85,8 @@ class Once(Harness):
             core, depth = fifo.fifo, fifo.depth
             consume, produce, storage = (inner(core, name) for name in ("consume", "produce", "storage"))
             mine  = Signal()
-            start = Signal(bits + 1)  # in Verilog the carry of a sum inside a comparison would be lost
+            # in Verilog the carry of a sum inside a comparison would be lost
+            start = Signal(bits + 1)
             self.comb += [
                 mine.eq((tag >= first) & (tag < first + depth) if first else tag < depth),
                 start.eq(first + fill),
@@ -107,7 +107,8 @@ class Once(Harness):
         self.lemma("flying",  implies(busy, where == FLYING))
         self.lemma("returns", implies(returning, busy) & implies(free, which < self.tags))
 
-        # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the cycles.
+        # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the
+        # cycles.
         now, scan, stamps, look, watched, over = (inner(block, name) for name in (
             "now", "scan", "stamps", "look", "watched", "over"))
         port  = stamps.get_port(async_read=True)
@@ -116,7 +117,8 @@ class Once(Harness):
         fsm   = block.fsm
         phase = Signal(2)
         lag   = Signal(len(now))
-        since = Signal(len(now) + bits + 4)   # of `position`, from the start of the round of the stamp on
+        # of `position`, from the start of the round of the stamp on
+        since = Signal(len(now) + bits + 4)
         position, least = Signal(len(since)), Signal(len(since))
         mine  = watched & (scan == tag)
         self.comb += [
@@ -142,7 +144,9 @@ class Once(Harness):
 
 
 class OnceSmall(Once):
-    """For mutants: two tags, a short time, and no completion comes, so that a long run is soon seen through."""
+    """For mutants: two tags, a short time, and no completion comes, so that a long run is soon seen
+    through.
+    """
     tags, timeout, quarantine = 2, 0, 30
 
     def __init__(self):

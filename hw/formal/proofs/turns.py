@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Commands in their turn: none whose slot is in use, none whose completion has no room."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -14,11 +13,12 @@ ENDPOINTS, SLOT_BITS = 2, 1
 COUNT_BITS, SIZE     = 8, 4    # the longest queue has 2^SIZE entries
 
 class Turns(Harness):
-    """The block with any doorbells; a control program that takes what is shown, an endpoint's queue opened and skipped while
-    it is not on the fast path; a fast path that answers its offer; a reader that reads what is owed.
+    """The block with any doorbells; a control program that takes what is shown, an endpoint's queue
+    opened and skipped while it is not on the fast path; a fast path that answers its offer; a
+    reader that reads what is owed.
 
-    Beside it one endpoint and one slot of the solver's choice: whether it is in use, and the completions that were
-    not read.
+    Beside it one endpoint and one slot of the solver's choice: whether it is in use, and the
+    completions that were not read.
     """
     def __init__(self):
         super().__init__()
@@ -67,7 +67,8 @@ class Turns(Harness):
             self.comb += signal.eq(mask >> number)
             return signal
 
-        # The fast path: an offer waits for its verdict from its `ready` on, which may be the same cycle.
+        # The fast path: an offer waits for its verdict from its `ready` on, which may be the same
+        # cycle.
         awaited = Signal()
         self.sync += [
             If(offer.valid & offer.ready, awaited.eq(1)),
@@ -128,7 +129,8 @@ class Turns(Harness):
         self.prove("in_order",    implies(offered, queue & (offer.slot == head[:SLOT_BITS])))
         self.prove("not_both",    ~(shown & offered))
 
-        # What is known of the endpoint agrees with what it is; whatever changes it makes looks at it void.
+        # What is known of the endpoint agrees with what it is; whatever changes it makes looks at
+        # it void.
         queues   = block.queues
         looking, late, took, following, known, able, next_able, to_take, to_skip, to_open = (inner(block, name) for name in (
             "looking", "late", "took", "following", "known", "able", "next_able", "to_take", "to_skip", "to_open"))
@@ -178,7 +180,8 @@ class Turns(Harness):
             self.lemma(f"freed{n}", implies(used & free.strobe & (free.tag == tag), setting))
         self.lemma("took",      implies(took.strobe & (took.endpoint == endpoint), takes))
         self.lemma("late",      implies(late.strobe, ~(offer.valid | awaited)))
-        # The slot of a taken offer waits for two others at most, and HEAD does not come back to it meanwhile.
+        # The slot of a taken offer waits for two others at most, and HEAD does not come back to it
+        # meanwhile.
         late_endpoint = late.tag[SLOT_BITS:SLOT_BITS + bits]
         mine_late     = late.strobe & (late.tag[SLOT_BITS:] == endpoint)
         age           = Signal(2)

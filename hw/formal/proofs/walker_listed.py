@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The walker's set-up: where a walk with a list begins that passes over one byte more.
 
-As walker_place.py. The digit above the strides is the entry of the list at which the walk begins, and the sums are made from 0
-on before the first base is added to each.
+As walker_place.py. The digit above the strides is the entry of the list at which the walk begins,
+and the sums are made from 0 on before the first base is added to each.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import and_, or_
@@ -24,7 +23,8 @@ LATE = ("BASE1", "NEXT", "BASE0", "ADDRESS")  # behind the first base
 # Successor ----------------------------------------------------------------------------------------
 
 class ListSuccessor(OneByteMore):
-    """Any walks with a list, one after the other, each set up from byte `skip` on by one block and from the next byte on by the other.
+    """Any walks with a list, one after the other, each set up from byte `skip` on by one block and
+    from the next byte on by the other.
 
     Both get the same first base if they begin in the same entry, else any two.
     """
@@ -49,7 +49,8 @@ class ListSuccessor(OneByteMore):
             latter.base.last.eq(self.free("last_latter")),
         ]
 
-        # An index of one bit more takes a cycle more: the other one waits. So does one that has nothing to divide.
+        # An index of one bit more takes a cycle more: the other one waits. So does one that has
+        # nothing to divide.
         none = self.named(1, b.walk.skip == 0)
         self.comb += [
             former.ce.eq(~(both("MULTIPLY") & (b.multiplier == 0) & (a.multiplier != 0)) & ~(b.on("END") & ~a.on("END"))),
@@ -239,7 +240,8 @@ class ListSuccessor(OneByteMore):
         return (walk.length != 0) & (walk.levels != 3) & counts[0] & counts[1] & (walk.block != 0)
 
 class FewEntries(ListSuccessor):
-    """For mutants: one walk of a list's blocks of two bytes, from the second byte on, taken in the first cycle and never again.
+    """For mutants: one walk of a list's blocks of two bytes, from the second byte on, taken in the
+    first cycle and never again.
 
     Two divisions take 70 cycles; nothing is left open in them.
     """

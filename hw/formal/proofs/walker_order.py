@@ -1,10 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The walker's set-up: which entries of its list a walk orders.
 
-Beside the set-up of a walk stands a second one, of the same walk from its last byte on: where that begins, the order ends.
+Beside the set-up of a walk stands a second one, of the same walk from its last byte on: where that
+begins, the order ends.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_
@@ -25,7 +25,8 @@ from proofs.walker_runs import Arithmetic
 class Ordered(Harness, Arithmetic):
     """Any walks with a list, one after the other, any pace of the list's reader and of the nest.
 
-    The second set-up divides in the cycles in which the first one divides the last byte's place, and stands still in all others.
+    The second set-up divides in the cycles in which the first one divides the last byte's place,
+    and stands still in all others.
     """
     def __init__(self):
         super().__init__()
@@ -67,7 +68,8 @@ class Ordered(Harness, Arithmetic):
 
         # Lemmas -------------------------------------------------------------------------------------
 
-        early   = f.on("END", "SATURATE") | (f.on("DIVIDE", "DIVIDED") & ~f.closing)  # before the last byte's place is divided
+        # before the last byte's place is divided
+        early   = f.on("END", "SATURATE") | (f.on("DIVIDE", "DIVIDED") & ~f.closing)
         divides = self.named(1, f.on("DIVIDE", "DIVIDED") & f.closing)
         late    = self.named(1, ~f.on("IDLE") & ~early & ~divides)
         single  = self.named(1, l.walk.skip == 0)
@@ -110,7 +112,9 @@ class Ordered(Harness, Arithmetic):
         return (walk.length != 0) & (walk.levels != 3) & counts[0] & counts[1] & (walk.block != 0)
 
 class FewEntries(Ordered):
-    """For mutants: one walk of blocks of two bytes and a list of two entries, taken in the first cycle and never again."""
+    """For mutants: one walk of blocks of two bytes and a list of two entries, taken in the first
+    cycle and never again.
+    """
     def __init__(self):
         super().__init__()
         walk = self.former.sink

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The walker's splitter: its pieces are the bytes of the runs that it is given, once, in order, in
+the region.
+"""
 
-"""The walker's splitter: its pieces are the bytes of the runs that it is given, once, in order, in the region."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -40,7 +41,9 @@ class AnyRuns(LiteXModule):
 # Splitter -----------------------------------------------------------------------------------------
 
 class Pieces(Harness, Arithmetic):
-    """Any runs that keep `Runs`'s promise, any consumer, any aborts; and any one byte of a transfer, by its number."""
+    """Any runs that keep `Runs`'s promise, any consumer, any aborts; and any one byte of a
+    transfer, by its number.
+    """
     def __init__(self):
         super().__init__()
         walker.Skip, walker.Nest = NoSkip, AnyRuns
@@ -62,12 +65,14 @@ class Pieces(Harness, Arithmetic):
         self.prove("duty",  runs.duty)
         byte = self.constant("byte", 32)
 
-        # Where the byte is, by the runs; and the transfer, of what the stage holds and of the piece behind it.
+        # Where the byte is, by the runs; and the transfer, of what the stage holds and of the piece
+        # behind it.
         s_valid, drop, rest, address, left, inside, final, room, whole, free, split = (inner(block, name) for name in (
             "valid", "drop", "rest", "address", "left", "inside", "final", "room", "whole", "free", "split"))
         stage, waits = Bounds("stage"), Bounds("waits")
         s_place, place = Signal(64), Signal(64)
-        s_origin = Signal(64)               # where byte 0 would be, were it all in one line with what is held
+        # where byte 0 would be, were it all in one line with what is held
+        s_origin = Signal(64)
         s_out    = Signal()                 # the run did not begin in the region
         cause    = Signal()                 # that there may be an error
         s_given  = Signal(33)               # bytes of the transfer before what is held

@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The walker's set-up: where a walk begins that passes over one byte more.
 
-Two set-ups are run with the same walk, one from byte `skip` on and one from the byte behind it. The place of the second is
-the one to which the loops go from that of the first. So no product is asked for: by induction over `skip` each place is the
-one that the loops reach byte by byte.
+Two set-ups are run with the same walk, one from byte `skip` on and one from the byte behind it. The
+place of the second is the one to which the loops go from that of the first. So no product is asked
+for: by induction over `skip` each place is the one that the loops reach byte by byte.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import and_, or_
@@ -36,9 +35,11 @@ class View:
 # One Byte More ------------------------------------------------------------------------------------
 
 class OneByteMore(Harness, Arithmetic):
-    """Two set-ups of any walks, one after the other: `former` from byte `skip` on and `latter` from the next byte on.
+    """Two set-ups of any walks, one after the other: `former` from byte `skip` on and `latter` from
+    the next byte on.
 
-    Both take a walk in the same cycle, and give up their places in the same cycle. `b` and `a`: their insides.
+    Both take a walk in the same cycle, and give up their places in the same cycle. `b` and `a`:
+    their insides.
     """
     def __init__(self):
         super().__init__()
@@ -78,7 +79,9 @@ def fields_but(walk, *names):
 # Successor ----------------------------------------------------------------------------------------
 
 class Successor(OneByteMore):
-    """Any walks, one after the other, each set up from byte `skip` on by one block and from the next byte on by the other."""
+    """Any walks, one after the other, each set up from byte `skip` on by one block and from the
+    next byte on by the other.
+    """
     def __init__(self):
         super().__init__()
         former, latter, b, a, walk = self.former, self.latter, self.b, self.a, self.former.sink
@@ -148,7 +151,8 @@ class Successor(OneByteMore):
         fresh = lambda view: reduce(and_, [i == 0 for i in view.index]) & reduce(and_, [x == walk.address for x in view.base])
         self.lemma("zero", implies(busy & none, fresh(b) & (b.inside == 0) & (b.total == walk.address) & ~b.over))
 
-        # Division: the one more is still in the bits to come (`later`), or has made prefix and remainder go on by one.
+        # Division: the one more is still in the bits to come (`later`), or has made prefix and
+        # remainder go on by one.
         up      = Signal()  # the dividend is one more, too
         divided = self.named(1, a.on("DIVIDED"))
         m_b     = self.named(32, Mux(none, 0, b.multiplier))
@@ -156,7 +160,8 @@ class Successor(OneByteMore):
         q_b     = self.named(32, Mux(none, 0, b.quotient))
         r_b     = self.named(32, Mux(none, 0, b.remainder))
         self.sync += If(a.on("IDLE"), up.eq(1)).Elif(divided, up.eq(a.quotient != q_b))
-        mask, one = Signal(32), Signal(32)  # quotient's bits that are the dividend's still, and the lowest of them
+        # quotient's bits that are the dividend's still, and the lowest of them
+        mask, one = Signal(32), Signal(32)
         self.sync += If(a.on("DIVIDE"), mask.eq(mask << 1), one.eq(one << 1)).Else(mask.eq(2**32 - 1), one.eq(1))
         self.lemma("mask", implies(in_div, (mask == self.named(32, Constant(2**32 - 1, 32) << a.step))
             & (one == self.named(32, Constant(1, 32) << a.step))))
@@ -176,7 +181,8 @@ class Successor(OneByteMore):
         self.lemma("remainder", implies(in_div, (a.remainder < a.divisor) & (r_b < a.divisor)))
         self.lemma("division", implies(in_div, Mux(up, later | here, equal)))
 
-        # What is divided already: the one more is in one of the digits, and those below it began again.
+        # What is divided already: the one more is in one of the digits, and those below it began
+        # again.
         digits  = [(a.inside, b.inside, walk.block), (a.index[0], b.index[0], walk.count0), (a.index[1], b.index[1], walk.count1)]
         carried = Constant(1)
         for i, (x, y, limit) in enumerate(digits):
@@ -242,9 +248,11 @@ class Successor(OneByteMore):
         return ((walk.length != 0) & counts[0] & counts[1] & counts[2] & implies(walk.levels != 0, walk.block != 0))
 
 class FewBytes(Successor):
-    """For mutants: one walk of three blocks of two bytes, from any of its bytes on, taken in the first cycle and never again.
+    """For mutants: one walk of three blocks of two bytes, from any of its bytes on, taken in the
+    first cycle and never again.
 
-    Nothing but the byte is left open: a search through a division's cycles is short when it does not guess when they began.
+    Nothing but the byte is left open: a search through a division's cycles is short when it does
+    not guess when they began.
     """
     def __init__(self):
         super().__init__()

@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The walker's nest: its runs are the blocks of the loops.
 
-`Runs` is what passes between nest and splitter. What the nest keeps to is proven of it here, and is all that
-the splitter is told of its runs in walker_pieces.py.
+`Runs` is what passes between nest and splitter. What the nest keeps to is proven of it here, and is
+all that the splitter is told of its runs in walker_pieces.py.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -34,13 +33,17 @@ class Arithmetic:
 # Runs ---------------------------------------------------------------------------------------------
 
 class Bounds(Record):
-    """What a transfer says of all its runs: its bytes, the region, and which one it is, counted round."""
+    """What a transfer says of all its runs: its bytes, the region, and which one it is, counted
+    round.
+    """
     def __init__(self, name):
         super().__init__([("total", 33), ("low", 64), ("high", 64), ("turn", TURN_BITS)], name=name)
 
 
 def whole_run(module, run, of, over, end, size):
-    """Each run by itself: some bytes of its transfer, up to `end`, and what the splitter need not work out."""
+    """Each run by itself: some bytes of its transfer, up to `end`, and what the splitter need not
+    work out.
+    """
     inside = (run.address >= of.low) & (run.address <= of.high)
     left   = module.named(64, of.high - run.address)
     room   = module.named(13, size - (run.address[:12] & (size - 1)[:12]))
@@ -65,15 +68,18 @@ class Runs(LiteXModule, Arithmetic):
 
     Attributes
     ----------
-    bounds  : Bounds, in        of the transfer of the run that is shown; used when the transfer begins
+    bounds  : Bounds, in        of the transfer of the run that is shown; used when the transfer
+              begins
     over    : Signal(), in      the loops had ended before it
     of      : Bounds, out       of the transfer of the run that is shown, or of the next one
     fresh   : Signal(), out     the next run is a transfer's first
     given   : Signal(), out     bytes of the transfer before it
     tip     : Signal(64), out   behind the last byte of the run before
     past    : Signal(), out     the loops had ended before that one
-    promise : Signal(), out     the nest's: runs of a transfer follow each other until its last byte, or until `cancel`
-    duty    : Signal(), out     the splitter's: `cancel` only inside of a transfer, and not without `ready`
+    promise : Signal(), out     the nest's: runs of a transfer follow each other until its last
+              byte, or until `cancel`
+    duty    : Signal(), out     the splitter's: `cancel` only inside of a transfer, and not without
+              `ready`
     """
     def __init__(self, run, cancel, size):
         self.bounds  = Bounds("run")
@@ -115,7 +121,8 @@ class Runs(LiteXModule, Arithmetic):
 # Nest ---------------------------------------------------------------------------------------------
 
 class Blocks(Harness, Arithmetic):
-    """Any starts that a set-up can leave, any bases of a list, any pace of the splitter, any walks that it cancels.
+    """Any starts that a set-up can leave, any bases of a list, any pace of the splitter, any walks
+    that it cancels.
 
     The loops are run beside the nest; what they say of a run goes through the pipeline beside it.
     """
@@ -196,7 +203,8 @@ class Blocks(Harness, Arithmetic):
         self.prove("bytes", implies(run.valid, (out.given == runs.given)
             & (self.named(34, out.given + run.length) == out.end)))
 
-        # What stands in the nest follows what stands before it: a run, one that is held, or what was taken last.
+        # What stands in the nest follows what stands before it: a run, one that is held, or what
+        # was taken last.
         def behind(shown, tag):
             """(bounds, fresh, given, tip, over) of a run, for what follows it."""
             next_ = Bounds("next")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The walker's set-up: what it leaves is what walker_runs.py assumes of it."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from functools import reduce
 from operator import or_

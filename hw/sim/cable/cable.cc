@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "cable.h"
@@ -16,20 +15,23 @@ constexpr unsigned symbols_per_word = 4, bits_per_word = 40;
 /* Words of noise before a receiver notices that the signal has gone. */
 constexpr unsigned noise_words = 16;
 
-constexpr uint32_t comma = 0xbc;  /* K28.5 */
+constexpr uint32_t comma = 0xbc; /* K28.5 */
 
-constexpr const char* fault_names[] = {"unplugged", "noise", "stop", "inverted", "rate", "foreign", "loopback"};
+constexpr const char* fault_names[] = {"unplugged", "noise",   "stop",    "inverted",
+                                       "rate",      "foreign", "loopback"};
 
 double number(const std::string& text, const std::string& field)
 {
     double value = -1;
     auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc() || end != field.data() + field.size() || !(value >= 0 && value <= 1e12))    /* NaN too */
-        throw std::invalid_argument("'" + text + "': '" + field + "' is no time in microseconds, or no direction");
+    if (error != std::errc() || end != field.data() + field.size() ||
+        !(value >= 0 && value <= 1e12)) /* NaN too */
+        throw std::invalid_argument("'" + text + "': '" + field +
+                                    "' is no time in microseconds, or no direction");
     return value;
 }
 
-}  // namespace
+} // namespace
 
 CableFault parse_fault(const std::string& text)
 {
@@ -41,16 +43,21 @@ CableFault parse_fault(const std::string& text)
             fields.back() += c;
     }
     auto name = std::find(std::begin(fault_names), std::end(fault_names), fields[0]);
-    if (name == std::end(fault_names) || (fields.size() != 1 && fields.size() != 3 && fields.size() != 4))
-        throw std::invalid_argument("'" + text + "' is not KIND[:T0:T1[:DIRECTION]] with KIND unplugged, noise, stop, "
-                                    "inverted, rate, foreign or loopback");
+    if (name == std::end(fault_names) ||
+        (fields.size() != 1 && fields.size() != 3 && fields.size() != 4))
+        throw std::invalid_argument(
+            "'" + text +
+            "' is not KIND[:T0:T1[:DIRECTION]] with KIND unplugged, noise, stop, "
+            "inverted, rate, foreign or loopback");
     CableFault fault{CableFault::Kind(name - fault_names)};
     if (fields.size() > 1) {
-        fault.from  = from_ns(number(text, fields[1])*1e3);
-        fault.until = from_ns(number(text, fields[2])*1e3);
+        fault.from = from_ns(number(text, fields[1]) * 1e3);
+        fault.until = from_ns(number(text, fields[2]) * 1e3);
         if (fault.until < fault.from || fault.kind == CableFault::loopback)
-            throw std::invalid_argument("'" + text + "': " + (fault.kind == CableFault::loopback ?
-                "a loopback is for the whole run" : "it ends before it begins"));
+            throw std::invalid_argument("'" + text + "': " +
+                                        (fault.kind == CableFault::loopback
+                                             ? "a loopback is for the whole run"
+                                             : "it ends before it begins"));
     }
     if (fields.size() > 3) {
         fault.direction = int(number(text, fields[3]));
@@ -60,15 +67,19 @@ CableFault parse_fault(const std::string& text)
     return fault;
 }
 
-Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction, const std::vector<CableFault>& faults)
-    : profile_(profile), word_(Time(bits_per_word*1e3/profile.link.rate_gbps + 0.5)), period_(profile.period()),
-      delay_(profile.cable_delay()), turn_(from_ns(profile.link.transmit_ns + profile.link.receive_ns)),
+Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction,
+             const std::vector<CableFault>& faults)
+    : profile_(profile), word_(Time(bits_per_word * 1e3 / profile.link.rate_gbps + 0.5)),
+      period_(profile.period()), delay_(profile.cable_delay()),
+      turn_(from_ns(profile.link.transmit_ns + profile.link.receive_ns)),
       random_(seed, 0x200 + direction)
 {
     for (auto& fault : faults)
-        if (fault.kind != CableFault::loopback && (fault.direction < 0 || unsigned(fault.direction) == direction))
+        if (fault.kind != CableFault::loopback &&
+            (fault.direction < 0 || unsigned(fault.direction) == direction))
             faults_.push_back(fault);
-    std::stable_sort(faults_.begin(), faults_.end(), [](auto& a, auto& b) { return a.from < b.from; });
+    std::stable_sort(faults_.begin(), faults_.end(),
+                     [](auto& a, auto& b) { return a.from < b.from; });
     draw_next_error();
 }
 
@@ -78,7 +89,7 @@ void Cable::draw_next_error()
     bits_to_error_ = rate > 0 ? random_.failures(rate) : ~uint64_t(0);
 }
 
-/* Sender ------------------------------------------------------------------------------------------- */
+/* Sender --------------------------------------------------------------------------------------- */
 
 void Cable::drive_transmit(Inputs& in, Time now) const
 {
@@ -121,7 +132,8 @@ void Cable::fall_silent(Time start, unsigned noisy)
     cut_words_++;
 }
 
-/* The first of those that are on: faults of one direction do not overlap in any way that has a meaning. */
+/* The first of those that are on: faults of one direction do not overlap in any way that has a
+ * meaning. */
 const CableFault* Cable::fault_at(Time now)
 {
     while (next_fault_ < faults_.size() && faults_[next_fault_].until <= now)
@@ -137,7 +149,8 @@ Cable::Arrival Cable::carry(Symbols symbols, const CableFault* fault)
         return noise();
     if (fault && fault->kind == CableFault::foreign)
         symbols = {uint32_t(random_.below(uint64_t(1) << 32)), 0};
-    if (fault && fault->kind == CableFault::stop && (symbols.k & 1) && (symbols.data & 0xff) == comma) {
+    if (fault && fault->kind == CableFault::stop && (symbols.k & 1) &&
+        (symbols.data & 0xff) == comma) {
         uint32_t flow = (symbols.data >> 8 | 0x0f) & 0xff;
         symbols.data = (symbols.data & 0xff0000ff) | flow << 8 | (~flow & 0xff) << 16;
     }
@@ -146,7 +159,7 @@ Cable::Arrival Cable::carry(Symbols symbols, const CableFault* fault)
     unsigned characters[symbols_per_word];
     bool plain = bits_to_error_ >= bits_per_word && tx_disparity_ == rx_disparity_ && !wires;
     for (unsigned i = 0; i < symbols_per_word; i++) {
-        characters[i] = (symbols.k >> i & 1) << 8 | (symbols.data >> 8*i & 0xff);
+        characters[i] = (symbols.k >> i & 1) << 8 | (symbols.data >> 8 * i & 0xff);
         plain &= code_.exists(characters[i]);
     }
     if (plain) {
@@ -186,15 +199,15 @@ Cable::Arrival Cable::noise()
 void Cable::decode(unsigned place, uint16_t symbol, Arrival& out)
 {
     auto decoded = code_.decode(symbol, rx_disparity_);
-    out.symbols.data    |= uint32_t(decoded.byte) << 8*place;
-    out.symbols.k       |= uint8_t(decoded.k << place);
-    out.code_error      |= uint8_t(decoded.code_error << place);
+    out.symbols.data |= uint32_t(decoded.byte) << 8 * place;
+    out.symbols.k |= uint8_t(decoded.k << place);
+    out.code_error |= uint8_t(decoded.code_error << place);
     out.disparity_error |= uint8_t(decoded.disparity_error << place);
-    statistics_.code_errors      += decoded.code_error;
+    statistics_.code_errors += decoded.code_error;
     statistics_.disparity_errors += decoded.disparity_error;
 }
 
-/* Receiver ----------------------------------------------------------------------------------------- */
+/* Receiver ------------------------------------------------------------------------------------- */
 
 void Cable::meet(bool received)
 {
@@ -210,10 +223,10 @@ bool Cable::deliver(std::deque<Arrival>& arriving, Inputs& in, Time now)
     if (arriving.empty() || arriving.front().at > now)
         return false;
     const Arrival& word = arriving.front();
-    in.serial_rx_signal          = word.signal;
-    in.serial_rx_valid           = word.valid;
-    in.serial_rx                 = word.symbols;
-    in.serial_rx_code_error      = word.code_error;
+    in.serial_rx_signal = word.signal;
+    in.serial_rx_valid = word.valid;
+    in.serial_rx = word.symbols;
+    in.serial_rx_code_error = word.code_error;
     in.serial_rx_disparity_error = word.disparity_error;
     arriving.pop_front();
     return true;
@@ -232,4 +245,4 @@ void Cable::drive_loopback(Inputs& in, Time now)
     in.serial_rx_signal = true;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,14 +1,14 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* One direction of the cable with its two transceivers: words in at the sender's serial PHY boundary, words
- * out at the receiver's after the delay of transceivers and cable. While the sender's transceiver is in loopback
- * its words come back to it after the delay of transmitter and receiver, and the other end sees no signal.
+/* One direction of the cable with its two transceivers: words in at the sender's serial PHY
+ * boundary, words out at the receiver's after the delay of transceivers and cable. While the
+ * sender's transceiver is in loopback its words come back to it after the delay of transmitter and
+ * receiver, and the other end sees no signal.
  *
- * Every symbol is 10 bits of 8b/10b. Bit errors, drawn from a seed, hit those bits, and the receiver sees
- * what a decoder makes of them. Faults come and go at stated times. What arrives is computed in the sender's
- * thread; the receiver's thread gets it at the next meeting.
+ * Every symbol is 10 bits of 8b/10b. Bit errors, drawn from a seed, hit those bits, and the
+ * receiver sees what a decoder makes of them. Faults come and go at stated times. What arrives is
+ * computed in the sender's thread; the receiver's thread gets it at the next meeting.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -25,21 +25,22 @@ namespace dibber {
 /* What can be wrong with a cable from `from` until `until`. */
 struct CableFault {
     enum Kind {
-        unplugged,      /* a little noise, then no signal */
-        noise,          /* every symbol is random, and the signal is there */
-        stop,           /* flow words say STOP for all channels */
-        inverted,       /* the pair's two wires are exchanged */
-        rate,           /* the other end has another rate: random bits */
-        foreign,        /* good symbols of somebody who never sends a comma */
-        loopback,       /* each end's transmit pair is on its own receive pair; for the whole run */
+        unplugged, /* a little noise, then no signal */
+        noise,     /* every symbol is random, and the signal is there */
+        stop,      /* flow words say STOP for all channels */
+        inverted,  /* the pair's two wires are exchanged */
+        rate,      /* the other end has another rate: random bits */
+        foreign,   /* good symbols of somebody who never sends a comma */
+        loopback,  /* each end's transmit pair is on its own receive pair; for the whole run */
     };
 
     Kind kind;
     Time from = 0, until = ~Time(0);
-    int  direction = -1;    /* 0 or 1: only what this card sends */
+    int direction = -1; /* 0 or 1: only what this card sends */
 };
 
-/* "KIND", "KIND:T0:T1" or "KIND:T0:T1:DIRECTION", times in microseconds. Throws std::invalid_argument. */
+/* "KIND", "KIND:T0:T1" or "KIND:T0:T1:DIRECTION", times in microseconds. Throws
+ * std::invalid_argument. */
 CableFault parse_fault(const std::string& text);
 
 struct CableStatistics {
@@ -48,7 +49,8 @@ struct CableStatistics {
 
 class Cable {
 public:
-    Cable(const Profile& profile, uint64_t seed, unsigned direction, const std::vector<CableFault>& faults);
+    Cable(const Profile& profile, uint64_t seed, unsigned direction,
+          const std::vector<CableFault>& faults);
 
     /* Sender, each cycle. */
     void drive_transmit(Inputs& in, Time now) const;
@@ -67,8 +69,8 @@ public:
 
 private:
     struct Arrival {
-        Time    at;
-        bool    signal, valid;
+        Time at;
+        bool signal, valid;
         Symbols symbols;
         uint8_t code_error, disparity_error;
     };
@@ -82,21 +84,21 @@ private:
     void draw_next_error();
 
     const Profile& profile_;
-    const Time     word_, period_, delay_, turn_;    /* `turn_`: through one transceiver and back */
+    const Time word_, period_, delay_, turn_; /* `turn_`: through one transceiver and back */
     const Code8b10b code_;
-    Random         random_;
+    Random random_;
 
-    Time     next_word_ = 0;                   /* when the transmitter begins its next word */
-    bool     tx_disparity_ = false, rx_disparity_ = false;
+    Time next_word_ = 0; /* when the transmitter begins its next word */
+    bool tx_disparity_ = false, rx_disparity_ = false;
     uint64_t bits_to_error_ = ~uint64_t(0);
     std::vector<CableFault> faults_;
-    size_t   next_fault_ = 0;
+    size_t next_fault_ = 0;
     unsigned cut_words_ = 0;
 
     std::vector<Arrival> sent_;
-    std::deque<Arrival>  arriving_, looped_;
-    bool                 signal_ = false;
-    CableStatistics      statistics_;
+    std::deque<Arrival> arriving_, looped_;
+    bool signal_ = false;
+    CableStatistics statistics_;
 };
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,11 +1,10 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* The 8b/10b code (Widmer, Franaszek: "A DC-balanced, partitioned-block, 8B/10B transmission code", IBM
- * Journal of Research and Development 27(5), 1983; the tables as in IEEE 802.3, clause 36).
+/* The 8b/10b code (Widmer, Franaszek: "A DC-balanced, partitioned-block, 8B/10B transmission code",
+ * IBM Journal of Research and Development 27(5), 1983; the tables as in IEEE 802.3, clause 36).
  *
  * A symbol is 10 bits, `a` (first on the wire) in bit 9. A disparity is true when it is positive.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -20,7 +19,7 @@ public:
 
     struct Decoded {
         uint8_t byte;
-        bool    k, code_error, disparity_error;
+        bool k, code_error, disparity_error;
     };
 
     Code8b10b();
@@ -33,8 +32,8 @@ public:
         return symbol;
     }
 
-    /* A symbol of the other disparity decodes, with an error; anything else is a code error. Afterwards
-     * `disparity` follows the symbol that came. */
+    /* A symbol of the other disparity decodes, with an error; anything else is a code error.
+     * Afterwards `disparity` follows the symbol that came. */
     Decoded decode(uint16_t symbol, bool& disparity) const;
 
     /* Whether a character (K flag in bit 8) exists, and whether it turns the disparity. */
@@ -42,9 +41,9 @@ public:
     bool turns(unsigned character) const { return turns_[symbols_[0][character]]; }
 
 private:
-    std::array<uint16_t, 512>  symbols_[2];    /* by disparity before */
-    std::array<uint16_t, 1024> characters_;    /* K flag in bit 8 */
-    std::array<bool, 1024>     valid_[2], turns_, positive_;
+    std::array<uint16_t, 512> symbols_[2];  /* by disparity before */
+    std::array<uint16_t, 1024> characters_; /* K flag in bit 8 */
+    std::array<bool, 1024> valid_[2], turns_, positive_;
 };
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "clock.h"
@@ -16,11 +15,11 @@ Clock::Clock(const Profile& profile, unsigned participants, const Time& now)
 void Clock::answer(const Participant& p, const Reply& reply, uint32_t error, bool woken) const
 {
     dibber_clock_reply message = {};
-    message.now   = p.time - start_;
+    message.now = p.time - start_;
     message.woken = woken;
     message.error = error;
-    message.cpu   = p.cpu;
-    message.free  = free_clients_ > 0;
+    message.cpu = p.cpu;
+    message.free = free_clients_ > 0;
     reply(message);
 }
 
@@ -55,7 +54,7 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
         if (cost == never)
             return refuse(EINVAL);
         p.time += cost;
-        p.cpu  += cost;
+        p.cpu += cost;
         return answer(p, reply);
     }
     case DIBBER_CLOCK_OP_WAIT:
@@ -63,7 +62,7 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
             return refuse(EINVAL);
         return wait(p, request, std::move(reply));
     case DIBBER_CLOCK_OP_LEAVE:
-        if (request.count) {            /* for good: nobody waits for it */
+        if (request.count) { /* for good: nobody waits for it */
             answer(p, reply);
             participants_.erase(found);
             joined_ -= !started_;
@@ -86,20 +85,21 @@ void Clock::join(const Key& key, uint64_t thread, const Reply& reply)
 {
     Participant& p = participants_[key];
     p.thread = thread;
-    p.time   = now_;
-    seen_    = true;
+    p.time = now_;
+    seen_ = true;
     catch_up(p, true);
     p.answered = p.time;
     if (++joined_ + free_clients_ >= expected_ && !started_) {
         started_ = true;
-        start_   = now_;
+        start_ = now_;
     }
     if (!started_)
-        start_ = now_;    /* time stands: the run will start here */
+        start_ = now_; /* time stands: the run will start here */
     answer(p, reply);
 }
 
-/* Whether the thread of a participant is in one of these states with another of its participants. */
+/* Whether the thread of a participant is in one of these states with another of its participants.
+ */
 bool Clock::thread_is(const Participant& p, std::initializer_list<State> states) const
 {
     if (p.thread == 0)
@@ -113,7 +113,8 @@ bool Clock::thread_is(const Participant& p, std::initializer_list<State> states)
 
 bool Clock::holds_time(const Participant& p) const
 {
-    return p.state == State::runs && !thread_is(p, {State::waits, State::reads, State::left, State::enters});
+    return p.state == State::runs &&
+           !thread_is(p, {State::waits, State::reads, State::left, State::enters});
 }
 
 /* Bring a participant to the time of its thread. While the thread runs, now_ stands. */
@@ -136,17 +137,18 @@ bool Clock::shares_thread() const
 /* What landed since time last stood cannot be missed: time stood while the program looked. */
 void Clock::wait(Participant& p, const dibber_clock_request& request, Reply reply)
 {
-    p.state   = State::waits;
-    p.watch   = request.watch;
-    p.length  = request.length;
-    p.woken   = false;
+    p.state = State::waits;
+    p.watch = request.watch;
+    p.length = request.length;
+    p.woken = false;
     p.wake_at = request.deadline > never - p.time ? never : p.time + request.deadline;
-    p.reply   = std::move(reply);
+    p.reply = std::move(reply);
 }
 
 void Clock::written(unsigned card, uint64_t address, uint64_t bytes)
 {
-    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card; ++p) {
+    for (auto p = participants_.lower_bound({card, 0});
+         p != participants_.end() && p->first.first == card; ++p) {
         Participant& waiter = p->second;
         if (waiter.state != State::waits || waiter.woken || waiter.length == 0)
             continue;
@@ -154,7 +156,7 @@ void Clock::written(unsigned card, uint64_t address, uint64_t bytes)
             Time at = std::max(now_, waiter.time);
             if (at <= waiter.wake_at) {
                 waiter.wake_at = at;
-                waiter.woken   = true;
+                waiter.woken = true;
             }
         }
     }
@@ -174,7 +176,7 @@ void Clock::wake()
     for (auto& [key, p] : participants_)
         if (p.state == State::waits && p.wake_at <= now_) {
             p.state = State::runs;
-            p.time  = p.answered = now_;
+            p.time = p.answered = now_;
             Reply reply = std::move(p.reply);
             return answer(p, reply, 0, p.woken);
         }
@@ -185,7 +187,8 @@ std::optional<unsigned> Clock::owner(unsigned card, std::optional<unsigned> endp
     if (endpoint && participants_.count({card, *endpoint}))
         return endpoint;
     std::optional<unsigned> first;
-    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card; ++p) {
+    for (auto p = participants_.lower_bound({card, 0});
+         p != participants_.end() && p->first.first == card; ++p) {
         if (p->second.state == State::runs)
             return p->first.second;
         if (!first)
@@ -211,21 +214,22 @@ void Clock::end_read(unsigned card, unsigned endpoint)
     auto p = participants_.find({card, endpoint});
     if (p != participants_.end() && p->second.state == State::reads) {
         p->second.state = State::runs;
-        p->second.time  = std::max(p->second.time, now_);
+        p->second.time = std::max(p->second.time, now_);
         p->second.answered = p->second.time;
     }
 }
 
-/* Time stops when the last participant has left. It goes on when all are back, or when a newcomer is there.
- * A thread that has left with one participant is away with all. While a thread waits to come back with one,
- * it cannot bring the others back, so nothing waits for those. */
+/* Time stops when the last participant has left. It goes on when all are back, or when a newcomer
+ * is there. A thread that has left with one participant is away with all. While a thread waits to
+ * come back with one, it cannot bring the others back, so nothing waits for those. */
 bool Clock::stopped() const
 {
     bool someone_out = false, someone_in = free_clients_ > 0;
     for (auto& [key, p] : participants_) {
         bool away = p.state == State::left || p.state == State::enters;
         someone_out |= away;
-        someone_in  |= !away && !(p.state == State::runs && thread_is(p, {State::left, State::enters}));
+        someone_in |=
+            !away && !(p.state == State::runs && thread_is(p, {State::left, State::enters}));
     }
     return someone_out && !someone_in;
 }
@@ -238,7 +242,7 @@ void Clock::settle_leavers()
     for (auto& [key, p] : participants_)
         if (p.state == State::enters) {
             p.state = State::runs;
-            p.time  = std::max(p.time, now_);
+            p.time = std::max(p.time, now_);
             p.answered = p.time;
             Reply reply = std::move(p.reply);
             answer(p, reply);
@@ -247,13 +251,14 @@ void Clock::settle_leavers()
 
 void Clock::disconnect(unsigned card)
 {
-    for (auto p = participants_.lower_bound({card, 0}); p != participants_.end() && p->first.first == card;) {
+    for (auto p = participants_.lower_bound({card, 0});
+         p != participants_.end() && p->first.first == card;) {
         p = participants_.erase(p);
         joined_ -= !started_;
     }
     if (participants_.empty() && free_clients_ == 0) {
         /* The next that come make a run of their own. */
-        joined_  = 0;
+        joined_ = 0;
         started_ = expected_ == 0;
         return;
     }
@@ -266,7 +271,7 @@ void Clock::free_client(bool comes)
     seen_ = true;
     if (joined_ + free_clients_ >= expected_ && !started_) {
         started_ = true;
-        start_   = now_;
+        start_ = now_;
     }
 }
 
@@ -282,8 +287,10 @@ bool Clock::may_run() const
     return true;
 }
 
-/* "card0 endpoint 1 has left", or with several names "have left"; empty when no participant is chosen. */
-std::string Clock::names(const std::function<bool(const Participant&)>& chosen, const char* verb) const
+/* "card0 endpoint 1 has left", or with several names "have left"; empty when no participant is
+ * chosen. */
+std::string Clock::names(const std::function<bool(const Participant&)>& chosen,
+                         const char* verb) const
 {
     std::string list;
     unsigned count = 0;
@@ -293,7 +300,9 @@ std::string Clock::names(const std::function<bool(const Participant&)>& chosen, 
                     std::to_string(key.second);
         }
     bool has = std::string(verb) == "has";
-    return list + (count == 0 ? "" : has ? (count == 1 ? " has" : " have") : (count == 1 ? " runs" : " run"));
+    return list + (count == 0 ? ""
+                   : has      ? (count == 1 ? " has" : " have")
+                              : (count == 1 ? " runs" : " run"));
 }
 
 std::string Clock::missing() const
@@ -314,8 +323,9 @@ std::string Clock::holder() const
         return std::to_string(joined_ + free_clients_) + " of " + std::to_string(expected_) +
                " participants have joined";
     if (stopped())
-        return names([](const Participant& p) { return p.state == State::left; }, "has") + " left the clock";
+        return names([](const Participant& p) { return p.state == State::left; }, "has") +
+               " left the clock";
     return "nobody takes part";
 }
 
-}  // namespace dibber
+} // namespace dibber

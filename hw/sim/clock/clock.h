@@ -1,20 +1,19 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Who takes part in simulated time, and what each is doing (the interface's CLOCK_REQUEST).
  *
- * A participant is an endpoint of a card. It *runs* while its program computes outside the library; time
- * then stands. Else it waits: for memory or a deadline, for a register read, or to come back after leaving.
- * Its own time goes ahead of the host's by what its calls are charged.
+ * A participant is an endpoint of a card. It *runs* while its program computes outside the library;
+ * time then stands. Else it waits: for memory or a deadline, for a register read, or to come back
+ * after leaving. Its own time goes ahead of the host's by what its calls are charged.
  *
- * A thread may have several participants, those of two cards for example. Each request that waits for its
- * answer says which thread makes it, and is made at the latest time at which such a request of this thread was
- * answered. Charges are posted: they delay the calls for other participants from the next answer on. (Posted
- * messages come by the socket of each card, and nothing tells the order of two sockets.) A thread is in one call
- * at a time.
- * Therefore its other participants do not hold time while one of them waits, reads, has left or comes back.
- * A participant belongs to the thread that made the last request for it.
+ * A thread may have several participants, those of two cards for example. Each request that waits
+ * for its answer says which thread makes it, and is made at the latest time at which such a request
+ * of this thread was answered. Charges are posted: they delay the calls for other participants from
+ * the next answer on. (Posted messages come by the socket of each card, and nothing tells the order
+ * of two sockets.) A thread is in one call at a time. Therefore its other participants do not hold
+ * time while one of them waits, reads, has left or comes back. A participant belongs to the thread
+ * that made the last request for it.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -33,7 +32,8 @@ class Clock {
 public:
     using Reply = std::function<void(const dibber_clock_reply&)>;
 
-    /* The run starts when `participants` have joined, free clients counted. `now` is the host's time. */
+    /* The run starts when `participants` have joined, free clients counted. `now` is the host's
+     * time. */
     Clock(const Profile& profile, unsigned participants, const Time& now);
 
     /* A CLOCK_MESSAGE; `reply` is called now or when the wait is over. */
@@ -46,8 +46,8 @@ public:
     void free_client(bool comes);
     bool any_free() const { return free_clients_ > 0; }
 
-    /* Participant to whom a register access of `card` at `endpoint` (or, unless that joined, the first
-     * that runs) belongs; empty when none has joined. */
+    /* Participant to whom a register access of `card` at `endpoint` (or, unless that joined, the
+     * first that runs) belongs; empty when none has joined. */
     std::optional<unsigned> owner(unsigned card, std::optional<unsigned> endpoint) const;
     Time time_of(unsigned card, unsigned endpoint) const;
 
@@ -62,14 +62,15 @@ public:
     Time next_wake() const;
     void wake();
 
-    /* Whether time may go on, and if it may not, which participant holds it: a clause for a person. */
+    /* Whether time may go on, and if it may not, which participant holds it: a clause for a person.
+     */
     bool may_run() const;
     std::string holder() const;
     /* Which participants have left while another one waits to come back; empty when none waits. */
     std::string missing() const;
 
-    /* Whether one thread has participants of two cards. Messages of such a thread come by two sockets, and
-     * time may go on only after both sockets have been read empty. */
+    /* Whether one thread has participants of two cards. Messages of such a thread come by two
+     * sockets, and time may go on only after both sockets have been read empty. */
     bool shares_thread() const;
 
     /* Everybody who took part has gone. */
@@ -81,35 +82,37 @@ private:
     enum class State { runs, waits, reads, left, enters };
 
     struct Participant {
-        State    state = State::runs;
-        uint64_t thread = 0;           /* whose last request it was; 0 is not known */
-        Time     time = 0;             /* its own */
-        Time     answered = 0;         /* the same when a request of its thread was answered last */
-        Time     cpu = 0;              /* charged so far */
+        State state = State::runs;
+        uint64_t thread = 0; /* whose last request it was; 0 is not known */
+        Time time = 0;       /* its own */
+        Time answered = 0;   /* the same when a request of its thread was answered last */
+        Time cpu = 0;        /* charged so far */
         uint64_t watch = 0, length = 0;
-        Time     wake_at = never;
-        bool     woken = false;
-        Reply    reply;
+        Time wake_at = never;
+        bool woken = false;
+        Reply reply;
     };
-    using Key = std::pair<unsigned, unsigned>;    /* card, endpoint */
+    using Key = std::pair<unsigned, unsigned>; /* card, endpoint */
 
     void join(const Key& key, uint64_t thread, const Reply& reply);
     void wait(Participant& p, const dibber_clock_request& request, Reply reply);
-    void answer(const Participant& p, const Reply& reply, uint32_t error = 0, bool woken = false) const;
+    void answer(const Participant& p, const Reply& reply, uint32_t error = 0,
+                bool woken = false) const;
     void settle_leavers();
     bool stopped() const;
-    std::string names(const std::function<bool(const Participant&)>& chosen, const char* verb) const;
+    std::string names(const std::function<bool(const Participant&)>& chosen,
+                      const char* verb) const;
     bool thread_is(const Participant& p, std::initializer_list<State> states) const;
     bool holds_time(const Participant& p) const;
     void catch_up(Participant& p, bool answered);
 
     const Profile& profile_;
     const unsigned expected_;
-    const Time&    now_;
+    const Time& now_;
     std::map<Key, Participant> participants_;
-    unsigned       free_clients_ = 0, joined_ = 0;
-    bool           started_ = false, seen_ = false;
-    Time           start_ = 0;
+    unsigned free_clients_ = 0, joined_ = 0;
+    bool started_ = false, seen_ = false;
+    Time start_ = 0;
 };
 
-}  // namespace dibber
+} // namespace dibber

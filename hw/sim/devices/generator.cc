@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "generator.h"
@@ -15,7 +14,7 @@ void Generator::start(const Work& work)
 void Generator::settle(const Inputs& in, Outputs& out)
 {
     StreamDevice::settle(in, out);
-    valid_     = out.pcie_tx.valid;
+    valid_ = out.pcie_tx.valid;
     last_beat_ = out.pcie_tx.last;
 }
 
@@ -37,7 +36,7 @@ void Generator::clock(const Inputs& in)
     if (in.reset)
         return;
     while (sent_ < work_.count && waiting() < 4 && (!work_.read || !free_tags_.empty())) {
-        uint64_t address = work_.address + sent_*work_.stride;
+        uint64_t address = work_.address + sent_ * work_.stride;
         if (work_.read) {
             uint8_t tag = free_tags_.front();
             free_tags_.pop_front();
@@ -49,7 +48,7 @@ void Generator::clock(const Inputs& in)
         } else {
             std::vector<uint8_t> data(work_.bytes);
             for (unsigned i = 0; i < work_.bytes; i++)
-                data[i] = uint8_t(sent_*7 + i);
+                data[i] = uint8_t(sent_ * 7 + i);
             send(memory_write(in.pcie_id, address, data));
         }
         sent_++;
@@ -69,7 +68,8 @@ void Generator::received(const Tlp& tlp)
     read.good &= tlp.status() == successful && tlp.byte_count() == work_.bytes - read.received;
     /* Memory holds the low byte of each address. */
     for (unsigned i = 0; i < n; i++)
-        read.good &= tlp.payload()[lead + i] == uint8_t(work_.address + number*work_.stride + read.received + i);
+        read.good &= tlp.payload()[lead + i] ==
+                     uint8_t(work_.address + number * work_.stride + read.received + i);
     read.received += n;
     for (unsigned earlier = 0; earlier < number; earlier++)
         overtaken_ |= reads_[earlier].finished == 0;
@@ -80,4 +80,4 @@ void Generator::received(const Tlp& tlp)
     open_--;
 }
 
-}  // namespace dibber
+} // namespace dibber

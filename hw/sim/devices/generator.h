@@ -1,8 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* A bare TLP generator: as many memory writes or reads as the stream takes, and nothing between
+ * them. It has no limit of its own, so that what it reaches is what the host model allows. */
 
-/* A bare TLP generator: as many memory writes or reads as the stream takes, and nothing between them. It
- * has no limit of its own, so that what it reaches is what the host model allows. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -15,16 +14,17 @@ namespace dibber {
 class Generator : public StreamDevice {
 public:
     struct Work {
-        bool     read = false;
-        uint64_t address = 0, stride = 0;    /* bytes from one TLP's address to the next */
+        bool read = false;
+        uint64_t address = 0, stride = 0; /* bytes from one TLP's address to the next */
         unsigned bytes = 8, count = 0, in_flight = 1;
     };
 
-    /* A read: cycles at which its request was taken and its first completion began, and what came. */
+    /* A read: cycles at which its request was taken and its first completion began, and what came.
+     */
     struct Read {
         uint64_t asked = 0, answered = 0, finished = 0;
         unsigned completions = 0, received = 0;
-        bool     good = true;
+        bool good = true;
     };
 
     using StreamDevice::StreamDevice;
@@ -45,14 +45,14 @@ public:
 private:
     void received(const Tlp& tlp) override;
 
-    Work     work_;
+    Work work_;
     unsigned sent_ = 0, open_ = 0;
     uint64_t cycle_ = 0, first_ = 0, last_ = 0, tlp_began_ = 0;
-    bool     valid_ = false, last_beat_ = false, overtaken_ = false;
+    bool valid_ = false, last_beat_ = false, overtaken_ = false;
     std::vector<Read> reads_;
     std::vector<unsigned> tag_read_ = std::vector<unsigned>(256);
-    std::deque<uint8_t>   free_tags_;
-    std::deque<unsigned>  taken_;    /* reads queued, whose request has not been taken */
+    std::deque<uint8_t> free_tags_;
+    std::deque<unsigned> taken_; /* reads queued, whose request has not been taken */
 };
 
-}  // namespace dibber
+} // namespace dibber

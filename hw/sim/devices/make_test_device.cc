@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The devices of the test programs. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdexcept>
 
@@ -13,13 +12,15 @@ namespace dibber {
 
 const char* const default_device = "scratch";
 
-std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile, uint64_t)
+std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile,
+                                    uint64_t)
 {
     if (name == "scratch")
         return std::make_unique<ScratchCard>(profile.card.data_width, DIBBER_BAR0_SIZE);
     if (name == "generator")
         return std::make_unique<Generator>(profile.card.data_width);
-    throw std::runtime_error("device '" + name + "' is not known here: there are scratch and generator");
+    throw std::runtime_error("device '" + name +
+                             "' is not known here: there are scratch and generator");
 }
 
-}  // namespace dibber
+} // namespace dibber

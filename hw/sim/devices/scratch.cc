@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "scratch.h"
@@ -12,9 +11,10 @@ namespace dibber {
 namespace {
 
 constexpr uint64_t write_command = 0x80000, interrupt_command = 0x80010, copy_command = 0x80020,
-                   cable_command = 0x80040, cable_target = 0x80050, silent = 0x80100, refused = 0x80108;
+                   cable_command = 0x80040, cable_target = 0x80050, silent = 0x80100,
+                   refused = 0x80108;
 
-}  // namespace
+} // namespace
 
 uint64_t ScratchCard::load(uint64_t offset, unsigned bytes) const
 {
@@ -41,7 +41,8 @@ void ScratchCard::received(const Tlp& tlp)
     } else if (offset == refused) {
         send(completion_error(id_, tlp, unsupported_request));
     } else if (offset != silent) {
-        send(completion(id_, tlp, offset, std::span(bar_).subspan(offset, tlp.span_bytes()), tlp.span_bytes()));
+        send(completion(id_, tlp, offset, std::span(bar_).subspan(offset, tlp.span_bytes()),
+                        tlp.span_bytes()));
     }
 }
 
@@ -51,13 +52,15 @@ void ScratchCard::act(uint64_t offset)
         return memory_write(id_, address, {reinterpret_cast<const uint8_t*>(&value), 4});
     };
     if (offset == write_command) {
-        later_.emplace(cycle_ + load(offset + 12, 4), value_write(load(offset, 8), load(offset + 8, 4)));
+        later_.emplace(cycle_ + load(offset + 12, 4),
+                       value_write(load(offset, 8), load(offset + 8, 4)));
     } else if (offset == interrupt_command) {
-        uint64_t entry = DIBBER_MSIX_TABLE_BASE + 16*load(offset, 4);
+        uint64_t entry = DIBBER_MSIX_TABLE_BASE + 16 * load(offset, 4);
         later_.emplace(cycle_, value_write(load(entry, 8), load(entry + 8, 4)));
     } else if (offset == copy_command) {
         copies_[next_tag_] = load(offset + 8, 8);
-        later_.emplace(cycle_, memory_read(id_, next_tag_++, load(offset, 8), unsigned(load(offset + 16, 4))));
+        later_.emplace(
+            cycle_, memory_read(id_, next_tag_++, load(offset, 8), unsigned(load(offset + 16, 4))));
     } else if (offset == cable_command) {
         words_.push_back(uint32_t(load(offset, 4)));
     }
@@ -73,12 +76,14 @@ void ScratchCard::settle(const Inputs& in, Outputs& out)
 
 void ScratchCard::clock(const Inputs& in)
 {
-    StreamDevice::clock(in);    /* first: what is sent below was not yet to be seen at this edge */
+    StreamDevice::clock(in); /* first: what is sent below was not yet to be seen at this edge */
     id_ = in.pcie_id;
     if (word_offered_ && in.serial_tx_ready)
         words_.pop_front();
-    if (in.serial_rx_valid && in.serial_rx.k == 0 && !in.serial_rx_code_error && load(cable_target, 8))
-        send(memory_write(id_, load(cable_target, 8), {reinterpret_cast<const uint8_t*>(&in.serial_rx.data), 4}));
+    if (in.serial_rx_valid && in.serial_rx.k == 0 && !in.serial_rx_code_error &&
+        load(cable_target, 8))
+        send(memory_write(id_, load(cable_target, 8),
+                          {reinterpret_cast<const uint8_t*>(&in.serial_rx.data), 4}));
     while (!later_.empty() && later_.begin()->first <= cycle_) {
         send(std::move(later_.begin()->second));
         later_.erase(later_.begin());
@@ -86,4 +91,4 @@ void ScratchCard::clock(const Inputs& in)
     cycle_++;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "stream.h"
@@ -15,13 +14,13 @@ void StreamDevice::settle(const Inputs&, Outputs& out)
         return;
     const Tlp& tlp = queue_.front();
     beat.first = position_ == 0;
-    beat.last  = position_ + beat_dws_ >= tlp.dw.size();
-    beat.be    = 0;
+    beat.last = position_ + beat_dws_ >= tlp.dw.size();
+    beat.be = 0;
     for (unsigned i = 0; i < beat_dws_; i++) {
         unsigned n = position_ + i;
         bool there = n < tlp.dw.size();
         beat.dat[i] = !there ? 0 : n >= tlp.header_dws() ? __builtin_bswap32(tlp.dw[n]) : tlp.dw[n];
-        beat.be |= uint16_t((there ? 0xf : 0) << 4*i);
+        beat.be |= uint16_t((there ? 0xf : 0) << 4 * i);
     }
 }
 
@@ -39,12 +38,13 @@ void StreamDevice::clock(const Inputs& in)
     if (in.pcie_rx.first)
         coming_.dw.clear();
     for (unsigned i = 0; i < beat_dws_; i++)
-        if (in.pcie_rx.be >> 4*i & 1) {
+        if (in.pcie_rx.be >> 4 * i & 1) {
             bool payload = coming_.dw.size() >= 3 && coming_.dw.size() >= coming_.header_dws();
-            coming_.dw.push_back(payload ? __builtin_bswap32(in.pcie_rx.dat[i]) : in.pcie_rx.dat[i]);
+            coming_.dw.push_back(payload ? __builtin_bswap32(in.pcie_rx.dat[i])
+                                         : in.pcie_rx.dat[i]);
         }
     if (in.pcie_rx.last)
         received(coming_);
 }
 
-}  // namespace dibber
+} // namespace dibber

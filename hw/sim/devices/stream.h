@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Base of devices written in C++: beats to TLPs and back, no limits of its own. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -14,7 +13,9 @@ namespace dibber {
 
 class StreamDevice : public Device {
 public:
-    explicit StreamDevice(unsigned data_width) : data_width_(data_width), beat_dws_(data_width/32) {}
+    explicit StreamDevice(unsigned data_width) : data_width_(data_width), beat_dws_(data_width / 32)
+    {
+    }
 
     unsigned data_width() const override { return data_width_; }
     bool big_endian() const override { return true; }
@@ -29,10 +30,10 @@ protected:
     size_t waiting() const { return queue_.size(); }
 
 private:
-    const unsigned  data_width_, beat_dws_;
+    const unsigned data_width_, beat_dws_;
     std::deque<Tlp> queue_;
-    unsigned        position_ = 0;
-    Tlp             coming_;
+    unsigned position_ = 0;
+    Tlp coming_;
 };
 
-}  // namespace dibber
+} // namespace dibber

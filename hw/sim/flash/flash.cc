@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "flash.h"
@@ -10,11 +9,21 @@ namespace dibber {
 namespace {
 
 enum Command : uint8_t {
-    program = 0x02, read = 0x03, disable = 0x04, status = 0x05, enable = 0x06, program4 = 0x12, read4 = 0x13,
-    erase_4k = 0x20, erase_4k4 = 0x21, identity = 0x9f, erase_64k = 0xd8, erase_64k4 = 0xdc,
+    program = 0x02,
+    read = 0x03,
+    disable = 0x04,
+    status = 0x05,
+    enable = 0x06,
+    program4 = 0x12,
+    read4 = 0x13,
+    erase_4k = 0x20,
+    erase_4k4 = 0x21,
+    identity = 0x9f,
+    erase_64k = 0xd8,
+    erase_64k4 = 0xdc,
 };
 
-}  // namespace
+} // namespace
 
 Flash::Flash(uint32_t size) : inverted_(size), buffer_{} {}
 
@@ -49,9 +58,18 @@ bool Flash::change(bool cs_n, bool clk, bool mosi)
 unsigned Flash::address_bytes() const
 {
     switch (command_) {
-    case program: case read: case erase_64k: case erase_4k: return 3;
-    case program4: case read4: case erase_64k4: case erase_4k4: return 4;
-    default: return 0;
+    case program:
+    case read:
+    case erase_64k:
+    case erase_4k:
+        return 3;
+    case program4:
+    case read4:
+    case erase_64k4:
+    case erase_4k4:
+        return 4;
+    default:
+        return 0;
     }
 }
 
@@ -75,7 +93,7 @@ void Flash::taken()
 /* What comes back while the next byte is sent. */
 uint8_t Flash::next()
 {
-    static constexpr uint8_t jedec[] = {0xef, 0x40};    /* Winbond W25Q */
+    static constexpr uint8_t jedec[] = {0xef, 0x40}; /* Winbond W25Q */
 
     switch (command_) {
     case status:
@@ -90,7 +108,8 @@ uint8_t Flash::next()
     }
     case read:
     case read4:
-        return count_ > address_bytes() ? at(address_ + uint32_t(count_ - 1 - address_bytes())) : 0xff;
+        return count_ > address_bytes() ? at(address_ + uint32_t(count_ - 1 - address_bytes()))
+                                        : 0xff;
     default:
         return 0xff;
     }
@@ -116,7 +135,8 @@ void Flash::deselected()
     bool programs = command_ == program || command_ == program4;
     if (!changes)
         return;
-    bool begins = latch_ && (programs ? count_ > 1 + address_bytes() : count_ == 1 + address_bytes());
+    bool begins =
+        latch_ && (programs ? count_ > 1 + address_bytes() : count_ == 1 + address_bytes());
     latch_ = false;
     if (!begins)
         return;
@@ -130,4 +150,4 @@ void Flash::deselected()
     }
 }
 
-}  // namespace dibber
+} // namespace dibber

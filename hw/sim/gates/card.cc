@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The NIC as a netlist, in place of the Verilated core: `--device` is the list of its gates. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdexcept>
 
@@ -58,8 +57,8 @@ public:
         out.pcie_tx.valid = get(tx_valid_);
         if (out.pcie_tx.valid) {
             out.pcie_tx.first = get(tx_first_);
-            out.pcie_tx.last  = get(tx_last_);
-            out.pcie_tx.be    = get(tx_be_);
+            out.pcie_tx.last = get(tx_last_);
+            out.pcie_tx.be = get(tx_be_);
             gates_.get(tx_dat_, out.pcie_tx.dat.data());
         }
         out.serial_tx = {get(serial_tx_data_), uint8_t(get(serial_tx_k_))};
@@ -84,42 +83,42 @@ private:
     const Port& port(const char* name) const { return gates_.port(name); }
 
     Gates gates_;
-    const Port& sys_rst_         = port("sys_rst");
-    const Port& rx_valid_        = port("pcie_rx_valid");
-    const Port& rx_first_        = port("pcie_rx_first");
-    const Port& rx_last_         = port("pcie_rx_last");
-    const Port& rx_be_           = port("pcie_rx_be");
-    const Port& rx_dat_          = port("pcie_rx_dat");
-    const Port& rx_ready_        = port("pcie_rx_ready");
-    const Port& tx_valid_        = port("pcie_tx_valid");
-    const Port& tx_first_        = port("pcie_tx_first");
-    const Port& tx_last_         = port("pcie_tx_last");
-    const Port& tx_be_           = port("pcie_tx_be");
-    const Port& tx_dat_          = port("pcie_tx_dat");
-    const Port& tx_ready_        = port("pcie_tx_ready");
-    const Port& id_              = port("pcie_id");
-    const Port& max_payload_     = port("pcie_max_payload");
-    const Port& max_request_     = port("pcie_max_request");
-    const Port& extended_tags_   = port("pcie_extended_tags");
-    const Port& msix_enable_     = port("pcie_msix_enable");
-    const Port& bus_master_      = port("pcie_bus_master");
-    const Port& serial_tx_data_  = port("serial_tx_data");
-    const Port& serial_tx_k_     = port("serial_tx_k");
+    const Port& sys_rst_ = port("sys_rst");
+    const Port& rx_valid_ = port("pcie_rx_valid");
+    const Port& rx_first_ = port("pcie_rx_first");
+    const Port& rx_last_ = port("pcie_rx_last");
+    const Port& rx_be_ = port("pcie_rx_be");
+    const Port& rx_dat_ = port("pcie_rx_dat");
+    const Port& rx_ready_ = port("pcie_rx_ready");
+    const Port& tx_valid_ = port("pcie_tx_valid");
+    const Port& tx_first_ = port("pcie_tx_first");
+    const Port& tx_last_ = port("pcie_tx_last");
+    const Port& tx_be_ = port("pcie_tx_be");
+    const Port& tx_dat_ = port("pcie_tx_dat");
+    const Port& tx_ready_ = port("pcie_tx_ready");
+    const Port& id_ = port("pcie_id");
+    const Port& max_payload_ = port("pcie_max_payload");
+    const Port& max_request_ = port("pcie_max_request");
+    const Port& extended_tags_ = port("pcie_extended_tags");
+    const Port& msix_enable_ = port("pcie_msix_enable");
+    const Port& bus_master_ = port("pcie_bus_master");
+    const Port& serial_tx_data_ = port("serial_tx_data");
+    const Port& serial_tx_k_ = port("serial_tx_k");
     const Port& serial_tx_ready_ = port("serial_tx_ready");
-    const Port& loopback_        = port("serial_loopback");
+    const Port& loopback_ = port("serial_loopback");
     const Port& serial_rx_valid_ = port("serial_rx_valid");
-    const Port& serial_rx_data_  = port("serial_rx_data");
-    const Port& serial_rx_k_     = port("serial_rx_k");
-    const Port& code_error_      = port("serial_rx_code_error");
+    const Port& serial_rx_data_ = port("serial_rx_data");
+    const Port& serial_rx_k_ = port("serial_rx_k");
+    const Port& code_error_ = port("serial_rx_code_error");
     const Port& disparity_error_ = port("serial_rx_disparity_error");
-    const Port& signal_          = port("serial_rx_signal");
-    const Port& tck_             = port("jtag_tck");
-    const Port& tms_             = port("jtag_tms");
-    const Port& tdi_             = port("jtag_tdi");
-    const Port& tdo_             = port("jtag_tdo");
+    const Port& signal_ = port("serial_rx_signal");
+    const Port& tck_ = port("jtag_tck");
+    const Port& tms_ = port("jtag_tms");
+    const Port& tdi_ = port("jtag_tdi");
+    const Port& tdo_ = port("jtag_tdo");
 };
 
-}  // namespace
+} // namespace
 
 const char* const default_device = "";
 
@@ -130,4 +129,4 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Pro
     return std::make_unique<Card>(name);
 }
 
-}  // namespace dibber
+} // namespace dibber

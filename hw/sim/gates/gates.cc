@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "gates.h"
@@ -10,7 +9,7 @@
 
 namespace dibber {
 
-/* The list ----------------------------------------------------------------------------------------- */
+/* The list ------------------------------------------------------------------------------------- */
 
 Gates::Gates(const std::string& path)
 {
@@ -27,7 +26,10 @@ void Gates::read(const std::string& path)
     std::string line, kind;
     for (unsigned number = 1; std::getline(file, line); number++) {
         std::istringstream words(line);
-        auto bad = [&] { return std::runtime_error(path + ", line " + std::to_string(number) + ": " + line.substr(0, 40)); };
+        auto bad = [&] {
+            return std::runtime_error(path + ", line " + std::to_string(number) + ": " +
+                                      line.substr(0, 40));
+        };
         auto net = [&](Net& to) {
             if (!(words >> to) || to >= values_.size())
                 throw bad();
@@ -59,7 +61,7 @@ void Gates::read(const std::string& path)
             luts_.push_back(lut);
         } else if (kind == "ff") {
             Flop flop{};
-            Net  enable, reset;
+            Net enable, reset;
             unsigned value = 0;
             words >> value;
             net(flop.out), net(flop.in), net(enable), net(reset);
@@ -74,8 +76,9 @@ void Gates::read(const std::string& path)
             Block block{};
             words >> block.width >> block.old[0] >> block.old[1];
             for (Side& side : block.side)
-                net(side.enable), net(side.write), nets(side.address), nets(side.in), nets(side.out);
-            while (block.shift < 5 && 9u << block.shift < 8*block.width)
+                net(side.enable), net(side.write), nets(side.address), nets(side.in),
+                    nets(side.out);
+            while (block.shift < 5 && 9u << block.shift < 8 * block.width)
                 block.shift++;
             block.words.assign(1u << (14 - block.shift), 0);
             blocks_.push_back(block);
@@ -90,7 +93,8 @@ void Gates::read(const std::string& path)
             throw bad();
     }
     for (auto& [shared, group] : flops) {
-        banks_.push_back({std::get<0>(shared), std::get<1>(shared), uint32_t(flops_.size()), uint32_t(flops_.size() + group.size())});
+        banks_.push_back({std::get<0>(shared), std::get<1>(shared), uint32_t(flops_.size()),
+                          uint32_t(flops_.size() + group.size())});
         flops_.insert(flops_.end(), group.begin(), group.end());
     }
 }
@@ -104,11 +108,15 @@ const Gates::Port& Gates::port(const std::string& name) const
     throw std::runtime_error("the netlist has no port " + name);
 }
 
-/* Order -------------------------------------------------------------------------------------------- */
+/* Order ---------------------------------------------------------------------------------------- */
 
-template <typename F> void Gates::inputs_of(uint32_t gate, F use) const
+template <typename F>
+void Gates::inputs_of(uint32_t gate, F use) const
 {
-    auto all = [&](auto& nets) { for (Net net : nets) use(net); };
+    auto all = [&](auto& nets) {
+        for (Net net : nets)
+            use(net);
+    };
     if (gate < luts_.size()) {
         all(luts_[gate].in);
     } else if (gate < luts_.size() + rams_.size()) {
@@ -119,9 +127,13 @@ template <typename F> void Gates::inputs_of(uint32_t gate, F use) const
     }
 }
 
-template <typename F> void Gates::outputs_of(uint32_t gate, F use) const
+template <typename F>
+void Gates::outputs_of(uint32_t gate, F use) const
 {
-    auto all = [&](auto& nets) { for (Net net : nets) use(net); };
+    auto all = [&](auto& nets) {
+        for (Net net : nets)
+            use(net);
+    };
     if (gate < luts_.size())
         use(luts_[gate].out);
     else if (gate < luts_.size() + rams_.size())
@@ -160,7 +172,7 @@ void Gates::order()
         inputs_of(gate, [&](Net net) { readers_[next[net]++] = gate; });
 
     std::vector<uint32_t> missing(gates), ready;
-    std::vector<uint8_t>  by_gate(values_.size());
+    std::vector<uint8_t> by_gate(values_.size());
     for (uint32_t gate = 0; gate < gates; gate++)
         outputs_of(gate, [&](Net net) { drive(net), by_gate[net] = 1; });
     for (uint32_t gate = 0; gate < gates; gate++) {
@@ -187,7 +199,7 @@ void Gates::order()
     }
 }
 
-/* Simulation --------------------------------------------------------------------------------------- */
+/* Simulation ----------------------------------------------------------------------------------- */
 
 void Gates::visit(uint32_t gate)
 {
@@ -217,14 +229,14 @@ uint64_t Gates::gather(const Net* nets, unsigned bits) const
 void Gates::set(const Port& port, const void* bytes)
 {
     for (size_t n = 0; n < port.size(); n++)
-        change(port[n], static_cast<const uint8_t*>(bytes)[n/8] >> n%8 & 1);
+        change(port[n], static_cast<const uint8_t*>(bytes)[n / 8] >> n % 8 & 1);
 }
 
 void Gates::get(const Port& port, void* bytes) const
 {
     auto* to = static_cast<uint8_t*>(bytes);
     for (size_t n = 0; n < port.size(); n++)
-        to[n/8] = (n%8 ? to[n/8] : 0) | values_[port[n]] << n%8;
+        to[n / 8] = (n % 8 ? to[n / 8] : 0) | values_[port[n]] << n % 8;
 }
 
 void Gates::evaluate(uint32_t gate)
@@ -243,7 +255,7 @@ void Gates::evaluate(uint32_t gate)
             int64_t value = gather(nets, 18);
             return values_[sign] && value >> 17 ? value - (1 << 18) : value;
         };
-        int64_t product = factor(mult.a, mult.sign_a)*factor(mult.b, mult.sign_b);
+        int64_t product = factor(mult.a, mult.sign_a) * factor(mult.b, mult.sign_b);
         for (unsigned n = 0; n < 36; n++)
             change(mult.out[n], product >> n & 1);
     }
@@ -260,8 +272,8 @@ void Gates::settle()
     }
 }
 
-/* Lattice FPGA-TN-02204. At 18 and 36 bits the low bits of the address of a port that writes are byte enables; at 36, port A writes
- * and port B reads, and both ports' pins are the word's. */
+/* Lattice FPGA-TN-02204. At 18 and 36 bits the low bits of the address of a port that writes are
+ * byte enables; at 36, port A writes and port B reads, and both ports' pins are the word's. */
 void Gates::clock_block(Block& block)
 {
     bool wide = block.width == 36;
@@ -270,15 +282,15 @@ void Gates::clock_block(Block& block)
     bool enable[2], write[2];
     for (unsigned s = 0; s < 2; s++) {
         const Side& side = block.side[s];
-        enable[s]  = values_[side.enable];
-        write[s]   = enable[s] && values_[side.write];
+        enable[s] = values_[side.enable];
+        write[s] = enable[s] && values_[side.write];
         address[s] = gather(side.address, 14);
         if (write[s]) {
             mask[s] = all;
             if (block.width >= 18)
-                for (unsigned lane = 0; lane < block.width/9; lane++)
+                for (unsigned lane = 0; lane < block.width / 9; lane++)
                     if (!(address[s] >> lane & 1))
-                        mask[s] &= ~(uint64_t(0x1ff) << 9*lane);
+                        mask[s] &= ~(uint64_t(0x1ff) << 9 * lane);
         }
         address[s] >>= block.shift;
         old[s] = block.words[address[s]];
@@ -292,7 +304,8 @@ void Gates::clock_block(Block& block)
         side.read = word;
         for (unsigned n = 0; changed >> n; n++)
             if (changed >> n & 1)
-                taken_.emplace_back(wide ? block.side[n/18].out[n%18] : side.out[n], word >> n & 1);
+                taken_.emplace_back(wide ? block.side[n / 18].out[n % 18] : side.out[n],
+                                    word >> n & 1);
     }
     for (unsigned s = 0; s < 2; s++) {
         if (!mask[s])
@@ -332,4 +345,4 @@ void Gates::clock()
         change(net, value);
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,8 +1,8 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* gates-run GATES: a line of standard input has a hexadecimal number for each input, in the order
+ * of the list; for each line, and then the rising edge, one with the outputs is printed. Ports have
+ * up to 64 bits. */
 
-/* gates-run GATES: a line of standard input has a hexadecimal number for each input, in the order of the list; for each line, and then
- * the rising edge, one with the outputs is printed. Ports have up to 64 bits. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <cstdio>
 #include <iostream>

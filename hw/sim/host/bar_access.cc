@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The root complex: the CPU's accesses of BAR 0, and the card's completions for them. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <algorithm>
 #include <cstdio>
@@ -26,7 +25,7 @@ void RootComplex::read_bar(uint64_t offset, unsigned bytes, BarAnswer answer)
 {
     auto read = std::make_shared<BarRead>();
     read->data.assign(bytes, 0xff);
-    read->answer  = std::move(answer);
+    read->answer = std::move(answer);
     read->missing = 0;
     for (unsigned place = 0; place < bytes;) {
         unsigned n = std::min(bytes - place, unsigned(8 - (offset + place) % 8));
@@ -50,9 +49,10 @@ void RootComplex::issue_bar_reads()
         bar_waiting_.pop_front();
         bar_in_flight_++;
         statistics_.bar_reads++;
-        chunk.deadline = now_ + from_ns(profile_.pcie.completion_timeout_us*1e3);
+        chunk.deadline = now_ + from_ns(profile_.pcie.completion_timeout_us * 1e3);
         bar_deadlines_.push_back({chunk.deadline, bar_next_tag_});
-        send(memory_read(host_id, uint8_t(bar_next_tag_), bar_base + chunk.offset, chunk.bytes), now_, posted_down_);
+        send(memory_read(host_id, uint8_t(bar_next_tag_), bar_base + chunk.offset, chunk.bytes),
+             now_, posted_down_);
         bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
     }
 }
@@ -63,8 +63,8 @@ void RootComplex::completion_arrives()
     completions_.pop_front();
     Fault wrong = check(tlp, config, card_id);
     unsigned tag = tlp.completion_tag();
-    if (wrong == Fault::none &&
-        (tag >= bar_active_.size() || !bar_active_[tag].read || tlp.completion_requester() != host_id))
+    if (wrong == Fault::none && (tag >= bar_active_.size() || !bar_active_[tag].read ||
+                                 tlp.completion_requester() != host_id))
         wrong = Fault::completion_unexpected;
     if (wrong != Fault::none)
         return fault(wrong, tlp);
@@ -105,9 +105,11 @@ void RootComplex::expire_bar_reads()
     statistics_.bar_read_timeouts++;
     /* A card that answers nothing must not fill the disk. */
     if (statistics_.bar_read_timeouts <= 20)
-        fprintf(stderr, "dibber-sim: card%u: no completion for a read of BAR 0 at 0x%llx in %g us\n", card_,
-                static_cast<unsigned long long>(bar_active_[tag].offset), profile_.pcie.completion_timeout_us);
+        fprintf(stderr,
+                "dibber-sim: card%u: no completion for a read of BAR 0 at 0x%llx in %g us\n", card_,
+                static_cast<unsigned long long>(bar_active_[tag].offset),
+                profile_.pcie.completion_timeout_us);
     finish_chunk(tag);
 }
 
-}  // namespace dibber
+} // namespace dibber

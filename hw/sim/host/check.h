@@ -1,8 +1,8 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is wrong with a TLP that the card sent. A second, independent checker reads the TLP trace;
+ * this one is here so that a bad TLP is seen when it happens, and so that it never reaches memory.
+ */
 
-/* What is wrong with a TLP that the card sent. A second, independent checker reads the TLP trace; this one
- * is here so that a bad TLP is seen when it happens, and so that it never reaches memory. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -12,20 +12,45 @@
 namespace dibber {
 
 enum class Fault {
-    none, format, length, poisoned, requester, byte_enables, page_crossing, payload_size, request_size, tag,
-    tag_in_flight, address_form, completion_unexpected, not_bus_master, unmapped, count
+    none,
+    format,
+    length,
+    poisoned,
+    requester,
+    byte_enables,
+    page_crossing,
+    payload_size,
+    request_size,
+    tag,
+    tag_in_flight,
+    address_form,
+    completion_unexpected,
+    not_bus_master,
+    unmapped,
+    count
 };
 
 inline const char* fault_name(Fault fault)
 {
-    static const char* const names[] = {
-        "none", "format", "length", "poisoned", "requester", "byte_enables", "page_crossing", "payload_size",
-        "request_size", "tag", "tag_in_flight", "address_form", "completion_unexpected", "not_bus_master",
-        "unmapped"};
+    static const char* const names[] = {"none",
+                                        "format",
+                                        "length",
+                                        "poisoned",
+                                        "requester",
+                                        "byte_enables",
+                                        "page_crossing",
+                                        "payload_size",
+                                        "request_size",
+                                        "tag",
+                                        "tag_in_flight",
+                                        "address_form",
+                                        "completion_unexpected",
+                                        "not_bus_master",
+                                        "unmapped"};
     return names[unsigned(fault)];
 }
 
 /* Faults of one TLP taken by itself. `id` is the card's bus, device and function. */
 Fault check(const Tlp& tlp, const ConfigSpace& config, uint16_t id);
 
-}  // namespace dibber
+} // namespace dibber

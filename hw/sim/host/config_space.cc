@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "config_space.h"
@@ -12,8 +11,8 @@ namespace dibber {
 void ConfigSpace::put(unsigned offset, unsigned bytes, uint32_t value, uint32_t writable)
 {
     for (unsigned i = 0; i < bytes; i++) {
-        bytes_[offset + i]    = uint8_t(value >> 8*i);
-        writable_[offset + i] = uint8_t(writable >> 8*i);
+        bytes_[offset + i] = uint8_t(value >> 8 * i);
+        writable_[offset + i] = uint8_t(writable >> 8 * i);
     }
 }
 
@@ -24,24 +23,25 @@ void ConfigSpace::reset()
 
     put(0x00, 2, DIBBER_PCI_VENDOR);
     put(0x02, 2, DIBBER_PCI_DEVICE);
-    put(0x04, 2, 0x0000, 0x0546);               /* memory space, bus master, parity, SERR, INTx disable */
-    put(0x06, 2, 0x0010);                       /* there is a capability list */
+    put(0x04, 2, 0x0000, 0x0546); /* memory space, bus master, parity, SERR, INTx disable */
+    put(0x06, 2, 0x0010);         /* there is a capability list */
     put(0x08, 4, DIBBER_PCI_CLASS << 8);
-    put(0x0c, 1, 0, 0xff);                      /* cache line size: no effect */
+    put(0x0c, 1, 0, 0xff); /* cache line size: no effect */
     put(0x10, 4, 0, ~uint32_t(DIBBER_BAR0_SIZE - 1));
     put(0x2c, 2, DIBBER_PCI_VENDOR);
     put(0x2e, 2, DIBBER_PCI_DEVICE);
     put(0x34, 1, express);
-    put(0x3c, 1, 0, 0xff);                      /* interrupt line: no effect */
+    put(0x3c, 1, 0, 0xff); /* interrupt line: no effect */
 
     /* PCI Express capability, version 2 (PCIe Base 3.0, section 7.8). */
     unsigned payload = unsigned(std::countr_zero(profile_.pcie.max_payload)) - 7;
     unsigned request = unsigned(std::countr_zero(profile_.pcie.max_read_request)) - 7;
-    unsigned speed   = profile_.pcie.rate_gbps > 2.5 ? 2 : 1;
+    unsigned speed = profile_.pcie.rate_gbps > 2.5 ? 2 : 1;
     put(express + 0x00, 2, 0x10 | msix << 8);
     put(express + 0x02, 2, 0x0002);
-    put(express + 0x04, 4, payload | 1 << 5 | 1 << 15);             /* extended tags, role-based errors */
-    put(express + 0x08, 2, payload << 5 | (profile_.pcie.extended_tags ? 1 << 8 : 0) | request << 12, 0xffff);
+    put(express + 0x04, 4, payload | 1 << 5 | 1 << 15); /* extended tags, role-based errors */
+    put(express + 0x08, 2,
+        payload << 5 | (profile_.pcie.extended_tags ? 1 << 8 : 0) | request << 12, 0xffff);
     put(express + 0x0c, 4, speed | profile_.pcie.lanes << 4);
     put(express + 0x10, 2, profile_.pcie.read_completion_boundary == 128 ? 1 << 3 : 0, 0x00c3);
     put(express + 0x12, 2, speed | profile_.pcie.lanes << 4);
@@ -73,4 +73,4 @@ void ConfigSpace::write(unsigned offset, std::span<const uint8_t> bytes)
         bytes_[express + 9] = uint8_t((bytes_[express + 9] & 0x8f) | 2 << 4);
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The card's PCI configuration space: type 0 header, PCI Express and MSI-X capabilities. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -19,7 +18,8 @@ public:
 
     explicit ConfigSpace(const Profile& profile) : profile_(profile) { reset(); }
 
-    /* As firmware leaves it after reset: payload and read request sizes as in the profile, no bus master. */
+    /* As firmware leaves it after reset: payload and read request sizes as in the profile, no bus
+     * master. */
     void reset();
 
     /* Within `size`. A write changes only what is writable. */
@@ -41,4 +41,4 @@ private:
     std::array<uint8_t, size> bytes_, writable_;
 };
 
-}  // namespace dibber
+} // namespace dibber

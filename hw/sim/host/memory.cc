@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "memory.h"
@@ -31,7 +30,8 @@ int Memory::insert(uint64_t address, Region region)
     return 0;
 }
 
-int Memory::map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, bool readable, bool writable)
+int Memory::map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, bool readable,
+                     bool writable)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
@@ -47,13 +47,15 @@ int Memory::map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, b
     void* base = mmap(nullptr, size + slip, protection, MAP_SHARED, fd, off_t(offset - slip));
     if (base == MAP_FAILED)
         return errno;
-    int error = insert(address, {size, static_cast<uint8_t*>(base) + slip, true, readable, writable, nullptr});
+    int error = insert(
+        address, {size, static_cast<uint8_t*>(base) + slip, true, readable, writable, nullptr});
     if (error)
         munmap(base, size + slip);
     return error;
 }
 
-int Memory::map_message(uint64_t address, uint64_t size, bool readable, bool writable, MessageMemory& client)
+int Memory::map_message(uint64_t address, uint64_t size, bool readable, bool writable,
+                        MessageMemory& client)
 {
     return insert(address, {size, nullptr, false, readable, writable, &client});
 }
@@ -79,7 +81,10 @@ int Memory::unmap(uint64_t address, uint64_t size)
         return EINVAL;
     uint64_t last = address + (size - 1);
     auto region = regions_.lower_bound(address), end = regions_.upper_bound(last);
-    auto across = [&](uint64_t edge) { auto at = find(edge); return at != regions_.end() && at->first < edge; };
+    auto across = [&](uint64_t edge) {
+        auto at = find(edge);
+        return at != regions_.end() && at->first < edge;
+    };
     if (across(address) || (last + 1 && across(last + 1)))
         return EINVAL;
     if (region == end)
@@ -104,7 +109,7 @@ Memory::Regions::iterator Memory::find(uint64_t address)
     return address - region->first < region->second.size ? region : regions_.end();
 }
 
-bool Memory::parts(uint64_t address, uint64_t bytes, bool Region::*right,
+bool Memory::parts(uint64_t address, uint64_t bytes, bool Region::* right,
                    std::vector<std::pair<Regions::iterator, std::pair<uint64_t, uint64_t>>>& out)
 {
     for (uint64_t done = 0; done < bytes;) {
@@ -147,13 +152,13 @@ bool Memory::read(uint64_t address, unsigned bytes, Answer answer)
     struct Gather {
         std::vector<uint8_t> bytes;
         size_t missing;
-        bool   good = true;
+        bool good = true;
         Answer answer;
     };
     auto gather = std::make_shared<Gather>();
     gather->bytes.resize(bytes);
     gather->missing = list.size();
-    gather->answer  = std::move(answer);
+    gather->answer = std::move(answer);
     size_t done = 0;
     for (auto& [region, part] : list) {
         auto collect = [gather, done, n = part.second](bool good, std::span<const uint8_t> data) {
@@ -168,7 +173,8 @@ bool Memory::read(uint64_t address, unsigned bytes, Answer answer)
         if (region->second.bytes)
             collect(true, {region->second.bytes + part.first, part.second});
         else
-            region->second.client->message_read(region->first + part.first, unsigned(part.second), collect);
+            region->second.client->message_read(region->first + part.first, unsigned(part.second),
+                                                collect);
     }
     return true;
 }
@@ -186,4 +192,4 @@ void survive_truncated_files()
     sigaction(SIGBUS, &action, nullptr);
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,8 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a client lets its card reach: ranges of bus addresses, mapped from a file descriptor, owned
+ * by the simulator itself (tests), or reached by messages to the client. */
 
-/* What a client lets its card reach: ranges of bus addresses, mapped from a file descriptor, owned by the
- * simulator itself (tests), or reached by messages to the client. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -35,14 +34,16 @@ public:
 
     ~Memory() { clear(); }
 
-    /* Each returns 0 or an errno: EEXIST overlap, EINVAL empty, wrapping or beyond the file's end, ENOSPC more than
-     * `max_regions`. The descriptor stays the caller's. */
-    int map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, bool readable, bool writable);
-    int map_message(uint64_t address, uint64_t size, bool readable, bool writable, MessageMemory& client);
+    /* Each returns 0 or an errno: EEXIST overlap, EINVAL empty, wrapping or beyond the file's end,
+     * ENOSPC more than `max_regions`. The descriptor stays the caller's. */
+    int map_file(uint64_t address, uint64_t size, int fd, uint64_t offset, bool readable,
+                 bool writable);
+    int map_message(uint64_t address, uint64_t size, bool readable, bool writable,
+                    MessageMemory& client);
     int map_local(uint64_t address, std::span<uint8_t> bytes);
 
-    /* Unmaps all that lies in the range, as an IOMMU does. EINVAL when something lies across its edges; ENOENT
-     * when nothing is there. */
+    /* Unmaps all that lies in the range, as an IOMMU does. EINVAL when something lies across its
+     * edges; ENOENT when nothing is there. */
     int unmap(uint64_t address, uint64_t size);
     void clear();
 
@@ -55,8 +56,8 @@ public:
 private:
     struct Region {
         uint64_t size;
-        uint8_t* bytes;          /* null: by message */
-        bool     mapped, readable, writable;
+        uint8_t* bytes; /* null: by message */
+        bool mapped, readable, writable;
         MessageMemory* client;
     };
     using Regions = std::map<uint64_t, Region>;
@@ -65,14 +66,14 @@ private:
     void drop(Regions::iterator region);
     Regions::iterator find(uint64_t address);
     /* Cut a range into the parts that lie in one region each; false when there is a hole. */
-    bool parts(uint64_t address, uint64_t bytes, bool Region::*right,
+    bool parts(uint64_t address, uint64_t bytes, bool Region::* right,
                std::vector<std::pair<Regions::iterator, std::pair<uint64_t, uint64_t>>>& out);
 
     Regions regions_;
 };
 
-/* A client may truncate the file that it shared; the access then raises SIGBUS. Put zero pages there and
- * go on, instead of dying. Call once at start. */
+/* A client may truncate the file that it shared; the access then raises SIGBUS. Put zero pages
+ * there and go on, instead of dying. Call once at start. */
 void survive_truncated_files();
 
-}  // namespace dibber
+} // namespace dibber

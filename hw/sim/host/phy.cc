@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "phy.h"
@@ -9,14 +8,14 @@ namespace dibber {
 
 namespace {
 
-/* Cycles in which a card that sees Bus Master Enable cleared may still begin a request: it is in the registers between
- * the gate and the boundary. */
+/* Cycles in which a card that sees Bus Master Enable cleared may still begin a request: it is in
+ * the registers between the gate and the boundary. */
 constexpr unsigned after_clear = 4;
 
-}  // namespace
+} // namespace
 
 Phy::Phy(const Profile& profile, unsigned data_width, bool big_endian, bool trace)
-    : profile_(profile), beat_dws_(data_width/32), big_endian_(big_endian), tracing_(trace)
+    : profile_(profile), beat_dws_(data_width / 32), big_endian_(big_endian), tracing_(trace)
 {
     reset();
 }
@@ -28,7 +27,7 @@ void Phy::reset()
     tx_queue_.clear();
     tx_held_.clear();
     buffer_tlps_ = buffer_bytes_ = 0;
-    posted_    = {profile_.pcie.posted_headers, profile_.pcie.posted_data, {}};
+    posted_ = {profile_.pcie.posted_headers, profile_.pcie.posted_data, {}};
     nonposted_ = {profile_.pcie.nonposted_headers, 0, {}};
     departed_.clear();
     rx_queue_.clear();
@@ -41,7 +40,7 @@ void Phy::record(const Tlp& tlp, bool up, Time at)
         trace_records_.push_back({at, up, tlp.dw, tlp.header_dws()});
 }
 
-/* Receive ------------------------------------------------------------------------------------------ */
+/* Receive -------------------------------------------------------------------------------------- */
 
 void Phy::deliver(Tlp tlp)
 {
@@ -61,7 +60,8 @@ void Phy::drive(Inputs& in, Time now)
     }
     /* `ready` falls between TLPs only, as a hard block's does. */
     in.pcie_tx_ready = in_tlp_ || (buffer_tlps_ < profile_.pcie.transmit_buffer_tlps &&
-        buffer_bytes_ + profile_.pcie.max_payload + 16 <= profile_.pcie.transmit_buffer_bytes);
+                                   buffer_bytes_ + profile_.pcie.max_payload + 16 <=
+                                       profile_.pcie.transmit_buffer_bytes);
 
     Beat& beat = in.pcie_rx;
     beat.valid = !rx_queue_.empty() && rx_queue_.front().at <= now;
@@ -70,13 +70,15 @@ void Phy::drive(Inputs& in, Time now)
     const Tlp& tlp = rx_queue_.front();
     unsigned total = unsigned(tlp.dw.size()), header = tlp.header_dws();
     beat.first = rx_position_ == 0;
-    beat.last  = rx_position_ + beat_dws_ >= total;
-    beat.be    = 0;
+    beat.last = rx_position_ + beat_dws_ >= total;
+    beat.be = 0;
     for (unsigned i = 0; i < beat_dws_; i++) {
         unsigned n = rx_position_ + i;
-        beat.dat[i] = n >= total ? 0 : n >= header && big_endian_ ? __builtin_bswap32(tlp.dw[n]) : tlp.dw[n];
+        beat.dat[i] = n >= total                   ? 0
+                      : n >= header && big_endian_ ? __builtin_bswap32(tlp.dw[n])
+                                                   : tlp.dw[n];
         if (n < total)
-            beat.be |= 0xf << 4*i;
+            beat.be |= 0xf << 4 * i;
     }
 }
 
@@ -113,7 +115,7 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
         transmit(now);
 }
 
-/* Transmit ----------------------------------------------------------------------------------------- */
+/* Transmit ------------------------------------------------------------------------------------- */
 
 void Phy::collect(const Outputs& out, Time now)
 {
@@ -129,7 +131,7 @@ void Phy::collect(const Outputs& out, Time now)
     unsigned total = collecting_.total_dws(), header = collecting_.header_dws();
     uint16_t be = 0;
     for (unsigned i = 0; i < beat_dws_ && position + i < total; i++) {
-        be |= 0xf << 4*i;
+        be |= 0xf << 4 * i;
         if (big_endian_ && position + i >= header)
             dw[position + i] = __builtin_bswap32(dw[position + i]);
     }
@@ -155,7 +157,8 @@ void Phy::collect(const Outputs& out, Time now)
     collecting_ = {};
 }
 
-/* Whether there is credit for a TLP at `start` or at a later time up to `now`; moves `start` there. */
+/* Whether there is credit for a TLP at `start` or at a later time up to `now`; moves `start` there.
+ */
 bool Phy::credit(Credits& credits, unsigned headers, unsigned data, Time& start, Time now)
 {
     for (;;) {
@@ -164,7 +167,7 @@ bool Phy::credit(Credits& credits, unsigned headers, unsigned data, Time& start,
         if (!returning.empty() && returning.front().at <= (enough ? start : now)) {
             start = std::max(start, enough ? start : returning.front().at);
             credits.headers += returning.front().headers;
-            credits.data    += returning.front().data;
+            credits.data += returning.front().data;
             returning.pop_front();
             continue;
         }
@@ -191,7 +194,7 @@ void Phy::transmit(Time now)
                 }
                 nonposted_.headers--;
             } else if (kind != TlpKind::completion) {
-                unsigned data = tlp->has_data() ? (tlp->length_dws() + 3)/4 : 0;
+                unsigned data = tlp->has_data() ? (tlp->length_dws() + 3) / 4 : 0;
                 if (!credit(posted_, 1, data, start, now))
                     return;
                 posted_.headers--;
@@ -216,8 +219,11 @@ void Phy::transmit(Time now)
     }
 }
 
-void Phy::return_posted(Time at, unsigned data_units) { posted_.returning.push_back({at, 1, data_units}); }
+void Phy::return_posted(Time at, unsigned data_units)
+{
+    posted_.returning.push_back({at, 1, data_units});
+}
 
 void Phy::return_nonposted(Time at) { nonposted_.returning.push_back({at, 1, 0}); }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,13 +1,13 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* The card's PCIe block: beats on one side, TLPs with times on the other. Runs with the card's clock.
+/* The card's PCIe block: beats on one side, TLPs with times on the other. Runs with the card's
+ * clock.
  *
- * Transmit: a TLP is collected beat by beat and waits in a small buffer until the link is free and the
- * host has given credit; then it holds the link for its bytes. Posted TLPs and completions overtake reads
- * that lack credit (PCIe Base 3.0, table 2-39), nothing else overtakes.
- * Receive: TLPs appear at their times, beat by beat, as fast as the stream and `ready` allow.
+ * Transmit: a TLP is collected beat by beat and waits in a small buffer until the link is free and
+ * the host has given credit; then it holds the link for its bytes. Posted TLPs and completions
+ * overtake reads that lack credit (PCIe Base 3.0, table 2-39), nothing else overtakes. Receive:
+ * TLPs appear at their times, beat by beat, as fast as the stream and `ready` allow.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -30,12 +30,12 @@ struct TraceRecord {
 
 struct PhyStatistics {
     uint64_t tlps_up = 0, bytes_up = 0, tlps_down = 0, bytes_down = 0;
-    uint64_t stream_errors = 0;         /* beats that contradict the header: dropped TLPs */
-    uint64_t byte_enable_errors = 0;    /* `be` of a beat does not mark just the TLP's DWs */
-    uint64_t not_ready_cycles = 0;      /* the card had a beat and `ready` was low */
-    uint64_t credit_wait_ps = 0;        /* the link idle, a TLP waiting for credit */
-    uint64_t stalled_cycles = 0;        /* the card did not take a beat offered */
-    double   busy_up_ps = 0;
+    uint64_t stream_errors = 0;      /* beats that contradict the header: dropped TLPs */
+    uint64_t byte_enable_errors = 0; /* `be` of a beat does not mark just the TLP's DWs */
+    uint64_t not_ready_cycles = 0;   /* the card had a beat and `ready` was low */
+    uint64_t credit_wait_ps = 0;     /* the link idle, a TLP waiting for credit */
+    uint64_t stalled_cycles = 0;     /* the card did not take a beat offered */
+    double busy_up_ps = 0;
 };
 
 class Phy {
@@ -57,7 +57,8 @@ public:
     /* TLPs that have left since the last call; `at` is when their first byte was on the link. */
     std::vector<Tlp>& departed() { return departed_; }
 
-    /* Forget everything under way and take all credits back; what is on the host's side comes to nothing. */
+    /* Forget everything under way and take all credits back; what is on the host's side comes to
+     * nothing. */
     void reset();
 
     const PhyStatistics& statistics() const { return statistics_; }
@@ -80,25 +81,26 @@ private:
 
     const Profile& profile_;
     const unsigned beat_dws_;
-    const bool     big_endian_, tracing_;
+    const bool big_endian_, tracing_;
 
-    Tlp                collecting_;
-    bool               in_tlp_ = false, broken_ = false;
-    bool               offered_ = false;       /* the first beat of a TLP is at the boundary, and was not taken yet */
-    unsigned           barred_cycles_;         /* since Bus Master Enable was cleared; 0 while it is set */
-    std::deque<Tlp>    tx_queue_;
-    std::deque<std::pair<Time, unsigned>> tx_held_;    /* in the buffer until they have left: time, bytes */
-    unsigned           buffer_tlps_ = 0, buffer_bytes_ = 0;
-    double             link_free_ = 0;
-    Credits            posted_, nonposted_;
-    std::vector<Tlp>   departed_;
+    Tlp collecting_;
+    bool in_tlp_ = false, broken_ = false;
+    bool offered_ = false;   /* the first beat of a TLP is at the boundary, and was not taken yet */
+    unsigned barred_cycles_; /* since Bus Master Enable was cleared; 0 while it is set */
+    std::deque<Tlp> tx_queue_;
+    std::deque<std::pair<Time, unsigned>>
+        tx_held_; /* in the buffer until they have left: time, bytes */
+    unsigned buffer_tlps_ = 0, buffer_bytes_ = 0;
+    double link_free_ = 0;
+    Credits posted_, nonposted_;
+    std::vector<Tlp> departed_;
 
-    std::deque<Tlp>    rx_queue_;
-    Time               rx_last_ = 0;
-    unsigned           rx_position_ = 0;
+    std::deque<Tlp> rx_queue_;
+    Time rx_last_ = 0;
+    unsigned rx_position_ = 0;
 
-    PhyStatistics      statistics_;
+    PhyStatistics statistics_;
     std::vector<TraceRecord> trace_records_;
 };
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "root_complex.h"
@@ -8,11 +7,13 @@
 
 namespace dibber {
 
-RootComplex::RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now, Phy& phy,
-                         Memory& memory, HostListener& listener)
-    : config(profile), profile_(profile), card_(card), now_(now), phy_(phy), memory_(memory), listener_(listener),
-      random_(seed, 0x100 + card), fault_random_(seed, 0x500 + card), posted_up_(from_ns(profile.pcie.posted_up_ns)),
-      posted_down_(from_ns(profile.pcie.posted_down_ns)), read_up_(from_ns(profile.pcie.read_latency_ns/2)),
+RootComplex::RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now,
+                         Phy& phy, Memory& memory, HostListener& listener)
+    : config(profile), profile_(profile), card_(card), now_(now), phy_(phy), memory_(memory),
+      listener_(listener), random_(seed, 0x100 + card), fault_random_(seed, 0x500 + card),
+      posted_up_(from_ns(profile.pcie.posted_up_ns)),
+      posted_down_(from_ns(profile.pcie.posted_down_ns)),
+      read_up_(from_ns(profile.pcie.read_latency_ns / 2)),
       read_down_(from_ns(profile.pcie.read_latency_ns) - read_up_),
       credit_return_(from_ns(profile.pcie.credit_return_ns))
 {
@@ -20,12 +21,13 @@ RootComplex::RootComplex(const Profile& profile, unsigned card, uint64_t seed, c
 
 Time RootComplex::lookahead_up(const Profile& profile)
 {
-    return std::min(from_ns(profile.pcie.posted_up_ns), from_ns(profile.pcie.read_latency_ns/2));
+    return std::min(from_ns(profile.pcie.posted_up_ns), from_ns(profile.pcie.read_latency_ns / 2));
 }
 
 Time RootComplex::lookahead_down(const Profile& profile)
 {
-    return std::min({from_ns(profile.pcie.posted_down_ns), from_ns(profile.pcie.read_latency_ns/2),
+    return std::min({from_ns(profile.pcie.posted_down_ns),
+                     from_ns(profile.pcie.read_latency_ns / 2),
                      from_ns(profile.pcie.credit_return_ns)});
 }
 
@@ -50,11 +52,11 @@ void RootComplex::reset()
 void RootComplex::fault(Fault fault, const Tlp& tlp)
 {
     if (statistics_.faults[unsigned(fault)]++ < 3)
-        fprintf(stderr, "dibber-sim: card%u: bad TLP at %.3f ns: %s (%08x %08x %08x)\n", card_, now_/1e3,
-                fault_name(fault), tlp.dw[0], tlp.dw[1], tlp.dw[2]);
+        fprintf(stderr, "dibber-sim: card%u: bad TLP at %.3f ns: %s (%08x %08x %08x)\n", card_,
+                now_ / 1e3, fault_name(fault), tlp.dw[0], tlp.dw[1], tlp.dw[2]);
 }
 
-/* From the card ------------------------------------------------------------------------------------ */
+/* From the card -------------------------------------------------------------------------------- */
 
 void RootComplex::take(std::vector<Tlp>& departed)
 {
@@ -77,10 +79,10 @@ void RootComplex::take(std::vector<Tlp>& departed)
             if (tlp.kind() == TlpKind::memory_write) {
                 uint64_t line = profile_.memory.line_bytes;
                 uint64_t first = tlp.first_byte(), end = first + tlp.span_bytes();
-                uint64_t lines = (end - 1)/line - first/line + 1;
-                uint64_t whole_first = (first + line - 1)/line, whole_end = end/line;
+                uint64_t lines = (end - 1) / line - first / line + 1;
+                uint64_t whole_first = (first + line - 1) / line, whole_end = end / line;
                 uint64_t whole = whole_end > whole_first ? whole_end - whole_first : 0;
-                memory_free_ += from_ns(profile_.memory.partial_line_ns)*(lines - whole);
+                memory_free_ += from_ns(profile_.memory.partial_line_ns) * (lines - whole);
             }
             posted_.push_back(std::move(tlp));
         }
@@ -118,7 +120,7 @@ void RootComplex::memory_write_arrives()
 {
     Tlp tlp = std::move(posted_.front());
     posted_.pop_front();
-    phy_.return_posted(now_ + credit_return_, tlp.has_data() ? (tlp.length_dws() + 3)/4 : 0);
+    phy_.return_posted(now_ + credit_return_, tlp.has_data() ? (tlp.length_dws() + 3) / 4 : 0);
     Fault wrong = check(tlp, config, card_id);
     if (wrong == Fault::none && tlp.barred)
         wrong = Fault::not_bus_master;
@@ -137,20 +139,20 @@ void RootComplex::write_enabled(const Tlp& tlp)
     auto payload = tlp.payload();
     unsigned dws = tlp.length_dws(), run = 0;
     auto enabled = [&](unsigned byte) {
-        unsigned dw = byte/4;
+        unsigned dw = byte / 4;
         unsigned be = dw == 0 ? tlp.first_be() : dw == dws - 1 ? tlp.last_be() : 0xf;
         return be >> (byte % 4) & 1;
     };
     statistics_.writes++;
     statistics_.first_write = std::min(statistics_.first_write, now_);
-    statistics_.last_write  = now_;
-    for (unsigned byte = 0; byte <= 4*dws; byte++) {
+    statistics_.last_write = now_;
+    for (unsigned byte = 0; byte <= 4 * dws; byte++) {
         /* Whole DWs in the middle need no look at every byte. */
         if (byte == 4 && dws > 2) {
-            run += 4*(dws - 2);
-            byte = 4*(dws - 1);
+            run += 4 * (dws - 2);
+            byte = 4 * (dws - 1);
         }
-        if (byte < 4*dws && enabled(byte)) {
+        if (byte < 4 * dws && enabled(byte)) {
             run++;
         } else if (run) {
             uint64_t address = tlp.address() + byte - run;
@@ -175,8 +177,8 @@ void RootComplex::memory_read_arrives()
     statistics_.reads++;
     const Tlp& tlp = read->request;
     read->address = tlp.first_byte();
-    read->bytes   = tlp.span_bytes();
-    read->ready   = now_;
+    read->bytes = tlp.span_bytes();
+    read->ready = now_;
     if (profile_.pcie.completion_reorder_ns > 0)
         read->ready += random_.below(from_ns(profile_.pcie.completion_reorder_ns));
     Fault wrong = check(tlp, config, card_id);
@@ -187,8 +189,8 @@ void RootComplex::memory_read_arrives()
     if (wrong == Fault::none) {
         auto answer = [this, read](bool good, std::span<const uint8_t> data) {
             read->answered = true;
-            read->good     = good;
-            read->ready    = std::max(read->ready, now_);
+            read->good = good;
+            read->ready = std::max(read->ready, now_);
             read->data.assign(data.begin(), data.end());
         };
         tag_in_flight_[tlp.tag()] = true;
@@ -205,7 +207,7 @@ void RootComplex::memory_read_arrives()
     pool_.push_back(std::move(read));
 }
 
-/* Completions -------------------------------------------------------------------------------------- */
+/* Completions ---------------------------------------------------------------------------------- */
 
 Time RootComplex::next_completion() const
 {
@@ -227,9 +229,9 @@ unsigned RootComplex::completion_bytes(const Read& read)
     uint64_t boundary = profile_.pcie.read_completion_boundary;
     uint64_t from = read.address + read.done, end = read.address + read.bytes;
     uint64_t limit = (from & ~uint64_t(3)) + config.max_payload();
-    uint64_t cut = (from/boundary + 1)*boundary;
+    uint64_t cut = (from / boundary + 1) * boundary;
     if (profile_.pcie.completion_split == CompletionSplit::maximum && cut < end)
-        cut = end <= limit ? end : limit/boundary*boundary;
+        cut = end <= limit ? end : limit / boundary * boundary;
     if (profile_.pcie.completion_split == CompletionSplit::random)
         while (cut < end && cut + boundary <= limit && random_.below(2))
             cut += boundary;
@@ -250,11 +252,13 @@ void RootComplex::send_completion()
     statistics_.completions_down++;
     if (read.good) {
         unsigned bytes = completion_bytes(read);
-        Tlp tlp = completion(host_id, read.request, read.address + read.done,
-                             std::span(read.data).subspan(read.done, bytes), read.bytes - read.done);
+        Tlp tlp =
+            completion(host_id, read.request, read.address + read.done,
+                       std::span(read.data).subspan(read.done, bytes), read.bytes - read.done);
         read.done += bytes;
         if (profile_.pcie.completion_fault_rate > 0 &&
-            double(fault_random_.below(1u << 20)) < profile_.pcie.completion_fault_rate*(1u << 20))
+            double(fault_random_.below(1u << 20)) <
+                profile_.pcie.completion_fault_rate * (1u << 20))
             spoil(tlp);
         send(std::move(tlp), now_, read_down_);
     } else {
@@ -267,12 +271,25 @@ void RootComplex::send_completion()
     }
 }
 
-/* Put one fault into a completion with data: something that a PCIe host must not send (PCIe Base 3.0, 2.2.9). */
+/* Put one fault into a completion with data: something that a PCIe host must not send (PCIe
+ * Base 3.0, 2.2.9). */
 void RootComplex::spoil(Tlp& tlp)
 {
-    enum { less_outstanding, more_outstanding, ends_here, address, shorter, longer, status, poison, requester, tag,
-           twice, count };
-    unsigned bytes = 4*tlp.length_dws() - (tlp.lower_address() & 3);
+    enum {
+        less_outstanding,
+        more_outstanding,
+        ends_here,
+        address,
+        shorter,
+        longer,
+        status,
+        poison,
+        requester,
+        tag,
+        twice,
+        count
+    };
+    unsigned bytes = 4 * tlp.length_dws() - (tlp.lower_address() & 3);
     auto set_count = [&](unsigned value) { tlp.dw[1] = (tlp.dw[1] & ~0xfffu) | (value & 0xfff); };
     auto set_length = [&](unsigned dws) { tlp.dw[0] = (tlp.dw[0] & ~0x3ffu) | (dws & 0x3ff); };
     switch (fault_random_.below(count)) {
@@ -283,7 +300,8 @@ void RootComplex::spoil(Tlp& tlp)
         set_count(std::min(tlp.byte_count() + 4, 4096u));
         break;
     case ends_here:
-        set_count(std::min(bytes, tlp.byte_count()) == tlp.byte_count() ? tlp.byte_count() + 64 : bytes);
+        set_count(std::min(bytes, tlp.byte_count()) == tlp.byte_count() ? tlp.byte_count() + 64
+                                                                        : bytes);
         break;
     case address:
         tlp.dw[2] ^= 4u << fault_random_.below(5);
@@ -296,7 +314,7 @@ void RootComplex::spoil(Tlp& tlp)
         }
         [[fallthrough]];
     case longer:
-        set_length(tlp.length_dws() + 1);    /* and no DW more than before */
+        set_length(tlp.length_dws() + 1); /* and no DW more than before */
         break;
     case status:
         tlp.dw[1] |= unsupported_request << 13;
@@ -308,7 +326,7 @@ void RootComplex::spoil(Tlp& tlp)
         tlp.dw[2] ^= 1u << (16 + fault_random_.below(16));
         break;
     case tag:
-        tlp.dw[2] |= 0xff00;    /* the card has fewer */
+        tlp.dw[2] |= 0xff00; /* the card has fewer */
         break;
     case twice:
         send(tlp, now_, read_down_);
@@ -316,7 +334,7 @@ void RootComplex::spoil(Tlp& tlp)
     }
 }
 
-/* To the card -------------------------------------------------------------------------------------- */
+/* To the card ---------------------------------------------------------------------------------- */
 
 void RootComplex::send(Tlp tlp, Time start, Time latency)
 {
@@ -328,4 +346,4 @@ void RootComplex::send(Tlp tlp, Time start, Time latency)
     phy_.deliver(std::move(tlp));
 }
 
-}  // namespace dibber
+} // namespace dibber

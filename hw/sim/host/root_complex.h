@@ -1,13 +1,13 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* The host's side of PCIe: takes the card's TLPs to memory, completes its reads, carries the CPU's accesses
- * to BAR 0. Runs in the host's time, event by event; everything it does reaches the card later by a stated
- * latency, so that host and card can be simulated apart.
+/* The host's side of PCIe: takes the card's TLPs to memory, completes its reads, carries the CPU's
+ * accesses to BAR 0. Runs in the host's time, event by event; everything it does reaches the card
+ * later by a stated latency, so that host and card can be simulated apart.
  *
- * Latencies are those of an idle machine from TLP stream to TLP stream. The link adds nothing to them, it
- * only spaces TLPs by their bytes; memory delays a write whose predecessor wrote part of a line.
+ * Latencies are those of an idle machine from TLP stream to TLP stream. The link adds nothing to
+ * them, it only spaces TLPs by their bytes; memory delays a write whose predecessor wrote part of a
+ * line.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -35,10 +35,11 @@ public:
 
 struct HostStatistics {
     uint64_t writes = 0, write_bytes = 0, reads = 0, read_bytes = 0, completions_down = 0;
-    uint64_t bar_writes = 0, bar_reads = 0, bar_read_errors = 0, bar_read_timeouts = 0, interrupts = 0;
+    uint64_t bar_writes = 0, bar_reads = 0, bar_read_errors = 0, bar_read_timeouts = 0,
+             interrupts = 0;
     uint64_t memory_wait_ps = 0;
-    Time     first_write = never, last_write = 0;    /* when its bytes were in memory */
-    double   busy_down_ps = 0;
+    Time first_write = never, last_write = 0; /* when its bytes were in memory */
+    double busy_down_ps = 0;
     std::array<uint64_t, unsigned(Fault::count)> faults = {};
 };
 
@@ -51,8 +52,8 @@ public:
     static constexpr uint16_t host_id = 0x0000, card_id = 0x0100;
 
     /* `now` is the host's time, kept by the scheduler. */
-    RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now, Phy& phy, Memory& memory,
-                HostListener& listener);
+    RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now, Phy& phy,
+                Memory& memory, HostListener& listener);
 
     /* Take what has left the card since the last call. */
     void take(std::vector<Tlp>& departed);
@@ -61,8 +62,8 @@ public:
     Time next_event() const;
     void run_event();
 
-    /* CPU accesses of BAR 0, now. Writes are cut at 64 bytes as a write-combining buffer does, reads at 8.
-     * `answer` gets all ones for what the card refuses or does not answer in time. */
+    /* CPU accesses of BAR 0, now. Writes are cut at 64 bytes as a write-combining buffer does,
+     * reads at 8. `answer` gets all ones for what the card refuses or does not answer in time. */
     void write_bar(uint64_t offset, std::span<const uint8_t> bytes);
     void read_bar(uint64_t offset, unsigned bytes, BarAnswer answer);
 
@@ -84,27 +85,28 @@ public:
     static Time lookahead_down(const Profile& profile);
 
 private:
-    /* Reads of the card that wait for their answer. A card has one for each of its 256 tags; more are lost. */
+    /* Reads of the card that wait for their answer. A card has one for each of its 256 tags; more
+     * are lost. */
     static constexpr size_t max_pool = 1024;
 
-    struct Read {                      /* of the card, from memory */
-        Tlp      request;
+    struct Read { /* of the card, from memory */
+        Tlp request;
         uint64_t address;
         unsigned bytes, done = 0;
-        Time     ready = 0;
-        bool     answered = false, good = false;
+        Time ready = 0;
+        bool answered = false, good = false;
         std::vector<uint8_t> data;
     };
     struct BarRead {
         std::vector<uint8_t> data;
-        unsigned  missing;
+        unsigned missing;
         BarAnswer answer;
     };
     struct BarChunk {
         std::shared_ptr<BarRead> read;
         uint64_t offset;
         unsigned place, bytes, done = 0;
-        Time     deadline = 0;
+        Time deadline = 0;
     };
 
     void send(Tlp tlp, Time start, Time latency);
@@ -124,26 +126,27 @@ private:
 
     const Profile& profile_;
     const unsigned card_;
-    const Time&    now_;
-    Phy&           phy_;
-    Memory&        memory_;
-    HostListener&  listener_;
-    Random         random_, fault_random_;
-    const Time     posted_up_, posted_down_, read_up_, read_down_, credit_return_;
+    const Time& now_;
+    Phy& phy_;
+    Memory& memory_;
+    HostListener& listener_;
+    Random random_, fault_random_;
+    const Time posted_up_, posted_down_, read_up_, read_down_, credit_return_;
 
-    bool            interrupts_ = false;
-    std::deque<Tlp> posted_, reads_, completions_;    /* on the way up; `at` is when memory sees them */
-    Time            last_visible_ = 0, memory_free_ = 0;
-    double          down_free_ = 0;
+    bool interrupts_ = false;
+    std::deque<Tlp> posted_, reads_,
+        completions_; /* on the way up; `at` is when memory sees them */
+    Time last_visible_ = 0, memory_free_ = 0;
+    double down_free_ = 0;
     std::deque<std::shared_ptr<Read>> pool_;
     std::array<bool, 256> tag_in_flight_ = {};
 
     std::deque<BarChunk> bar_waiting_;
-    std::array<BarChunk, 32> bar_active_ = {};        /* by tag */
-    unsigned             bar_in_flight_ = 0, bar_next_tag_ = 0;
+    std::array<BarChunk, 32> bar_active_ = {}; /* by tag */
+    unsigned bar_in_flight_ = 0, bar_next_tag_ = 0;
     std::deque<std::pair<Time, unsigned>> bar_deadlines_;
 
     HostStatistics statistics_;
 };
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "tlp.h"
@@ -10,12 +9,13 @@ namespace dibber {
 
 namespace {
 
-/* Header of a request: byte enables of the first and the last DW follow from the bytes asked for. */
+/* Header of a request: byte enables of the first and the last DW follow from the bytes asked for.
+ */
 Tlp request(unsigned format, uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes)
 {
     unsigned lead = address & 3;
-    unsigned dws = (lead + bytes + 3)/4;
-    unsigned tail = 4*dws - lead - bytes;
+    unsigned dws = (lead + bytes + 3) / 4;
+    unsigned tail = 4 * dws - lead - bytes;
     unsigned first = (0xf << lead) & 0xf, last = 0xf >> tail;
     if (dws == 1) {
         first &= last;
@@ -32,7 +32,7 @@ Tlp request(unsigned format, uint16_t requester, uint8_t tag, uint64_t address, 
     return tlp;
 }
 
-}  // namespace
+} // namespace
 
 TlpKind Tlp::kind() const
 {
@@ -53,8 +53,8 @@ unsigned Tlp::span_bytes() const
     unsigned dws = length_dws();
     unsigned last = dws == 1 ? first_be() : last_be();
     if (first_be() == 0)
-        return 1;    /* PCIe Base 3.0, table 2-38: a zero-length read counts as one byte */
-    return 4*dws - std::countr_zero(first_be()) - (std::countl_zero(last) - 28);
+        return 1; /* PCIe Base 3.0, table 2-38: a zero-length read counts as one byte */
+    return 4 * dws - std::countr_zero(first_be()) - (std::countl_zero(last) - 28);
 }
 
 Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> bytes)
@@ -71,17 +71,18 @@ Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned byte
     return request(0, requester, tag, address, bytes);
 }
 
-Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte, std::span<const uint8_t> bytes,
-               unsigned remaining)
+Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte,
+               std::span<const uint8_t> bytes, unsigned remaining)
 {
     unsigned lead = first_byte & 3;
-    unsigned dws = (lead + unsigned(bytes.size()) + 3)/4;
+    unsigned dws = (lead + unsigned(bytes.size()) + 3) / 4;
     Tlp tlp;
     tlp.dw.resize(3 + dws);
     /* Traffic class and attributes are those of the request. */
     tlp.dw[0] = 2u << 29 | 0x0au << 24 | (request.dw[0] & 0x00703000) | (dws & 0x3ff);
     tlp.dw[1] = uint32_t(completer) << 16 | (remaining & 0xfff);
-    tlp.dw[2] = uint32_t(request.requester()) << 16 | uint32_t(request.tag()) << 8 | (first_byte & 0x7f);
+    tlp.dw[2] =
+        uint32_t(request.requester()) << 16 | uint32_t(request.tag()) << 8 | (first_byte & 0x7f);
     std::memcpy(tlp.payload().data() + lead, bytes.data(), bytes.size());
     return tlp;
 }
@@ -96,4 +97,4 @@ Tlp completion_error(uint16_t completer, const Tlp& request, CompletionStatus st
     return tlp;
 }
 
-}  // namespace dibber
+} // namespace dibber

@@ -1,7 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* A transaction layer packet, and the fields of it that matter here (PCIe Base 3.0, section 2.2).
+ */
 
-/* A transaction layer packet, and the fields of it that matter here (PCIe Base 3.0, section 2.2). */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -21,8 +21,8 @@ struct Tlp {
     /* When it was at the place that this copy of it speaks of. */
     Time at = 0;
 
-    /* Header DWs as numbers (fmt and type in bits 31:24 of the first), then payload DWs with the byte of
-     * the lowest address in bits 7:0. */
+    /* Header DWs as numbers (fmt and type in bits 31:24 of the first), then payload DWs with the
+     * byte of the lowest address in bits 7:0. */
     std::vector<uint32_t> dw;
 
     /* From the card: it began while Bus Master Enable was clear. */
@@ -30,14 +30,14 @@ struct Tlp {
 
     unsigned format() const { return dw[0] >> 29; }
     unsigned type() const { return (dw[0] >> 24) & 0x1f; }
-    bool     has_data() const { return format() & 2; }
+    bool has_data() const { return format() & 2; }
     unsigned header_dws() const { return format() & 1 ? 4 : 3; }
     unsigned length_dws() const { return (dw[0] & 0x3ff) ? (dw[0] & 0x3ff) : 1024; }
     unsigned total_dws() const { return header_dws() + (has_data() ? length_dws() : 0); }
-    unsigned bytes() const { return 4*unsigned(dw.size()); }
+    unsigned bytes() const { return 4 * unsigned(dw.size()); }
 
     uint16_t requester() const { return dw[1] >> 16; }
-    uint8_t  tag() const { return dw[1] >> 8; }
+    uint8_t tag() const { return dw[1] >> 8; }
     unsigned first_be() const { return dw[1] & 0xf; }
     unsigned last_be() const { return (dw[1] >> 4) & 0xf; }
     uint64_t address() const
@@ -49,22 +49,25 @@ struct Tlp {
     unsigned status() const { return (dw[1] >> 13) & 7; }
     unsigned byte_count() const { return (dw[1] & 0xfff) ? (dw[1] & 0xfff) : 4096; }
     uint16_t completion_requester() const { return dw[2] >> 16; }
-    uint8_t  completion_tag() const { return dw[2] >> 8; }
+    uint8_t completion_tag() const { return dw[2] >> 8; }
     unsigned lower_address() const { return dw[2] & 0x7f; }
 
     TlpKind kind() const;
 
-    /* Bytes of a request that its byte enables leave: the first one's address, and how many to the last. */
+    /* Bytes of a request that its byte enables leave: the first one's address, and how many to the
+     * last. */
     uint64_t first_byte() const;
     unsigned span_bytes() const;
 
     std::span<const uint8_t> payload() const
     {
-        return {reinterpret_cast<const uint8_t*>(dw.data() + header_dws()), 4*(dw.size() - header_dws())};
+        return {reinterpret_cast<const uint8_t*>(dw.data() + header_dws()),
+                4 * (dw.size() - header_dws())};
     }
     std::span<uint8_t> payload()
     {
-        return {reinterpret_cast<uint8_t*>(dw.data() + header_dws()), 4*(dw.size() - header_dws())};
+        return {reinterpret_cast<uint8_t*>(dw.data() + header_dws()),
+                4 * (dw.size() - header_dws())};
     }
 };
 
@@ -72,11 +75,12 @@ struct Tlp {
 Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> bytes);
 Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes);
 
-/* A completion of `request` with `bytes`, of which `remaining` (these included) were still to come. */
-Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte, std::span<const uint8_t> bytes,
-               unsigned remaining);
+/* A completion of `request` with `bytes`, of which `remaining` (these included) were still to come.
+ */
+Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte,
+               std::span<const uint8_t> bytes, unsigned remaining);
 
 /* A completion that says why there is no data. */
 Tlp completion_error(uint16_t completer, const Tlp& request, CompletionStatus status);
 
-}  // namespace dibber
+} // namespace dibber

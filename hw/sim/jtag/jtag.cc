@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "jtag.h"
@@ -16,10 +15,11 @@ namespace dibber {
 
 namespace {
 
-/* Of gateware/dibber/debug/tap.py: from TCK's fall to TDO. TDO then stays until TCK has fallen again. */
+/* Of gateware/dibber/debug/tap.py: from TCK's fall to TDO. TDO then stays until TCK has fallen
+ * again. */
 constexpr unsigned cycles_to_tdo = 3;
 
-}  // namespace
+} // namespace
 
 Jtag::Jtag(const std::string& path) : path_(path)
 {
@@ -30,7 +30,8 @@ Jtag::Jtag(const std::string& path) : path_(path)
     std::copy(path.begin(), path.end(), address.sun_path);
     unlink(path.c_str());
     listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0 ||
+    if (listener_ < 0 ||
+        bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0 ||
         listen(listener_, 1) < 0) {
         std::string reason = strerror(errno);
         if (listener_ >= 0)
@@ -49,7 +50,8 @@ Jtag::~Jtag()
 void Jtag::add_to(std::vector<pollfd>& list) const
 {
     short wanted = steps_.size() < max_waiting ? POLLIN : 0;
-    list.push_back({client_ >= 0 ? client_ : listener_, short(wanted | (answers_.empty() ? 0 : POLLOUT)), 0});
+    list.push_back(
+        {client_ >= 0 ? client_ : listener_, short(wanted | (answers_.empty() ? 0 : POLLOUT)), 0});
 }
 
 void Jtag::serve()
@@ -127,4 +129,4 @@ void Jtag::sample(const Outputs& out)
     }
 }
 
-}  // namespace dibber
+} // namespace dibber

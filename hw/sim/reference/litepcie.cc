@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Built once for each data width: LITEPCIE_DATA_WIDTH. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "litepcie.h"
 
@@ -19,7 +18,8 @@ double sc_time_stamp() { return 0; }
 
 namespace dibber {
 
-Litepcie::Litepcie() : context_(new VerilatedContext), model_(new Vlitepcie_reference(context_.get()))
+Litepcie::Litepcie()
+    : context_(new VerilatedContext), model_(new Vlitepcie_reference(context_.get()))
 {
     model_->sys_clk = 0;
     model_->sys_rst = 1;
@@ -34,12 +34,12 @@ void Litepcie::settle(const Inputs& in, Outputs& out)
     model_->pcie_rx_valid = in.pcie_rx.valid;
     if (in.pcie_rx.valid) {
         model_->pcie_rx_first = in.pcie_rx.first;
-        model_->pcie_rx_last  = in.pcie_rx.last;
-        model_->pcie_rx_be    = decltype(model_->pcie_rx_be)(in.pcie_rx.be);
-        std::memcpy(&model_->pcie_rx_dat, in.pcie_rx.dat.data(), LITEPCIE_DATA_WIDTH/8);
+        model_->pcie_rx_last = in.pcie_rx.last;
+        model_->pcie_rx_be = decltype(model_->pcie_rx_be)(in.pcie_rx.be);
+        std::memcpy(&model_->pcie_rx_dat, in.pcie_rx.dat.data(), LITEPCIE_DATA_WIDTH / 8);
     }
-    model_->pcie_tx_ready    = in.pcie_tx_ready;
-    model_->pcie_id          = in.pcie_id;
+    model_->pcie_tx_ready = in.pcie_tx_ready;
+    model_->pcie_id = in.pcie_id;
     model_->pcie_max_payload = in.pcie_max_payload;
     model_->pcie_max_request = in.pcie_max_request;
     model_->eval();
@@ -48,16 +48,16 @@ void Litepcie::settle(const Inputs& in, Outputs& out)
     out.pcie_tx.valid = model_->pcie_tx_valid;
     if (model_->pcie_tx_valid) {
         out.pcie_tx.first = model_->pcie_tx_first;
-        out.pcie_tx.last  = model_->pcie_tx_last;
-        out.pcie_tx.be    = model_->pcie_tx_be;
-        std::memcpy(out.pcie_tx.dat.data(), &model_->pcie_tx_dat, LITEPCIE_DATA_WIDTH/8);
+        out.pcie_tx.last = model_->pcie_tx_last;
+        out.pcie_tx.be = model_->pcie_tx_be;
+        std::memcpy(out.pcie_tx.dat.data(), &model_->pcie_tx_dat, LITEPCIE_DATA_WIDTH / 8);
     }
 }
 
 void Litepcie::clock(const Inputs&)
 {
     if (model_->reader_valid) {
-        uint64_t data[LITEPCIE_DATA_WIDTH/64];
+        uint64_t data[LITEPCIE_DATA_WIDTH / 64];
         std::memcpy(data, &model_->reader_data, sizeof(data));
         for (uint64_t word : data)
             words_.push_back({cycle_, word});
@@ -91,13 +91,15 @@ void start_dma(Half half, const std::vector<Descriptor>& descriptors, bool for_e
 
 const char* const default_device = "litepcie";
 
-std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile, uint64_t)
+std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile,
+                                    uint64_t)
 {
     if (name != default_device)
         throw std::runtime_error("device '" + name + "' is not known here: there is litepcie");
     if (profile.card.data_width != LITEPCIE_DATA_WIDTH)
-        throw std::runtime_error("profile " + profile.name + " has another data width than this program");
+        throw std::runtime_error("profile " + profile.name +
+                                 " has another data width than this program");
     return std::make_unique<Litepcie>();
 }
 
-}  // namespace dibber
+} // namespace dibber

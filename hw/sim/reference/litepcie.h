@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The stock LitePCIe DMA of litepcie_top.py as a device of the simulator. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -35,23 +34,24 @@ public:
     const std::vector<Word>& words() const { return words_; }
 
 private:
-    std::unique_ptr<VerilatedContext>    context_;
+    std::unique_ptr<VerilatedContext> context_;
     std::unique_ptr<Vlitepcie_reference> model_;
-    uint64_t          cycle_ = 0;
+    uint64_t cycle_ = 0;
     std::vector<Word> words_;
 };
 
 /* The two halves of the DMA. */
 enum class Half { writer, reader };
 
-/* A part of memory for the DMA: multiples of the data width, below 4 GiB and 16 MiB long at most. */
+/* A part of memory for the DMA: multiples of the data width, below 4 GiB and 16 MiB long at most.
+ */
 struct Descriptor {
     uint32_t address, bytes;
 };
 
-/* Have the DMA execute `descriptors`, once or for ever, as LitePCIe's driver does it: table in "prog" mode,
- * then the mode, then enable. `write` stores a 32-bit register of BAR 0. */
+/* Have the DMA execute `descriptors`, once or for ever, as LitePCIe's driver does it: table in
+ * "prog" mode, then the mode, then enable. `write` stores a 32-bit register of BAR 0. */
 void start_dma(Half half, const std::vector<Descriptor>& descriptors, bool for_ever,
                const std::function<void(uint32_t offset, uint32_t value)>& write);
 
-}  // namespace dibber
+} // namespace dibber

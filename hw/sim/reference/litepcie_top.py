@@ -1,6 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A stock LitePCIe DMA, and nothing of ours, on the pins that the host model drives.
 
 It is the yardstick of the host model: what this well-known design reaches on it has to be what TLP
@@ -9,9 +6,11 @@ compared with.
 
     python hw/sim/reference/litepcie_top.py --data-width 64 --output build/sim/litepcie64
 
-Writes litepcie_reference.v, litepcie_reference.f (all Verilog that it needs) and litepcie_csr.h (the DMA's
-registers as offsets in BAR 0).
+Writes litepcie_reference.v, litepcie_reference.f (all Verilog that it needs) and litepcie_csr.h
+(the DMA's registers as offsets in BAR 0).
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
@@ -31,22 +30,33 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 
 # Pins ---------------------------------------------------------------------------------------------
 
+
 def pins(data_width):
     """The PCIe half of the pins of the simulated card, and what the DMA's reader gives to its user."""
     stream_pins = lambda name: [
-        (f"{name}_valid", 0, Pins(1)), (f"{name}_ready", 0, Pins(1)),
-        (f"{name}_first", 0, Pins(1)), (f"{name}_last",  0, Pins(1)),
-        (f"{name}_dat",   0, Pins(data_width)), (f"{name}_be", 0, Pins(data_width//8)),
+        (f"{name}_valid", 0, Pins(1)),
+        (f"{name}_ready", 0, Pins(1)),
+        (f"{name}_first", 0, Pins(1)),
+        (f"{name}_last", 0, Pins(1)),
+        (f"{name}_dat", 0, Pins(data_width)),
+        (f"{name}_be", 0, Pins(data_width // 8)),
     ]
     return [
-        ("sys_clk", 0, Pins(1)), ("sys_rst", 0, Pins(1)),
-        *stream_pins("pcie_rx"), *stream_pins("pcie_tx"),
-        ("pcie_id", 0, Pins(16)), ("pcie_max_payload", 0, Pins(16)), ("pcie_max_request", 0, Pins(16)),
-        ("reader_valid", 0, Pins(1)), ("reader_data", 0, Pins(data_width)),
+        ("sys_clk", 0, Pins(1)),
+        ("sys_rst", 0, Pins(1)),
+        *stream_pins("pcie_rx"),
+        *stream_pins("pcie_tx"),
+        ("pcie_id", 0, Pins(16)),
+        ("pcie_max_payload", 0, Pins(16)),
+        ("pcie_max_request", 0, Pins(16)),
+        ("reader_valid", 0, Pins(1)),
+        ("reader_data", 0, Pins(data_width)),
     ]
+
 
 class Platform(GenericPlatform):
     """A platform that only has pins and writes Verilog."""
+
     def __init__(self, data_width):
         GenericPlatform.__init__(self, "sim", pins(data_width), name="litepcie_reference")
 
@@ -56,29 +66,32 @@ class Platform(GenericPlatform):
         text = verilog.main_source.replace("always @(*)", "always_comb")
         directory = pathlib.Path(build_dir).resolve()
         for name, contents in verilog.data_files.items():
-            (directory/name).write_text(contents)
+            (directory / name).write_text(contents)
             # The program may run in any directory.
-            text = text.replace(f'$readmemh("{name}"', f'$readmemh("{directory/name}"')
-        (directory/"litepcie_reference.v").write_text(text)
+            text = text.replace(f'$readmemh("{name}"', f'$readmemh("{directory / name}"')
+        (directory / "litepcie_reference.v").write_text(text)
 
     def add_false_path_constraints(self, *clocks):
         """There is no timing to constrain in a simulation."""
 
+
 class PinPHY(LiteXModule):
     """The PHY contract of LitePCIe 2024.12 straight on pins."""
-    endianness    = "big"
+
+    endianness = "big"
     qword_aligned = False
+
     def __init__(self, platform, data_width):
-        self.data_width       = data_width
-        self.sink             = stream.Endpoint(phy_layout(data_width))
-        self.source           = stream.Endpoint(phy_layout(data_width))
-        self.msi              = stream.Endpoint(msi_layout())
-        self.id               = platform.request("pcie_id")
+        self.data_width = data_width
+        self.sink = stream.Endpoint(phy_layout(data_width))
+        self.source = stream.Endpoint(phy_layout(data_width))
+        self.msi = stream.Endpoint(msi_layout())
+        self.id = platform.request("pcie_id")
         self.max_payload_size = platform.request("pcie_max_payload")
         self.max_request_size = platform.request("pcie_max_request")
-        self.bar0_size        = 0x100000
-        self.bar0_mask        = get_bar_mask(self.bar0_size)
-        self.cd_pcie          = ClockDomain(reset_less=True)
+        self.bar0_size = 0x100000
+        self.bar0_mask = get_bar_mask(self.bar0_size)
+        self.cd_pcie = ClockDomain(reset_less=True)
 
         # # #
 
@@ -100,7 +113,9 @@ class PinPHY(LiteXModule):
             self.msi.ready.eq(1),
         ]
 
+
 # SoC ----------------------------------------------------------------------------------------------
+
 
 class CRG(LiteXModule):
     def __init__(self, platform):
@@ -110,24 +125,30 @@ class CRG(LiteXModule):
             self.cd_sys.rst.eq(platform.request("sys_rst")),
         ]
 
+
 class Reference(SoCCore):
     """One DMA: its writer is fed a counter without end, its reader's data are taken at once."""
+
     def __init__(self, platform, data_width, with_cpu):
         self.crg = CRG(platform)
-        SoCCore.__init__(self, platform, 125_000_000,
-            ident                = "LitePCIe reference",
-            cpu_type             = "vexriscv" if with_cpu else None,
-            cpu_variant          = "standard" if with_cpu else None,
-            integrated_rom_size  = 0x1000 if with_cpu else 0,
-            integrated_rom_init  = [0x0000006f] if with_cpu else [],  # j .
-            integrated_sram_size = 0x10000,
-            with_uart            = False,
-            with_timer           = True)
+        SoCCore.__init__(
+            self,
+            platform,
+            125_000_000,
+            ident="LitePCIe reference",
+            cpu_type="vexriscv" if with_cpu else None,
+            cpu_variant="standard" if with_cpu else None,
+            integrated_rom_size=0x1000 if with_cpu else 0,
+            integrated_rom_init=[0x0000006F] if with_cpu else [],  # j .
+            integrated_sram_size=0x10000,
+            with_uart=False,
+            with_timer=True,
+        )
         self.pcie_phy = PinPHY(platform, data_width)
         self.add_pcie(phy=self.pcie_phy, ndmas=1, with_dma_loopback=False, with_dma_buffering=False)
         counter = Signal(data_width)
-        sink    = self.pcie_dma0.sink
-        source  = self.pcie_dma0.source
+        sink = self.pcie_dma0.sink
+        source = self.pcie_dma0.source
         self.sync += If(sink.valid & sink.ready, counter.eq(counter + 1))
         self.comb += [
             sink.valid.eq(1),
@@ -137,6 +158,7 @@ class Reference(SoCCore):
             platform.request("reader_data").eq(source.data),
         ]
 
+
 def csr_header(soc):
     """C constants of the DMA's registers, as offsets in BAR 0."""
     registers = json.loads(pathlib.Path("csr.json").read_text())["csr_registers"]
@@ -145,6 +167,7 @@ def csr_header(soc):
         if name.startswith("pcie_dma0_"):
             lines.append(f"#define {name.upper()} 0x{register['addr'] - soc.mem_map['csr']:x}u")
     pathlib.Path("litepcie_csr.h").write_text("\n".join(lines) + "\n")
+
 
 def main():
     parser = argparse.ArgumentParser(description="Verilog of the LitePCIe reference design")
@@ -157,12 +180,18 @@ def main():
     os.makedirs(args.output, exist_ok=True)
     os.chdir(args.output)
     platform = Platform(args.data_width)
-    soc      = Reference(platform, args.data_width, args.cpu)
-    builder  = Builder(soc, output_dir=".", gateware_dir=".", csr_json="csr.json", compile_software=False)
+    soc = Reference(platform, args.data_width, args.cpu)
+    builder = Builder(
+        soc, output_dir=".", gateware_dir=".", csr_json="csr.json", compile_software=False
+    )
     builder.build(run=False)
     csr_header(soc)
-    sources = [str(pathlib.Path("litepcie_reference.v").resolve()), *(s[0] for s in platform.sources)]
+    sources = [
+        str(pathlib.Path("litepcie_reference.v").resolve()),
+        *(s[0] for s in platform.sources),
+    ]
     pathlib.Path("litepcie_reference.f").write_text("\n".join(sources) + "\n")
+
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* How fast the bare reference model is simulated: a VexRiscv and LitePCIe with its DMA writing all the time,
- * no host model, no cable, Verilated with the flags of our card. JSON on standard output:
+/* How fast the bare reference model is simulated: a VexRiscv and LitePCIe with its DMA writing all
+ * the time, no host model, no cable, Verilated with the flags of our card. JSON on standard output:
  *
- *     reference-speed-128 [SECONDS]    {"cycles": …, "wall_seconds": …, "cycles_per_second": …, "writes": …}
+ *     reference-speed-128 [SECONDS]    {"cycles": …, "wall_seconds": …, "cycles_per_second": …,
+ * "writes": …}
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <chrono>
 #include <cstdio>
@@ -19,19 +19,20 @@ using namespace dibber;
 
 namespace {
 
-constexpr unsigned beat_dws = LITEPCIE_DATA_WIDTH/32;
+constexpr unsigned beat_dws = LITEPCIE_DATA_WIDTH / 32;
 
 double now()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 class Bare {
 public:
     Bare()
     {
-        in_.pcie_tx_ready    = true;
-        in_.pcie_id          = RootComplex::card_id;
+        in_.pcie_tx_ready = true;
+        in_.pcie_id = RootComplex::card_id;
         in_.pcie_max_payload = 256;
         in_.pcie_max_request = 512;
         in_.reset = true;
@@ -61,11 +62,11 @@ public:
             beat = {};
             beat.valid = true;
             beat.first = position == 0;
-            beat.last  = position + beat_dws >= total;
+            beat.last = position + beat_dws >= total;
             for (unsigned i = 0; i < beat_dws && position + i < total; i++) {
                 uint32_t dw = tlp.dw[position + i];
                 beat.dat[i] = position + i < header ? dw : __builtin_bswap32(dw);
-                beat.be |= uint16_t(0xf << 4*i);
+                beat.be |= uint16_t(0xf << 4 * i);
             }
             do
                 run(1);
@@ -78,12 +79,12 @@ public:
 
 private:
     Litepcie device_;
-    Inputs   in_;
-    Outputs  out_;
+    Inputs in_;
+    Outputs out_;
     uint64_t writes_ = 0;
 };
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv)
 {
@@ -100,12 +101,13 @@ int main(int argc, char** argv)
         cycles += slice;
     }
     uint64_t writes = bare.writes() - before;
-    if (writes < cycles/100) {
+    if (writes < cycles / 100) {
         fprintf(stderr, "reference-speed: the DMA does not run: %llu writes in %llu cycles\n",
                 (unsigned long long)writes, (unsigned long long)cycles);
         return 1;
     }
-    printf("{\"cycles\": %llu, \"wall_seconds\": %.3f, \"cycles_per_second\": %.0f, \"writes\": %llu}\n",
-           (unsigned long long)cycles, elapsed, double(cycles)/elapsed, (unsigned long long)writes);
+    printf(
+        "{\"cycles\": %llu, \"wall_seconds\": %.3f, \"cycles_per_second\": %.0f, \"writes\": %llu}\n",
+        (unsigned long long)cycles, elapsed, double(cycles) / elapsed, (unsigned long long)writes);
     return 0;
 }

@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The client's commands, one function each: check what it says, do it, answer. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <cerrno>
 #include <cstring>
@@ -20,7 +19,7 @@ uint64_t region_size(uint32_t index)
     return index == bar0_region ? DIBBER_BAR0_SIZE : index == config_region ? ConfigSpace::size : 0;
 }
 
-}  // namespace
+} // namespace
 
 void Server::on_version(const Message& message)
 {
@@ -37,7 +36,8 @@ void Server::on_version(const Message& message)
         if (text.back() != 0)
             throw Refusal{EINVAL, "VERSION: the capabilities have no end"};
         auto json = nlohmann::json::parse(text.begin(), text.end() - 1, nullptr, false);
-        if (!json.is_object() || (json.contains("capabilities") && !json["capabilities"].is_object()))
+        if (!json.is_object() ||
+            (json.contains("capabilities") && !json["capabilities"].is_object()))
             throw Refusal{EINVAL, "VERSION: the capabilities are not a JSON object"};
         if (json.contains("capabilities") && json["capabilities"].contains("dibber_clock")) {
             if (json["capabilities"]["dibber_clock"] != 1)
@@ -48,12 +48,13 @@ void Server::on_version(const Message& message)
     if (used_before_)
         simulation_.reset_card(card_);
     versioned_ = true;
-    clocked_   = clocked;
+    clocked_ = clocked;
     if (!clocked)
         clock_.free_client(true);
 
     /* QEMU reads the answer into the buffer of its request: it must not be longer. */
-    std::string answer = clocked ? R"({"capabilities":{"dibber_clock":1}})" : R"({"capabilities":{}})";
+    std::string answer =
+        clocked ? R"({"capabilities":{"dibber_clock":1}})" : R"({"capabilities":{}})";
     if (clocked) {
         std::string longer = R"({"capabilities":{"dibber_clock":1,"dibber_random":)" +
                              std::to_string(simulation_.drawn_for(card_)) + "}}";
@@ -76,11 +77,12 @@ void Server::on_dma_map(const Message& message)
         throw Refusal{EINVAL, "DMA_MAP with more than one descriptor"};
     bool readable = map.flags & dma_readable, writable = map.flags & dma_writable;
     int error = message.descriptors.empty()
-        ? memory_.map_message(map.address, map.size, readable, writable, *this)
-        : memory_.map_file(map.address, map.size, message.descriptors[0].get(), map.offset, readable, writable);
+                    ? memory_.map_message(map.address, map.size, readable, writable, *this)
+                    : memory_.map_file(map.address, map.size, message.descriptors[0].get(),
+                                       map.offset, readable, writable);
     if (error)
-        throw Refusal{error, "DMA_MAP of " + hex(map.size) + " bytes at " + hex(map.address) + ": " +
-                                 strerror(error)};
+        throw Refusal{error, "DMA_MAP of " + hex(map.size) + " bytes at " + hex(map.address) +
+                                 ": " + strerror(error)};
     reply(message.header);
 }
 
@@ -108,7 +110,8 @@ void Server::on_get_info(const Message& message)
     DeviceInfo info;
     if (!parse(message, info) || info.argsz < sizeof(info))
         throw Refusal{EINVAL, "GET_INFO is too short"};
-    reply(message.header, bytes_of(DeviceInfo{sizeof(info), device_reset_flag | device_pci_flag, regions, irqs}));
+    reply(message.header,
+          bytes_of(DeviceInfo{sizeof(info), device_reset_flag | device_pci_flag, regions, irqs}));
 }
 
 void Server::on_get_region_info(const Message& message)
@@ -124,8 +127,8 @@ void Server::on_get_irq_info(const Message& message)
     if (info.index >= irqs)
         throw Refusal{EINVAL, "GET_IRQ_INFO of index " + std::to_string(info.index)};
     bool msix = info.index == msix_irq;
-    reply(message.header, bytes_of(IrqInfo{sizeof(info), msix ? irq_eventfd | irq_noresize : 0, info.index,
-                                           msix ? DIBBER_VECTORS : 0}));
+    reply(message.header, bytes_of(IrqInfo{sizeof(info), msix ? irq_eventfd | irq_noresize : 0,
+                                           info.index, msix ? DIBBER_VECTORS : 0}));
 }
 
 void Server::on_set_irqs(Message& message)
@@ -134,9 +137,10 @@ void Server::on_set_irqs(Message& message)
     if (!parse(message, set) || set.argsz < sizeof(set))
         throw Refusal{EINVAL, "SET_IRQS is too short"};
     uint32_t data = set.flags & irq_data, action = set.flags & irq_action;
-    if (set.index >= irqs || (set.flags & ~(irq_data | irq_action)) || (data & (data - 1)) || !data ||
-        (action & (action - 1)) || !action)
-        throw Refusal{EINVAL, "SET_IRQS with index " + std::to_string(set.index) + ", flags " + hex(set.flags)};
+    if (set.index >= irqs || (set.flags & ~(irq_data | irq_action)) || (data & (data - 1)) ||
+        !data || (action & (action - 1)) || !action)
+        throw Refusal{EINVAL, "SET_IRQS with index " + std::to_string(set.index) + ", flags " +
+                                  hex(set.flags)};
     uint32_t limit = set.index == msix_irq ? DIBBER_VECTORS : 0;
     if (set.start > limit || set.count > limit - set.start)
         throw Refusal{EINVAL, "SET_IRQS of " + std::to_string(set.count) + " vectors from " +
@@ -167,8 +171,8 @@ void Server::on_set_irqs(Message& message)
     reply(message.header);
 }
 
-/* What an operating system does when it enables MSI-X: give each vector an address by which the root
- * complex will know it, and unmask it. */
+/* What an operating system does when it enables MSI-X: give each vector an address by which the
+ * root complex will know it, and unmask it. */
 void Server::program_vectors()
 {
     bool any = false;
@@ -179,18 +183,20 @@ void Server::program_vectors()
         table.insert(table.end(), {uint32_t(RootComplex::interrupt_base), 0, v, used ? 0u : 1u});
     }
     host_.set_interrupts(any);
-    at_time_of(owner(DIBBER_MSIX_TABLE_BASE), 4*table.size(), [this, table = std::move(table)] {
-        host_.write_bar(DIBBER_MSIX_TABLE_BASE, {reinterpret_cast<const uint8_t*>(table.data()), 4*table.size()});
+    at_time_of(owner(DIBBER_MSIX_TABLE_BASE), 4 * table.size(), [this, table = std::move(table)] {
+        host_.write_bar(DIBBER_MSIX_TABLE_BASE,
+                        {reinterpret_cast<const uint8_t*>(table.data()), 4 * table.size()});
     });
 }
 
 unsigned Server::owner(uint64_t offset) const
 {
     if (!clocked_)
-        return DIBBER_ENDPOINTS;    /* after the endpoints when times are equal */
+        return DIBBER_ENDPOINTS; /* after the endpoints when times are equal */
     std::optional<unsigned> endpoint;
-    if (offset >= DIBBER_ENDPOINT_BASE && (offset - DIBBER_ENDPOINT_BASE)/DIBBER_ENDPOINT_STRIDE < DIBBER_ENDPOINTS)
-        endpoint = unsigned((offset - DIBBER_ENDPOINT_BASE)/DIBBER_ENDPOINT_STRIDE);
+    if (offset >= DIBBER_ENDPOINT_BASE &&
+        (offset - DIBBER_ENDPOINT_BASE) / DIBBER_ENDPOINT_STRIDE < DIBBER_ENDPOINTS)
+        endpoint = unsigned((offset - DIBBER_ENDPOINT_BASE) / DIBBER_ENDPOINT_STRIDE);
     endpoint = clock_.owner(card_, endpoint);
     if (!endpoint)
         throw Refusal{ENOTCONN, "no endpoint has joined the clock yet"};
@@ -222,15 +228,16 @@ void Server::on_region_read(const Message& message)
         return reply(message.header, bytes_of(access), data);
     }
     unsigned endpoint = owner(access.offset);
-    auto answer = [this, header = message.header, access, endpoint, client = std::weak_ptr(client_)](
-                      std::span<const uint8_t> data) {
+    auto answer = [this, header = message.header, access, endpoint,
+                   client = std::weak_ptr(client_)](std::span<const uint8_t> data) {
         if (client.lock() != client_ || !client_)
             return;
         if (clocked_)
             clock_.end_read(card_, endpoint);
         reply(header, bytes_of(access), data);
     };
-    at_time_of(endpoint, access.count, [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+    at_time_of(endpoint, access.count,
+               [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
     if (clocked_)
         clock_.begin_read(card_, endpoint);
 }
@@ -242,9 +249,10 @@ void Server::on_region_write(const Message& message)
     if (access.region == config_region) {
         host_.config.write(unsigned(access.offset), data);
     } else {
-        at_time_of(owner(access.offset), access.count, [this, access, bytes = std::vector(data.begin(), data.end())] {
-            host_.write_bar(access.offset, bytes);
-        });
+        at_time_of(owner(access.offset), access.count,
+                   [this, access, bytes = std::vector(data.begin(), data.end())] {
+                       host_.write_bar(access.offset, bytes);
+                   });
     }
     reply(message.header, bytes_of(access));
 }
@@ -262,11 +270,12 @@ void Server::on_clock(const Message& message)
         throw Refusal{ENOTSUP, "the clock extension was not asked for in VERSION"};
     if (message.payload.size() != sizeof(request) || !parse(message, request))
         throw Refusal{EINVAL, "CLOCK of " + std::to_string(message.payload.size()) + " bytes"};
-    auto answer = [this, header = message.header, client = std::weak_ptr(client_)](const dibber_clock_reply& reply_) {
+    auto answer = [this, header = message.header,
+                   client = std::weak_ptr(client_)](const dibber_clock_reply& reply_) {
         if (client.lock() == client_ && client_)
             reply(header, bytes_of(reply_));
     };
     clock_.request(card_, request, answer);
 }
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "connection.h"
@@ -24,7 +23,7 @@ constexpr size_t max_unsent = size_t(64) << 20;
 /* Bytes at the front of the buffer that were sent and are still there. */
 constexpr size_t max_sent = size_t(1) << 20;
 
-}  // namespace
+} // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept
 {
@@ -55,17 +54,17 @@ Connection::Result Connection::close(std::string why)
     return Result::closed;
 }
 
-/* Descriptors travel with the first byte of the message that they belong to, so that reading the header by
- * itself never takes those of the next message. */
+/* Descriptors travel with the first byte of the message that they belong to, so that reading the
+ * header by itself never takes those of the next message. */
 Connection::Result Connection::read_into(uint8_t* to, size_t bytes, size_t& have)
 {
-    alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors*sizeof(int))];
+    alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors * sizeof(int))];
     while (have < bytes) {
         iovec piece = {to + have, bytes - have};
         msghdr message = {};
-        message.msg_iov        = &piece;
-        message.msg_iovlen     = 1;
-        message.msg_control    = control;
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
         message.msg_controllen = sizeof(control);
         ssize_t n = recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0 && errno == EINTR)
@@ -77,14 +76,15 @@ Connection::Result Connection::read_into(uint8_t* to, size_t bytes, size_t& have
         for (cmsghdr* c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
             if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
                 continue;
-            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0))/sizeof(int); i++) {
+            for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
                 int received;
-                memcpy(&received, CMSG_DATA(c) + i*sizeof(int), sizeof(int));
+                memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
                 partial_.descriptors.emplace_back(received);
             }
         }
         if (partial_.descriptors.size() > max_descriptors)
-            return close("a message with more than " + std::to_string(max_descriptors) + " descriptors");
+            return close("a message with more than " + std::to_string(max_descriptors) +
+                         " descriptors");
         if (n == 0)
             return close(have || header_bytes_ ? "closed inside a message" : "closed");
         have += size_t(n);
@@ -104,15 +104,18 @@ Connection::Result Connection::receive(Message& message)
     result = read_into(partial_.payload.data(), partial_.payload.size(), payload_bytes_);
     if (result != Result::message)
         return result;
-    message  = std::move(partial_);
+    message = std::move(partial_);
     partial_ = {};
     header_bytes_ = payload_bytes_ = 0;
     return Result::message;
 }
 
-void Connection::send(const Header& header, std::span<const uint8_t> first, std::span<const uint8_t> second)
+void Connection::send(const Header& header, std::span<const uint8_t> first,
+                      std::span<const uint8_t> second)
 {
-    auto add = [&](std::span<const uint8_t> bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); };
+    auto add = [&](std::span<const uint8_t> bytes) {
+        out_.insert(out_.end(), bytes.begin(), bytes.end());
+    };
     Header out = header;
     out.size = uint32_t(sizeof(Header) + first.size() + second.size());
     add({reinterpret_cast<const uint8_t*>(&out), sizeof(out)});
@@ -124,7 +127,8 @@ void Connection::send(const Header& header, std::span<const uint8_t> first, std:
 bool Connection::flush()
 {
     while (sent_ < out_.size()) {
-        ssize_t n = ::send(fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n =
+            ::send(fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
@@ -152,15 +156,18 @@ void refuse(const Descriptor& socket)
     ::send(socket.get(), &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Listening ---------------------------------------------------------------------------------------- */
+/* Listening ------------------------------------------------------------------------------------ */
 
 int listen_on(const std::string& path)
 {
-    auto fail = [&](const std::string& why) -> int { throw std::runtime_error("socket " + path + ": " + why); };
+    auto fail = [&](const std::string& why) -> int {
+        throw std::runtime_error("socket " + path + ": " + why);
+    };
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path))
-        return fail("the path is longer than " + std::to_string(sizeof(address.sun_path) - 1) + " bytes");
+        return fail("the path is longer than " + std::to_string(sizeof(address.sun_path) - 1) +
+                    " bytes");
     memcpy(address.sun_path, path.c_str(), path.size() + 1);
     Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -179,4 +186,4 @@ int listen_on(const std::string& path)
     return fd.release();
 }
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

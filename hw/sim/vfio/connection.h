@@ -1,7 +1,7 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* One client's socket: whole messages with their file descriptors in, messages out, never blocking.
+ */
 
-/* One client's socket: whole messages with their file descriptors in, messages out, never blocking. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -41,12 +41,13 @@ public:
 
     enum class Result { message, nothing, closed };
 
-    /* The next whole message. `closed` when the client has gone or sent what cannot be a message; why()
-     * then says which. */
+    /* The next whole message. `closed` when the client has gone or sent what cannot be a message;
+     * why() then says which. */
     Result receive(Message& message);
 
     /* Queue a message and send what the socket takes. */
-    void send(const Header& header, std::span<const uint8_t> first, std::span<const uint8_t> second = {});
+    void send(const Header& header, std::span<const uint8_t> first,
+              std::span<const uint8_t> second = {});
     bool flush();
     /* The client takes no answers: what is left to send is more than is kept for it. */
     bool overfull() const;
@@ -60,19 +61,20 @@ private:
     Result close(std::string why);
 
     Descriptor socket_;
-    Message    partial_ = {};
-    size_t     header_bytes_ = 0, payload_bytes_ = 0;
+    Message partial_ = {};
+    size_t header_bytes_ = 0, payload_bytes_ = 0;
     std::vector<uint8_t> out_;
-    size_t     sent_ = 0;
+    size_t sent_ = 0;
     std::string why_;
 };
 
-/* Tell a client that there is no room for it: EBUSY, as the answer to its VERSION. It may not have sent that yet, so the
- * answer has the ID 0, which is the first of libdibber. The caller closes the socket. */
+/* Tell a client that there is no room for it: EBUSY, as the answer to its VERSION. It may not have
+ * sent that yet, so the answer has the ID 0, which is the first of libdibber. The caller closes the
+ * socket. */
 void refuse(const Descriptor& socket);
 
-/* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. One that was left behind by a
- * simulator that died is taken over. */
+/* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. One
+ * that was left behind by a simulator that died is taken over. */
 int listen_on(const std::string& path);
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What is read from messages and checked in the same way for every kind of client. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -18,17 +17,18 @@ namespace dibber::vfio {
 /* Messages of one client that are handled before others have a turn. */
 constexpr unsigned max_turn = 256;
 
-/* Accesses of BAR 0 that a client outside the clock may have under way: bytes, and TLPs on their way to the card.
- * What it sends beyond that waits in its socket, as a CPU waits for posted credit. */
+/* Accesses of BAR 0 that a client outside the clock may have under way: bytes, and TLPs on their
+ * way to the card. What it sends beyond that waits in its socket, as a CPU waits for posted credit.
+ */
 constexpr uint64_t max_backlog_bytes = 4 << 20;
-constexpr size_t   max_backlog_tlps  = 4096;
+constexpr size_t max_backlog_tlps = 4096;
 
 /* What an access that waits for its time takes beside its bytes, at most. */
 constexpr uint64_t scheduling_cost = 256;
 
 /* An error for the client: errno, and why in words for stderr. */
 struct Refusal {
-    int         error;
+    int error;
     std::string why;
 };
 
@@ -78,9 +78,11 @@ inline RegionAccess region_access(const char* what, const Message& message, Regi
     if (!parse(message, access))
         throw Refusal{EINVAL, std::string(what) + " is too short"};
     uint64_t bytes = size(access.region);
-    if (access.count == 0 || access.count > max_transfer || access.offset > bytes || access.count > bytes - access.offset)
-        throw Refusal{EINVAL, std::string(what) + " of " + std::to_string(access.count) + " bytes at " +
-                                  hex(access.offset) + " of region " + std::to_string(access.region)};
+    if (access.count == 0 || access.count > max_transfer || access.offset > bytes ||
+        access.count > bytes - access.offset)
+        throw Refusal{EINVAL, std::string(what) + " of " + std::to_string(access.count) +
+                                  " bytes at " + hex(access.offset) + " of region " +
+                                  std::to_string(access.region)};
     return access;
 }
 
@@ -97,4 +99,4 @@ inline RegionAccess write_access(const Message& message, RegionSize size)
     return access;
 }
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

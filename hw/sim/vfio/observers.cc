@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "observers.h"
@@ -19,23 +18,25 @@ constexpr unsigned last_of_all = DIBBER_ENDPOINTS + 1;
 
 uint64_t region_size(uint32_t index) { return index == bar0_region ? DIBBER_BAR0_SIZE : 0; }
 
-}  // namespace
+} // namespace
 
-Observers::Observers(const std::string& path, unsigned card, Simulation& simulation, RootComplex& host)
+Observers::Observers(const std::string& path, unsigned card, Simulation& simulation,
+                     RootComplex& host)
     : path_(path), card_(card), simulation_(simulation), host_(host), listener_(listen_on(path))
 {
 }
 
 Observers::~Observers() { unlink(path_.c_str()); }
 
-/* Connections -------------------------------------------------------------------------------------- */
+/* Connections ---------------------------------------------------------------------------------- */
 
 void Observers::add_to(std::vector<pollfd>& list) const
 {
     list.push_back({listener_.get(), POLLIN, 0});
     for (auto& client : clients_)
-        list.push_back({client->connection.fd(),
-                        short((backlogged() ? 0 : POLLIN) | (client->connection.sending() ? POLLOUT : 0)), 0});
+        list.push_back(
+            {client->connection.fd(),
+             short((backlogged() ? 0 : POLLIN) | (client->connection.sending() ? POLLOUT : 0)), 0});
 }
 
 void Observers::serve()
@@ -59,10 +60,11 @@ void Observers::schedule(uint64_t bytes, std::function<void()> action)
 {
     bytes += scheduling_cost;
     scheduled_ += bytes;
-    simulation_.schedule(simulation_.now(), card_, last_of_all, [this, bytes, action = std::move(action)] {
-        scheduled_ -= bytes;
-        action();
-    });
+    simulation_.schedule(simulation_.now(), card_, last_of_all,
+                         [this, bytes, action = std::move(action)] {
+                             scheduled_ -= bytes;
+                             action();
+                         });
 }
 
 /* False when it has gone. Its reads that are under way are answered to nobody. */
@@ -77,24 +79,28 @@ bool Observers::serve(const std::shared_ptr<Client>& client)
             break;
         const Header& header = message.header;
         try {
-            if ((header.flags & type_mask) != type_command || (!client->versioned && header.command != version))
+            if ((header.flags & type_mask) != type_command ||
+                (!client->versioned && header.command != version))
                 throw Refusal{EINVAL, "VERSION must come first, and nothing but commands"};
             dispatch(client, message);
         } catch (const Refusal& refusal) {
             if (!(header.flags & no_reply))
-                connection.send({header.id, header.command, 0, type_reply | error_flag, uint32_t(refusal.error)}, {});
+                connection.send({header.id, header.command, 0, type_reply | error_flag,
+                                 uint32_t(refusal.error)},
+                                {});
         }
     }
     return result != Connection::Result::closed && connection.flush();
 }
 
-/* Messages ----------------------------------------------------------------------------------------- */
+/* Messages ------------------------------------------------------------------------------------- */
 
 void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& message)
 {
     auto reply = [&](std::span<const uint8_t> first, std::span<const uint8_t> second = {}) {
         if (!(message.header.flags & no_reply))
-            client->connection.send({message.header.id, message.header.command, 0, type_reply, 0}, first, second);
+            client->connection.send({message.header.id, message.header.command, 0, type_reply, 0},
+                                    first, second);
     };
     switch (message.header.command) {
     case version: {
@@ -102,11 +108,13 @@ void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& m
         if (client->versioned || !parse(message, proposed) || proposed.major != 0)
             throw Refusal{EINVAL, "VERSION"};
         client->versioned = true;
-        /* None of the capabilities that it may have offered; not longer than its own words, as for any client. */
+        /* None of the capabilities that it may have offered; not longer than its own words, as for
+         * any client. */
         static constexpr char capabilities[] = R"({"capabilities":{}})";
         Version accepted = {0, proposed.minor < 1 ? proposed.minor : uint16_t(1)};
-        bool    brief    = message.payload.size() < sizeof(Version) + sizeof(capabilities);
-        return reply(bytes_of(accepted), brief ? std::span<const uint8_t>() : bytes_of(capabilities));
+        bool brief = message.payload.size() < sizeof(Version) + sizeof(capabilities);
+        return reply(bytes_of(accepted),
+                     brief ? std::span<const uint8_t>() : bytes_of(capabilities));
     }
     case get_region_info:
         return reply(bytes_of(region_info(message, region_size)));
@@ -126,10 +134,12 @@ void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& m
 void Observers::read(const std::shared_ptr<Client>& client, const Message& message)
 {
     RegionAccess access = read_access(message, region_size);
-    auto answer = [this, header = message.header, access, client = std::weak_ptr(client)](std::span<const uint8_t> data) {
+    auto answer = [this, header = message.header, access,
+                   client = std::weak_ptr(client)](std::span<const uint8_t> data) {
         reads_--;
         if (auto there = client.lock())
-            there->connection.send({header.id, header.command, 0, type_reply, 0}, bytes_of(access), data);
+            there->connection.send({header.id, header.command, 0, type_reply, 0}, bytes_of(access),
+                                   data);
     };
     reads_++;
     schedule(access.count,
@@ -144,4 +154,4 @@ void Observers::write(const Message& message)
              [this, offset = access.offset, bytes] { host_.write_bar(offset, bytes); });
 }
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,16 +1,18 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* Those who look at a card beside the client that drives it: `dibber fw top` and the like. They read and write
- * BAR 0 by the vfio-user protocol, on a socket of their own, and nothing else: no memory, no interrupts, no
- * configuration space, and no part in the clock. They come and go, and the card is reset for none of them.
+/* Those who look at a card beside the client that drives it: `dibber fw top` and the like. They
+ * read and write BAR 0 by the vfio-user protocol, on a socket of their own, and nothing else: no
+ * memory, no interrupts, no configuration space, and no part in the clock. They come and go, and
+ * the card is reset for none of them.
  *
- * A CLOCK_MESSAGE without payload asks which participant holds the clock. The answer is text in ASCII, without a
- * zero at its end: "time goes on", or "time stands: " and the reason. The question lets no time pass.
+ * A CLOCK_MESSAGE without payload asks which participant holds the clock. The answer is text in
+ * ASCII, without a zero at its end: "time goes on", or "time stands: " and the reason. The question
+ * lets no time pass.
  *
- * An access is made when it comes, as a TLP like any other. Time goes on for a read until it is answered, whoever
- * else holds it; who does finds when it looks again that it was late. So a run that is looked at is another run.
+ * An access is made when it comes, as a TLP like any other. Time goes on for a read until it is
+ * answered, whoever else holds it; who does finds when it looks again that it was late. So a run
+ * that is looked at is another run.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -49,7 +51,7 @@ private:
     struct Client {
         explicit Client(Descriptor socket) : connection(std::move(socket)) {}
         Connection connection;
-        bool       versioned = false;
+        bool versioned = false;
     };
 
     bool backlogged() const;
@@ -60,13 +62,13 @@ private:
     void write(const Message& message);
 
     const std::string path_;
-    const unsigned    card_;
-    Simulation&       simulation_;
-    RootComplex&      host_;
-    Descriptor        listener_;
+    const unsigned card_;
+    Simulation& simulation_;
+    RootComplex& host_;
+    Descriptor listener_;
     std::list<std::shared_ptr<Client>> clients_;
-    unsigned          reads_ = 0;
-    uint64_t          scheduled_ = 0;    /* bytes of accesses that wait for their time */
+    unsigned reads_ = 0;
+    uint64_t scheduled_ = 0; /* bytes of accesses that wait for their time */
 };
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,11 +1,11 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Numbers and layouts of the vfio-user protocol that the server uses.
  *
- * From the vfio-user protocol specification, version 0.9.2 (QEMU, docs/interop/vfio-user.rst), and the
- * Linux VFIO interface that it refers to for flags and indices. Everything is in the host's byte order.
+ * From the vfio-user protocol specification, version 0.9.2 (QEMU, docs/interop/vfio-user.rst), and
+ * the Linux VFIO interface that it refers to for flags and indices. Everything is in the host's
+ * byte order.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -14,20 +14,31 @@
 namespace dibber::vfio {
 
 enum Command : uint16_t {
-    version = 1, dma_map = 2, dma_unmap = 3, get_info = 4, get_region_info = 5, get_irq_info = 7, set_irqs = 8,
-    region_read = 9, region_write = 10, dma_read = 11, dma_write = 12, device_reset = 13,
+    version = 1,
+    dma_map = 2,
+    dma_unmap = 3,
+    get_info = 4,
+    get_region_info = 5,
+    get_irq_info = 7,
+    set_irqs = 8,
+    region_read = 9,
+    region_write = 10,
+    dma_read = 11,
+    dma_write = 12,
+    device_reset = 13,
 };
 
-constexpr uint32_t type_mask = 0xf, type_command = 0, type_reply = 1, no_reply = 0x10, error_flag = 0x20;
+constexpr uint32_t type_mask = 0xf, type_command = 0, type_reply = 1, no_reply = 0x10,
+                   error_flag = 0x20;
 
 struct Header {
     uint16_t id, command;
-    uint32_t size;               /* of the message, this header included */
+    uint32_t size; /* of the message, this header included */
     uint32_t flags, error;
 };
 
 struct Version {
-    uint16_t major, minor;       /* then JSON, ended by a zero byte */
+    uint16_t major, minor; /* then JSON, ended by a zero byte */
 };
 
 struct DmaMap {
@@ -41,7 +52,7 @@ struct DmaUnmap {
     uint64_t address, size;
 };
 
-constexpr uint32_t dma_unmap_all = 2;    /* VFIO_DMA_UNMAP_FLAG_ALL */
+constexpr uint32_t dma_unmap_all = 2; /* VFIO_DMA_UNMAP_FLAG_ALL */
 
 struct DeviceInfo {
     uint32_t argsz, flags, regions, irqs;
@@ -69,17 +80,17 @@ constexpr uint32_t irq_mask = 8, irq_unmask = 16, irq_trigger = 32, irq_action =
 
 struct RegionAccess {
     uint64_t offset;
-    uint32_t region, count;      /* then the data */
+    uint32_t region, count; /* then the data */
 };
 
 struct DmaAccess {
-    uint64_t address, count;     /* then the data */
+    uint64_t address, count; /* then the data */
 };
 
 constexpr uint32_t max_transfer = 1 << 20;
-constexpr uint32_t max_message  = sizeof(Header) + sizeof(DmaAccess) + max_transfer;
+constexpr uint32_t max_message = sizeof(Header) + sizeof(DmaAccess) + max_transfer;
 
 static_assert(sizeof(Header) == 16 && sizeof(DmaMap) == 32 && sizeof(DmaUnmap) == 24);
 static_assert(sizeof(RegionInfo) == 32 && sizeof(IrqSet) == 20 && sizeof(RegionAccess) == 16);
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,4 +1,3 @@
-/* This file is part of Dibber. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "server.h"
@@ -15,10 +14,10 @@
 
 namespace dibber::vfio {
 
-Server::Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock, RootComplex& host,
-               Memory& memory)
-    : path_(path), card_(card), simulation_(simulation), clock_(clock), host_(host), memory_(memory),
-      listener_(listen_on(path))
+Server::Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock,
+               RootComplex& host, Memory& memory)
+    : path_(path), card_(card), simulation_(simulation), clock_(clock), host_(host),
+      memory_(memory), listener_(listen_on(path))
 {
 }
 
@@ -31,13 +30,15 @@ void Server::say(const std::string& what)
         fprintf(stderr, "dibber-sim: card%u: %s\n", card_, what.c_str());
 }
 
-/* Connections -------------------------------------------------------------------------------------- */
+/* Connections ---------------------------------------------------------------------------------- */
 
 void Server::add_to(std::vector<pollfd>& list) const
 {
     list.push_back({listener_.get(), POLLIN, 0});
     if (client_)
-        list.push_back({client_->fd(), short((backlogged() ? 0 : POLLIN) | (client_->sending() ? POLLOUT : 0)), 0});
+        list.push_back({client_->fd(),
+                        short((backlogged() ? 0 : POLLIN) | (client_->sending() ? POLLOUT : 0)),
+                        0});
 }
 
 bool Server::serve()
@@ -95,7 +96,7 @@ void Server::accept()
         refuse(socket);
         return say("a second client was refused");
     }
-    client_     = std::make_shared<Connection>(std::move(socket));
+    client_ = std::make_shared<Connection>(std::move(socket));
     complaints_ = 0;
 }
 
@@ -125,9 +126,10 @@ void Server::disconnect(const std::string& why)
     clock_.disconnect(card_);
 }
 
-/* Messages ----------------------------------------------------------------------------------------- */
+/* Messages ------------------------------------------------------------------------------------- */
 
-void Server::reply(const Header& to, std::span<const uint8_t> first, std::span<const uint8_t> second)
+void Server::reply(const Header& to, std::span<const uint8_t> first,
+                   std::span<const uint8_t> second)
 {
     if (!(to.flags & no_reply))
         client_->send({to.id, to.command, 0, type_reply, 0}, first, second);
@@ -147,32 +149,45 @@ void Server::handle(Message& message)
     } catch (const Refusal& refusal) {
         say("message " + std::to_string(header.command) + ": " + refusal.why);
         if (!(header.flags & no_reply))
-            client_->send({header.id, header.command, 0, type_reply | error_flag, uint32_t(refusal.error)}, {});
+            client_->send(
+                {header.id, header.command, 0, type_reply | error_flag, uint32_t(refusal.error)},
+                {});
     }
 }
 
 void Server::dispatch(Message& message)
 {
     switch (message.header.command) {
-    case version:              return on_version(message);
-    case dma_map:              return on_dma_map(message);
-    case dma_unmap:            return on_dma_unmap(message);
-    case get_info:             return on_get_info(message);
-    case get_region_info:      return on_get_region_info(message);
-    case get_irq_info:         return on_get_irq_info(message);
-    case set_irqs:             return on_set_irqs(message);
-    case region_read:          return on_region_read(message);
-    case region_write:         return on_region_write(message);
-    case device_reset:         return on_reset(message);
-    case DIBBER_CLOCK_MESSAGE: return on_clock(message);
+    case version:
+        return on_version(message);
+    case dma_map:
+        return on_dma_map(message);
+    case dma_unmap:
+        return on_dma_unmap(message);
+    case get_info:
+        return on_get_info(message);
+    case get_region_info:
+        return on_get_region_info(message);
+    case get_irq_info:
+        return on_get_irq_info(message);
+    case set_irqs:
+        return on_set_irqs(message);
+    case region_read:
+        return on_region_read(message);
+    case region_write:
+        return on_region_write(message);
+    case device_reset:
+        return on_reset(message);
+    case DIBBER_CLOCK_MESSAGE:
+        return on_clock(message);
     }
     throw Refusal{ENOTSUP, "unknown command"};
 }
 
-/* Our requests to the client ----------------------------------------------------------------------- */
+/* Our requests to the client ------------------------------------------------------------------- */
 
-uint16_t Server::send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes,
-                              Request request)
+uint16_t Server::send_request(Command command, const DmaAccess& access,
+                              std::span<const uint8_t> bytes, Request request)
 {
     uint16_t id;
     do
@@ -180,8 +195,8 @@ uint16_t Server::send_request(Command command, const DmaAccess& access, std::spa
     while (requests_.count(id));
     request.serial = next_serial_ - 1;
     requests_.emplace(id, std::move(request));
-    client_->send({id, command, 0, type_command, 0}, {reinterpret_cast<const uint8_t*>(&access), sizeof(access)},
-                  bytes);
+    client_->send({id, command, 0, type_command, 0},
+                  {reinterpret_cast<const uint8_t*>(&access), sizeof(access)}, bytes);
     return id;
 }
 
@@ -212,8 +227,8 @@ void Server::handle_reply(const Message& message)
     requests_.erase(found);
     bool good = !(header.flags & error_flag);
     if (!good)
-        say("the client refused " + std::string(is_read ? "a read" : "a write") + " of its memory: " +
-            strerror(int(header.error)));
+        say("the client refused " + std::string(is_read ? "a read" : "a write") +
+            " of its memory: " + strerror(int(header.error)));
     if (is_read) {
         reads_unanswered_--;
         std::span<const uint8_t> data(message.payload);
@@ -231,8 +246,10 @@ void Server::handle_reply(const Message& message)
 
 void Server::interrupt(unsigned vector)
 {
-    /* One that waits behind the same writes already is enough: an eventfd wakes, it does not tell how often. */
-    if (std::find(interrupts_.begin(), interrupts_.end(), std::pair(next_serial_, vector)) == interrupts_.end())
+    /* One that waits behind the same writes already is enough: an eventfd wakes, it does not tell
+     * how often. */
+    if (std::find(interrupts_.begin(), interrupts_.end(), std::pair(next_serial_, vector)) ==
+        interrupts_.end())
         interrupts_.push_back({next_serial_, vector});
     signal_interrupts();
 }
@@ -255,4 +272,4 @@ void Server::signal_interrupts()
     }
 }
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,15 +1,15 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/* One card offered to one client at a time over a UNIX socket, by the vfio-user protocol with the clock
- * extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`). Capability `dibber_random` offers a number
- * that the client uses where it would draw one at random, so that a run repeats.
+/* One card offered to one client at a time over a UNIX socket, by the vfio-user protocol with the
+ * clock extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`). Capability
+ * `dibber_random` offers a number that the client uses where it would draw one at random, so that a
+ * run repeats.
  *
- * Nothing here blocks: a register read is answered when its completion comes, memory behind the client is
- * read by messages whose answers come later. Malformed messages get an errno and a line on stderr; what
- * cannot be a message at all closes the connection. A client that vanishes leaves the card to the next one,
- * for whom it is reset.
+ * Nothing here blocks: a register read is answered when its completion comes, memory behind the
+ * client is read by messages whose answers come later. Malformed messages get an errno and a line
+ * on stderr; what cannot be a message at all closes the connection. A client that vanishes leaves
+ * the card to the next one, for whom it is reset.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
@@ -34,11 +34,13 @@ class Simulation {
 public:
     virtual ~Simulation() = default;
     /* Call `action` when the host's time is `at`; equal times in order of card and endpoint. */
-    virtual void schedule(Time at, unsigned card, unsigned endpoint, std::function<void()> action) = 0;
+    virtual void schedule(Time at, unsigned card, unsigned endpoint,
+                          std::function<void()> action) = 0;
     /* Drop what the client of `card` has scheduled; observers' accesses stay. */
     virtual void forget(unsigned card) = 0;
     virtual void reset_card(unsigned card) = 0;
-    /* A number for the card's present power-on: another one after each loss of power, the same for the same seed. */
+    /* A number for the card's present power-on: another one after each loss of power, the same for
+     * the same seed. */
     virtual uint32_t drawn_for(unsigned card) const = 0;
     virtual Time now() const = 0;
     /* "time goes on", or what stops it, for a person. */
@@ -48,8 +50,8 @@ public:
 class Server : public MessageMemory {
 public:
     /* Listens on `path`; throws std::runtime_error that names it. */
-    Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock, RootComplex& host,
-           Memory& memory);
+    Server(const std::string& path, unsigned card, Simulation& simulation, Clock& clock,
+           RootComplex& host, Memory& memory);
     ~Server() override;
 
     /* For poll(2): what to wait for, and what to do then. */
@@ -58,7 +60,10 @@ public:
     bool serve();
 
     /* A client of the clock owes us memory: time stands until it has answered. */
-    bool stalls() const { return clocked_ && (reads_unanswered_ > 0 || requests_.size() > max_unanswered); }
+    bool stalls() const
+    {
+        return clocked_ && (reads_unanswered_ > 0 || requests_.size() > max_unanswered);
+    }
 
     /* From the root complex: the card raised a vector, now. */
     void interrupt(unsigned vector);
@@ -67,10 +72,10 @@ public:
     void message_read(uint64_t address, unsigned bytes, Answer answer) override;
 
 private:
-    struct Request {               /* of ours, unanswered */
+    struct Request { /* of ours, unanswered */
         uint64_t serial;
-        uint64_t bytes;            /* read; 0 for a write */
-        Answer   answer;
+        uint64_t bytes; /* read; 0 for a write */
+        Answer answer;
     };
 
     bool serve_client();
@@ -79,7 +84,8 @@ private:
     void handle(Message& message);
     void handle_reply(const Message& message);
     void dispatch(Message& message);
-    void reply(const Header& to, std::span<const uint8_t> first = {}, std::span<const uint8_t> second = {});
+    void reply(const Header& to, std::span<const uint8_t> first = {},
+               std::span<const uint8_t> second = {});
     void say(const std::string& what);
 
     void on_version(const Message& message);
@@ -100,25 +106,27 @@ private:
     bool backlogged() const;
     void program_vectors();
     void signal_interrupts();
-    uint16_t send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes, Request request);
+    uint16_t send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes,
+                          Request request);
 
-    /* Writes by message that may be under way; a client without the clock cannot be held up, only cut off. */
+    /* Writes by message that may be under way; a client without the clock cannot be held up, only
+     * cut off. */
     static constexpr size_t max_unanswered = 1024, max_requests = 0xff00;
 
-    /* Bytes of accesses that wait for their time. Time may stand as long as a client of the clock sends, so that
-     * it is cut off; another one is read more slowly. */
+    /* Bytes of accesses that wait for their time. Time may stand as long as a client of the clock
+     * sends, so that it is cut off; another one is read more slowly. */
     static constexpr uint64_t max_scheduled = uint64_t(64) << 20;
 
     const std::string path_;
-    const unsigned    card_;
-    Simulation&       simulation_;
-    Clock&            clock_;
-    RootComplex&      host_;
-    Memory&           memory_;
-    Descriptor        listener_;
+    const unsigned card_;
+    Simulation& simulation_;
+    Clock& clock_;
+    RootComplex& host_;
+    Memory& memory_;
+    Descriptor listener_;
 
     std::shared_ptr<Connection> client_;
-    bool     versioned_ = false, clocked_ = false, used_before_ = false;
+    bool versioned_ = false, clocked_ = false, used_before_ = false;
     unsigned complaints_ = 0;
     std::array<Descriptor, DIBBER_VECTORS> eventfds_;
 
@@ -126,7 +134,8 @@ private:
     uint64_t next_serial_ = 0;
     std::map<uint16_t, Request> requests_;
     uint64_t reads_unanswered_ = 0;
-    std::deque<std::pair<uint64_t, unsigned>> interrupts_;    /* serial before which all must be acked */
+    std::deque<std::pair<uint64_t, unsigned>>
+        interrupts_; /* serial before which all must be acked */
 };
 
-}  // namespace dibber::vfio
+} // namespace dibber::vfio

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The `dibber` command."""
+
+# SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import sys
@@ -9,6 +8,7 @@ from dibber_cli.pipe import quiet
 def main():
     # Its imports take a second, in which signals already end the program as they must.
     from dibber_cli.main import main
+
     return main()
 
 

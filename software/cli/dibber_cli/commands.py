@@ -1,21 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What each command does: parsed arguments in, exit code out."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 
 import libdibber
-
 from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
+
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
 from dibber_cli.link.tester import programmed
 
-
-FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")    # of FEATURES
+FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")  # of FEATURES
 
 
 def print_json(value):
@@ -24,8 +22,11 @@ def print_json(value):
 
 # Cards --------------------------------------------------------------------------------------------
 
+
 def memory_sentence(values, program):
-    """The control program's memory: what there is for it, and how much of that the running image leaves."""
+    """The control program's memory: what there is for it, and how much of that the running image
+    leaves.
+    """
     limit = values["image_limit"]
     there = f"SRAM {values['sram_bytes'] >> 10} KiB, image at most {limit} bytes"
     if not program or program["image_bytes"] is None:
@@ -35,30 +36,68 @@ def memory_sentence(values, program):
 
 def info(arguments):
     with libdibber.Card(arguments.uri, observe=True) as card:
-        values  = card.info()
-        link    = link_status.read(card)
+        values = card.info()
+        link = link_status.read(card)
         program = summary.read(card)
-        board   = card.board()
+        board = card.board()
     if arguments.json:
-        names = {"mcp_state": MCP_STATE.name_of(values["mcp_state"]), "link_state": LINK_STATE.name_of(values["link_state"])}
+        names = {
+            "mcp_state": MCP_STATE.name_of(values["mcp_state"]),
+            "link_state": LINK_STATE.name_of(values["link_state"]),
+        }
         print_json({**values, **names, "board": board, "link": link, "control_program": program})
         return 0
-    major, minor = values["interface_version"] >> 16, values["interface_version"] & 0xffff
-    output.table(["card", arguments.uri], [
-        ("interface",       f"{major}.{minor}, hash {values['interface_hash']:08x}, features {values['features']:#x}"),
-        ("board",           (board or "not told") + (", flash" if values["features"] & FLASH else ", no way to its flash")),
-        ("gateware",        f"build {values['build']:08x}, {values['data_width']} bits at {values['clock_hz']/1e6:g} MHz"),
-        ("geometry",        f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} regions, "
-                            f"{values['nodes']} nodes"),
-        ("node",            values["node"]),
-        ("control program", f"{MCP_STATE.name_of(values['mcp_state'])}, identity {values['mcp_identity']:08x}"),
-        ("program memory",  memory_sentence(values, program)),
-        ("link",            link_status.sentence(link)),
-        ("other end",       "not heard" if link["peer"] is None else f"{link['peer']:04x}, this one is {link['nonce']:04x}"),
-        ("PCIe",            f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes"),
-        *([("memory",       f"{values['shared_bytes'] >> 10} KiB on the card, behind a UART")] if values["copies"] else []),
-        ("up for",          f"{values['cycles']} cycles, {values['cycles']/values['clock_hz']:.3f} s"
-                            + (" of simulated time" if values["simulated_clock"] else ""))])
+    major, minor = values["interface_version"] >> 16, values["interface_version"] & 0xFFFF
+    output.table(
+        ["card", arguments.uri],
+        [
+            (
+                "interface",
+                f"{major}.{minor}, hash {values['interface_hash']:08x}, features {values['features']:#x}",
+            ),
+            (
+                "board",
+                (board or "not told")
+                + (", flash" if values["features"] & FLASH else ", no way to its flash"),
+            ),
+            (
+                "gateware",
+                f"build {values['build']:08x}, {values['data_width']} bits at {values['clock_hz'] / 1e6:g} MHz",
+            ),
+            (
+                "geometry",
+                f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} regions, "
+                f"{values['nodes']} nodes",
+            ),
+            ("node", values["node"]),
+            (
+                "control program",
+                f"{MCP_STATE.name_of(values['mcp_state'])}, identity {values['mcp_identity']:08x}",
+            ),
+            ("program memory", memory_sentence(values, program)),
+            ("link", link_status.sentence(link)),
+            (
+                "other end",
+                "not heard"
+                if link["peer"] is None
+                else f"{link['peer']:04x}, this one is {link['nonce']:04x}",
+            ),
+            (
+                "PCIe",
+                f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes",
+            ),
+            *(
+                [("memory", f"{values['shared_bytes'] >> 10} KiB on the card, behind a UART")]
+                if values["copies"]
+                else []
+            ),
+            (
+                "up for",
+                f"{values['cycles']} cycles, {values['cycles'] / values['clock_hz']:.3f} s"
+                + (" of simulated time" if values["simulated_clock"] else ""),
+            ),
+        ],
+    )
     if program:
         print()
         output.table(["control program", "since its start"], summary.rows(program))
@@ -84,6 +123,7 @@ def fw_load(arguments):
 
 # Simulator ----------------------------------------------------------------------------------------
 
+
 def _sockets():
     return [f"sim:{paths.run_directory()}/card{n}.sock" for n in range(2)]
 
@@ -91,12 +131,16 @@ def _sockets():
 def sim_start(arguments):
     options = [word for change in arguments.set for word in ("--set", change)]
     options += ["--jtag"] if arguments.jtag else []
-    pid = simulator.start(profile.load(arguments.profile), participants=arguments.participants, seed=arguments.seed,
-                          options=options)
+    pid = simulator.start(
+        profile.load(arguments.profile),
+        participants=arguments.participants,
+        seed=arguments.seed,
+        options=options,
+    )
     if arguments.json:
-        print_json({"process": pid, "uris": _sockets(), "log": str(paths.run_directory()/"log")})
+        print_json({"process": pid, "uris": _sockets(), "log": str(paths.run_directory() / "log")})
     else:
-        print(f"process {pid}, log {paths.run_directory()/'log'}")
+        print(f"process {pid}, log {paths.run_directory() / 'log'}")
         print("\n".join(_sockets()))
     return 0
 
@@ -114,8 +158,13 @@ def sim_status(arguments):
     pid = simulator.running()
     status = {"running": pid is not None}
     if pid is not None:
-        status.update(process=pid, profile=simulator.running_profile(), uris=_sockets(), clock=simulator.clock_state(),
-                      log=str(paths.run_directory()/"log"))
+        status.update(
+            process=pid,
+            profile=simulator.running_profile(),
+            uris=_sockets(),
+            clock=simulator.clock_state(),
+            log=str(paths.run_directory() / "log"),
+        )
     if arguments.json:
         print_json(status)
     elif pid is None:
@@ -131,7 +180,9 @@ def sim_speed(arguments):
     from dibber_cli.bench import speed
 
     if not arguments.speed:
-        raise UsageError("dibber sim: start, stop, status or --speed is missing (--help shows what they do)")
+        raise UsageError(
+            "dibber sim: start, stop, status or --speed is missing (--help shows what they do)"
+        )
     chosen = profile.load(arguments.profile)
     ours, reference, failed = speed.of_stride(chosen, arguments.seed), None, None
     try:
@@ -139,12 +190,17 @@ def sim_speed(arguments):
     except CommandError as error:
         failed = error
     if arguments.json:
-        print_json({"profile": chosen.name, "cycles_per_second_per_card": round(ours),
-                    "reference_cycles_per_second": reference and round(reference)})
+        print_json(
+            {
+                "profile": chosen.name,
+                "cycles_per_second_per_card": round(ours),
+                "reference_cycles_per_second": reference and round(reference),
+            }
+        )
     else:
-        rows = [("two cards, hosts and cable, both sides strided", f"{ours/1e3:.0f}")]
+        rows = [("two cards, hosts and cable, both sides strided", f"{ours / 1e3:.0f}")]
         if reference:
-            rows.append(("bare VexRiscv + LitePCIe", f"{reference/1e3:.0f}"))
+            rows.append(("bare VexRiscv + LitePCIe", f"{reference / 1e3:.0f}"))
         output.table([f"simulation speed, {chosen.name}", "1000 cycles a second and card"], rows)
     if failed:
         raise failed

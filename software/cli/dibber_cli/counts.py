@@ -1,16 +1,18 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What was counted between two looks at a card: a counter that wrapped, and a card that was reset,
+are told apart.
 
-"""What was counted between two looks at a card: a counter that wrapped, and a card that was reset, are told apart.
-
-A reset makes every counter and the card's clock begin at 0. A counter of 32 bits that wraps goes on.
+A reset makes every counter and the card's clock begin at 0. A counter of 32 bits that wraps goes
+on.
 """
 
-MODULO = 1 << 32    # of a counter
+# SPDX-License-Identifier: BSD-2-Clause
 
-# No counter counts more than this in a cycle: code errors go by the symbol, of which a word has four.
+MODULO = 1 << 32  # of a counter
+
+# No counter counts more than this in a cycle: code errors go by the symbol, of which a word has
+# four.
 MOST_A_CYCLE = 4
-SLACK        = 1024    # cycles in which the counters are read, one after the other
+SLACK = 1024  # cycles in which the counters are read, one after the other
 
 
 def was_reset(before, after, cycles_before, cycles_after):
@@ -23,10 +25,17 @@ def was_reset(before, after, cycles_before, cycles_after):
     """
     if cycles_after < cycles_before:
         return True
-    most = MOST_A_CYCLE*(cycles_after - cycles_before + SLACK)
-    return any(value < before[name] and (value - before[name]) % MODULO > most for name, value in after.items())
+    most = MOST_A_CYCLE * (cycles_after - cycles_before + SLACK)
+    return any(
+        value < before[name] and (value - before[name]) % MODULO > most
+        for name, value in after.items()
+    )
 
 
 def changes(before, after, since_reset=False):
     """What each counter counted; after a reset that is its value."""
-    return dict(after) if since_reset else {name: (value - before[name]) % MODULO for name, value in after.items()}
+    return (
+        dict(after)
+        if since_reset
+        else {name: (value - before[name]) % MODULO for name, value in after.items()}
+    )

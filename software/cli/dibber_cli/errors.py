@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Errors of the command: what went wrong, and what to do next."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import sys
@@ -17,18 +16,25 @@ class CommandError(Exception):
 
 # Reports ------------------------------------------------------------------------------------------
 
+
 def wants_json(words):
     """Whether a command line has --json, or a beginning of it that argparse takes for it."""
     return any(len(word) > 2 and "--json".startswith(word) for word in words)
 
 
 def report(message, advice="", name="FAILED", code=1, as_json=False):
-    """Say on stderr that a command has failed: two lines for people, or a line that is a JSON document.
+    """Say on stderr that a command has failed: two lines for people, or a line that is a JSON
+    document.
 
     name : of libdibber's error, or FAILED, USAGE, OUTPUT, INTERRUPTED or SYSTEM
     """
     if as_json:
-        print(json.dumps({"error": {"name": name, "message": message, "advice": advice, "exit_code": code}}), file=sys.stderr)
+        print(
+            json.dumps(
+                {"error": {"name": name, "message": message, "advice": advice, "exit_code": code}}
+            ),
+            file=sys.stderr,
+        )
     else:
         print(f"dibber: {message}" + (f"\n        {advice}" if advice else ""), file=sys.stderr)
 
@@ -39,6 +45,7 @@ def warn(message, as_json=False):
 
 
 # Kinds --------------------------------------------------------------------------------------------
+
 
 class UsageError(CommandError):
     """A command line that makes no sense: exit code 2."""
@@ -57,25 +64,26 @@ class SimulatorError(CommandError):
 
 # What to do after a DibberError, by its name.
 ADVICE = {
-    "IDENTITY"       : "give the socket of a Dibber card ('dibber sim status' shows them), or the port that its UART is at",
-    "VERSION"        : "gateware, control program and library must be built from one tree: run 'make build'",
-    "FIRMWARE_FILE"  : "build the control program again: 'make firmware'",
-    "FIRMWARE_START" : "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
-    "FLASH"          : "nothing more was written; over JTAG it may still go: 'dibber flash FILE'",
-    "LOST"           : "the simulator's log may say why: 'dibber sim status' names it",
-    "TIMEOUT"        : "is the cable connected, and the other card up? 'dibber info' shows the link",
+    "IDENTITY": "give the socket of a Dibber card ('dibber sim status' shows them), or the port that its UART is at",
+    "VERSION": "gateware, control program and library must be built from one tree: run 'make build'",
+    "FIRMWARE_FILE": "build the control program again: 'make firmware'",
+    "FIRMWARE_START": "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
+    "FLASH": "nothing more was written; over JTAG it may still go: 'dibber flash FILE'",
+    "LOST": "the simulator's log may say why: 'dibber sim status' names it",
+    "TIMEOUT": "is the cable connected, and the other card up? 'dibber info' shows the link",
 }
 
-# What to do by what the library says: what was looked for, a simulator, a PCI device or a UART, and who has it.
+# What to do by what the library says: what was looked for, a simulator, a PCI device or a UART, and
+# who has it.
 SAID = {
-    "no simulator at":      "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
-    "no PCI device":        "'lspci' shows the addresses of the devices (docs/bringup.md)",
-    "not bound to":         "docs/bringup.md says how vfio-pci gets the card",
-    "no port":              "is the board connected? 'ls /dev/ttyUSB*' shows its ports (docs/bringup.md)",
-    "no serial port":       "'ls /dev/ttyUSB*' shows the ports of a board that is connected (docs/bringup.md)",
-    "nothing answers at":   "is the board loaded with a design that has a UART? docs/bringup.md says how",
-    "another program has":  "end that program first; 'dibber info', 'monitor' and 'fw trace' look at a simulated card beside it",
-    "another process has":  "end that process first: of a card in the hands of VFIO one alone can look, too",
+    "no simulator at": "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
+    "no PCI device": "'lspci' shows the addresses of the devices (docs/bringup.md)",
+    "not bound to": "docs/bringup.md says how vfio-pci gets the card",
+    "no port": "is the board connected? 'ls /dev/ttyUSB*' shows its ports (docs/bringup.md)",
+    "no serial port": "'ls /dev/ttyUSB*' shows the ports of a board that is connected (docs/bringup.md)",
+    "nothing answers at": "is the board loaded with a design that has a UART? docs/bringup.md says how",
+    "another program has": "end that program first; 'dibber info', 'monitor' and 'fw trace' look at a simulated card beside it",
+    "another process has": "end that process first: of a card in the hands of VFIO one alone can look, too",
 }
 
 

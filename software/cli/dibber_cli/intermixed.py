@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A command line whose options stand before, between or behind its other words."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import sys
@@ -10,9 +9,11 @@ from dibber_cli import errors
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse alone does not take `URI --golden FILE` where the URI may be left out, nor `URI --json URI` where there may be many."""
+    """argparse alone does not take `URI --golden FILE` where the URI may be left out, nor `URI
+    --json URI` where there may be many.
+    """
 
-    as_json = False    # of all parsers of a command line: errors are JSON
+    as_json = False  # of all parsers of a command line: errors are JSON
 
     def parse_args(self, args=None, namespace=None):
         Parser.as_json = errors.wants_json(sys.argv[1:] if args is None else args)
@@ -21,7 +22,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         if not Parser.as_json:
             super().error(message)
-        errors.report(f"{self.prog.removeprefix('dibber ')}: {message}", f"'{self.prog} --help' shows what there is", "USAGE", 2, True)
+        errors.report(
+            f"{self.prog.removeprefix('dibber ')}: {message}",
+            f"'{self.prog} --help' shows what there is",
+            "USAGE",
+            2,
+            True,
+        )
         self.exit(2)
 
     def _print_message(self, message, file=None):

@@ -1,11 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The `dibber` command: arguments to functions, errors to exit codes.
 
-0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130, 143, 129: ended by Ctrl-C, SIGTERM,
-SIGHUP. docs/cli.md has the rules for output and JSON.
+0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130, 143,
+129: ended by Ctrl-C, SIGTERM, SIGHUP. docs/cli.md has the rules for output and JSON.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import errno
@@ -13,7 +12,22 @@ import sys
 
 from libdibber import DibberError
 
-from dibber_cli import commands, completion, errors, map as network, monitor, numbers, output, pipe, profile, signals, simulator, streams
+from dibber_cli import (
+    commands,
+    completion,
+    errors,
+    monitor,
+    numbers,
+    output,
+    pipe,
+    profile,
+    signals,
+    simulator,
+    streams,
+)
+from dibber_cli import (
+    map as network,
+)
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.flash.commands import add_to as add_flash
@@ -22,13 +36,18 @@ from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
-CODES = ("Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense, "
-         "130 when it was interrupted (143 by SIGTERM, 129 by SIGHUP).")
-JSON  = {True:    "print one JSON document; an error is a JSON document on stderr",
-         "lines": "print JSON Lines, a document a line; an error is a JSON document on stderr"}
+CODES = (
+    "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense, "
+    "130 when it was interrupted (143 by SIGTERM, 129 by SIGHUP)."
+)
+JSON = {
+    True: "print one JSON document; an error is a JSON document on stderr",
+    "lines": "print JSON Lines, a document a line; an error is a JSON document on stderr",
+}
 
 
 # Pieces of the command line -----------------------------------------------------------------------
+
 
 def command(group, name, function, text, examples=(), as_json=True):
     """Add a command to a group of commands: `text` says what it does, `examples` are whole lines.
@@ -36,8 +55,13 @@ def command(group, name, function, text, examples=(), as_json=True):
     as_json : whether it has --json; "lines" when that prints JSON Lines
     """
     lines = "".join(f"  {line}\n" for line in examples)
-    p = group.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter,
-                         epilog=f"examples:\n{lines}\n{CODES}" if lines else CODES)
+    p = group.add_parser(
+        name,
+        help=text,
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"examples:\n{lines}\n{CODES}" if lines else CODES,
+    )
     p.set_defaults(function=function)
     if as_json:
         p.add_argument("--json", action="store_true", help=JSON[as_json])
@@ -46,23 +70,48 @@ def command(group, name, function, text, examples=(), as_json=True):
 
 def group(sub, name, text, metavar="COMMAND"):
     """Add a group of commands."""
-    return sub.add_parser(name, help=text, description=text).add_subparsers(metavar=metavar, required=True)
+    return sub.add_parser(name, help=text, description=text).add_subparsers(
+        metavar=metavar, required=True
+    )
 
 
 def add_profile(p):
-    p.add_argument("--profile", default="gen2x4", metavar="P",
-                   help=f"host and link: {', '.join(profile.names())}, or a file (default gen2x4)")
-    p.add_argument("--seed", type=numbers.whole(*numbers.SEEDS), default=1, metavar="S", help="of every random choice (default 1)")
+    p.add_argument(
+        "--profile",
+        default="gen2x4",
+        metavar="P",
+        help=f"host and link: {', '.join(profile.names())}, or a file (default gen2x4)",
+    )
+    p.add_argument(
+        "--seed",
+        type=numbers.whole(*numbers.SEEDS),
+        default=1,
+        metavar="S",
+        help="of every random choice (default 1)",
+    )
 
 
 # Command line -------------------------------------------------------------------------------------
 
+
 def parser():
-    top = Parser(prog="dibber", description="Dibber cards: look at them, load them, measure them.", epilog=CODES)
+    top = Parser(
+        prog="dibber",
+        description="Dibber cards: look at them, load them, measure them.",
+        epilog=CODES,
+    )
     sub = top.add_subparsers(metavar="COMMAND", required=True)
 
-    p = command(sub, "info", commands.info, "Show a card: identity, state, link, control program, counters.",
-                ["dibber info sim:/run/user/1000/dibber-1000/card0.sock", "dibber info --json URI | jq .counters.packets_sent"])
+    p = command(
+        sub,
+        "info",
+        commands.info,
+        "Show a card: identity, state, link, control program, counters.",
+        [
+            "dibber info sim:/run/user/1000/dibber-1000/card0.sock",
+            "dibber info --json URI | jq .counters.packets_sent",
+        ],
+    )
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
 
     monitor.add_to(sub, command)
@@ -71,26 +120,58 @@ def parser():
     network.add_to(sub, command, add_profile)
 
     fw = group(sub, "fw", "Control programs.")
-    p  = command(fw, "load", commands.fw_load, "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
-                 ["dibber fw load build/firmware/mcp.dibfw URI"])
+    p = command(
+        fw,
+        "load",
+        commands.fw_load,
+        "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
+        ["dibber fw load build/firmware/mcp.dibfw URI"],
+    )
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     add_fw(sub, fw, command)
 
-    p = command(sub, "sim", commands.sim_speed, "Simulated cards: start, stop, status; or --speed.",
-                ["dibber sim start --profile gen2x1", "dibber sim --speed", "dibber sim stop"])
-    p.add_argument("--speed", action="store_true", help="measure simulated cycles a second during 'bench stride'")
+    p = command(
+        sub,
+        "sim",
+        commands.sim_speed,
+        "Simulated cards: start, stop, status; or --speed.",
+        ["dibber sim start --profile gen2x1", "dibber sim --speed", "dibber sim stop"],
+    )
+    p.add_argument(
+        "--speed",
+        action="store_true",
+        help="measure simulated cycles a second during 'bench stride'",
+    )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")
-    p = command(sim, "start", commands.sim_start, "Start two cards and a cable in the background.",
-                ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"])
+    p = command(
+        sim,
+        "start",
+        commands.sim_start,
+        "Start two cards and a cable in the background.",
+        ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"],
+    )
     add_profile(p)
-    p.add_argument("--participants", type=numbers.whole(0, 16), default=0, metavar="N",
-                   help="time waits until N programs have opened a card (default 0: it does not wait)")
-    p.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile")
-    p.add_argument("--jtag", action="store_true", help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')")
+    p.add_argument(
+        "--participants",
+        type=numbers.whole(0, 16),
+        default=0,
+        metavar="N",
+        help="time waits until N programs have opened a card (default 0: it does not wait)",
+    )
+    p.add_argument(
+        "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"
+    )
+    p.add_argument(
+        "--jtag",
+        action="store_true",
+        help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
+    )
     command(sim, "stop", commands.sim_stop, "End the simulator in the background.")
-    command(sim, "status", commands.sim_status, "Show the simulator in the background and its sockets.")
+    command(
+        sim, "status", commands.sim_status, "Show the simulator in the background and its sockets."
+    )
 
     add_link(sub, command, add_profile)
     add_bench(sub, group, command, add_profile)
@@ -101,7 +182,12 @@ def parser():
 def _failure(error):
     """(message, advice, name, exit code) of an exception that ends a command."""
     if isinstance(error, DibberError):
-        return f"{error.name}: {error}", advice_on(error.name, str(error)), error.name, 2 if error.name == "ARGUMENT" else 1
+        return (
+            f"{error.name}: {error}",
+            advice_on(error.name, str(error)),
+            error.name,
+            2 if error.name == "ARGUMENT" else 1,
+        )
     if isinstance(error, CommandError):
         return str(error), error.advice, "USAGE" if error.code == 2 else "FAILED", error.code
     if isinstance(error, KeyboardInterrupt):
@@ -114,9 +200,18 @@ def main(argv=None):
     try:
         return arguments.function(arguments)
     except (DibberError, CommandError, OSError, KeyboardInterrupt) as error:
-        if isinstance(error, streams.OutputError) or isinstance(error, BrokenPipeError) and pipe.unread():
+        if (
+            isinstance(error, streams.OutputError)
+            or isinstance(error, BrokenPipeError)
+            and pipe.unread()
+        ):
             raise
         message, advice, name, code = _failure(error)
-    errors.report(simulator.without_folders(message), simulator.without_folders(advice), name, code,
-                  getattr(arguments, "json", False))
+    errors.report(
+        simulator.without_folders(message),
+        simulator.without_folders(advice),
+        name,
+        code,
+        getattr(arguments, "json", False),
+    )
     return code

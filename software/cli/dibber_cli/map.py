@@ -1,49 +1,71 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber map`: which hosts and switches a card can reach, and the routes to them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import json
 
 import libdibber
+from dibber.interface.description import MCP_STATE, C
+from libdibber.binding import PEERS
 
-from dibber.interface.description import C, MCP_STATE
 from dibber_cli import numbers, output, profile
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair, without_folders
-from libdibber.binding import PEERS
-
 
 # Map ----------------------------------------------------------------------------------------------
 
+
 def turns_of(route):
     """A route as the turns at its switches, -7 … 8."""
-    return [turn if turn <= 8 else turn - 16 for n in range(route & 15) for turn in [route >> 4*(n + 1) & 15]]
+    return [
+        turn if turn <= 8 else turn - 16
+        for n in range(route & 15)
+        for turn in [route >> 4 * (n + 1) & 15]
+    ]
 
 
 def peer_of(peer):
     """What is at the end of a cable, in words."""
     kind = PEERS[peer.kind]
-    return {"none": "nobody", "host": f"node {peer.number}", "switch": f"switch {peer.number} port {peer.port}"}[kind]
+    return {
+        "none": "nobody",
+        "host": f"node {peer.number}",
+        "switch": f"switch {peer.number} port {peer.port}",
+    }[kind]
 
 
 def plain(network):
     """A map as plain data."""
-    described = lambda peer: {"kind": PEERS[peer.kind], "number": peer.number,
-                              **({"port": peer.port} if PEERS[peer.kind] == "switch" else {})}
+    described = lambda peer: {
+        "kind": PEERS[peer.kind],
+        "number": peer.number,
+        **({"port": peer.port} if PEERS[peer.kind] == "switch" else {}),
+    }
     nodes = lambda mask: [n for n in range(C.NODES) if mask >> n & 1]
-    return {"own": network.own, "hosts": nodes(network.hosts), "conflicts": nodes(network.conflicts), "scouts": network.scouts,
-            "truncated": bool(network.truncated), "uplink": described(network.uplink),
-            "switches": [{"ports": sw.ports, "level": sw.level, "peers": [described(peer) for peer in sw.peer[:sw.ports]]}
-                         for sw in network.sw[:network.switches]]}
+    return {
+        "own": network.own,
+        "hosts": nodes(network.hosts),
+        "conflicts": nodes(network.conflicts),
+        "scouts": network.scouts,
+        "truncated": bool(network.truncated),
+        "uplink": described(network.uplink),
+        "switches": [
+            {
+                "ports": sw.ports,
+                "level": sw.level,
+                "peers": [described(peer) for peer in sw.peer[: sw.ports]],
+            }
+            for sw in network.sw[: network.switches]
+        ],
+    }
 
 
 def survey(card, attempts, enter):
     """Map the network of a card; with `enter` its control program gets the routes. As plain data."""
     network = card.map(attempts)
-    found   = plain(network)
+    found = plain(network)
     if enter:
         for node in found["hosts"]:
             ways = libdibber.routes_to(network, node)
@@ -54,11 +76,17 @@ def survey(card, attempts, enter):
 
 
 def look(card):
-    """What a card that another program may be driving knows already; nothing is sent or entered. As plain data."""
+    """What a card that another program may be driving knows already; nothing is sent or entered. As
+    plain data.
+    """
     routes = [route for node in range(C.NODES) for route in [known(card, node)] if route]
-    state  = MCP_STATE.name_of(card.read_register("MCP_STATE"))
-    return {"own": card.read_register("NODE_ID"), "control_program": state, "routes": routes if state != "RESET" else [],
-            "link": status.sentence(status.read_state(card))}
+    state = MCP_STATE.name_of(card.read_register("MCP_STATE"))
+    return {
+        "own": card.read_register("NODE_ID"),
+        "control_program": state,
+        "routes": routes if state != "RESET" else [],
+        "link": status.sentence(status.read_state(card)),
+    }
 
 
 def known(card, node):
@@ -66,19 +94,28 @@ def known(card, node):
     routes, current, age, changes = card.routes(node)
     if all(route is None for route in routes):
         return None
-    return {"node": node, "routes": [None if route is None else turns_of(route) for route in routes], "current": current,
-            "changes": changes, "heard_cycles_ago": age}
+    return {
+        "node": node,
+        "routes": [None if route is None else turns_of(route) for route in routes],
+        "current": current,
+        "changes": changes,
+        "heard_cycles_ago": age,
+    }
 
 
 # Command ------------------------------------------------------------------------------------------
+
 
 def sentence(found):
     """What was found, in one."""
     others = [node for node in found["hosts"] if node != found["own"]]
     if not others and not found["switches"]:
         return f"node {found['own']}: nobody answers at the other end of the cable"
-    at = {"host": "a direct cable", "switch": f"{len(found['switches'])} switch{'es'*(len(found['switches']) != 1)}"}[found["uplink"]["kind"]]
-    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scout{'s'*(found['scouts'] != 1)}"
+    at = {
+        "host": "a direct cable",
+        "switch": f"{len(found['switches'])} switch{'es' * (len(found['switches']) != 1)}",
+    }[found["uplink"]["kind"]]
+    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scout{'s' * (found['scouts'] != 1)}"
     if found["conflicts"]:
         text += f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places and gets no routes"
     return text + ("; there may be more, too far away" if found["truncated"] else "")
@@ -86,36 +123,75 @@ def sentence(found):
 
 def show(uri, found):
     if "link" in found:
-        print(f"{uri}: node {found['own']}, link {found['link']}; the control program ({found['control_program']}) knows "
-              f"{len(found['routes']) or 'no'} route{'s'*(len(found['routes']) != 1)}")
+        print(
+            f"{uri}: node {found['own']}, link {found['link']}; the control program ({found['control_program']}) knows "
+            f"{len(found['routes']) or 'no'} route{'s' * (len(found['routes']) != 1)}"
+        )
     else:
         print(f"{uri}: {sentence(found)}")
     if found.get("switches"):
-        name = {"none": lambda p: "–", "host": lambda p: f"node {p['number']}", "switch": lambda p: f"{p['number']}:{p['port']}"}
+        name = {
+            "none": lambda p: "–",
+            "host": lambda p: f"node {p['number']}",
+            "switch": lambda p: f"{p['number']}:{p['port']}",
+        }
         widest = max(sw["ports"] for sw in found["switches"])
-        output.table(["switch", "level", *[f"port {n}" for n in range(widest)]],
-            [(n, sw["level"], *[name[p["kind"]](p) for p in sw["peers"]], *[""]*(widest - sw["ports"]))
-             for n, sw in enumerate(found["switches"])])
+        output.table(
+            ["switch", "level", *[f"port {n}" for n in range(widest)]],
+            [
+                (
+                    n,
+                    sw["level"],
+                    *[name[p["kind"]](p) for p in sw["peers"]],
+                    *[""] * (widest - sw["ports"]),
+                )
+                for n, sw in enumerate(found["switches"])
+            ],
+        )
     if found["routes"]:
         way = lambda turns: "direct" if turns == [] else " ".join(f"{turn:+d}" for turn in turns)
-        output.table(["node", "current", "others", "changes"], [
-            (r["node"], way(r["routes"][r["current"]]),
-             ", ".join(way(t) for n, t in enumerate(r["routes"]) if t is not None and n != r["current"]) or "–", r["changes"])
-            for r in found["routes"]])
+        output.table(
+            ["node", "current", "others", "changes"],
+            [
+                (
+                    r["node"],
+                    way(r["routes"][r["current"]]),
+                    ", ".join(
+                        way(t)
+                        for n, t in enumerate(r["routes"])
+                        if t is not None and n != r["current"]
+                    )
+                    or "–",
+                    r["changes"],
+                )
+                for r in found["routes"]
+            ],
+        )
 
 
 @contextlib.contextmanager
 def _found(arguments):
     """(URI, what was found) of each card: those that were given, or a simulated pair."""
     if arguments.uris:
+
         def each():
             for uri in arguments.uris:
                 with libdibber.Card(uri, observe=arguments.look) as card:
-                    yield uri, look(card) if arguments.look else survey(card, arguments.attempts, True)
+                    yield (
+                        uri,
+                        look(card) if arguments.look else survey(card, arguments.attempts, True),
+                    )
+
         yield each()
         return
-    with Pair(profile.load(arguments.profile), seed=arguments.seed) as pair, Ends(pair.uris) as ends:
-        yield zip(pair.uris, ends.both(lambda side: survey(side.card, arguments.attempts, not arguments.look)))
+    with (
+        Pair(profile.load(arguments.profile), seed=arguments.seed) as pair,
+        Ends(pair.uris) as ends,
+    ):
+        yield zip(
+            pair.uris,
+            ends.both(lambda side: survey(side.card, arguments.attempts, not arguments.look)),
+        )
 
 
 def network_map(arguments):
@@ -126,18 +202,46 @@ def network_map(arguments):
     else:
         for result in results:
             show(result["uri"], result)
-    return 0 if all(result["routes"] if "link" in result else len(result["hosts"]) > 1 and not result["conflicts"]
-                    for result in results) else 1
+    return (
+        0
+        if all(
+            result["routes"]
+            if "link" in result
+            else len(result["hosts"]) > 1 and not result["conflicts"]
+            for result in results
+        )
+        else 1
+    )
 
 
 def add_to(sub, command, add_profile):
     """Add `map` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
-    p = command(sub, "map", network_map,
-                "Find out which hosts and switches a card can reach, and enter routes to them that cannot deadlock. "
-                "Ends with 1 when there is no other host. A card that a program drives is left alone: use --look.",
-                ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"])
+    p = command(
+        sub,
+        "map",
+        network_map,
+        "Find out which hosts and switches a card can reach, and enter routes to them that cannot deadlock. "
+        "Ends with 1 when there is no other host. A card that a program drives is left alone: use --look.",
+        ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"],
+    )
     add_profile(p)
-    p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="cards with a control program; without, a simulated pair")
-    p.add_argument("--look", action="store_true", help="change nothing: of a card, show the routes that its control program knows, beside "
-                   "the program that drives it; without URI, map a simulated pair and enter nothing")
-    p.add_argument("--attempts", type=numbers.whole(1, 16), default=2, metavar="N", help="scouts where nobody answers (default 2)")
+    p.add_argument(
+        "uris",
+        nargs="*",
+        metavar="URI",
+        type=numbers.uri,
+        help="cards with a control program; without, a simulated pair",
+    )
+    p.add_argument(
+        "--look",
+        action="store_true",
+        help="change nothing: of a card, show the routes that its control program knows, beside "
+        "the program that drives it; without URI, map a simulated pair and enter nothing",
+    )
+    p.add_argument(
+        "--attempts",
+        type=numbers.whole(1, 16),
+        default=2,
+        metavar="N",
+        help="scouts where nobody answers (default 2)",
+    )

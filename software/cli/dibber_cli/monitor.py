@@ -1,56 +1,73 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber monitor`: a card's counters and rates while it works."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import sys
 import time
 
 import libdibber
-
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
+
 from dibber_cli import counts, numbers, output, signals
 
 # Counters of which any change is an error.
-ERRORS = tuple(name.lower() for name, _ in COUNTERS if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
-               or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_WRONG_NODE", "LINK_LOST")
-               or name.startswith("COMPLETION_"))
+ERRORS = tuple(
+    name.lower()
+    for name, _ in COUNTERS
+    if name.endswith(("_ERROR", "_ERRORS", "_MALFORMED", "_TIMEOUT", "_OVERFLOW"))
+    or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_WRONG_NODE", "LINK_LOST")
+    or name.startswith("COMPLETION_")
+)
 
 
 # Samples ------------------------------------------------------------------------------------------
 
+
 def sample(card):
     """State and counters of a card at one time, as a dictionary."""
     info = card.info()
-    return {"cycles": info["cycles"], "link": LINK_STATE.name_of(info["link_state"]),
-            "control_program": MCP_STATE.name_of(info["mcp_state"]), "counters": info["counters"]}
+    return {
+        "cycles": info["cycles"],
+        "link": LINK_STATE.name_of(info["link_state"]),
+        "control_program": MCP_STATE.name_of(info["mcp_state"]),
+        "counters": info["counters"],
+    }
 
 
 def between(before, after, clock_hz):
-    """What a card did from one sample to another: rates by the card's own clock, and all counters' changes.
+    """What a card did from one sample to another: rates by the card's own clock, and all counters'
+    changes.
 
     If the card was `reset` between them, all values are of the time since then.
     """
-    reset   = counts.was_reset(before["counters"], after["counters"], before["cycles"], after["cycles"])
-    cycles  = max(after["cycles"] - (0 if reset else before["cycles"]), 1)
-    seconds = cycles/clock_hz
-    change  = counts.changes(before["counters"], after["counters"], reset)
-    return {"seconds": seconds, "reset": reset, "link": after["link"], "control_program": after["control_program"],
-            "sent_mb_per_s":      change["bytes_sent"]*4/seconds/1e6,
-            "received_mb_per_s":  change["bytes_received"]*4/seconds/1e6,
-            "packets_sent_per_s": change["packets_sent"]/seconds,
-            "packets_received_per_s": change["packets_received"]/seconds,
-            "doorbells_per_s":    change["doorbells"]/seconds,
-            "link_busy_percent":  100*change["busy_link"]/cycles,
-            "stopped_percent":    100*change["stopped_cycles"]/cycles,
-            "errors":             sum(change[name] for name in ERRORS),
-            "changes":            change, "counters": after["counters"]}
+    reset = counts.was_reset(
+        before["counters"], after["counters"], before["cycles"], after["cycles"]
+    )
+    cycles = max(after["cycles"] - (0 if reset else before["cycles"]), 1)
+    seconds = cycles / clock_hz
+    change = counts.changes(before["counters"], after["counters"], reset)
+    return {
+        "seconds": seconds,
+        "reset": reset,
+        "link": after["link"],
+        "control_program": after["control_program"],
+        "sent_mb_per_s": change["bytes_sent"] * 4 / seconds / 1e6,
+        "received_mb_per_s": change["bytes_received"] * 4 / seconds / 1e6,
+        "packets_sent_per_s": change["packets_sent"] / seconds,
+        "packets_received_per_s": change["packets_received"] / seconds,
+        "doorbells_per_s": change["doorbells"] / seconds,
+        "link_busy_percent": 100 * change["busy_link"] / cycles,
+        "stopped_percent": 100 * change["stopped_cycles"] / cycles,
+        "errors": sum(change[name] for name in ERRORS),
+        "changes": change,
+        "counters": after["counters"],
+    }
 
 
 def pause(card, info, seconds):
-    """Let so much of the wall's time go by. Who has a part in a simulated clock, which an observer has not, stops it by
-    sleeping: there, keep asking for it.
+    """Let so much of the wall's time go by. Who has a part in a simulated clock, which an observer
+    has not, stops it by sleeping: there, keep asking for it.
     """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
@@ -62,19 +79,40 @@ def pause(card, info, seconds):
 
 # Views --------------------------------------------------------------------------------------------
 
-COLUMNS = ("link", "sent MB/s", "got MB/s", "sent pkt/s", "got pkt/s", "doorbells/s", "link %", "stopped %", "errors", "over ms")
+COLUMNS = (
+    "link",
+    "sent MB/s",
+    "got MB/s",
+    "sent pkt/s",
+    "got pkt/s",
+    "doorbells/s",
+    "link %",
+    "stopped %",
+    "errors",
+    "over ms",
+)
 
 
 def line(rates):
     """Cells below COLUMNS."""
-    return [rates["link"], *(f"{rates[name]:.1f}" for name in ("sent_mb_per_s", "received_mb_per_s")),
-            *(f"{rates[name]:.0f}" for name in ("packets_sent_per_s", "packets_received_per_s", "doorbells_per_s")),
-            *(f"{rates[name]:.1f}" for name in ("link_busy_percent", "stopped_percent")), str(rates["errors"]),
-            f"{1e3*rates['seconds']:.3g}"]
+    return [
+        rates["link"],
+        *(f"{rates[name]:.1f}" for name in ("sent_mb_per_s", "received_mb_per_s")),
+        *(
+            f"{rates[name]:.0f}"
+            for name in ("packets_sent_per_s", "packets_received_per_s", "doorbells_per_s")
+        ),
+        *(f"{rates[name]:.1f}" for name in ("link_busy_percent", "stopped_percent")),
+        str(rates["errors"]),
+        f"{1e3 * rates['seconds']:.3g}",
+    ]
 
 
 def _print_line(cells):
-    print("  ".join(cell.rjust(max(len(column), 8)) for cell, column in zip(cells, COLUMNS)), flush=True)
+    print(
+        "  ".join(cell.rjust(max(len(column), 8)) for cell, column in zip(cells, COLUMNS)),
+        flush=True,
+    )
 
 
 def _screen(uri, rates):
@@ -83,9 +121,14 @@ def _screen(uri, rates):
         print("\x1b[H\x1b[2J", end="")
     output.table(COLUMNS, [line(rates)])
     print()
-    output.table([uri, "value", "a second"],
-                 [(name, value, f"{rates['changes'][name]/rates['seconds']:.0f}")
-                  for name, value in rates["counters"].items() if value])
+    output.table(
+        [uri, "value", "a second"],
+        [
+            (name, value, f"{rates['changes'][name] / rates['seconds']:.0f}")
+            for name, value in rates["counters"].items()
+            if value
+        ],
+    )
     sys.stdout.flush()
 
 
@@ -94,7 +137,9 @@ def _show(arguments, rates, number):
         print(json.dumps(rates), flush=True)
         return
     if rates["reset"]:
-        print("the card was reset: counters begin at 0, rates are of the time since then", flush=True)
+        print(
+            "the card was reset: counters begin at 0, rates are of the time since then", flush=True
+        )
     if arguments.all:
         _screen(arguments.uri, rates)
     else:
@@ -105,6 +150,7 @@ def _show(arguments, rates, number):
 
 # Command ------------------------------------------------------------------------------------------
 
+
 def monitor(arguments):
     """Ends with 1 when an error was counted; Ctrl-C is the way to end it, and no error."""
     wanted, errors, number = 1 if arguments.once else arguments.count, 0, 0
@@ -113,8 +159,8 @@ def monitor(arguments):
         try:
             while not wanted or number < wanted:
                 pause(card, info, arguments.interval)
-                after   = sample(card)
-                rates   = between(before, after, info["clock_hz"])
+                after = sample(card)
+                rates = between(before, after, info["clock_hz"])
                 errors += rates["errors"]
                 _show(arguments, rates, number)
                 before, number = after, number + 1
@@ -128,11 +174,34 @@ def monitor(arguments):
 
 def add_to(sub, command):
     """Add `monitor` to the command line; `command` is that of dibber_cli.main."""
-    p = command(sub, "monitor", monitor, "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
-                ["dibber monitor URI", "dibber monitor --all --interval 0.2 URI",
-                 "dibber monitor --once --json URI | jq .sent_mb_per_s"], as_json="lines")
+    p = command(
+        sub,
+        "monitor",
+        monitor,
+        "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
+        [
+            "dibber monitor URI",
+            "dibber monitor --all --interval 0.2 URI",
+            "dibber monitor --once --json URI | jq .sent_mb_per_s",
+        ],
+        as_json="lines",
+    )
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
-    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one line to the next (default 1)")
-    p.add_argument("--count", type=numbers.whole(0, 1 << 31), default=0, metavar="N", help="lines (default: until Ctrl-C)")
+    p.add_argument(
+        "--interval",
+        type=numbers.real(*numbers.SECONDS),
+        default=1.0,
+        metavar="SECONDS",
+        help="from one line to the next (default 1)",
+    )
+    p.add_argument(
+        "--count",
+        type=numbers.whole(0, 1 << 31),
+        default=0,
+        metavar="N",
+        help="lines (default: until Ctrl-C)",
+    )
     p.add_argument("--once", action="store_true", help="one line")
-    p.add_argument("--all", action="store_true", help="all counters that ever moved, in place of a line")
+    p.add_argument(
+        "--all", action="store_true", help="all counters that ever moved, in place of a line"
+    )

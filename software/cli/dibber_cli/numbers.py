@@ -1,33 +1,39 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Numbers and URIs of the command line: types for argparse, which ends with exit code 2 when one
+refuses its word.
+"""
 
-"""Numbers and URIs of the command line: types for argparse, which ends with exit code 2 when one refuses its word."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import math
 
 from dibber_cli import output
 
-SEEDS   = (0, (1 << 64) - 1)      # hw/sim/options.cc
-SECONDS = (0, 86_400)             # from one look at a card to the next: up to a day
+SEEDS = (0, (1 << 64) - 1)  # hw/sim/options.cc
+SECONDS = (0, 86_400)  # from one look at a card to the next: up to a day
 SCHEMES = ("sim:", "vfio:", "uart:")
 
 
 def whole(low, high):
     """A type: whole numbers of a range, both ends included."""
+
     def number(word):
         try:
             value = int(word)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of {low} … {high}") from None
+            raise argparse.ArgumentTypeError(
+                f"{word!r} is not a whole number of {low} … {high}"
+            ) from None
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{value} is outside {low} … {high}")
         return value
+
     return number
 
 
 def real(low, high):
     """A type: numbers of a range, both ends included; neither NaN nor infinity."""
+
     def number(word):
         try:
             value = float(word)
@@ -38,6 +44,7 @@ def real(low, high):
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{word} is outside {low:g} … {high:g}")
         return value
+
     return number
 
 

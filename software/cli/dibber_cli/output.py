@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Tables and a progress bar for people, and what help says of a card."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import sys
 import time
@@ -9,29 +8,41 @@ import time
 URI = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
-COLUMNS = 100    # characters of a table's line at most, if its columns can be folded
+COLUMNS = 100  # characters of a table's line at most, if its columns can be folded
 
 
 def table(headings, rows, group=1):
     """Print rows in columns; numbers to the right, text to the left.
 
-    A table wider than COLUMNS is folded: it becomes several below each other, each with the first column in front.
+    A table wider than COLUMNS is folded: it becomes several below each other, each with the first
+    column in front.
 
     group : columns behind the first that are not taken apart
     """
-    cells  = [[str(c) for c in row] for row in rows]
-    widths = [max(len(h), *(len(row[i]) for row in cells)) if cells else len(h) for i, h in enumerate(headings)]
-    right  = [bool(rows) and all(isinstance(row[i], (int, float)) or row[i] in ("", "–") or _is_number(row[i])
-                                 for row in rows) for i in range(len(headings))]
+    cells = [[str(c) for c in row] for row in rows]
+    widths = [
+        max(len(h), *(len(row[i]) for row in cells)) if cells else len(h)
+        for i, h in enumerate(headings)
+    ]
+    right = [
+        bool(rows)
+        and all(
+            isinstance(row[i], (int, float)) or row[i] in ("", "–") or _is_number(row[i])
+            for row in rows
+        )
+        for i in range(len(headings))
+    ]
 
     def line(values, columns):
-        return "  ".join(values[i].rjust(widths[i]) if right[i] else values[i].ljust(widths[i]) for i in columns).rstrip()
+        return "  ".join(
+            values[i].rjust(widths[i]) if right[i] else values[i].ljust(widths[i]) for i in columns
+        ).rstrip()
 
     for n, columns in enumerate(folded(widths, group)):
         if n:
             print()
         print(line(headings, columns))
-        print("  ".join("─"*widths[i] for i in columns))
+        print("  ".join("─" * widths[i] for i in columns))
         for row in cells:
             print(line(row, columns))
 
@@ -60,6 +71,7 @@ class Progress:
 
     total : steps
     """
+
     WIDTH = 30
 
     def __init__(self, total, shown=True):
@@ -75,9 +87,14 @@ class Progress:
     def draw(self, what):
         if not self.shown:
             return
-        full = self.WIDTH*self.done//self.total
-        print(f"\r\x1b[K{'━'*full}{'╌'*(self.WIDTH - full)} {self.done}/{self.total} "
-              f"{time.monotonic() - self.begin:.0f} s  {what}", end="", file=sys.stderr, flush=True)
+        full = self.WIDTH * self.done // self.total
+        print(
+            f"\r\x1b[K{'━' * full}{'╌' * (self.WIDTH - full)} {self.done}/{self.total} "
+            f"{time.monotonic() - self.begin:.0f} s  {what}",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def clear(self):
         if self.shown:

@@ -1,46 +1,46 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Where the parts of this tree are."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import stat
 import tempfile
-
 from pathlib import Path
 
 from dibber_cli.errors import CommandError
 
-ROOT     = Path(__file__).resolve().parents[3]
-BUILD    = ROOT/"build"
-PROFILES = ROOT/"hw"/"sim"/"profiles"
-FIRMWARE = BUILD/"firmware"/"mcp.dibfw"
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build"
+PROFILES = ROOT / "hw" / "sim" / "profiles"
+FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 
 
 # Of the simulated cards' control program, bytes: boards/sim.py.
-SIMULATED_SRAM = 128*1024
+SIMULATED_SRAM = 128 * 1024
 
 
 def elf(sram_bytes=SIMULATED_SRAM):
     """The control program for cards with so much SRAM, with its symbols."""
-    return FIRMWARE.parent/f"{sram_bytes >> 10}k"/"mcp.elf"
+    return FIRMWARE.parent / f"{sram_bytes >> 10}k" / "mcp.elf"
 
 
 def simulator(profile):
     """The simulator for a profile: hw/sim/build.py makes one for each data width and clock."""
-    clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz/1e6:g}"
-    return BUILD/"sim"/f"dibber-sim-{profile.data_width}{clock}"
+    clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz / 1e6:g}"
+    return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}"
 
 
 # The run folder -----------------------------------------------------------------------------------
 
+
 def run_directory():
-    """Where the simulator that `dibber sim start` runs has its sockets, log and process number. Short, for sockets' sake.
+    """Where the simulator that `dibber sim start` runs has its sockets, log and process number.
+    Short, for sockets' sake.
 
     Its name can be predicted. So what lies there is only read and written through a RunFolder.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    return Path(base)/f"dibber-{os.getuid()}"
+    return Path(base) / f"dibber-{os.getuid()}"
 
 
 def _check_base(base, name):
@@ -48,12 +48,23 @@ def _check_base(base, name):
     try:
         found = os.stat(base)
     except OSError as error:
-        raise CommandError(f"{name} is {base}: {error.strerror}", f"give {name} a folder of your own, or unset it") from None
+        raise CommandError(
+            f"{name} is {base}: {error.strerror}", f"give {name} a folder of your own, or unset it"
+        ) from None
     if not stat.S_ISDIR(found.st_mode):
-        raise CommandError(f"{name} is {base}, which is not a folder", f"give {name} a folder of your own, or unset it")
-    if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise CommandError(f"{name} is {base}, which belongs to another user or may be changed by one",
-                           f"give {name} a folder of your own, or unset it")
+        raise CommandError(
+            f"{name} is {base}, which is not a folder",
+            f"give {name} a folder of your own, or unset it",
+        )
+    if (
+        found.st_uid not in (os.getuid(), 0)
+        or found.st_mode & 0o022
+        and not found.st_mode & stat.S_ISVTX
+    ):
+        raise CommandError(
+            f"{name} is {base}, which belongs to another user or may be changed by one",
+            f"give {name} a folder of your own, or unset it",
+        )
 
 
 class RunFolder:
@@ -61,14 +72,18 @@ class RunFolder:
 
     create : make it when it is not there
 
-    Raises FileNotFoundError when it is not there, and CommandError, which names it, when it is a symbolic link, no
-    folder, another user's, or open to others. Files are opened relative to the descriptor of the folder that was
-    checked; symbolic links and what is no plain file are refused.
+    Raises FileNotFoundError when it is not there, and CommandError, which names it, when it is a
+    symbolic link, no folder, another user's, or open to others. Files are opened relative to the
+    descriptor of the folder that was checked; symbolic links and what is no plain file are refused.
     """
 
     def __init__(self, create=False):
         self.path = run_directory()
-        name = "XDG_RUNTIME_DIR" if os.environ.get("XDG_RUNTIME_DIR") else "the folder for temporary files"
+        name = (
+            "XDG_RUNTIME_DIR"
+            if os.environ.get("XDG_RUNTIME_DIR")
+            else "the folder for temporary files"
+        )
         _check_base(self.path.parent, name)
         if create:
             try:
@@ -76,17 +91,27 @@ class RunFolder:
             except FileExistsError:
                 pass
             except OSError as error:
-                raise CommandError(f"{name}: {self.path} cannot be made: {error.strerror}") from None
+                raise CommandError(
+                    f"{name}: {self.path} cannot be made: {error.strerror}"
+                ) from None
         try:
-            self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self._folder = os.open(
+                self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise CommandError(f"{self.path} is not a folder of yours ({error.strerror})", self._advice()) from None
+            raise CommandError(
+                f"{self.path} is not a folder of yours ({error.strerror})", self._advice()
+            ) from None
         found = os.fstat(self._folder)
-        wrong = ("belongs to another user" if found.st_uid != os.getuid() else
-                 f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o}; 0700 is needed)"
-                 if stat.S_IMODE(found.st_mode) & 0o077 else "")
+        wrong = (
+            "belongs to another user"
+            if found.st_uid != os.getuid()
+            else f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o}; 0700 is needed)"
+            if stat.S_IMODE(found.st_mode) & 0o077
+            else ""
+        )
         if wrong:
             self.close()
             raise CommandError(f"{self.path} {wrong}", self._advice())
@@ -104,21 +129,28 @@ class RunFolder:
         self.close()
 
     def open(self, name, mode="rb"):
-        """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one in place of what is there."""
+        """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one in place
+        of what is there.
+        """
         flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         if mode == "w+b":
             # A new file, so that nobody holds the old one open, and no link leads elsewhere.
             self.unlink(name)
-            return os.fdopen(os.open(name, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._folder), mode)
+            return os.fdopen(
+                os.open(
+                    name, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._folder
+                ),
+                mode,
+            )
         try:
             file = os.open(name, flags | os.O_RDONLY, dir_fd=self._folder)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise CommandError(f"{self.path/name}: {error.strerror}") from None
+            raise CommandError(f"{self.path / name}: {error.strerror}") from None
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise CommandError(f"{self.path/name} is not a plain file")
+            raise CommandError(f"{self.path / name} is not a plain file")
         return os.fdopen(file, mode)
 
     def read(self, name):
@@ -138,4 +170,4 @@ class RunFolder:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise CommandError(f"{self.path/name} cannot be removed: {error.strerror}") from None
+            raise CommandError(f"{self.path / name} cannot be removed: {error.strerror}") from None

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""How a program begins and ends: its streams, the signals that end it, and a reader that stops
+reading, as `head` does.
+"""
 
-"""How a program begins and ends: its streams, the signals that end it, and a reader that stops reading, as `head` does."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import select
 import signal
@@ -20,9 +21,9 @@ def unread():
 def quiet(main):
     """The exit code of main().
 
-    When nobody reads its output any more, the program ends without a word, with the code that a shell has for that. When
-    stdout cannot be written, the program says so and ends with 1, or with the code that main() ended with. SIGTERM and
-    SIGHUP end it as Ctrl-C does.
+    When nobody reads its output any more, the program ends without a word, with the code that a
+    shell has for that. When stdout cannot be written, the program says so and ends with 1, or with
+    the code that main() ended with. SIGTERM and SIGHUP end it as Ctrl-C does.
     """
     streams.prepare()
     signals.install()
@@ -44,5 +45,10 @@ def quiet(main):
         # A terminal that is gone cannot be written, and the signal that said so has ended main().
         return code or 1
     except KeyboardInterrupt as interrupt:
-        errors.report("interrupted", name="INTERRUPTED", code=signals.code_of(interrupt), as_json=errors.wants_json(sys.argv[1:]))
+        errors.report(
+            "interrupted",
+            name="INTERRUPTED",
+            code=signals.code_of(interrupt),
+            as_json=errors.wants_json(sys.argv[1:]),
+        )
         return signals.code_of(interrupt)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Profiles: the machine and link that a figure was taken with (hw/sim/profiles/NAME.toml)."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import re
@@ -28,76 +27,126 @@ class Profile:
     posted_up_ns, posted_down_ns : of a write by the card, of one by the CPU; idle
     link_rate           : on the wire, 10 bits a symbol; bits a second
     cable_ns            : through both transceivers and the cable
-    copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : of the CPU that copies (bench/cpu.py)
+    copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : of the CPU that copies
+    (bench/cpu.py)
     """
-    name             : str
-    path             : str
-    clock_hz         : float
-    data_width       : int
-    lanes            : int
-    pcie_rate        : float
-    overhead         : float
-    framing          : int
-    max_payload      : int
-    max_read_request : int
-    read_completion_boundary : int
-    completion_split : str
-    line             : int
-    posted_up_ns     : float
-    posted_down_ns   : float
-    link_rate        : float
-    cable_ns         : float
-    copy_element_ns  : float
-    copy_line_ns     : float
-    copy_far_load_ns : float
-    copy_far_store_ns : float
+
+    name: str
+    path: str
+    clock_hz: float
+    data_width: int
+    lanes: int
+    pcie_rate: float
+    overhead: float
+    framing: int
+    max_payload: int
+    max_read_request: int
+    read_completion_boundary: int
+    completion_split: str
+    line: int
+    posted_up_ns: float
+    posted_down_ns: float
+    link_rate: float
+    cable_ns: float
+    copy_element_ns: float
+    copy_line_ns: float
+    copy_far_load_ns: float
+    copy_far_store_ns: float
 
     @property
     def pcie_bytes(self):
         """PCIe's bytes a second in one direction, after 8b/10b, DLLPs and skip ordered sets."""
-        return self.lanes*self.pcie_rate*8/10/8*(1 - self.overhead)
+        return self.lanes * self.pcie_rate * 8 / 10 / 8 * (1 - self.overhead)
 
     @property
     def link_bytes(self):
         """The cable's bytes a second, after 8b/10b."""
-        return self.link_rate/10
+        return self.link_rate / 10
 
 
-# Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among them. hw/sim/profile.cc
-# has the same, and a test compares them.
-POWER  = "power of two"
+# Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among
+# them. hw/sim/profile.cc has the same, and a test compares them.
+POWER = "power of two"
 RANGES = {
-    "card.clock_mhz": (1, 1000), "card.data_width": (64, 128),
-    "pcie.lanes": (1, 16), "pcie.rate_gbps": (0.1, 5), "pcie.overhead_percent": (0, 50), "pcie.framing_bytes": (0, 64),
-    "pcie.max_payload": (128, 512), "pcie.max_read_request": (128, 4096), "pcie.read_completion_boundary": (64, 128),
-    "pcie.read_latency_ns": (1, 1e6), "pcie.posted_up_ns": (1, 1e6), "pcie.posted_down_ns": (1, 1e6),
-    "pcie.posted_headers": (1, 2047), "pcie.posted_data": (32, 2047), "pcie.nonposted_headers": (1, 2047),
-    "pcie.credit_return_ns": (1, 1e6), "pcie.transmit_buffer_tlps": (1, 1024), "pcie.transmit_buffer_bytes": (1024, 65536),
-    "pcie.completion_timeout_us": (1, 1e6), "pcie.completion_reorder_ns": (0, 1e6),
-    "memory.partial_line_ns": (0, 1e6), "memory.line_bytes": (16, 256),
-    "link.rate_gbps": (0.1, 40), "link.length_m": (0, 10000), "link.delay_ns_per_m": (0, 100), "link.transmit_ns": (0, 1e6),
-    "link.receive_ns": (0, 1e6), "link.bit_error_rate": (0, 0.1),
-    **{f"cpu.{name}": (0, 1e6) for name in ("put_ns", "put_strided_ns", "poll_empty_ns", "poll_entry_ns", "mailbox_send_ns",
-                                            "mailbox_receive_ns", "mailbox_empty_ns")},
-    **{f"benchmark.copy_{name}_ns": (0, 1e6) for name in ("element", "line", "far_load", "far_store")},
+    "card.clock_mhz": (1, 1000),
+    "card.data_width": (64, 128),
+    "pcie.lanes": (1, 16),
+    "pcie.rate_gbps": (0.1, 5),
+    "pcie.overhead_percent": (0, 50),
+    "pcie.framing_bytes": (0, 64),
+    "pcie.max_payload": (128, 512),
+    "pcie.max_read_request": (128, 4096),
+    "pcie.read_completion_boundary": (64, 128),
+    "pcie.read_latency_ns": (1, 1e6),
+    "pcie.posted_up_ns": (1, 1e6),
+    "pcie.posted_down_ns": (1, 1e6),
+    "pcie.posted_headers": (1, 2047),
+    "pcie.posted_data": (32, 2047),
+    "pcie.nonposted_headers": (1, 2047),
+    "pcie.credit_return_ns": (1, 1e6),
+    "pcie.transmit_buffer_tlps": (1, 1024),
+    "pcie.transmit_buffer_bytes": (1024, 65536),
+    "pcie.completion_timeout_us": (1, 1e6),
+    "pcie.completion_reorder_ns": (0, 1e6),
+    "memory.partial_line_ns": (0, 1e6),
+    "memory.line_bytes": (16, 256),
+    "link.rate_gbps": (0.1, 40),
+    "link.length_m": (0, 10000),
+    "link.delay_ns_per_m": (0, 100),
+    "link.transmit_ns": (0, 1e6),
+    "link.receive_ns": (0, 1e6),
+    "link.bit_error_rate": (0, 0.1),
+    **{
+        f"cpu.{name}": (0, 1e6)
+        for name in (
+            "put_ns",
+            "put_strided_ns",
+            "poll_empty_ns",
+            "poll_entry_ns",
+            "mailbox_send_ns",
+            "mailbox_receive_ns",
+            "mailbox_empty_ns",
+        )
+    },
+    **{
+        f"benchmark.copy_{name}_ns": (0, 1e6)
+        for name in ("element", "line", "far_load", "far_store")
+    },
 }
 KINDS = {
-    **{f"pcie.{name}": POWER for name in ("lanes", "max_payload", "max_read_request", "read_completion_boundary")},
-    **{f"pcie.{name}": int for name in ("framing_bytes", "posted_headers", "posted_data", "nonposted_headers",
-                                        "transmit_buffer_tlps", "transmit_buffer_bytes")},
-    "card.data_width": POWER, "memory.line_bytes": POWER,
+    **{
+        f"pcie.{name}": POWER
+        for name in ("lanes", "max_payload", "max_read_request", "read_completion_boundary")
+    },
+    **{
+        f"pcie.{name}": int
+        for name in (
+            "framing_bytes",
+            "posted_headers",
+            "posted_data",
+            "nonposted_headers",
+            "transmit_buffer_tlps",
+            "transmit_buffer_bytes",
+        )
+    },
+    "card.data_width": POWER,
+    "memory.line_bytes": POWER,
 }
-NAME   = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"    # it becomes part of the names of results
+NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
 SPLITS = ("boundary", "maximum", "random")
 
 
 def _check(raw):
-    """Raise ValueError, which names the key, for anything in a profile that is missing, unknown, or not what it must be."""
+    """Raise ValueError, which names the key, for anything in a profile that is missing, unknown, or
+    not what it must be.
+    """
     name = raw.get("name")
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
         raise ValueError(f"'name' = {name!r} must be a word of letters, digits and . _ + -")
     known = {*RANGES, "pcie.extended_tags", "pcie.completion_split"}
-    missing = [path for path in sorted(known) if path.split(".")[1] not in _table(raw, path.split(".")[0])]
+    missing = [
+        path for path in sorted(known) if path.split(".")[1] not in _table(raw, path.split(".")[0])
+    ]
     if missing:
         raise ValueError(f"key '{missing[0]}' is missing")
     for table, content in raw.items():
@@ -131,7 +180,7 @@ def _check_number(path, value, low, high, kind):
         raise ValueError(f"'{path}' must be a number")
     if kind and not isinstance(value, int):
         raise ValueError(f"'{path}' must be a whole number")
-    if not low <= value <= high:    # NaN is in no range
+    if not low <= value <= high:  # NaN is in no range
         raise ValueError(f"'{path}' = {str(value)[:30]} is outside {low:g} … {high:g}")
     if kind == POWER and value & (value - 1):
         raise ValueError(f"'{path}' = {value} is not a power of two")
@@ -144,40 +193,55 @@ def names():
 
 def load(name):
     """The profile called `name`, or in the file `name`. Raises ProfileError."""
-    path = paths.PROFILES/f"{name}.toml" if "/" not in name and not name.endswith(".toml") else paths.Path(name)
+    path = (
+        paths.PROFILES / f"{name}.toml"
+        if "/" not in name and not name.endswith(".toml")
+        else paths.Path(name)
+    )
     if path.exists() and not path.is_file():
         raise ProfileError(f"profile {path}: it is not a file")
     try:
         with open(path, "rb") as f:
             raw = tomllib.load(f)
     except FileNotFoundError:
-        raise ProfileError(f"no profile '{name}'", f"there are: {', '.join(names())}; or give a file NAME.toml", code=2)
+        raise ProfileError(
+            f"no profile '{name}'",
+            f"there are: {', '.join(names())}; or give a file NAME.toml",
+            code=2,
+        )
     except (OSError, ValueError, RecursionError) as error:
         raise ProfileError(f"profile {path}: {error}")
     try:
         _check(raw)
-        card, pcie, memory, link, benchmark = (raw[table] for table in ("card", "pcie", "memory", "link", "benchmark"))
+        card, pcie, memory, link, benchmark = (
+            raw[table] for table in ("card", "pcie", "memory", "link", "benchmark")
+        )
         return Profile(
-            name             = raw["name"],
-            path             = str(path),
-            clock_hz         = card["clock_mhz"]*1e6,
-            data_width       = card["data_width"],
-            lanes            = pcie["lanes"],
-            pcie_rate        = pcie["rate_gbps"]*1e9,
-            overhead         = pcie["overhead_percent"]/100,
-            framing          = pcie["framing_bytes"],
-            max_payload      = pcie["max_payload"],
-            max_read_request = pcie["max_read_request"],
-            read_completion_boundary = pcie["read_completion_boundary"],
-            completion_split = pcie["completion_split"],
-            line             = memory["line_bytes"],
-            posted_up_ns     = pcie["posted_up_ns"],
-            posted_down_ns   = pcie["posted_down_ns"],
-            link_rate        = link["rate_gbps"]*1e9,
-            cable_ns         = link["transmit_ns"] + link["length_m"]*link["delay_ns_per_m"] + link["receive_ns"],
-            copy_element_ns  = benchmark["copy_element_ns"],
-            copy_line_ns     = benchmark["copy_line_ns"],
-            copy_far_load_ns = benchmark["copy_far_load_ns"],
-            copy_far_store_ns = benchmark["copy_far_store_ns"])
+            name=raw["name"],
+            path=str(path),
+            clock_hz=card["clock_mhz"] * 1e6,
+            data_width=card["data_width"],
+            lanes=pcie["lanes"],
+            pcie_rate=pcie["rate_gbps"] * 1e9,
+            overhead=pcie["overhead_percent"] / 100,
+            framing=pcie["framing_bytes"],
+            max_payload=pcie["max_payload"],
+            max_read_request=pcie["max_read_request"],
+            read_completion_boundary=pcie["read_completion_boundary"],
+            completion_split=pcie["completion_split"],
+            line=memory["line_bytes"],
+            posted_up_ns=pcie["posted_up_ns"],
+            posted_down_ns=pcie["posted_down_ns"],
+            link_rate=link["rate_gbps"] * 1e9,
+            cable_ns=link["transmit_ns"]
+            + link["length_m"] * link["delay_ns_per_m"]
+            + link["receive_ns"],
+            copy_element_ns=benchmark["copy_element_ns"],
+            copy_line_ns=benchmark["copy_line_ns"],
+            copy_far_load_ns=benchmark["copy_far_load_ns"],
+            copy_far_store_ns=benchmark["copy_far_store_ns"],
+        )
     except ValueError as error:
-        raise ProfileError(f"profile {path}: {error}", "compare it with hw/sim/profiles/gen2x4.toml")
+        raise ProfileError(
+            f"profile {path}: {error}", "compare it with hw/sim/profiles/gen2x4.toml"
+        )

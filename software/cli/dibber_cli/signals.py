@@ -1,15 +1,17 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""SIGTERM and SIGHUP end a program as Ctrl-C does: folders are removed, and processes that it
+started are ended.
+"""
 
-"""SIGTERM and SIGHUP end a program as Ctrl-C does: folders are removed, and processes that it started are ended."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import signal
 import threading
 import time
 
-ENDING        = (signal.SIGTERM, signal.SIGHUP)
-AGAIN_SECONDS = 2    # a terminal and its shell both send SIGHUP: the second one must not stop the cleaning up
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+# a terminal and its shell both send SIGHUP: the second one must not stop the cleaning up
+AGAIN_SECONDS = 2
 
 
 class Ended(KeyboardInterrupt):
@@ -25,7 +27,7 @@ def code_of(interrupt):
     return 128 + getattr(interrupt, "number", signal.SIGINT)
 
 
-_last = -AGAIN_SECONDS    # when one came, seconds
+_last = -AGAIN_SECONDS  # when one came, seconds
 
 
 def _end(number, _):
@@ -36,7 +38,9 @@ def _end(number, _):
 
 
 def install():
-    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does. Other threads change nothing."""
+    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does.
+    Other threads change nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     for number in ENDING:
@@ -50,7 +54,7 @@ def held():
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came     = []
+    came = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in handlers:
@@ -66,7 +70,9 @@ def held():
 
 @contextlib.contextmanager
 def kept_from_children():
-    """Processes that are started in the block do not get SIGINT and SIGHUP, which a terminal sends to all: we end them."""
+    """Processes that are started in the block do not get SIGINT and SIGHUP, which a terminal sends
+    to all: we end them.
+    """
     from multiprocessing import resource_tracker
 
     # Starting this process of Python's own would unblock SIGINT.

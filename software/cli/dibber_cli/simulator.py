@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Starting and ending dibber-sim."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import os
@@ -13,27 +12,38 @@ import struct
 import subprocess
 import tempfile
 import time
-
 from pathlib import Path
 
 from dibber_cli import paths, signals
 from dibber_cli.errors import SimulatorError
 
-PREFIX           = "dibber-pair-"    # of the folder of a Pair
-START_SECONDS    = 120
-LAST_BYTES       = 4096    # of a log
-ANSWER_SECONDS   = 5       # of the simulator, of its clock
-ERROR_FLAG       = 1 << 5  # of a vfio-user message
-PR_SET_PDEATHSIG = 1    # prctl(2)
+PREFIX = "dibber-pair-"  # of the folder of a Pair
+START_SECONDS = 120
+LAST_BYTES = 4096  # of a log
+ANSWER_SECONDS = 5  # of the simulator, of its clock
+ERROR_FLAG = 1 << 5  # of a vfio-user message
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def command(profile, directory, *, participants, seed=1, options=()):
     """The command line of a simulator; raises SimulatorError when it is not built."""
     binary = paths.simulator(profile)
     if not binary.exists():
-        raise SimulatorError(f"{binary} is not built", f"run 'make simulator PROFILE={profile.name}'")
-    return [str(binary), "--profile", profile.path, "--socket-dir", str(directory), "--participants",
-            str(participants), "--seed", str(seed), *options]
+        raise SimulatorError(
+            f"{binary} is not built", f"run 'make simulator PROFILE={profile.name}'"
+        )
+    return [
+        str(binary),
+        "--profile",
+        profile.path,
+        "--socket-dir",
+        str(directory),
+        "--participants",
+        str(participants),
+        "--seed",
+        str(seed),
+        *options,
+    ]
 
 
 def _end_with_parent():
@@ -42,12 +52,19 @@ def _end_with_parent():
 
 
 def launch(arguments, log, shown, outlives_us=False):
-    """Start a simulator with its messages in the file `log`, open to be read too; returns the process when its sockets listen.
+    """Start a simulator with its messages in the file `log`, open to be read too; returns the
+    process when its sockets listen.
 
     shown : the log's name in errors, or None when it does not outlive them
     """
-    process  = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-                                start_new_session=True, preexec_fn=None if outlives_us else _end_with_parent)
+    process = subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        start_new_session=True,
+        preexec_fn=None if outlives_us else _end_with_parent,
+    )
     try:
         _wait_ready(process, log, shown)
     except KeyboardInterrupt:
@@ -58,31 +75,45 @@ def launch(arguments, log, shown, outlives_us=False):
 
 
 def _wait_ready(process, log, shown):
-    """Wait for the line that a simulator prints when it listens. Raises SimulatorError when it does not come."""
+    """Wait for the line that a simulator prints when it listens. Raises SimulatorError when it does
+    not come.
+    """
     deadline = time.monotonic() + START_SECONDS
-    line     = b""
+    line = b""
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
             process.kill()
             process.wait()
-            raise SimulatorError(f"the simulator was not ready after {START_SECONDS} s: {last_line(log)}", f"its log: {shown}" if shown else "")
+            raise SimulatorError(
+                f"the simulator was not ready after {START_SECONDS} s: {last_line(log)}",
+                f"its log: {shown}" if shown else "",
+            )
         byte = os.read(process.stdout.fileno(), 1)
         if not byte:
             code = process.wait()
-            raise SimulatorError(f"the simulator did not start: {last_line(log)}", code=2 if code == 2 else 1)
+            raise SimulatorError(
+                f"the simulator did not start: {last_line(log)}", code=2 if code == 2 else 1
+            )
         line += byte
 
 
 def last_line(log):
     """The last line of a log, an open file, for an error message."""
-    size  = os.fstat(log.fileno()).st_size
-    lines = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES)).decode(errors="replace").strip().splitlines()
+    size = os.fstat(log.fileno()).st_size
+    lines = (
+        os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
+        .decode(errors="replace")
+        .strip()
+        .splitlines()
+    )
     return lines[-1] if lines else "it said nothing"
 
 
 def without_folders(text):
-    """A text with "simulated card 0" where the socket of a Pair is named: that is gone when somebody reads the text."""
+    """A text with "simulated card 0" where the socket of a Pair is named: that is gone when
+    somebody reads the text.
+    """
     return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d)\.sock(\.admin)?", r"simulated card \2", text)
 
 
@@ -98,12 +129,21 @@ class Pair:
     def __init__(self, profile, *, participants=2, seed=1, options=()):
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.directory = Path(self._folder.name)
-        self.stats = self.directory/"stats.json"
-        self.uris  = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
-        self._log  = open(self.directory/"log", "w+b")
+        self.stats = self.directory / "stats.json"
+        self.uris = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
+        self._log = open(self.directory / "log", "w+b")
         try:
-            self.process = launch(command(profile, self.directory, participants=participants, seed=seed,
-                                          options=[*options, "--stats", str(self.stats)]), self._log, None)
+            self.process = launch(
+                command(
+                    profile,
+                    self.directory,
+                    participants=participants,
+                    seed=seed,
+                    options=[*options, "--stats", str(self.stats)],
+                ),
+                self._log,
+                None,
+            )
         except BaseException:
             self._log.close()
             self._folder.cleanup()
@@ -113,7 +153,9 @@ class Pair:
         return self
 
     def stop(self):
-        """End the simulator, which then writes its statistics. Raises SimulatorError when it had failed."""
+        """End the simulator, which then writes its statistics. Raises SimulatorError when it had
+        failed.
+        """
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -145,12 +187,14 @@ class Pair:
 
 # In the background --------------------------------------------------------------------------------
 
+
 def running():
     """Process number of the simulator that start() left running, or None."""
     try:
         with paths.RunFolder() as folder:
             pid = int(folder.read("pid"))
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")    # proc(5): number (name) state …
+        # proc(5): number (name) state …
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
     name, _, rest = stat.partition("(")[2].rpartition(")")
@@ -160,10 +204,16 @@ def running():
 def start(profile, *, participants, seed, options=()):
     """Leave a simulator running in the background; returns its process number."""
     if running():
-        raise SimulatorError(f"a simulator is running already (process {running()})", "end it with 'dibber sim stop'")
+        raise SimulatorError(
+            f"a simulator is running already (process {running()})", "end it with 'dibber sim stop'"
+        )
     with paths.RunFolder(create=True) as folder, folder.open("log", "w+b") as log:
-        process = launch(command(profile, folder.path, participants=participants, seed=seed, options=options), log,
-                         folder.path/"log", outlives_us=True)
+        process = launch(
+            command(profile, folder.path, participants=participants, seed=seed, options=options),
+            log,
+            folder.path / "log",
+            outlives_us=True,
+        )
         folder.write("pid", f"{process.pid}\n".encode())
         folder.write("profile", f"{profile.name}\n".encode())
     return process.pid
@@ -176,13 +226,17 @@ def running_profile():
 
 
 def clock_state():
-    """What the simulator in the background says of its clock: "time goes on", "time stands: …", or "unknown"."""
+    """What the simulator in the background says of its clock: "time goes on", "time stands: …", or
+    "unknown".
+    """
     with paths.RunFolder() as folder:
-        return clock_state_at(Path(folder.path)/"card0.sock.admin")
+        return clock_state_at(Path(folder.path) / "card0.sock.admin")
 
 
 def clock_state_at(path):
-    """Ask on the observers' socket `path` who holds the clock (hw/sim/vfio/observers.h); "unknown" without an answer."""
+    """Ask on the observers' socket `path` who holds the clock (hw/sim/vfio/observers.h); "unknown"
+    without an answer.
+    """
     from dibber.interface.description import C
 
     HEADER, VERSION, VERSION_0_1 = struct.Struct("<HHIII"), 1, struct.pack("<HH", 0, 1)
@@ -193,7 +247,9 @@ def clock_state_at(path):
             client.connect(str(path))
             with client.makefile("rb") as answers:
                 for command, payload in ((VERSION, VERSION_0_1), (C.CLOCK_MESSAGE, b"")):
-                    client.sendall(HEADER.pack(command, command, HEADER.size + len(payload), 0, 0) + payload)
+                    client.sendall(
+                        HEADER.pack(command, command, HEADER.size + len(payload), 0, 0) + payload
+                    )
                     _, _, size, flags, _ = HEADER.unpack(answers.read(HEADER.size))
                     text = answers.read(size - HEADER.size) if not flags & ERROR_FLAG else b""
     except (OSError, struct.error):
@@ -202,7 +258,9 @@ def clock_state_at(path):
 
 
 def stop():
-    """End the simulator in the background; returns its process number. Raises SimulatorError when there is none."""
+    """End the simulator in the background; returns its process number. Raises SimulatorError when
+    there is none.
+    """
     pid = running()
     if pid is None:
         raise SimulatorError("no simulator is running")
@@ -210,7 +268,9 @@ def stop():
     deadline = time.monotonic() + 60
     while running() == pid:
         if time.monotonic() > deadline:
-            raise SimulatorError(f"process {pid} does not end", f"its log: {paths.run_directory()/'log'}")
+            raise SimulatorError(
+                f"process {pid} does not end", f"its log: {paths.run_directory() / 'log'}"
+            )
         time.sleep(0.02)
     with paths.RunFolder() as folder:
         folder.unlink("pid")

@@ -1,11 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Standard streams as a command needs them, whatever the caller made of them.
 
-A closed stream becomes /dev/null, because the next file or socket would get its number and the command's text. Text that
-the caller's encoding does not have becomes ASCII. docs/cli.md has the rules.
+A closed stream becomes /dev/null, because the next file or socket would get its number and the
+command's text. Text that the caller's encoding does not have becomes ASCII. docs/cli.md has the
+rules.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import codecs
 import io
@@ -15,12 +15,34 @@ import sys
 
 # ASCII for what the commands print. What is not here becomes "?".
 PLAIN = {
-    "─": "-", "━": "=", "╌": "-", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<=",
-    "×": "x", "·": ".", "µ": "u", "±": "+-", "³": "^3", "²": "^2", "½": "1/2", "⁻": "-",
-    "°": " degrees", "→": "->", "←": "<-", "’": "'", "‘": "'", "“": '"', "”": '"',
-    "Δ": "delta", "█": "#", "•": "*"
+    "─": "-",
+    "━": "=",
+    "╌": "-",
+    "–": "-",
+    "—": "-",
+    "…": "...",
+    "≥": ">=",
+    "≤": "<=",
+    "×": "x",
+    "·": ".",
+    "µ": "u",
+    "±": "+-",
+    "³": "^3",
+    "²": "^2",
+    "½": "1/2",
+    "⁻": "-",
+    "°": " degrees",
+    "→": "->",
+    "←": "<-",
+    "’": "'",
+    "‘": "'",
+    "“": '"',
+    "”": '"',
+    "Δ": "delta",
+    "█": "#",
+    "•": "*",
 }
-HANDLER = "dibber-plain"    # the name of plain() among Python's error handlers
+HANDLER = "dibber-plain"  # the name of plain() among Python's error handlers
 
 
 class OutputError(OSError):
@@ -30,13 +52,14 @@ class OutputError(OSError):
 def plain(error):
     """An error handler of codecs: ASCII in place of what an encoding does not have.
 
-    A byte of a file's name that was no character when Python read it becomes that byte again (PEP 383).
+    A byte of a file's name that was no character when Python read it becomes that byte again (PEP
+    383).
     """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     character = error.object[error.start]
-    if 0xdc80 <= ord(character) <= 0xdcff:
-        return bytes([ord(character) - 0xdc00]), error.start + 1
+    if 0xDC80 <= ord(character) <= 0xDCFF:
+        return bytes([ord(character) - 0xDC00]), error.start + 1
     return PLAIN.get(character, "?"), error.start + 1
 
 
@@ -62,7 +85,9 @@ class _Raw(io.FileIO):
                     return len(data)
                 if isinstance(error, BrokenPipeError):
                     raise
-                raise OutputError(error.errno, f"the standard output cannot be written: {error.strerror}") from None
+                raise OutputError(
+                    error.errno, f"the standard output cannot be written: {error.strerror}"
+                ) from None
             if written is not None:
                 return written
             select.select([], [self], [])
@@ -80,16 +105,27 @@ def _occupy():
 
 
 def _text(descriptor, old, lenient):
-    """The text stream of a descriptor, with the encoding of `old`, or UTF-8 where Python found the stream closed."""
+    """The text stream of a descriptor, with the encoding of `old`, or UTF-8 where Python found the
+    stream closed.
+    """
     raw = _Raw(descriptor, lenient)
     if old is None:
-        return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors=HANDLER, line_buffering=lenient)
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=old.encoding, errors=HANDLER,
-                            line_buffering=lenient or old.line_buffering, write_through=old.write_through)
+        return io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding="utf-8", errors=HANDLER, line_buffering=lenient
+        )
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=old.encoding,
+        errors=HANDLER,
+        line_buffering=lenient or old.line_buffering,
+        write_through=old.write_through,
+    )
 
 
 def prepare():
-    """Prepare stdin, stdout and stderr when a program begins. A stream that Python code has replaced is left alone."""
+    """Prepare stdin, stdout and stderr when a program begins. A stream that Python code has
+    replaced is left alone.
+    """
     _occupy()
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)

@@ -1,16 +1,14 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* Questions that are asked without waiting for answers, and an answer that is longer than any
+ * buffer of the other side: nobody posts receives, registers memory or counts slots. */
 
-/* Questions that are asked without waiting for answers, and an answer that is longer than any buffer of the other side:
- * nobody posts receives, registers memory or counts slots. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "two_sides.h"
 
-#define WORDS 32		/* more than fit at once: sending meets a full ring */
-#define INDEX 200000u		/* bytes of the long answer */
+#define WORDS 32      /* more than fit at once: sending meets a full ring */
+#define INDEX 200000u /* bytes of the long answer */
 
 static struct dib_mailbox *open_mailbox(struct side *s)
 {
@@ -42,7 +40,8 @@ static uint32_t next_message(struct dib_mailbox *mailbox, void *data, uint32_t r
 	int rc;
 
 	while ((rc = dib_mailbox_receive(mailbox, data, room, &message)) == 0)
-		check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, PATIENCE), "waiting for a message");
+		check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE, PATIENCE),
+		      "waiting for a message");
 	check(rc, "receive");
 	return message.length;
 }
@@ -52,7 +51,8 @@ static uint8_t entry(uint32_t place)
 	return (uint8_t)(place * 7 + place / 251);
 }
 
-/* Take an answer if there is one; returns how many of its bytes are wrong, or -1 when there is none. */
+/* Take an answer if there is one; returns how many of its bytes are wrong, or -1 when there is
+ * none. */
 static int take_answer(struct dib_mailbox *mailbox, uint8_t *answer, int number)
 {
 	struct dib_message message;
@@ -72,14 +72,19 @@ static void ask(struct side *s)
 	struct dib_message message;
 	char word[16];
 
-	/* Who only asked, and took no answers meanwhile, would wait for one who waits for room for an answer. */
+	/* Who only asked, and took no answers meanwhile, would wait for one who waits for room for
+	 * an answer. */
 	while (answered < WORDS) {
 		snprintf(word, sizeof(word), "word %d", asked);
-		if (asked < WORDS && (rc = dib_mailbox_send(mailbox, 0, word, (uint32_t)strlen(word) + 1)) != DIB_ERR_AGAIN) {
+		if (asked < WORDS &&
+		    (rc = dib_mailbox_send(mailbox, 0, word, (uint32_t)strlen(word) + 1)) !=
+			    DIB_ERR_AGAIN) {
 			check(rc, "send");
 			asked++;
 		} else if ((rc = take_answer(mailbox, answer, answered)) < 0) {
-			check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM, PATIENCE), "waiting");
+			check(dib_mailbox_wait(mailbox, DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM,
+					       PATIENCE),
+			      "waiting");
 		} else {
 			wrong += rc;
 			answered++;

@@ -1,9 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* Messages that the receiver sleeps for, as a program does that has other descriptors to wait for
+ * too; then it counts them in the sender's memory. */
 
-/* Messages that the receiver sleeps for, as a program does that has other descriptors to wait for too; then it
- * counts them in the sender's memory. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <poll.h>
 #include <string.h>
@@ -11,10 +9,11 @@
 #include "two_sides.h"
 
 #define MESSAGES 4
-#define LENGTH   64		/* bytes of a message at most */
-#define COUNTER  (MESSAGES * LENGTH)
-#define RIGHTS   (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		  DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define LENGTH	 64 /* bytes of a message at most */
+#define COUNTER	 (MESSAGES * LENGTH)
+#define RIGHTS                                                                           \
+	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \
+	 DIBBER_RIGHT_REMOTE_WRITE)
 
 static void send_messages(struct side *s)
 {
@@ -26,11 +25,13 @@ static void send_messages(struct side *s)
 	for (int i = 0; i < MESSAGES; i++) {
 		snprintf(text + i * LENGTH, LENGTH, "message %d", i);
 		check(dib_send(s->endpoint, &delivery, dib_key(s->region), (uint64_t)i * LENGTH,
-			       (uint32_t)strlen(text + i * LENGTH) + 1), "send");
+			       (uint32_t)strlen(text + i * LENGTH) + 1),
+		      "send");
 	}
 	for (int i = 0; i < MESSAGES; i++)
 		completed(s);
-	/* Here, not outside the clock: the other side sleeps there, and somebody must let time go on. */
+	/* Here, not outside the clock: the other side sleeps there, and somebody must let time go
+	 * on. */
 	while (check(dib_poll_events(s->endpoint, &counted, 1), "poll") == 0) {
 		if (!check(dib_wait(s->endpoint, PATIENCE), "waiting for the notice")) {
 			fprintf(stderr, "no notice came\n");
@@ -40,8 +41,8 @@ static void send_messages(struct side *s)
 	printf("counted: %llu\n", *(unsigned long long *)(text + COUNTER));
 }
 
-/* Sleep in poll(2) until the card interrupts. On a simulated card this is done outside its clock: time goes on as long
- * as somebody is left in it. */
+/* Sleep in poll(2) until the card interrupts. On a simulated card this is done outside its clock:
+ * time goes on as long as somebody is left in it. */
 static void sleep_for(struct side *s, int event_fd)
 {
 	struct pollfd waiting = { .fd = event_fd, .events = POLLIN };
@@ -59,17 +60,24 @@ static void sleep_for(struct side *s, int event_fd)
 static void receive_messages(struct side *s)
 {
 	struct dib_delivery delivery = { .endpoint = 1, .flags = DIBBER_FLAG_SOLICIT };
-	struct dib_delivery counted = { .endpoint = 1, .flags = DIBBER_FLAG_NOTICE, .notice = MESSAGES };
+	struct dib_delivery counted = { .endpoint = 1,
+					.flags = DIBBER_FLAG_NOTICE,
+					.notice = MESSAGES };
 	struct dib_completion done;
 	struct dib_atomic count = {
-		.opcode = DIBBER_OPCODE_FETCH_ADD, .size = 8, .offset = COUNTER, .operand = 1,
+		.opcode = DIBBER_OPCODE_FETCH_ADD,
+		.size = 8,
+		.offset = COUNTER,
+		.operand = 1,
 	};
 	int event_fd = check(dib_event_fd(s->endpoint), "event descriptor"), received = 0;
 	char *text = s->memory;
 
 	for (int i = 0; i < MESSAGES; i++) {
 		delivery.tag = (uint64_t)i;
-		check(dib_receive(s->endpoint, &delivery, dib_key(s->region), (uint64_t)i * LENGTH, LENGTH), "receive");
+		check(dib_receive(s->endpoint, &delivery, dib_key(s->region), (uint64_t)i * LENGTH,
+				  LENGTH),
+		      "receive");
 	}
 	count.key = exchange_keys(s);
 	while (received < MESSAGES) {
@@ -80,7 +88,8 @@ static void receive_messages(struct side *s)
 		}
 	}
 	for (int i = 0; i < received; i++) {
-		check(dib_atomic(s->endpoint, &(struct dib_delivery){ .node = 0 }, &count), "fetch and add");
+		check(dib_atomic(s->endpoint, &(struct dib_delivery){ .node = 0 }, &count),
+		      "fetch and add");
 		completed(s);
 	}
 	check(dib_put_inline(s->endpoint, &counted, "", count.key, COUNTER + 8, 1), "notice");

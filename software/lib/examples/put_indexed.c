@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* Objects leave from anywhere and land anywhere, each side having written a list of its own places:
+ * one put. */
 
-/* Objects leave from anywhere and land anywhere, each side having written a list of its own places: one put. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <inttypes.h>
 
@@ -16,7 +15,7 @@ struct object {
 };
 
 struct memory {
-	int64_t list[MOVED];	/* bytes from the first object */
+	int64_t list[MOVED]; /* bytes from the first object */
 	struct object objects[1000];
 };
 
@@ -26,8 +25,11 @@ static const int leave[MOVED] = { 999, 0, 17, 400 }, land[MOVED] = { 3, 500, 2, 
 static struct dib_side listed(uint32_t key)
 {
 	return (struct dib_side){
-		.walk = { .key = key, .offset = offsetof(struct memory, objects), .block = sizeof(struct object) },
-		.list_key = key, .list_offset = offsetof(struct memory, list),
+		.walk = { .key = key,
+			  .offset = offsetof(struct memory, objects),
+			  .block = sizeof(struct object) },
+		.list_key = key,
+		.list_offset = offsetof(struct memory, list),
 	};
 }
 
@@ -47,7 +49,8 @@ static void send_objects(struct side *s)
 		memory->objects[i].number = i;
 	write_list(memory, leave);
 	to = listed(exchange_keys(s));
-	check(dib_put_indexed(s->endpoint, &delivery, &from, &to, MOVED * sizeof(struct object)), "put");
+	check(dib_put_indexed(s->endpoint, &delivery, &from, &to, MOVED * sizeof(struct object)),
+	      "put");
 	printf("completion: %u bytes\n", completed(s).length);
 }
 
@@ -70,6 +73,7 @@ static void receive_objects(struct side *s)
 
 int main(int argc, char **argv)
 {
-	return run_two_sides(argc, argv, sizeof(struct memory), DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE,
-			     send_objects, receive_objects);
+	return run_two_sides(argc, argv, sizeof(struct memory),
+			     DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, send_objects,
+			     receive_objects);
 }

@@ -1,13 +1,11 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* A column of one machine's matrix becomes a column of the other's, which is told by a notice. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "two_sides.h"
 
-#define ROWS     64
-#define COLUMNS  32
+#define ROWS	64
+#define COLUMNS 32
 
 typedef double row[COLUMNS];
 
@@ -15,14 +13,20 @@ typedef double row[COLUMNS];
 static struct dib_walk column_of(uint32_t key, uint32_t column)
 {
 	return (struct dib_walk){
-		.key = key, .offset = column * sizeof(double), .block = sizeof(double),
-		.levels = 1, .count = { ROWS }, .stride = { sizeof(row) },
+		.key = key,
+		.offset = column * sizeof(double),
+		.block = sizeof(double),
+		.levels = 1,
+		.count = { ROWS },
+		.stride = { sizeof(row) },
 	};
 }
 
 static void send_column(struct side *s)
 {
-	struct dib_delivery delivery = { .node = 1, .endpoint = 1, .flags = DIBBER_FLAG_NOTICE, .notice = 7 };
+	struct dib_delivery delivery = {
+		.node = 1, .endpoint = 1, .flags = DIBBER_FLAG_NOTICE, .notice = 7
+	};
 	struct dib_walk from = column_of(dib_key(s->region), 3);
 	struct dib_walk to = column_of(exchange_keys(s), 5);
 	row *matrix = s->memory;
@@ -44,11 +48,13 @@ static void receive_column(struct side *s)
 		fprintf(stderr, "no notice came\n");
 		exit(1);
 	}
-	printf("notice %u: %u bytes; the last element is %g\n", event.notice, event.length, matrix[ROWS - 1][5]);
+	printf("notice %u: %u bytes; the last element is %g\n", event.notice, event.length,
+	       matrix[ROWS - 1][5]);
 }
 
 int main(int argc, char **argv)
 {
-	return run_two_sides(argc, argv, ROWS * sizeof(row), DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE,
-			     send_column, receive_column);
+	return run_two_sides(argc, argv, ROWS * sizeof(row),
+			     DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_REMOTE_WRITE, send_column,
+			     receive_column);
 }

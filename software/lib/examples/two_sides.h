@@ -1,14 +1,13 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* What the examples have in common: two processes, one card each.
  *
  *	PROGRAM FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1
  *
- * What the processes must know of each other (a key, an address) goes through a socket, and while they wait for that they leave
- * the simulator's clock. On cards in PCIe slots ("vfio:0000:01:00.0") the same programs run as they stand.
+ * What the processes must know of each other (a key, an address) goes through a socket, and while
+ * they wait for that they leave the simulator's clock. On cards in PCIe slots ("vfio:0000:01:00.0")
+ * the same programs run as they stand.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef TWO_SIDES_H
 #define TWO_SIDES_H
@@ -21,14 +20,14 @@
 
 #include <dibber/dibber.h>
 
-#define PATIENCE 100000000000u	/* nanoseconds */
+#define PATIENCE 100000000000u /* nanoseconds */
 
 struct side {
 	struct dib_card *card;
 	struct dib_endpoint *endpoint;
 	struct dib_region *region;
 	void *memory;
-	int other;			/* socket to the other side */
+	int other; /* socket to the other side */
 };
 
 /* End the program when a call failed, saying why; else return what it returned. */
@@ -40,8 +39,8 @@ static int check(int rc, const char *what)
 	exit(1);
 }
 
-static void open_side(struct side *s, unsigned int node, const char *firmware, const char *uri, size_t length,
-		      unsigned int rights)
+static void open_side(struct side *s, unsigned int node, const char *firmware, const char *uri,
+		      size_t length, unsigned int rights)
 {
 	check(dib_open(uri, NULL, &s->card), "card");
 	check(dib_node_set(s->card, node), "node number");
@@ -63,7 +62,8 @@ static void close_side(struct side *s)
 static void exchange(struct side *s, const void *ours, void *theirs, size_t length)
 {
 	check(dib_clock_leave(s->endpoint), "clock");
-	if (write(s->other, ours, length) != (ssize_t)length || read(s->other, theirs, length) != (ssize_t)length) {
+	if (write(s->other, ours, length) != (ssize_t)length ||
+	    read(s->other, theirs, length) != (ssize_t)length) {
 		fprintf(stderr, "the other side is gone\n");
 		exit(1);
 	}
@@ -98,9 +98,10 @@ static inline struct dib_completion completed(struct side *s)
 	return completion;
 }
 
-/* Run `first` on card 0 in this process and `second` on card 1 in another. Returns main()'s result. */
-static int run_two_sides(int argc, char **argv, size_t length, unsigned int rights, void (*first)(struct side *),
-			 void (*second)(struct side *))
+/* Run `first` on card 0 in this process and `second` on card 1 in another. Returns main()'s result.
+ */
+static int run_two_sides(int argc, char **argv, size_t length, unsigned int rights,
+			 void (*first)(struct side *), void (*second)(struct side *))
 {
 	struct side side;
 	int ends[2], status = 1;

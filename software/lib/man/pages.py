@@ -1,12 +1,11 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Manual pages out of dibber.h: one of section 3 for each call, and dibber(7) about all of them.
 
     python pages.py HEADER VERSION DATE FOLDER
 
 Writes FOLDER/man3/dib_*.3 and FOLDER/man7/dibber.7 in the macros of man(7).
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import re
@@ -28,7 +27,9 @@ with its domain: 0000:01:00.0.
 
 
 def plain(text):
-    """Text of the header for roff: what it would take for its own is escaped, calls and constants are set off."""
+    """Text of the header for roff: what it would take for its own is escaped, calls and constants
+    are set off.
+    """
     text = text.replace("\\", "\\e").replace("`", "")
     text = re.sub(r"\b(dib_\w+)\(\)", r"\\fB\1\\fR()", text)
     text = re.sub(r"@(\w+)", r"\\fI\1\\fR", text)
@@ -38,7 +39,11 @@ def plain(text):
 def code(text):
     """Lines of C as they stand, with blanks for tabs."""
     lines = text.expandtabs(8).replace("\\", "\\e").replace("-", "\\-").split("\n")
-    return ".nf\n" + "\n".join(re.sub(r"^([.'])", r"\\&\1", line) or ".sp" for line in lines) + "\n.fi\n"
+    return (
+        ".nf\n"
+        + "\n".join(re.sub(r"^([.'])", r"\\&\1", line) or ".sp" for line in lines)
+        + "\n.fi\n"
+    )
 
 
 class Pages:
@@ -52,15 +57,29 @@ class Pages:
 
     @staticmethod
     def _paragraphs(texts):
-        return [(".PP\n" if number else "") + f"{plain(text)}\n" for number, text in enumerate(texts)]
+        return [
+            (".PP\n" if number else "") + f"{plain(text)}\n" for number, text in enumerate(texts)
+        ]
 
     def call(self, function):
         """The page of a function."""
-        same    = [other.name for other in self.header.functions.values() if other.section == function.section]
-        used    = [name for name in re.findall(r"struct (dib_\w+)", function.prototype) if name in self.header.structures]
+        same = [
+            other.name
+            for other in self.header.functions.values()
+            if other.section == function.section
+        ]
+        used = [
+            name
+            for name in re.findall(r"struct (dib_\w+)", function.prototype)
+            if name in self.header.structures
+        ]
         returns = function.returns or ("Returns 0 when all went well." if function.errors else "")
-        page    = [self._title(function.name, 3), f".SH NAME\n{function.name} \\- {plain(function.purpose)}\n",
-                   ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n", code(function.prototype)]
+        page = [
+            self._title(function.name, 3),
+            f".SH NAME\n{function.name} \\- {plain(function.purpose)}\n",
+            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n",
+            code(function.prototype),
+        ]
         for name in dict.fromkeys(used):
             page += [".PP\n", code(self.header.structures[name])]
         if function.text or function.parameters:
@@ -73,7 +92,9 @@ class Pages:
         if returns:
             page.append(f".SH RETURN VALUE\n{plain(returns)}\n")
             if function.errors:
-                page.append("A negative value is an error;\n.BR dib_last_reason (3)\nthen says in words what was wrong.\n")
+                page.append(
+                    "A negative value is an error;\n.BR dib_last_reason (3)\nthen says in words what was wrong.\n"
+                )
         if function.errors:
             page.append(".SH ERRORS\n")
             page += [self._error(error, own) for error, own in function.errors.items()]
@@ -86,11 +107,17 @@ class Pages:
 
     def overview(self):
         """dibber(7)."""
-        page = [self._title("dibber", 7), f".SH NAME\ndibber \\- {plain(self.header.purpose)}\n",
-                ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n.nf\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs dibber)\n.fi\n",
-                ".SH DESCRIPTION\n", *self._paragraphs(text for heading, text in self.header.overview if not heading),
-                f".SS Cards\n{CARDS}"]
-        page += [f".SS {heading}\n{plain(text)}\n" for heading, text in self.header.overview if heading]
+        page = [
+            self._title("dibber", 7),
+            f".SH NAME\ndibber \\- {plain(self.header.purpose)}\n",
+            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n.nf\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs dibber)\n.fi\n",
+            ".SH DESCRIPTION\n",
+            *self._paragraphs(text for heading, text in self.header.overview if not heading),
+            f".SS Cards\n{CARDS}",
+        ]
+        page += [
+            f".SS {heading}\n{plain(text)}\n" for heading, text in self.header.overview if heading
+        ]
         page.append(".SH FUNCTIONS\n")
         section = None
         for function in self.header.functions.values():
@@ -104,10 +131,10 @@ class Pages:
 
     def write(self, folder):
         for section in ("man3", "man7"):
-            (folder/section).mkdir(parents=True, exist_ok=True)
+            (folder / section).mkdir(parents=True, exist_ok=True)
         for function in self.header.functions.values():
-            (folder/"man3"/f"{function.name}.3").write_text(self.call(function))
-        (folder/"man7"/"dibber.7").write_text(self.overview())
+            (folder / "man3" / f"{function.name}.3").write_text(self.call(function))
+        (folder / "man7" / "dibber.7").write_text(self.overview())
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Endpoint 0, the administrator: one command at a time, each waited for. When a program has opened
+ * endpoint 0 as well, its commands and the administrator's go through one queue, and so do their
+ * completions: who looks there first gives each its own. The program's lie in a queue of the
+ * library's then, from which dib_poll() takes them as from any other.
  */
 
-/*
- * Endpoint 0, the administrator: one command at a time, each waited for. When a program has opened endpoint 0 as well, its
- * commands and the administrator's go through one queue, and so do their completions: who looks there first gives each
- * its own. The program's lie in a queue of the library's then, from which dib_poll() takes them as from any other.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 #include <time.h>
 
 #include "card.h"
 
-/* Simulated time where there is a clock. A region is removed when what uses it has ended, which takes a lost peer 80 ms. */
+/* Simulated time where there is a clock. A region is removed when what uses it has ended, which
+ * takes a lost peer 80 ms. */
 #define TIMEOUT_NS 200000000u
 
 static uint64_t monotonic_ns(void)
@@ -24,7 +24,8 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Whether one runs has to be known to whom a command is lost otherwise; why not is only worth a word. */
+/* Whether one runs has to be known to whom a command is lost otherwise; why not is only worth a
+ * word. */
 static int fail_without_program(struct dib_card *card, unsigned int participant, const char *what)
 {
 	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
@@ -33,13 +34,15 @@ static int fail_without_program(struct dib_card *card, unsigned int participant,
 
 	if (!card->behind || !card->admin_memory)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
-	/* This register is read in the time of the card's own place: others would wait for it while time waits for them. */
+	/* This register is read in the time of the card's own place: others would wait for it while
+	 * time waits for them. */
 	if (!dib_has_clock(card) || participant == DIB_CARD) {
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
 		if (rc)
 			return rc;
 	}
-	return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: the control program does not run any more (%s): load one again", what,
+	return dib_fail(DIB_ERR_NO_FIRMWARE,
+			"%s: the control program does not run any more (%s): load one again", what,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "halted");
 }
 
@@ -53,11 +56,12 @@ static int check_it_runs(struct dib_card *card, unsigned int participant, const 
 	if (rc || halts == card->halts)
 		return rc;
 	card->behind = true;
-	return ready ? dib_fail(DIB_ERR_HALTED, "%s: another control program was loaded meanwhile", what) :
-		       fail_without_program(card, participant, what);
+	return ready ? dib_fail(DIB_ERR_HALTED, "%s: another control program was loaded meanwhile",
+				what)
+		     : fail_without_program(card, participant, what);
 }
 
-/* Sharing ---------------------------------------------------------------------------------------- */
+/* Sharing -------------------------------------------------------------------------------------- */
 
 void dib_admin_share(struct dib_endpoint *endpoint)
 {
@@ -67,7 +71,8 @@ void dib_admin_share(struct dib_endpoint *endpoint)
 	memset(card->admin_sorted, 0, sizeof(card->admin_sorted));
 	card->admin_sorted_count = 0;
 	card->admin_shared = 0;
-	endpoint->completions = (struct dib_queue){ .entries = card->admin_sorted, .count = DIB_ADMIN_ENTRIES };
+	endpoint->completions =
+		(struct dib_queue){ .entries = card->admin_sorted, .count = DIB_ADMIN_ENTRIES };
 	pthread_mutex_unlock(&card->admin_lock);
 }
 
@@ -75,7 +80,8 @@ static bool slot_is_free(const struct dib_card *card)
 {
 	uint32_t mask = card->fixed.slots - 1, slot = card->admin_producer & mask;
 
-	return !(card->admin_shared & 1u << slot) && !(card->admin_waits && (card->admin_cookie & mask) == slot);
+	return !(card->admin_shared & 1u << slot) &&
+	       !(card->admin_waits && (card->admin_cookie & mask) == slot);
 }
 
 bool dib_admin_begin(struct dib_endpoint *endpoint)
@@ -116,7 +122,8 @@ int dib_admin_sort(struct dib_card *card)
 	while ((entry = dib_queue_peek(q)) != NULL) {
 		q->taken++;
 		bit = 1u << (entry->cookie & (card->fixed.slots - 1));
-		if (card->admin_waits && (entry->cookie == card->admin_cookie || !card->endpoints[0])) {
+		if (card->admin_waits &&
+		    (entry->cookie == card->admin_cookie || !card->endpoints[0])) {
 			card->admin_answer = *entry;
 			card->admin_waits = false;
 		} else if (card->admin_shared & bit) {
@@ -126,13 +133,14 @@ int dib_admin_sort(struct dib_card *card)
 	}
 	if (q->taken - q->told >= DIB_ADMIN_ENTRIES / 2) {
 		q->told = q->taken;
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), q->taken);
+		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER),
+					q->taken);
 	}
 	pthread_mutex_unlock(&card->admin_lock);
 	return rc;
 }
 
-/* Commands --------------------------------------------------------------------------------------- */
+/* Commands ------------------------------------------------------------------------------------- */
 
 /* Write the command and ring, if there is a slot. */
 static bool try_to_issue(struct dib_card *card, struct dibber_admin_command *command, int *rc)
@@ -145,10 +153,12 @@ static bool try_to_issue(struct dib_card *card, struct dibber_admin_command *com
 	if (free_slot) {
 		command->cookie = card->admin_producer;
 		*rc = card->transport->ops->bar_write(card->transport,
-						      dib_slot(0, card->admin_producer & (card->fixed.slots - 1)),
+						      dib_slot(0, card->admin_producer &
+									  (card->fixed.slots - 1)),
 						      command, sizeof(*command));
 		if (!*rc)
-			*rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER),
+			*rc = dib_write_register(card,
+						 dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER),
 						 card->admin_producer + 1);
 		if (!*rc) {
 			card->admin_producer++;
@@ -171,8 +181,8 @@ static bool is_answered(struct dib_card *card)
 }
 
 /* Issue the command when there is a slot, then wait for its completion. */
-static int execute(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
-		   const char *what)
+static int execute(struct dib_card *card, unsigned int participant,
+		   struct dibber_admin_command *command, const char *what)
 {
 	uint64_t begin = monotonic_ns();
 	bool issued = false, over = false;
@@ -186,7 +196,8 @@ static int execute(struct dib_card *card, unsigned int participant, struct dibbe
 		if (rc || (issued && is_answered(card)))
 			return rc;
 		if (over)
-			return dib_fail(DIB_ERR_TIMEOUT, "%s: no answer from the control program in %u ms", what,
+			return dib_fail(DIB_ERR_TIMEOUT,
+					"%s: no answer from the control program in %u ms", what,
 					TIMEOUT_NS / 1000000u);
 		rc = dib_admin_wait(card, participant);
 		if (dib_has_clock(card))
@@ -200,17 +211,22 @@ static int execute(struct dib_card *card, unsigned int participant, struct dibbe
 	}
 }
 
-_Static_assert(offsetof(struct dibber_admin_command, cookie) == offsetof(struct dibber_route_command, cookie) &&
-	       sizeof(struct dibber_admin_command) == sizeof(struct dibber_route_command), "any command of the administrator");
+_Static_assert(offsetof(struct dibber_admin_command, cookie) ==
+			       offsetof(struct dibber_route_command, cookie) &&
+		       sizeof(struct dibber_admin_command) == sizeof(struct dibber_route_command),
+	       "any command of the administrator");
 
 /* `halts`: of the program that the command is for. */
-static int run(struct dib_card *card, unsigned int participant, const uint32_t *halts, struct dibber_admin_command *command,
-	       const char *what, struct dibber_queue_entry *answer)
+static int run(struct dib_card *card, unsigned int participant, const uint32_t *halts,
+	       struct dibber_admin_command *command, const char *what,
+	       struct dibber_queue_entry *answer)
 {
 	int rc;
 
 	if (card->transport->observes)
-		return dib_fail(DIB_ERR_IN_USE, "%s: this handle observes the card, which another program drives", what);
+		return dib_fail(DIB_ERR_IN_USE,
+				"%s: this handle observes the card, which another program drives",
+				what);
 	rc = dib_admin_follow(card, participant);
 	if (rc)
 		return rc;
@@ -220,7 +236,8 @@ static int run(struct dib_card *card, unsigned int participant, const uint32_t *
 		return fail_without_program(card, participant, what);
 	rc = execute(card, participant, command, what);
 	if (rc) {
-		/* Whether it will still run is unknown: this control program cannot be relied on any more. */
+		/* Whether it will still run is unknown: this control program cannot be relied on
+		 * any more. */
 		card->firmware = false;
 		pthread_mutex_lock(&card->admin_lock);
 		card->admin_waits = false;
@@ -229,7 +246,8 @@ static int run(struct dib_card *card, unsigned int participant, const uint32_t *
 	}
 	*answer = card->admin_answer;
 	if (answer->cookie != command->cookie)
-		rc = dib_fail(DIB_ERR_PROTOCOL, "%s: the control program completed command %u instead of %u", what,
+		rc = dib_fail(DIB_ERR_PROTOCOL,
+			      "%s: the control program completed command %u instead of %u", what,
 			      answer->cookie, command->cookie);
 	return rc;
 }
@@ -240,8 +258,8 @@ int dib_admin_run(struct dib_card *card, unsigned int participant, void *command
 	return run(card, participant, NULL, command, what, answer);
 }
 
-static int run_well(struct dib_card *card, unsigned int participant, const uint32_t *halts, struct dibber_admin_command *command,
-		    const char *what)
+static int run_well(struct dib_card *card, unsigned int participant, const uint32_t *halts,
+		    struct dibber_admin_command *command, const char *what)
 {
 	struct dibber_queue_entry entry;
 	int rc = run(card, participant, halts, command, what, &entry);
@@ -252,13 +270,14 @@ static int run_well(struct dib_card *card, unsigned int participant, const uint3
 	return rc;
 }
 
-int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command, const char *what)
+int dib_admin(struct dib_card *card, unsigned int participant, struct dibber_admin_command *command,
+	      const char *what)
 {
 	return run_well(card, participant, NULL, command, what);
 }
 
-int dib_admin_of(struct dib_card *card, unsigned int participant, uint32_t halts, struct dibber_admin_command *command,
-		 const char *what)
+int dib_admin_of(struct dib_card *card, unsigned int participant, uint32_t halts,
+		 struct dibber_admin_command *command, const char *what)
 {
 	return run_well(card, participant, &halts, command, what);
 }

@@ -1,11 +1,10 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The administrator's completion queue, and telling the control program where it is: one that this
+ * handle loads, before it starts; one that was loaded beside it, when that is noticed
+ * (docs/design.md, section 5).
  */
 
-/*
- * The administrator's completion queue, and telling the control program where it is: one that this handle loads, before it
- * starts; one that was loaded beside it, when that is noticed (docs/design.md, section 5).
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
@@ -31,7 +30,8 @@ static int get_memory(struct dib_card *card)
 	return rc;
 }
 
-/* Empty the queue, and tell the card where it is: its length last, by which the control program knows that there is one. */
+/* Empty the queue, and tell the card where it is: its length last, by which the control program
+ * knows that there is one. */
 static int tell_queue(struct dib_card *card)
 {
 	uint64_t iova = card->admin_map->mapping.iova;
@@ -40,7 +40,9 @@ static int tell_queue(struct dib_card *card)
 	pthread_mutex_lock(&card->admin_lock);
 	/* Not the events behind it: an endpoint 0 that was open may still have some to take. */
 	memset(card->admin_memory, 0, DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES);
-	card->admin_queue = (struct dib_queue){ .entries = card->admin_memory, .iova = iova, .count = DIB_ADMIN_ENTRIES };
+	card->admin_queue = (struct dib_queue){ .entries = card->admin_memory,
+						.iova = iova,
+						.count = DIB_ADMIN_ENTRIES };
 	card->admin_shared = 0;
 	pthread_mutex_unlock(&card->admin_lock);
 	if ((rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_LOW, (uint32_t)iova)) ||
@@ -58,9 +60,12 @@ int dib_admin_open(struct dib_card *card)
 		return rc;
 	card->admin_producer = 0;
 	for (unsigned int i = 0; i < card->fixed.endpoints; i++) {
-		if ((rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_COMMAND_PRODUCER), 0)) ||
-		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
-		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_EQ_CONSUMER), 0)))
+		if ((rc = dib_write_register(
+			     card, dib_doorbell(i, DIBBER_DOORBELL_COMMAND_PRODUCER), 0)) ||
+		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_CQ_CONSUMER),
+					     0)) ||
+		    (rc = dib_write_register(card, dib_doorbell(i, DIBBER_DOORBELL_EQ_CONSUMER),
+					     0)))
 			return rc;
 	}
 	return tell_queue(card);
@@ -80,16 +85,18 @@ int dib_admin_wait(struct dib_card *card, unsigned int participant)
 	const struct dib_queue *q = &card->admin_queue;
 
 	if (dib_has_clock(card))
-		return dib_clock_watch(card, participant, q->iova, (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
+		return dib_clock_watch(card, participant, q->iova,
+				       (uint64_t)q->count * DIBBER_QUEUE_ENTRY_BYTES,
 				       (uint64_t)DIB_ADMIN_LOOK_NS * 1000u);
 	return card->transport->ops->serve(card->transport, DIB_ADMIN_LOOK_NS / 1000000u);
 }
 
-/* Following -------------------------------------------------------------------------------------- */
+/* Following ------------------------------------------------------------------------------------ */
 
 /*
- * A program that was loaded by somebody else has no queue to answer in, for it was told of none, and drops whatever is
- * rung at endpoint 0. So it is first shown where the slots are, then given the queue.
+ * A program that was loaded by somebody else has no queue to answer in, for it was told of none,
+ * and drops whatever is rung at endpoint 0. So it is first shown where the slots are, then given
+ * the queue.
  */
 static int attach(struct dib_card *card, unsigned int participant)
 {
@@ -98,15 +105,18 @@ static int attach(struct dib_card *card, unsigned int participant)
 	int rc = get_memory(card);
 
 	if (!rc)
-		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER), card->admin_producer);
+		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_PRODUCER),
+					card->admin_producer);
 	if (!rc)
 		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), 0);
-	/* One wait is far more than it needs, but for a simulator without a clock, which may not even have run. */
+	/* One wait is far more than it needs, but for a simulator without a clock, which may not
+	 * even have run. */
 	do {
 		if (rc >= 0)
 			rc = dib_admin_wait(card, participant);
 		if (rc >= 0 && !dib_has_clock(card))
-			rc = dib_read_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_HEAD), &head);
+			rc = dib_read_register(card, dib_doorbell(0, DIBBER_DOORBELL_COMMAND_HEAD),
+					       &head);
 	} while (rc >= 0 && head != card->admin_producer && ++waits < MOST_WAITS);
 	return rc < 0 ? rc : tell_queue(card);
 }

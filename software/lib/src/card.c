@@ -1,22 +1,20 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Opening, describing and closing a card. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "card.h"
 
 /* PCI Local Bus 3.0, 6.2.2: the command register. */
-#define PCI_COMMAND		0x04
-#define PCI_COMMAND_MEMORY	0x02
-#define PCI_COMMAND_MASTER	0x04
+#define PCI_COMMAND	   0x04
+#define PCI_COMMAND_MEMORY 0x02
+#define PCI_COMMAND_MASTER 0x04
 
-#define LOCK_PS 1000000u	/* simulated time between two attempts to lock */
+#define LOCK_PS 1000000u /* simulated time between two attempts to lock */
 
-/* Who has the lock may be waiting for the card, and simulated time stands while a participant of the clock runs: so
- * one that waits for the lock lets time go on. */
+/* Who has the lock may be waiting for the card, and simulated time stands while a participant of
+ * the clock runs: so one that waits for the lock lets time go on. */
 static void lock_card(struct dib_card *card, unsigned int participant)
 {
 	while (pthread_mutex_trylock(&card->lock)) {
@@ -87,19 +85,21 @@ static int identify(struct dib_card *card)
 	if (rc)
 		return rc;
 	if (magic != DIBBER_MAGIC)
-		return dib_fail(DIB_ERR_IDENTITY, "BAR 0 begins with 0x%08x, a Dibber card with 0x%08x",
-				magic, DIBBER_MAGIC);
-	if ((rc = dib_read_register(card, DIBBER_HOST_INTERFACE_VERSION, &info->interface_version)) ||
+		return dib_fail(DIB_ERR_IDENTITY,
+				"BAR 0 begins with 0x%08x, a Dibber card with 0x%08x", magic,
+				DIBBER_MAGIC);
+	if ((rc = dib_read_register(card, DIBBER_HOST_INTERFACE_VERSION,
+				    &info->interface_version)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_INTERFACE_HASH, &info->interface_hash)))
 		return rc;
 	if (info->interface_version != DIBBER_INTERFACE_VERSION ||
 	    info->interface_hash != DIBBER_INTERFACE_HASH)
-		return dib_fail(DIB_ERR_VERSION,
-				"the card has interface %u.%u (hash %08x), this library %u.%u (hash %08x)",
-				info->interface_version >> 16, info->interface_version & 0xffff,
-				info->interface_hash,
-				DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
-				DIBBER_INTERFACE_HASH);
+		return dib_fail(
+			DIB_ERR_VERSION,
+			"the card has interface %u.%u (hash %08x), this library %u.%u (hash %08x)",
+			info->interface_version >> 16, info->interface_version & 0xffff,
+			info->interface_hash, DIBBER_INTERFACE_VERSION >> 16,
+			DIBBER_INTERFACE_VERSION & 0xffff, DIBBER_INTERFACE_HASH);
 	if ((rc = dib_read_register(card, DIBBER_HOST_FEATURES, &info->features)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_BUILD, &info->build)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_CLOCK_HZ, &info->clock_hz)) ||
@@ -115,13 +115,15 @@ static int identify(struct dib_card *card)
 	if (info->endpoints < 2 || info->endpoints > DIBBER_ENDPOINTS || info->regions == 0 ||
 	    info->regions > DIBBER_REGIONS || info->slots == 0 || info->slots > DIBBER_SLOTS ||
 	    info->slots & (info->slots - 1))
-		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u endpoints of %u slots and %u regions",
+		return dib_fail(DIB_ERR_IDENTITY,
+				"the card says that it has %u endpoints of %u slots and %u regions",
 				info->endpoints, info->slots, info->regions);
 	info->sram_bytes = FIELD(sram, SRAM_SIZE) << 10;
 	info->image_limit = FIELD(sram, SRAM_IMAGE) << 10;
-	if (info->sram_bytes > DIBBER_SRAM_MAX || info->sram_bytes <= DIBBER_SHARED_FROM_END || info->image_limit == 0 ||
-	    info->image_limit > info->sram_bytes - DIBBER_SHARED_FROM_END)
-		return dib_fail(DIB_ERR_IDENTITY, "the card says that it has %u KiB of SRAM for images of %u KiB",
+	if (info->sram_bytes > DIBBER_SRAM_MAX || info->sram_bytes <= DIBBER_SHARED_FROM_END ||
+	    info->image_limit == 0 || info->image_limit > info->sram_bytes - DIBBER_SHARED_FROM_END)
+		return dib_fail(DIB_ERR_IDENTITY,
+				"the card says that it has %u KiB of SRAM for images of %u KiB",
 				info->sram_bytes >> 10, info->image_limit >> 10);
 	return 0;
 }
@@ -133,7 +135,8 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	int rc;
 
 	if (!uri || !out)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", uri ? "place for the card" : "URI");
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				uri ? "place for the card" : "URI");
 	if (options && options->iova_base % DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "iova_base 0x%llx is not a multiple of %u",
 				(unsigned long long)options->iova_base, DIB_PAGE);
@@ -187,7 +190,8 @@ int dib_close(struct dib_card *card)
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
-	/* A card that went away meanwhile has nothing to be told: what fails here is already over. */
+	/* A card that went away meanwhile has nothing to be told: what fails here is already over.
+	 */
 	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
 		if (!card->endpoints[i])
 			continue;
@@ -247,7 +251,8 @@ int dib_card_info(struct dib_card *card, struct dib_card_info *info)
 	info->cycles = (uint64_t)high << 32 | low;
 	for (unsigned int i = 0; i < DIBBER_COUNTERS && !rc; i++) {
 		info->counters[i].name = names[i];
-		rc = dib_read_register(card, DIBBER_HOST_COUNTERS + 4 * i, &info->counters[i].value);
+		rc = dib_read_register(card, DIBBER_HOST_COUNTERS + 4 * i,
+				       &info->counters[i].value);
 	}
 out:
 	dib_card_leave(card);
@@ -261,7 +266,8 @@ static int enter_registers(struct dib_card *card, uint32_t offset)
 	if (rc)
 		return rc;
 	if (offset % 4 || offset >= DIBBER_MSIX_TABLE_BASE)
-		return dib_fail(DIB_ERR_ARGUMENT, "offset 0x%x is no register of bank host", offset);
+		return dib_fail(DIB_ERR_ARGUMENT, "offset 0x%x is no register of bank host",
+				offset);
 	return dib_card_enter(card, DIB_CARD);
 }
 
@@ -294,7 +300,8 @@ int dib_register_write(struct dib_card *card, uint32_t offset, uint32_t value)
 	return rc;
 }
 
-int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset, uint32_t *value)
+int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t offset,
+		      uint32_t *value)
 {
 	int rc;
 
@@ -303,14 +310,17 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
 		return rc;
 	if (!value)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the value given");
-	if (endpoint >= card->fixed.endpoints || offset % 4 || offset >= DIBBER_ENDPOINT_STRIDE - DIBBER_DOORBELL_OFFSET)
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of %u has no register at 0x%x", endpoint,
-				card->fixed.endpoints, offset);
+	if (endpoint >= card->fixed.endpoints || offset % 4 ||
+	    offset >= DIBBER_ENDPOINT_STRIDE - DIBBER_DOORBELL_OFFSET)
+		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of %u has no register at 0x%x",
+				endpoint, card->fixed.endpoints, offset);
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
-	rc = dib_read_register(card, DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE +
-			       DIBBER_DOORBELL_OFFSET + offset, value);
+	rc = dib_read_register(card,
+			       DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE +
+				       DIBBER_DOORBELL_OFFSET + offset,
+			       value);
 	dib_card_leave(card);
 	return rc;
 }
@@ -326,11 +336,13 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 	if (rc)
 		return rc;
 	if (node >= card->fixed.nodes)
-		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
+		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node,
+			      card->fixed.nodes - 1);
 	if (!rc)
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
 	if (!rc && (card->firmware || card->transport->observes) && state != DIBBER_MCP_STATE_RESET)
-		rc = dib_fail(DIB_ERR_IN_USE, "the control program runs: set the node number before it is loaded");
+		rc = dib_fail(DIB_ERR_IN_USE,
+			      "the control program runs: set the node number before it is loaded");
 	if (!rc)
 		rc = dib_write_register(card, DIBBER_HOST_NODE_ID, node);
 	if (!rc)

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* The simulator's clock (docs/design.md, section 7). Without one, time is the system's. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <time.h>
 
@@ -23,7 +21,8 @@ static int tell(struct dib_card *card, const struct dibber_clock_request *reques
 
 int dib_clock_join(struct dib_card *card, unsigned int participant)
 {
-	struct dibber_clock_request request = { .op = DIBBER_CLOCK_OP_JOIN, .endpoint = participant };
+	struct dibber_clock_request request = { .op = DIBBER_CLOCK_OP_JOIN,
+						.endpoint = participant };
 	struct dibber_clock_reply reply;
 
 	return dib_has_clock(card) ? tell(card, &request, &reply) : 0;
@@ -32,7 +31,9 @@ int dib_clock_join(struct dib_card *card, unsigned int participant)
 int dib_clock_part(struct dib_card *card, unsigned int participant)
 {
 	struct dibber_clock_request request = {
-		.op = DIBBER_CLOCK_OP_LEAVE, .endpoint = participant, .count = 1,
+		.op = DIBBER_CLOCK_OP_LEAVE,
+		.endpoint = participant,
+		.count = 1,
 	};
 	struct dibber_clock_reply reply;
 
@@ -42,8 +43,10 @@ int dib_clock_part(struct dib_card *card, unsigned int participant)
 int dib_charge(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	struct dibber_clock_request request = {
-		.op = DIBBER_CLOCK_OP_CHARGE, .endpoint = endpoint->participant,
-		.call = call, .count = count,
+		.op = DIBBER_CLOCK_OP_CHARGE,
+		.endpoint = endpoint->participant,
+		.call = call,
+		.count = count,
 	};
 
 	if (!dib_has_clock(endpoint->card))
@@ -55,8 +58,11 @@ int dib_clock_watch(struct dib_card *card, unsigned int participant, uint64_t io
 		    uint64_t picoseconds)
 {
 	struct dibber_clock_request request = {
-		.op = DIBBER_CLOCK_OP_WAIT, .endpoint = participant,
-		.watch = iova, .length = length, .deadline = picoseconds,
+		.op = DIBBER_CLOCK_OP_WAIT,
+		.endpoint = participant,
+		.watch = iova,
+		.length = length,
+		.deadline = picoseconds,
 	};
 	struct dibber_clock_reply reply;
 	int rc = tell(card, &request, &reply);
@@ -123,7 +129,10 @@ int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock)
 	if (rc)
 		return rc;
 	*clock = (struct dib_clock){
-		.now_ps = reply.now, .cpu_ps = reply.cpu, .simulated = 1, .free = reply.free,
+		.now_ps = reply.now,
+		.cpu_ps = reply.cpu,
+		.simulated = 1,
+		.free = reply.free,
 	};
 	return 0;
 }

@@ -1,29 +1,34 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* What the calls that transfer have in common: their checks, and the slot and doorbell that each
+ * becomes. */
 
-/* What the calls that transfer have in common: their checks, and the slot and doorbell that each becomes. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "command.h"
 
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 _Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");
 
-/* Write a command into the next slot and ring once. Inline, so that sharing costs the other endpoints one comparison. */
-static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+/* Write a command into the next slot and ring once. Inline, so that sharing costs the other
+ * endpoints one comparison. */
+static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
+			enum dibber_call call)
 {
 	struct dibber_command *command = &image->command;
 	struct dib_card *card = endpoint->card;
 	uint32_t slot = endpoint->producer & (card->fixed.slots - 1);
 	struct dib_submission submission = {
-		.command = command, .slot = dib_slot(endpoint->number, slot),
+		.command = command,
+		.slot = dib_slot(endpoint->number, slot),
 		.doorbell = dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
-		.producer = endpoint->producer + 1, .participant = endpoint->participant, .call = call,
+		.producer = endpoint->producer + 1,
+		.participant = endpoint->participant,
+		.call = call,
 	};
 	int rc;
 
 	if (endpoint->busy & 1u << slot)
-		return dib_fail(DIB_ERR_AGAIN, "%u commands are under way: poll completions first", card->fixed.slots);
+		return dib_fail(DIB_ERR_AGAIN, "%u commands are under way: poll completions first",
+				card->fixed.slots);
 	/* Its low bits find the slot again, the rest tells one use of it from the next. */
 	command->cookie = endpoint->producer;
 	rc = card->transport->ops->submit(card->transport, &submission);
@@ -38,8 +43,10 @@ static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, u
 	return 0;
 }
 
-/* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the voice. */
-static int issue_shared(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+/* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the
+ * voice. */
+static int issue_shared(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
+			enum dibber_call call)
 {
 	int rc;
 
@@ -52,7 +59,8 @@ static int issue_shared(struct dib_endpoint *endpoint, union dib_image *image, u
 	return rc;
 }
 
-int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call)
+int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
+	      enum dibber_call call)
 {
 	if (endpoint->number == 0)
 		return issue_shared(endpoint, image, tag, call);
@@ -62,16 +70,20 @@ int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t ta
 int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_delivery *delivery)
 {
 	if (endpoint->number == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 knows no sends and receives: they wait in slots that the library needs");
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"endpoint 0 knows no sends and receives: they wait in slots that the library needs");
 	if (delivery->endpoint >= DIBBER_ENDPOINTS)
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint %u of the other node: no card has more than %u", delivery->endpoint,
-				DIBBER_ENDPOINTS);
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"endpoint %u of the other node: no card has more than %u",
+				delivery->endpoint, DIBBER_ENDPOINTS);
 	return 0;
 }
 
 int dib_no_bytes(void)
 {
-	return dib_fail(DIB_ERR_ARGUMENT, "a transfer of 0 bytes: a transfer has at least one byte");
+	return dib_fail(DIB_ERR_ARGUMENT,
+			"a transfer of 0 bytes: a transfer has at least one byte");
 }
 
 int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *bytes)
@@ -79,19 +91,25 @@ int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *byte
 	if (!walk)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", side);
 	if (walk->levels > DIBBER_LEVELS)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: %u stride levels, %u are possible", side, walk->levels,
-				DIBBER_LEVELS);
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: %u stride levels, %u are possible", side,
+				walk->levels, DIBBER_LEVELS);
 	if (walk->offset > DIBBER_MAX_OFFSET)
 		return dib_fail(DIB_ERR_ARGUMENT, "%s: offset 0x%llx is above 0x%llx", side,
-				(unsigned long long)walk->offset, (unsigned long long)DIBBER_MAX_OFFSET);
+				(unsigned long long)walk->offset,
+				(unsigned long long)DIBBER_MAX_OFFSET);
 	*bytes = walk->block;
 	/* A later count of 0 makes it no bytes, however many the first counts give. */
 	for (uint32_t i = 0; i < walk->levels; i++)
-		*bytes = walk->count[i] == 0 ? 0 : *bytes > DIBBER_MAX_LENGTH ? *bytes : *bytes * walk->count[i];
+		*bytes = walk->count[i] == 0	      ? 0
+			 : *bytes > DIBBER_MAX_LENGTH ? *bytes
+						      : *bytes * walk->count[i];
 	if (*bytes == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: a block or count of 0: a transfer has at least one byte", side);
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"%s: a block or count of 0: a transfer has at least one byte",
+				side);
 	if (*bytes > DIBBER_MAX_LENGTH)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: more than %u bytes", side, DIBBER_MAX_LENGTH);
+		return dib_fail(DIB_ERR_ARGUMENT, "%s: more than %u bytes", side,
+				DIBBER_MAX_LENGTH);
 	return 0;
 }
 

@@ -1,9 +1,8 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/* Commands on their way into a slot. The checks return 0, or what the call returns then. What every
+ * command needs is inline, for a put costs little more than that (tests/software/test_put_cost.py).
  */
 
-/* Commands on their way into a slot. The checks return 0, or what the call returns then. What every command needs is
- * inline, for a put costs little more than that (tests/software/test_put_cost.py). */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_COMMAND_H
 #define DIBBER_COMMAND_H
@@ -36,12 +35,14 @@ static inline int dib_check_delivery(const struct dib_delivery *d, unsigned int 
 	if (!d)
 		return dib_fail(DIB_ERR_ARGUMENT, "no delivery given");
 	if (d->flags & ~known)
-		return dib_fail(DIB_ERR_ARGUMENT, "flags 0x%x: this operation knows 0x%x, see enum dibber_flag",
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"flags 0x%x: this operation knows 0x%x, see enum dibber_flag",
 				d->flags, known);
 	if (d->flags & DIBBER_FLAG_INTERRUPT && !(d->flags & DIBBER_FLAG_NOTICE))
 		return dib_fail(DIB_ERR_ARGUMENT, "INTERRUPT comes with NOTICE only");
 	if (d->endpoint >= DIBBER_ENDPOINTS && d->flags & DIBBER_FLAG_NOTICE)
-		return dib_fail(DIB_ERR_ARGUMENT, "a notice for endpoint %u: no card has more than %u", d->endpoint,
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"a notice for endpoint %u: no card has more than %u", d->endpoint,
 				DIBBER_ENDPOINTS);
 	return 0;
 }
@@ -55,8 +56,8 @@ int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *byte
 void dib_fill_walk(struct dibber_walk *out, const struct dib_walk *walk);
 
 /* The head that all commands have in common. */
-static inline void dib_fill_head(union dib_image *image, enum dibber_opcode opcode, const struct dib_delivery *d,
-				 uint32_t length)
+static inline void dib_fill_head(union dib_image *image, enum dibber_opcode opcode,
+				 const struct dib_delivery *d, uint32_t length)
 {
 	image->command.opcode = (uint8_t)opcode;
 	image->command.flags = d->flags;
@@ -67,6 +68,7 @@ static inline void dib_fill_head(union dib_image *image, enum dibber_opcode opco
 }
 
 /* Give the card a command. */
-int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag, enum dibber_call call);
+int dib_issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
+	      enum dibber_call call);
 
 #endif

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Opening and closing endpoints. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,11 +13,13 @@
 #define CQ_ENTRIES 64u
 #define EQ_ENTRIES 256u
 
-_Static_assert(CQ_ENTRIES == DIB_ADMIN_ENTRIES && EQ_ENTRIES == DIB_ADMIN_EVENTS, "endpoint 0 has what is usual");
+_Static_assert(CQ_ENTRIES == DIB_ADMIN_ENTRIES && EQ_ENTRIES == DIB_ADMIN_EVENTS,
+	       "endpoint 0 has what is usual");
 
 static bool is_queue_length(uint32_t entries, uint32_t least)
 {
-	return entries >= least && entries <= DIBBER_QUEUE_MAX_ENTRIES && !(entries & (entries - 1));
+	return entries >= least && entries <= DIBBER_QUEUE_MAX_ENTRIES &&
+	       !(entries & (entries - 1));
 }
 
 static int check_options(const struct dib_card *card, unsigned int number,
@@ -30,21 +30,28 @@ static int check_options(const struct dib_card *card, unsigned int number,
 				card->fixed.endpoints - 1);
 	if (number == 0 && (options->own_clock || options->cq_entries != DIB_ADMIN_ENTRIES ||
 			    options->eq_entries > DIB_ADMIN_EVENTS))
-		return dib_fail(DIB_ERR_ARGUMENT, "endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
-				DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
+			DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
 	if (!is_queue_length(options->cq_entries, card->fixed.slots))
-		return dib_fail(DIB_ERR_ARGUMENT, "a completion queue of %u entries: a power of two from %u to %u",
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"a completion queue of %u entries: a power of two from %u to %u",
 				options->cq_entries, card->fixed.slots, DIBBER_QUEUE_MAX_ENTRIES);
 	if (!is_queue_length(options->eq_entries, 1))
-		return dib_fail(DIB_ERR_ARGUMENT, "an event queue of %u entries: a power of two up to %u",
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"an event queue of %u entries: a power of two up to %u",
 				options->eq_entries, DIBBER_QUEUE_MAX_ENTRIES);
 	if (card->endpoints[number])
 		return dib_fail(DIB_ERR_IN_USE, "endpoint %u is open already", number);
 	if (card->transport->observes)
-		return dib_fail(DIB_ERR_IN_USE, "opening an endpoint: this handle observes the card, which another program drives");
+		return dib_fail(
+			DIB_ERR_IN_USE,
+			"opening an endpoint: this handle observes the card, which another program drives");
 	/* When it was loaded by others, it turns out when it is asked. */
 	if (!card->firmware && !card->behind)
-		return dib_fail(DIB_ERR_NO_FIRMWARE, "opening an endpoint: load a control program first");
+		return dib_fail(DIB_ERR_NO_FIRMWARE,
+				"opening an endpoint: load a control program first");
 	return 0;
 }
 
@@ -53,8 +60,10 @@ static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_
 {
 	struct dib_card *card = endpoint->card;
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .eq_entries = options->eq_entries,
-		.eq_base = card->admin_map->mapping.iova + DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES,
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN,
+		.eq_entries = options->eq_entries,
+		.eq_base = card->admin_map->mapping.iova +
+			   DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES,
 	};
 	int rc;
 
@@ -62,7 +71,8 @@ static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	endpoint->memory_length = (DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES;
 	endpoint->events = (struct dib_queue){
 		.entries = (struct dibber_queue_entry *)card->admin_memory + DIB_ADMIN_ENTRIES,
-		.iova = command.eq_base, .count = options->eq_entries,
+		.iova = command.eq_base,
+		.count = options->eq_entries,
 	};
 	memset(endpoint->events.entries, 0, DIB_ADMIN_EVENTS * DIBBER_QUEUE_ENTRY_BYTES);
 	dib_admin_share(endpoint);
@@ -83,9 +93,11 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	size_t cq_bytes = (size_t)options->cq_entries * DIBBER_QUEUE_ENTRY_BYTES;
 	size_t eq_bytes = (size_t)options->eq_entries * DIBBER_QUEUE_ENTRY_BYTES;
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN, .endpoint = (uint8_t)endpoint->number,
+		.opcode = DIBBER_OPCODE_ENDPOINT_OPEN,
+		.endpoint = (uint8_t)endpoint->number,
 		.vector = (uint16_t)endpoint->number,
-		.cq_entries = options->cq_entries, .eq_entries = options->eq_entries,
+		.cq_entries = options->cq_entries,
+		.eq_entries = options->eq_entries,
 	};
 	int rc;
 
@@ -97,19 +109,24 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	if (rc)
 		goto no_map;
 	endpoint->completions = (struct dib_queue){
-		.entries = endpoint->memory, .iova = endpoint->map->mapping.iova,
+		.entries = endpoint->memory,
+		.iova = endpoint->map->mapping.iova,
 		.count = options->cq_entries,
 	};
 	endpoint->events = (struct dib_queue){
 		.entries = (void *)((uint8_t *)endpoint->memory + cq_bytes),
-		.iova = endpoint->map->mapping.iova + cq_bytes, .count = options->eq_entries,
+		.iova = endpoint->map->mapping.iova + cq_bytes,
+		.count = options->eq_entries,
 	};
 	command.cq_base = endpoint->completions.iova;
 	command.eq_base = endpoint->events.iova;
-	if ((rc = dib_write_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
-	    (rc = dib_write_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_EQ_CONSUMER), 0)) ||
-	    (rc = dib_read_register(card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
-				    &endpoint->producer)) ||
+	if ((rc = dib_write_register(
+		     card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_CQ_CONSUMER), 0)) ||
+	    (rc = dib_write_register(
+		     card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_EQ_CONSUMER), 0)) ||
+	    (rc = dib_read_register(
+		     card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
+		     &endpoint->producer)) ||
 	    (rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint")))
 		goto no_endpoint;
 	endpoint->halts = card->halts;
@@ -181,7 +198,9 @@ int dib_endpoint_refuse(const struct dib_endpoint *endpoint, const char *whose)
 
 	if (rc)
 		return rc;
-	return endpoint->mailbox ? dib_fail(DIB_ERR_IN_USE, "the endpoint's %s are its mailbox's", whose) : dib_halted(endpoint);
+	return endpoint->mailbox
+		       ? dib_fail(DIB_ERR_IN_USE, "the endpoint's %s are its mailbox's", whose)
+		       : dib_halted(endpoint);
 }
 
 void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint)
@@ -207,8 +226,8 @@ static void close_descriptors(struct dib_card *card, struct dib_endpoint *endpoi
 	endpoint->event_fd = endpoint->edges = -1;
 }
 
-/* A descriptor for the program, and what tells the library of interrupts that the program has read there: edges, which are told
- * for what is always so as well. */
+/* A descriptor for the program, and what tells the library of interrupts that the program has read
+ * there: edges, which are told for what is always so as well. */
 static int open_descriptors(struct dib_endpoint *endpoint)
 {
 	struct epoll_event event = { .events = EPOLLET | EPOLLIN | EPOLLOUT };
@@ -227,9 +246,11 @@ static int open_descriptors(struct dib_endpoint *endpoint)
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint)
 {
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_ENDPOINT_CLOSE, .endpoint = (uint8_t)endpoint->number,
+		.opcode = DIBBER_OPCODE_ENDPOINT_CLOSE,
+		.endpoint = (uint8_t)endpoint->number,
 	};
-	int rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &command, "closing an endpoint");
+	int rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &command,
+			      "closing an endpoint");
 
 	if (rc == DIB_ERR_HALTED)
 		rc = 0;
@@ -280,7 +301,8 @@ int dib_event_fd(struct dib_endpoint *endpoint)
 		transport = endpoint->card->transport;
 		rc = open_descriptors(endpoint);
 		if (!rc)
-			rc = transport->ops->set_vector(transport, endpoint->number, endpoint->event_fd);
+			rc = transport->ops->set_vector(transport, endpoint->number,
+							endpoint->event_fd);
 		if (!rc)
 			rc = dib_watch_add(endpoint->card, endpoint);
 		if (rc)

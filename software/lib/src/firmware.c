@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Loading and reading the control program. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
 #include <stddef.h>
@@ -12,10 +10,10 @@
 
 #include "card.h"
 
-#define LINE 64u			/* bytes written at once: a write-combined line */
-#define READ DIB_BAR_READ		/* bytes read at once: each read is waited for */
-#define FILE_BYTES (8u * (DIBBER_SRAM_MAX + 64u))	/* no file of images is longer */
-#define START_CYCLES_PER_HZ 50u		/* the control program has 1/50 s of the card's time to start */
+#define LINE		    64u		 /* bytes written at once: a write-combined line */
+#define READ		    DIB_BAR_READ /* bytes read at once: each read is waited for */
+#define FILE_BYTES	    (8u * (DIBBER_SRAM_MAX + 64u)) /* no file of images is longer */
+#define START_CYCLES_PER_HZ 50u /* the control program has 1/50 s of the card's time to start */
 
 /* CRC-32 of IEEE 802.3, as in zlib. */
 static uint32_t crc32(const uint8_t *data, size_t length)
@@ -37,7 +35,9 @@ static int read_file(const char *path, size_t limit, uint8_t **data, size_t *len
 	uint8_t *buffer;
 
 	if (!file)
-		return dib_fail(errno == EMFILE || errno == ENFILE || errno == ENOMEM ? DIB_ERR_NO_MEMORY : DIB_ERR_NOT_FOUND,
+		return dib_fail(errno == EMFILE || errno == ENFILE || errno == ENOMEM
+					? DIB_ERR_NO_MEMORY
+					: DIB_ERR_NOT_FOUND,
 				"%s: %s", path, strerror(errno));
 	buffer = malloc(limit + 1);
 	if (!buffer) {
@@ -71,45 +71,58 @@ static uint32_t image_crc(const uint8_t *file, uint32_t bytes)
 	return crc32(file + first, sizeof(struct dibber_firmware_header) - first + bytes);
 }
 
-/* Check the image that begins at `at` of a file of `length` bytes. Nothing in it is believed before. */
-static int check_image(const char *path, const uint8_t *file, size_t at, size_t length, struct image *image)
+/* Check the image that begins at `at` of a file of `length` bytes. Nothing in it is believed
+ * before. */
+static int check_image(const char *path, const uint8_t *file, size_t at, size_t length,
+		       struct image *image)
 {
 	struct dibber_firmware_header *header = &image->header;
 	size_t left = length - at;
 	uint32_t crc;
 
 	if (left < sizeof(*header))
-		return at ? dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is too long: %zu bytes follow its last image", path, left) :
-			    dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %zu bytes are no control program image", path, left);
+		return at ? dib_fail(DIB_ERR_FIRMWARE_FILE,
+				     "%s is too long: %zu bytes follow its last image", path, left)
+			  : dib_fail(DIB_ERR_FIRMWARE_FILE,
+				     "%s: %zu bytes are no control program image", path, left);
 	memcpy(header, file + at, sizeof(*header));
 	left -= sizeof(*header);
 	image->body = file + at + sizeof(*header);
 	if (header->magic != DIBBER_FIRMWARE_MAGIC)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has 0x%08x at byte %zu, a control program image begins with 0x%08x",
-				path, header->magic, at, DIBBER_FIRMWARE_MAGIC);
+		return dib_fail(
+			DIB_ERR_FIRMWARE_FILE,
+			"%s has 0x%08x at byte %zu, a control program image begins with 0x%08x",
+			path, header->magic, at, DIBBER_FIRMWARE_MAGIC);
 	if (header->version != DIBBER_INTERFACE_VERSION || header->hash != DIBBER_INTERFACE_HASH)
-		return dib_fail(DIB_ERR_VERSION,
-				"%s was built for interface %u.%u (hash %08x), card and library have %u.%u (hash %08x)",
-				path, header->version >> 16, header->version & 0xffff, header->hash,
-				DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
-				DIBBER_INTERFACE_HASH);
-	if (header->bytes == 0 || header->bytes % 4 || header->bytes > DIBBER_SRAM_MAX || header->identity == 0)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %u bytes and identity 0x%x cannot be", path,
-				header->bytes, header->identity);
+		return dib_fail(
+			DIB_ERR_VERSION,
+			"%s was built for interface %u.%u (hash %08x), card and library have %u.%u (hash %08x)",
+			path, header->version >> 16, header->version & 0xffff, header->hash,
+			DIBBER_INTERFACE_VERSION >> 16, DIBBER_INTERFACE_VERSION & 0xffff,
+			DIBBER_INTERFACE_HASH);
+	if (header->bytes == 0 || header->bytes % 4 || header->bytes > DIBBER_SRAM_MAX ||
+	    header->identity == 0)
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s: %u bytes and identity 0x%x cannot be",
+				path, header->bytes, header->identity);
 	if (left < header->bytes)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is truncated: a header promises %u bytes, %zu follow", path,
+		return dib_fail(DIB_ERR_FIRMWARE_FILE,
+				"%s is truncated: a header promises %u bytes, %zu follow", path,
 				header->bytes, left);
 	if (header->entry)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has its entry at 0x%x: a processor begins at 0", path, header->entry);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE,
+				"%s has its entry at 0x%x: a processor begins at 0", path,
+				header->entry);
 	crc = image_crc(file + at, header->bytes);
 	if (crc != header->crc)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is damaged: CRC %08x, its header says %08x", path,
-				crc, header->crc);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE,
+				"%s is damaged: CRC %08x, its header says %08x", path, crc,
+				header->crc);
 	return 0;
 }
 
 /* Check each image of a file, and take the first one that this card can run. */
-static int choose_image(struct dib_card *card, const char *path, const uint8_t *file, size_t length, struct image *chosen)
+static int choose_image(struct dib_card *card, const char *path, const uint8_t *file, size_t length,
+			struct image *chosen)
 {
 	const struct dib_card_info *here = &card->fixed;
 	uint32_t missing = 0;
@@ -125,7 +138,8 @@ static int choose_image(struct dib_card *card, const char *path, const uint8_t *
 			return rc;
 		at += sizeof(image.header) + image.header.bytes;
 		if (strlen(sizes) + 20 < sizeof(sizes))
-			sprintf(sizes + strlen(sizes), "%s%.10g", sizes[0] ? ", " : "", image.header.sram / 1024.);
+			sprintf(sizes + strlen(sizes), "%s%.10g", sizes[0] ? ", " : "",
+				image.header.sram / 1024.);
 		if (image.header.sram != here->sram_bytes || found)
 			continue;
 		missing = image.header.features & ~here->features;
@@ -133,13 +147,18 @@ static int choose_image(struct dib_card *card, const char *path, const uint8_t *
 		*chosen = image;
 	} while (at < length);
 	if (!found && missing)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has an image for %u KiB of SRAM that needs features 0x%x, which this card "
-				"does not have", path, here->sram_bytes >> 10, missing);
+		return dib_fail(
+			DIB_ERR_FIRMWARE_FILE,
+			"%s has an image for %u KiB of SRAM that needs features 0x%x, which this card "
+			"does not have",
+			path, here->sram_bytes >> 10, missing);
 	if (!found)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has images for cards with %s KiB of SRAM, this card has %u KiB", path,
-				sizes, here->sram_bytes >> 10);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE,
+				"%s has images for cards with %s KiB of SRAM, this card has %u KiB",
+				path, sizes, here->sram_bytes >> 10);
 	if (chosen->header.bytes > here->image_limit)
-		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s has an image of %u bytes, this card takes %u at most", path,
+		return dib_fail(DIB_ERR_FIRMWARE_FILE,
+				"%s has an image of %u bytes, this card takes %u at most", path,
 				chosen->header.bytes, here->image_limit);
 	return 0;
 }
@@ -149,7 +168,8 @@ static int write_sram(struct dib_card *card, uint32_t offset, const uint8_t *dat
 	int rc = 0;
 
 	for (size_t at = 0; at < length && !rc; at += LINE)
-		rc = card->transport->ops->bar_write(card->transport, DIBBER_FIRMWARE_BASE + offset + at, data + at,
+		rc = card->transport->ops->bar_write(card->transport,
+						     DIBBER_FIRMWARE_BASE + offset + at, data + at,
 						     length - at < LINE ? length - at : LINE);
 	return rc;
 }
@@ -159,8 +179,9 @@ static int read_sram(struct dib_card *card, uint32_t offset, uint8_t *data, size
 	int rc = 0;
 
 	for (size_t at = 0; at < length && !rc; at += READ)
-		rc = card->transport->ops->bar_read(card->transport, DIBBER_FIRMWARE_BASE + offset + at,
-						    data + at, length - at < READ ? length - at : READ);
+		rc = card->transport->ops->bar_read(card->transport,
+						    DIBBER_FIRMWARE_BASE + offset + at, data + at,
+						    length - at < READ ? length - at : READ);
 	return rc;
 }
 
@@ -174,8 +195,8 @@ static int compare_image(struct dib_card *card, const struct image *image)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory to read the image back");
 	rc = read_sram(card, 0, found, bytes);
 	if (!rc && memcmp(found, image->body, bytes))
-		rc = dib_fail(DIB_ERR_FIRMWARE_CRC, "read back with CRC %08x, written with %08x", crc32(found, bytes),
-			      crc32(image->body, bytes));
+		rc = dib_fail(DIB_ERR_FIRMWARE_CRC, "read back with CRC %08x, written with %08x",
+			      crc32(found, bytes), crc32(image->body, bytes));
 	free(found);
 	return rc;
 }
@@ -186,7 +207,8 @@ static int start(struct dib_card *card, uint32_t expected)
 	uint32_t begin, now, state, identity;
 	int rc;
 
-	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 1u << DIBBER_HOST_MCP_CONTROL_RUN_SHIFT)) ||
+	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL,
+				     1u << DIBBER_HOST_MCP_CONTROL_RUN_SHIFT)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &begin)))
 		return rc;
 	do {
@@ -196,21 +218,25 @@ static int start(struct dib_card *card, uint32_t expected)
 			return rc;
 		if (identity == expected)
 			return 0;
-	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP && state != DIBBER_MCP_STATE_WATCHDOG &&
-		 state != DIBBER_MCP_STATE_BUS_MASTER && now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
-	return dib_fail(DIB_ERR_FIRMWARE_START, "after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
+	} while (identity == 0 && state != DIBBER_MCP_STATE_TRAP &&
+		 state != DIBBER_MCP_STATE_WATCHDOG && state != DIBBER_MCP_STATE_BUS_MASTER &&
+		 now - begin < card->fixed.clock_hz / START_CYCLES_PER_HZ);
+	return dib_fail(DIB_ERR_FIRMWARE_START,
+			"after %u cycles its identity is 0x%08x, not 0x%08x, and its state %s",
 			now - begin, identity, expected,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
 }
 
-/* Beside the card's driver: nothing that lies there is meant for the program that starts now, until the driver has noticed. */
+/* Beside the card's driver: nothing that lies there is meant for the program that starts now, until
+ * the driver has noticed. */
 static int forget_administrator(struct dib_card *card)
 {
 	static const uint8_t nothing[LINE];
 	int rc = dib_write_register(card, DIBBER_HOST_ADMIN_CQ_ENTRIES, 0);
 
 	for (uint32_t at = 0; at < DIBBER_SLOTS * DIBBER_SLOT_BYTES && !rc; at += LINE)
-		rc = card->transport->ops->bar_write(card->transport, dib_slot(0, 0) + at, nothing, LINE);
+		rc = card->transport->ops->bar_write(card->transport, dib_slot(0, 0) + at, nothing,
+						     LINE);
 	return rc;
 }
 
@@ -246,8 +272,9 @@ int dib_firmware_load(struct dib_card *card, const char *path)
 	rc = read_file(path, FILE_BYTES, &file, &length);
 	if (rc)
 		return rc;
-	rc = length > FILE_BYTES ? dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is too long for control program images", path) :
-				   choose_image(card, path, file, length, &image);
+	rc = length > FILE_BYTES ? dib_fail(DIB_ERR_FIRMWARE_FILE,
+					    "%s is too long for control program images", path)
+				 : choose_image(card, path, file, length, &image);
 	if (!rc)
 		rc = dib_card_enter(card, DIB_CARD);
 	if (!rc) {
@@ -272,9 +299,12 @@ static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, 
 		return rc;
 	if (!data)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the data given");
-	if (offset % 4 || length % 4 || offset > card->fixed.sram_bytes || length > card->fixed.sram_bytes - offset)
-		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are not whole words of the SRAM, which has %u bytes", length,
-				offset, card->fixed.sram_bytes);
+	if (offset % 4 || length % 4 || offset > card->fixed.sram_bytes ||
+	    length > card->fixed.sram_bytes - offset)
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"%zu bytes at 0x%x are not whole words of the SRAM, which has %u bytes",
+			length, offset, card->fixed.sram_bytes);
 	return dib_card_enter(card, DIB_CARD);
 }
 

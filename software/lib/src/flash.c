@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/* The flash that the card's FPGA is configured from, by commands that all serial NOR flashes know.
  */
 
-/* The flash that the card's FPGA is configured from, by commands that all serial NOR flashes know. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 #include <time.h>
@@ -11,21 +10,28 @@
 #include "flash_parts.h"
 
 enum command {
-	PROGRAM  = 0x02, READ  = 0x03, STATUS = 0x05, ENABLE = 0x06, IDENTITY = 0x9f, ERASE  = 0xd8,
-	PROGRAM4 = 0x12, READ4 = 0x13, ERASE4 = 0xdc,	/* with addresses of 4 bytes */
-	NOTHING  = 0xff,
+	PROGRAM = 0x02,
+	READ = 0x03,
+	STATUS = 0x05,
+	ENABLE = 0x06,
+	IDENTITY = 0x9f,
+	ERASE = 0xd8,
+	PROGRAM4 = 0x12,
+	READ4 = 0x13,
+	ERASE4 = 0xdc, /* with addresses of 4 bytes */
+	NOTHING = 0xff,
 };
 
-#define BUSY      1u		/* bits of its status */
+#define BUSY 1u /* bits of its status */
 
-#define NARROW    (1u << 24)	/* bytes that addresses of 3 bytes reach */
-#define LOOKS     100000u	/* at a transfer of at most 513 bytes */
-#define LOOK_NS   200000
-#define SECONDS   10u		/* no flash erases a sector for longer */
+#define NARROW	(1u << 24) /* bytes that addresses of 3 bytes reach */
+#define LOOKS	100000u	   /* at a transfer of at most 513 bytes */
+#define LOOK_NS 200000
+#define SECONDS 10u /* no flash erases a sector for longer */
 
 static const uint8_t wide_command[] = { [PROGRAM] = PROGRAM4, [READ] = READ4, [ERASE] = ERASE4 };
 
-/* Transfers ------------------------------------------------------------------------------------- */
+/* Transfers ------------------------------------------------------------------------------------ */
 
 /* Send a command and `length` bytes of the card's buffer; `last` is the byte that came last. */
 static int transfer(struct dib_card *card, unsigned int command, size_t length, uint32_t *last)
@@ -35,13 +41,16 @@ static int transfer(struct dib_card *card, unsigned int command, size_t length, 
 
 	rc = dib_write_register(card, DIBBER_HOST_FLASH_TRANSFER,
 				command << DIBBER_HOST_FLASH_TRANSFER_COMMAND_SHIFT |
-				(uint32_t)length << DIBBER_HOST_FLASH_TRANSFER_BYTES_SHIFT);
+					(uint32_t)length << DIBBER_HOST_FLASH_TRANSFER_BYTES_SHIFT);
 	for (unsigned int look = 0; look < LOOKS && !rc; look++) {
 		rc = dib_read_register(card, DIBBER_HOST_FLASH_STATUS, &status);
 		if (rc || status & 1u << DIBBER_HOST_FLASH_STATUS_BUSY_SHIFT)
 			continue;
 		if (status & 1u << DIBBER_HOST_FLASH_STATUS_REFUSED_SHIFT)
-			return dib_fail(DIB_ERR_FLASH, "the card did not send command 0x%02x to the flash: it was locked again", command);
+			return dib_fail(
+				DIB_ERR_FLASH,
+				"the card did not send command 0x%02x to the flash: it was locked again",
+				command);
 		if (last)
 			*last = status >> DIBBER_HOST_FLASH_STATUS_LAST_SHIFT & 0xff;
 		return 0;
@@ -49,8 +58,10 @@ static int transfer(struct dib_card *card, unsigned int command, size_t length, 
 	return rc ? rc : dib_fail(DIB_ERR_FLASH, "a transfer with the flash does not end");
 }
 
-/* The same with an address and data behind it, at most a buffer of both; returns its place in the buffer, or an error. */
-static int transfer_at(struct dib_card *card, unsigned int command, uint32_t address, const uint8_t *data, size_t length)
+/* The same with an address and data behind it, at most a buffer of both; returns its place in the
+ * buffer, or an error. */
+static int transfer_at(struct dib_card *card, unsigned int command, uint32_t address,
+		       const uint8_t *data, size_t length)
 {
 	uint8_t buffer[DIBBER_FLASH_BYTES] = { 0 };
 	bool wide = card->flash_bytes > NARROW;
@@ -88,7 +99,8 @@ static int wait_ready(struct dib_card *card)
 			begin = now;
 		begun = true;
 		if (now - begin > (uint64_t)card->fixed.clock_hz * SECONDS)
-			return dib_fail(DIB_ERR_FLASH, "the flash is busy for more than %u s", SECONDS);
+			return dib_fail(DIB_ERR_FLASH, "the flash is busy for more than %u s",
+					SECONDS);
 		if (!dib_has_clock(card))
 			nanosleep(&pause, NULL);
 	}
@@ -100,7 +112,7 @@ static int lock(struct dib_card *card)
 	return dib_write_register(card, DIBBER_HOST_FLASH_UNLOCK, 0);
 }
 
-/* Identity --------------------------------------------------------------------------------------- */
+/* Identity ------------------------------------------------------------------------------------- */
 
 static int identify(struct dib_card *card, uint32_t *jedec)
 {
@@ -110,10 +122,12 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 
 	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_FLASH_SHIFT))
 		return dib_fail(DIB_ERR_NOT_FOUND, "this card has no way to a flash");
-	/* A STARTUPE2 swallows the first clocks; and whoever was here before may have been ended in the middle. */
-	if ((rc = lock(card)) || (rc = transfer(card, NOTHING, 0, NULL)) || (rc = wait_ready(card)) ||
-	    (rc = transfer(card, IDENTITY, 3, NULL)) ||
-	    (rc = card->transport->ops->bar_read(card->transport, DIBBER_FLASH_BUFFER, came, sizeof(came))))
+	/* A STARTUPE2 swallows the first clocks; and whoever was here before may have been ended in
+	 * the middle. */
+	if ((rc = lock(card)) || (rc = transfer(card, NOTHING, 0, NULL)) ||
+	    (rc = wait_ready(card)) || (rc = transfer(card, IDENTITY, 3, NULL)) ||
+	    (rc = card->transport->ops->bar_read(card->transport, DIBBER_FLASH_BUFFER, came,
+						 sizeof(came))))
 		return rc;
 	*jedec = (uint32_t)came[0] << 16 | (uint32_t)came[1] << 8 | came[2];
 	/* Micron counts on from 0x20 where 64 MiB begin. */
@@ -161,10 +175,11 @@ int dib_flash_info(struct dib_card *card, struct dib_flash_info *info)
 	return rc;
 }
 
-/* Ranges ----------------------------------------------------------------------------------------- */
+/* Ranges --------------------------------------------------------------------------------------- */
 
 /* As enter(), for bytes that are there; with `allowed`, that may be changed, in units of `unit`. */
-static int enter_range(struct dib_card *card, uint32_t address, size_t length, uint32_t unit, bool allowed)
+static int enter_range(struct dib_card *card, uint32_t address, size_t length, uint32_t unit,
+		       bool allowed)
 {
 	uint64_t end = (uint64_t)address + length;
 	int rc = enter(card, NULL);
@@ -173,11 +188,15 @@ static int enter_range(struct dib_card *card, uint32_t address, size_t length, u
 		return rc;
 	/* First of the length alone: the sum may have passed 2^64. */
 	if (length > card->flash_bytes || end > card->flash_bytes)
-		rc = dib_fail(DIB_ERR_ARGUMENT, "the flash has %u bytes: there are no %zu at 0x%x", card->flash_bytes, length, address);
+		rc = dib_fail(DIB_ERR_ARGUMENT, "the flash has %u bytes: there are no %zu at 0x%x",
+			      card->flash_bytes, length, address);
 	else if (address % unit || (allowed && unit == DIB_FLASH_SECTOR && length % unit))
-		rc = dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are no whole units of %u", length, address, unit);
+		rc = dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are no whole units of %u",
+			      length, address, unit);
 	else if (allowed && (address < card->flash_first || end > card->flash_last))
-		rc = dib_fail(DIB_ERR_ARGUMENT, "%zu bytes at 0x%x are outside of what dib_flash_allow() allowed", length, address);
+		rc = dib_fail(DIB_ERR_ARGUMENT,
+			      "%zu bytes at 0x%x are outside of what dib_flash_allow() allowed",
+			      length, address);
 	if (rc)
 		dib_card_leave(card);
 	return rc;
@@ -219,8 +238,9 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 		for (size_t place = 0; place < end && rc >= 0; place += DIB_BAR_READ) {
 			size_t left = (end - place + 3) / 4 * 4;
 
-			rc = card->transport->ops->bar_read(card->transport, DIBBER_FLASH_BUFFER + place, buffer + place,
-							    left < DIB_BAR_READ ? left : DIB_BAR_READ);
+			rc = card->transport->ops->bar_read(
+				card->transport, DIBBER_FLASH_BUFFER + place, buffer + place,
+				left < DIB_BAR_READ ? left : DIB_BAR_READ);
 		}
 		if (rc >= 0)
 			memcpy(to + at, buffer + head, piece);
@@ -229,10 +249,11 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 	return rc < 0 ? rc : 0;
 }
 
-/* Changes ---------------------------------------------------------------------------------------- */
+/* Changes -------------------------------------------------------------------------------------- */
 
 /* One command that changes what the flash holds, to its end. */
-static int change(struct dib_card *card, unsigned int command, uint32_t address, const uint8_t *data, size_t length)
+static int change(struct dib_card *card, unsigned int command, uint32_t address,
+		  const uint8_t *data, size_t length)
 {
 	int rc = transfer(card, ENABLE, 0, NULL);
 
@@ -248,8 +269,10 @@ static int unlock(struct dib_card *card)
 	int rc = read_status(card, &status);
 
 	if (!rc && status & part->protect)
-		rc = dib_fail(DIB_ERR_FLASH, "the flash (%s, %06x) is protected: its status is 0x%02x, and bits 0x%02x of it protect",
-			      part->name, card->flash_jedec, status, part->protect);
+		rc = dib_fail(
+			DIB_ERR_FLASH,
+			"the flash (%s, %06x) is protected: its status is 0x%02x, and bits 0x%02x of it protect",
+			part->name, card->flash_jedec, status, part->protect);
 	return rc ? rc : dib_write_register(card, DIBBER_HOST_FLASH_UNLOCK, DIBBER_FLASH_KEY);
 }
 

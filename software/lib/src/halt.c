@@ -1,11 +1,10 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What becomes of endpoints whose control program was halted, or gave way to another
+ * (docs/design.md, section 5). The library looks when nothing else happens, so that what goes well
+ * pays nothing; who sleeps on a descriptor is woken by the card.
  */
 
-/*
- * What becomes of endpoints whose control program was halted, or gave way to another (docs/design.md, section 5). The library
- * looks when nothing else happens, so that what goes well pays nothing; who sleeps on a descriptor is woken by the card.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <sys/epoll.h>
 
@@ -15,7 +14,8 @@ int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts
 {
 	uint32_t value;
 	/* A page of its own: the simulator makes reads of another's in that one's time. */
-	int rc = dib_read_register(card, dib_doorbell(participant, DIBBER_DOORBELL_PROGRAM), &value);
+	int rc =
+		dib_read_register(card, dib_doorbell(participant, DIBBER_DOORBELL_PROGRAM), &value);
 
 	if (rc)
 		return rc;
@@ -56,7 +56,8 @@ int dib_lose_patience(struct dib_endpoint *endpoint)
 	return rc;
 }
 
-/* The program may have read the descriptor since: what it is always, writable, is told once for each interrupt. */
+/* The program may have read the descriptor since: what it is always, writable, is told once for
+ * each interrupt. */
 bool dib_was_woken(struct dib_endpoint *endpoint)
 {
 	struct epoll_event event;
@@ -66,8 +67,10 @@ bool dib_was_woken(struct dib_endpoint *endpoint)
 
 int dib_halted(const struct dib_endpoint *endpoint)
 {
-	return dib_fail(DIB_ERR_HALTED, "the control program of endpoint %u was halted: close the endpoint, and open it when one runs",
-			endpoint->number);
+	return dib_fail(
+		DIB_ERR_HALTED,
+		"the control program of endpoint %u was halted: close the endpoint, and open it when one runs",
+		endpoint->number);
 }
 
 int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
@@ -81,7 +84,8 @@ int dib_give_up(struct dib_endpoint *endpoint, struct dib_completion *entries, i
 		if (!(endpoint->busy & 1u << slot))
 			continue;
 		endpoint->busy &= ~(1u << slot);
-		entries[count++] = (struct dib_completion){ .tag = endpoint->tag[slot], .status = DIBBER_STATUS_HALTED };
+		entries[count++] = (struct dib_completion){ .tag = endpoint->tag[slot],
+							    .status = DIBBER_STATUS_HALTED };
 	}
 	return count;
 }

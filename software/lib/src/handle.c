@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* The pool of handles: see handle.h. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,26 +10,29 @@
 #include "handle.h"
 
 #define CHUNK_BYTES (256u << 10)
-#define GRAIN       64u		/* bytes: a cache line, so that two handles share none */
+#define GRAIN	    64u /* bytes: a cache line, so that two handles share none */
 
-/* Memory of handles. Chunks stay in the list when their memory was given back, so that a child knows its parent's. */
+/* Memory of handles. Chunks stay in the list when their memory was given back, so that a child
+ * knows its parent's. */
 struct dib_chunk {
 	struct dib_chunk *next;
 	uint8_t *memory;
 	size_t used;
-	uint32_t open;		/* handles that have not ended */
-	uint32_t process;	/* number of the process that made it */
+	uint32_t open;	  /* handles that have not ended */
+	uint32_t process; /* number of the process that made it */
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dib_chunk *chunks;	/* the first one is where new handles go */
-static uint32_t process;		/* how often this process and its parents were forked, as far as was noticed */
-static uint32_t *mark;			/* a page that fork() wipes; 0 there: a fork was not noticed yet */
-static bool unwiped;			/* the system does not wipe, so process.c has to */
+static struct dib_chunk *chunks; /* the first one is where new handles go */
+static uint32_t
+	process; /* how often this process and its parents were forked, as far as was noticed */
+static uint32_t *mark; /* a page that fork() wipes; 0 there: a fork was not noticed yet */
+static bool unwiped;   /* the system does not wipe, so process.c has to */
 
 static void *map_wiped(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
@@ -131,7 +132,8 @@ static bool is_foreign(const struct dib_handle *handle)
 	pthread_mutex_lock(&pool_lock);
 	follow_process();
 	for (const struct dib_chunk *chunk = chunks; chunk && !foreign; chunk = chunk->next)
-		foreign = chunk->process != process && at >= chunk->memory && at < chunk->memory + CHUNK_BYTES;
+		foreign = chunk->process != process && at >= chunk->memory &&
+			  at < chunk->memory + CHUNK_BYTES;
 	pthread_mutex_unlock(&pool_lock);
 	return foreign;
 }
@@ -140,19 +142,25 @@ int dib_handle_refuse(const void *pointer, enum dib_kind kind)
 {
 	const struct dib_handle *handle = pointer;
 	static const char *const names[] = {
-		[DIB_KIND_CARD] = "card", [DIB_KIND_ENDPOINT] = "endpoint", [DIB_KIND_REGION] = "region",
+		[DIB_KIND_CARD] = "card",
+		[DIB_KIND_ENDPOINT] = "endpoint",
+		[DIB_KIND_REGION] = "region",
 		[DIB_KIND_MAILBOX] = "mailbox",
 	};
 
 	if (!handle)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", names[kind]);
 	if (is_foreign(handle))
-		return dib_fail(DIB_ERR_FORKED, "this process did not open the %s: it is a child of the process that did",
-				names[kind]);
+		return dib_fail(
+			DIB_ERR_FORKED,
+			"this process did not open the %s: it is a child of the process that did",
+			names[kind]);
 	if (handle->kind != kind && handle->kind)
-		return dib_fail(DIB_ERR_ARGUMENT, "a %s was given as the %s", names[handle->kind], names[kind]);
+		return dib_fail(DIB_ERR_ARGUMENT, "a %s was given as the %s", names[handle->kind],
+				names[kind]);
 	if (handle->life == DIB_LIFE_ORPHAN)
-		return dib_fail(DIB_ERR_CLOSED, "the %s of this %s was closed", names[handle->owner], names[kind]);
+		return dib_fail(DIB_ERR_CLOSED, "the %s of this %s was closed",
+				names[handle->owner], names[kind]);
 	return dib_fail(DIB_ERR_CLOSED, "the %s was closed", names[kind]);
 }
 
@@ -171,7 +179,7 @@ int dib_handle_check_close(void *pointer, enum dib_kind kind, bool *open)
 	return *open ? 0 : dib_handle_refuse(handle, kind);
 }
 
-/* Around fork() ---------------------------------------------------------------------------------- */
+/* Around fork() -------------------------------------------------------------------------------- */
 
 void dib_pool_lock(void)
 {
@@ -189,7 +197,8 @@ void dib_pool_forget(void)
 	if (!unwiped)
 		return;
 	for (struct dib_chunk *chunk = chunks; chunk; chunk = chunk->next)
-		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (mark)
 		*mark = 0;
 }

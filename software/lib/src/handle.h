@@ -1,17 +1,17 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /*
  * Handles that stay recognisable after their end.
  *
- * A handle of the API is a pointer into a pool of this library. The pool never gives an address out twice, and its
- * memory stays readable. So a call on a handle that was closed reads `life`, and refuses. A handle costs 64 bytes or
- * more of address space for ever. The memory behind it goes back to the system when its whole chunk is closed.
+ * A handle of the API is a pointer into a pool of this library. The pool never gives an address out
+ * twice, and its memory stays readable. So a call on a handle that was closed reads `life`, and
+ * refuses. A handle costs 64 bytes or more of address space for ever. The memory behind it goes
+ * back to the system when its whole chunk is closed.
  *
- * The pool's memory is wiped at fork() (madvise(2), MADV_WIPEONFORK): a child of the opener reads zeros there. So what
- * is checked on the way of a put, one byte of the endpoint, refuses in a child as it does after a close.
+ * The pool's memory is wiped at fork() (madvise(2), MADV_WIPEONFORK): a child of the opener reads
+ * zeros there. So what is checked on the way of a put, one byte of the endpoint, refuses in a child
+ * as it does after a close.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_HANDLE_H
 #define DIBBER_HANDLE_H
@@ -28,15 +28,16 @@ enum dib_kind { DIB_KIND_CARD = 1, DIB_KIND_ENDPOINT, DIB_KIND_REGION, DIB_KIND_
 /* 0 is what wiped memory has. */
 enum dib_life {
 	DIB_LIFE_OPEN = 1,
-	DIB_LIFE_ORPHAN,	/* its owner was closed: nothing is left but the handle, which may still be closed once */
+	DIB_LIFE_ORPHAN, /* its owner was closed: nothing is left but the handle, which may still be
+			    closed once */
 	DIB_LIFE_CLOSED,
 };
 
 /* Each struct of a handle begins with this, so that the functions here take pointers to any. */
 struct dib_handle {
-	uint16_t kind;		/* enum dib_kind */
-	uint16_t life;		/* enum dib_life */
-	uint16_t owner;		/* of an orphan: enum dib_kind of what was closed */
+	uint16_t kind;	/* enum dib_kind */
+	uint16_t life;	/* enum dib_life */
+	uint16_t owner; /* of an orphan: enum dib_kind of what was closed */
 	struct dib_chunk *chunk;
 };
 
@@ -47,7 +48,8 @@ void dib_handle_end(void *handle);
 /* Its owner was closed, of this kind. */
 void dib_handle_orphan(void *handle, enum dib_kind owner);
 
-/* Why a call on a handle that is not open is refused: ARGUMENT (NULL, or of another kind), CLOSED or FORKED. */
+/* Why a call on a handle that is not open is refused: ARGUMENT (NULL, or of another kind), CLOSED
+ * or FORKED. */
 int dib_handle_refuse(const void *handle, enum dib_kind kind) __attribute__((cold));
 
 /* 0, or what the call returns. */
@@ -60,17 +62,20 @@ static inline int dib_handle_check(const void *pointer, enum dib_kind kind)
 	return dib_handle_refuse(handle, kind);
 }
 
-/* Of a call that closes: 0 with `*open` false when there is nothing left to close, for NULL and for an orphan. */
+/* Of a call that closes: 0 with `*open` false when there is nothing left to close, for NULL and for
+ * an orphan. */
 int dib_handle_check_close(void *handle, enum dib_kind kind, bool *open);
 
 /* process.c: what a child of fork() must not keep */
 
-/* `call` opens a descriptor of the library, which is closed in children: dib_fd(socket(…)). -1 with errno when it fails. */
+/* `call` opens a descriptor of the library, which is closed in children: dib_fd(socket(…)). -1 with
+ * errno when it fails. */
 #define dib_fd(call) dib_fd_entered((dib_fd_enter(), (call)))
 void dib_fd_enter(void);
 int dib_fd_entered(int fd);
 void dib_fd_close(int fd);
-/* Make an eventfd readable for whoever sleeps there, and close it when DIB_FD_RETIRED more were retired. */
+/* Make an eventfd readable for whoever sleeps there, and close it when DIB_FD_RETIRED more were
+ * retired. */
 void dib_fd_retire(int fd);
 #define DIB_FD_RETIRED 8u
 

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Transfers whose sides may be index lists. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "command.h"
 
@@ -21,13 +19,17 @@ static int check_side(const char *name, const struct dib_side *side, uint32_t le
 	if (length == 0)
 		return dib_no_bytes();
 	if (!side->list_key)
-		return bytes == length ? 0 : dib_fail(DIB_ERR_ARGUMENT, "the %s has %llu bytes, the transfer %u", name,
-						      (unsigned long long)bytes, length);
+		return bytes == length ? 0
+				       : dib_fail(DIB_ERR_ARGUMENT,
+						  "the %s has %llu bytes, the transfer %u", name,
+						  (unsigned long long)bytes, length);
 	if (side->walk.levels > DIBBER_LIST_LEVELS)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: %u stride levels under a list, %u are possible", name,
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"%s: %u stride levels under a list, %u are possible", name,
 				side->walk.levels, DIBBER_LIST_LEVELS);
 	if (side->list_offset % DIBBER_LIST_ENTRY_BYTES)
-		return dib_fail(DIB_ERR_ARGUMENT, "%s: its list is at offset 0x%llx, no multiple of %u", name,
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"%s: its list is at offset 0x%llx, no multiple of %u", name,
 				(unsigned long long)side->list_offset, DIBBER_LIST_ENTRY_BYTES);
 	return 0;
 }
@@ -46,14 +48,15 @@ static unsigned int fill_side(struct dibber_walk *out, const struct dib_side *si
 }
 
 static int two_sides(struct dib_endpoint *endpoint, enum dibber_opcode opcode, unsigned int known,
-		     const struct dib_delivery *delivery, const struct dib_side *source, const struct dib_side *target,
-		     uint32_t length)
+		     const struct dib_delivery *delivery, const struct dib_side *source,
+		     const struct dib_side *target, uint32_t length)
 {
 	union dib_image image = { 0 };
 	int rc;
 
 	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, known)) ||
-	    (rc = check_side("source", source, length)) || (rc = check_side("target", target, length)))
+	    (rc = check_side("source", source, length)) ||
+	    (rc = check_side("target", target, length)))
 		return rc;
 	dib_fill_head(&image, opcode, delivery, length);
 	image.command.levels = (uint8_t)(fill_side(&image.command.source, source) |
@@ -70,7 +73,8 @@ int dib_put_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *de
 int dib_get_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
 		    const struct dib_side *source, const struct dib_side *target, uint32_t length)
 {
-	return two_sides(endpoint, DIBBER_OPCODE_GET, DIB_COMMON_FLAGS, delivery, source, target, length);
+	return two_sides(endpoint, DIBBER_OPCODE_GET, DIB_COMMON_FLAGS, delivery, source, target,
+			 length);
 }
 
 int dib_send_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
@@ -79,8 +83,10 @@ int dib_send_indexed(struct dib_endpoint *endpoint, const struct dib_delivery *d
 	union dib_image image = { 0 };
 	int rc;
 
-	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
-	    (rc = check_side("source", source, length)) || (rc = dib_check_two_sided(endpoint, delivery)))
+	if ((rc = dib_check_endpoint(endpoint)) ||
+	    (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
+	    (rc = check_side("source", source, length)) ||
+	    (rc = dib_check_two_sided(endpoint, delivery)))
 		return rc;
 	dib_fill_head(&image, DIBBER_OPCODE_SEND, delivery, length);
 	image.command.levels = (uint8_t)fill_side(&image.command.source, source);
@@ -93,8 +99,10 @@ int dib_receive_indexed(struct dib_endpoint *endpoint, const struct dib_delivery
 	union dib_image image = { 0 };
 	int rc;
 
-	if ((rc = dib_check_endpoint(endpoint)) || (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
-	    (rc = check_side("target", target, length)) || (rc = dib_check_two_sided(endpoint, delivery)))
+	if ((rc = dib_check_endpoint(endpoint)) ||
+	    (rc = dib_check_delivery(delivery, DIB_COMMON_FLAGS)) ||
+	    (rc = check_side("target", target, length)) ||
+	    (rc = dib_check_two_sided(endpoint, delivery)))
 		return rc;
 	dib_fill_head(&image, DIBBER_OPCODE_RECEIVE, delivery, length);
 	image.command.levels = (uint8_t)(fill_side(&image.command.target, target) << 4);

@@ -1,17 +1,15 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Mailboxes: opening, connecting, closing. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "mailbox.h"
 
-#define PEERS      32u
-#define LINGER_NS  100000000u	/* that closing waits for long messages to be fetched … */
-#define SETTLE_NS  200000000u	/* … and for its commands: a lost peer takes 80 ms */
-#define LOOK_NS    1000000u
+#define PEERS	  32u
+#define LINGER_NS 100000000u /* that closing waits for long messages to be fetched … */
+#define SETTLE_NS 200000000u /* … and for its commands: a lost peer takes 80 ms */
+#define LOOK_NS	  1000000u
 
 #define PEER_RIGHTS (DIBBER_RIGHT_REMOTE_WRITE | DIBBER_RIGHT_REMOTE_READ)
 #define OWN_RIGHTS  (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE)
@@ -19,17 +17,23 @@
 static int check_sizes(const struct dib_mailbox_options *o)
 {
 	if (o->peers > PEERS)
-		return dib_fail(DIB_ERR_ARGUMENT, "a mailbox of %u peers: 1 to %u are possible", o->peers, PEERS);
+		return dib_fail(DIB_ERR_ARGUMENT, "a mailbox of %u peers: 1 to %u are possible",
+				o->peers, PEERS);
 	if (o->slots < 2 || o->slots > 256 || o->slots & (o->slots - 1))
-		return dib_fail(DIB_ERR_ARGUMENT, "%u slots: a power of two from 2 to 256", o->slots);
+		return dib_fail(DIB_ERR_ARGUMENT, "%u slots: a power of two from 2 to 256",
+				o->slots);
 	if (o->slot_bytes < 128 || o->slot_bytes > 131072 || o->slot_bytes % 64)
-		return dib_fail(DIB_ERR_ARGUMENT, "slots of %u bytes: a multiple of 64 from 128 to 131072", o->slot_bytes);
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"slots of %u bytes: a multiple of 64 from 128 to 131072",
+				o->slot_bytes);
 	if (o->max_length > LENGTH)
-		return dib_fail(DIB_ERR_ARGUMENT, "messages of %u bytes: up to %u are possible", o->max_length, LENGTH);
+		return dib_fail(DIB_ERR_ARGUMENT, "messages of %u bytes: up to %u are possible",
+				o->max_length, LENGTH);
 	return 0;
 }
 
-static void choose_sizes(struct dib_mailbox_options *chosen, const struct dib_mailbox_options *options)
+static void choose_sizes(struct dib_mailbox_options *chosen,
+			 const struct dib_mailbox_options *options)
 {
 	*chosen = options ? *options : (struct dib_mailbox_options){ 0 };
 	if (!chosen->peers)
@@ -59,7 +63,8 @@ static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
 	m->peer_bytes = (size_t)long_place(m, 2);
 	m->peer_bytes = (m->peer_bytes + DIB_PAGE - 1) & ~(size_t)(DIB_PAGE - 1);
 	m->landing = (uint64_t)ring_bytes(m) * m->size.peers;
-	m->probes = (m->landing + m->size.max_length + PROBE_BYTES - 1) & ~(uint64_t)(PROBE_BYTES - 1);
+	m->probes =
+		(m->landing + m->size.max_length + PROBE_BYTES - 1) & ~(uint64_t)(PROBE_BYTES - 1);
 	own_bytes = (size_t)m->probes + (size_t)m->size.peers * PROBE_BYTES;
 	if ((rc = dib_alloc_own(m->peer_bytes * m->size.peers, &m->memory)) ||
 	    (rc = dib_alloc_own(own_bytes, &m->own)) ||
@@ -94,8 +99,11 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	if (rc)
 		return rc;
 	if (endpoint->mailbox || endpoint->busy)
-		return dib_fail(DIB_ERR_IN_USE, endpoint->mailbox ? "the endpoint has a mailbox" :
-				"the endpoint has commands under way: poll their completions first");
+		return dib_fail(
+			DIB_ERR_IN_USE,
+			endpoint->mailbox
+				? "the endpoint has a mailbox"
+				: "the endpoint has commands under way: poll their completions first");
 	m = dib_handle_new(DIB_KIND_MAILBOX, sizeof(*m) + chosen.peers * sizeof(m->peers[0]));
 	if (!m)
 		return DIB_ERR_NO_MEMORY;
@@ -150,7 +158,8 @@ static int check_peer(const struct dib_mailbox *m, uint32_t peer, const void *ad
 	if (rc)
 		return rc;
 	if (peer >= m->size.peers)
-		return dib_fail(DIB_ERR_ARGUMENT, "peer %u: this mailbox has %u", peer, m->size.peers);
+		return dib_fail(DIB_ERR_ARGUMENT, "peer %u: this mailbox has %u", peer,
+				m->size.peers);
 	if (!address)
 		return dib_fail(DIB_ERR_ARGUMENT, "no address given");
 	return 0;
@@ -169,7 +178,8 @@ static bool former_under_way(struct dib_mailbox *m)
 	return m->peers[m->renewed].under_way;
 }
 
-/* Give the ring a key that a peer which was given up does not know: that one may still live, and write. */
+/* Give the ring a key that a peer which was given up does not know: that one may still live, and
+ * write. */
 static int change_key(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	struct dib_card *card = m->endpoint->card;
@@ -214,14 +224,18 @@ int dib_mailbox_address(struct dib_mailbox *m, uint32_t peer, struct dib_mailbox
 	if (rc)
 		return rc;
 	*address = (struct dib_mailbox_address){
-		.key = dib_key(m->peers[peer].region), .node = (uint16_t)m->endpoint->card->fixed.node,
-		.endpoint = (uint16_t)m->endpoint->number, .slots = m->size.slots, .slot_bytes = m->size.slot_bytes,
+		.key = dib_key(m->peers[peer].region),
+		.node = (uint16_t)m->endpoint->card->fixed.node,
+		.endpoint = (uint16_t)m->endpoint->number,
+		.slots = m->size.slots,
+		.slot_bytes = m->size.slot_bytes,
 		.max_length = m->size.max_length,
 	};
 	return 0;
 }
 
-int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_mailbox_address *address)
+int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index,
+			const struct dib_mailbox_address *address)
 {
 	int rc = check_peer(m, index, address);
 	struct dib_peer *peer;
@@ -230,12 +244,15 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_
 		return rc;
 	if (address->slots != m->size.slots || address->slot_bytes != m->size.slot_bytes ||
 	    address->max_length != m->size.max_length)
-		return dib_fail(DIB_ERR_ARGUMENT, "the other mailbox has %u slots of %u bytes for messages of up to %u bytes, this one %u, %u, %u",
-				address->slots, address->slot_bytes, address->max_length, m->size.slots,
-				m->size.slot_bytes, m->size.max_length);
-	if (address->node >= m->endpoint->card->fixed.nodes || address->endpoint >= DIBBER_ENDPOINTS)
-		return dib_fail(DIB_ERR_ARGUMENT, "no node %u with an endpoint %u is possible", address->node,
-				address->endpoint);
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"the other mailbox has %u slots of %u bytes for messages of up to %u bytes, this one %u, %u, %u",
+			address->slots, address->slot_bytes, address->max_length, m->size.slots,
+			m->size.slot_bytes, m->size.max_length);
+	if (address->node >= m->endpoint->card->fixed.nodes ||
+	    address->endpoint >= DIBBER_ENDPOINTS)
+		return dib_fail(DIB_ERR_ARGUMENT, "no node %u with an endpoint %u is possible",
+				address->node, address->endpoint);
 	peer = &m->peers[index];
 	if ((rc = dib_mailbox_progress(m)))
 		return rc;
@@ -253,7 +270,7 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index, const struct dib_
 	return 0;
 }
 
-/* Closing ---------------------------------------------------------------------------------------- */
+/* Closing -------------------------------------------------------------------------------------- */
 
 void dib_mailbox_detach(struct dib_mailbox *m, enum dib_kind closed)
 {

@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* What passes between a mailbox and a peer beside messages: how many were taken, that it closed,
+ * that it failed. */
 
-/* What passes between a mailbox and a peer beside messages: how many were taken, that it closed, that it failed. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "mailbox.h"
 
@@ -13,8 +12,8 @@ static int error_of(enum dibber_status status)
 	switch (status) {
 	case DIBBER_STATUS_TIMEOUT:
 		return DIB_ERR_TIMEOUT;
-	case DIBBER_STATUS_REMOTE_BAD_KEY:	/* its memory is gone: it ended without saying so */
-	case DIBBER_STATUS_REMOTE_READ_ERROR:	/* the same: nobody answers for its memory */
+	case DIBBER_STATUS_REMOTE_BAD_KEY:    /* its memory is gone: it ended without saying so */
+	case DIBBER_STATUS_REMOTE_READ_ERROR: /* the same: nobody answers for its memory */
 		return DIB_ERR_CLOSED;
 	default:
 		return DIB_ERR_COMMAND;
@@ -27,23 +26,27 @@ int dib_mailbox_error(const struct dib_mailbox *m, const struct dib_peer *peer)
 
 	switch (peer->error) {
 	case DIB_ERR_TIMEOUT:
-		return dib_fail(DIB_ERR_TIMEOUT, "peer %u (node %u) cannot be reached", index, peer->node);
+		return dib_fail(DIB_ERR_TIMEOUT, "peer %u (node %u) cannot be reached", index,
+				peer->node);
 	case DIB_ERR_CLOSED:
-		return dib_fail(DIB_ERR_CLOSED, "peer %u (node %u) has closed its mailbox%s", index, peer->node,
-				peer->status ? ", or has ended" : "");
+		return dib_fail(DIB_ERR_CLOSED, "peer %u (node %u) has closed its mailbox%s", index,
+				peer->node, peer->status ? ", or has ended" : "");
 	case DIB_ERR_PROTOCOL:
-		return dib_fail(DIB_ERR_PROTOCOL, "peer %u (node %u) wrote what no mailbox does", index, peer->node);
+		return dib_fail(DIB_ERR_PROTOCOL, "peer %u (node %u) wrote what no mailbox does",
+				index, peer->node);
 	default:
 		return dib_fail(DIB_ERR_COMMAND, "peer %u (node %u): %s (%s)", index, peer->node,
 				dib_status_name(peer->status), dib_status_string(peer->status));
 	}
 }
 
-struct dib_delivery dib_mailbox_delivery(const struct dib_mailbox *m, const struct dib_peer *peer, unsigned int tag,
-					 unsigned int flags)
+struct dib_delivery dib_mailbox_delivery(const struct dib_mailbox *m, const struct dib_peer *peer,
+					 unsigned int tag, unsigned int flags)
 {
 	return (struct dib_delivery){
-		.tag = (uint64_t)(peer - m->peers) << TAG_BITS | tag, .node = peer->node, .endpoint = (uint8_t)peer->endpoint,
+		.tag = (uint64_t)(peer - m->peers) << TAG_BITS | tag,
+		.node = peer->node,
+		.endpoint = (uint8_t)peer->endpoint,
 		.flags = (uint8_t)flags,
 	};
 }
@@ -116,11 +119,11 @@ void dib_mailbox_look_at_words(struct dib_mailbox *m, struct dib_peer *peer)
 int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool closed)
 {
 	/* A fence, for it must not overtake messages, which another lane may carry. */
-	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PUT, DIBBER_FLAG_NOTICE |
-							    (closed ? DIBBER_FLAG_FENCE : 0u));
+	struct dib_delivery delivery = dib_mailbox_delivery(
+		m, peer, TAG_PUT, DIBBER_FLAG_NOTICE | (closed ? DIBBER_FLAG_FENCE : 0u));
 	const uint32_t words[2] = { peer->received, closed };
-	int rc = dib_issue_inline(m->endpoint, &delivery, words, peer->key, ring_bytes(m), sizeof(words),
-				  DIBBER_CALL_PUT);
+	int rc = dib_issue_inline(m->endpoint, &delivery, words, peer->key, ring_bytes(m),
+				  sizeof(words), DIBBER_CALL_PUT);
 
 	if (rc)
 		return rc;
@@ -130,17 +133,19 @@ int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool clo
 	return 0;
 }
 
-#define ASK_FIRST_NS 1000000u	/* without news of a peer, until it is asked … */
-#define ASK_LAST_NS  8000000u	/* … and doubled each time that it answers, up to this */
+#define ASK_FIRST_NS 1000000u /* without news of a peer, until it is asked … */
+#define ASK_LAST_NS  8000000u /* … and doubled each time that it answers, up to this */
 
 static void ask(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PROBE, 0);
 	uint64_t place = m->probes + (uint64_t)(peer - m->peers) * PROBE_BYTES;
 
-	/* Without a command slot it is asked next time: a command under way to it tells the same. */
-	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key, ring_bytes(m), dib_key(m->own_region),
-				 place, PROBE_BYTES, DIBBER_CALL_PUT))
+	/* Without a command slot it is asked next time: a command under way to it tells the same.
+	 */
+	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key,
+				 ring_bytes(m), dib_key(m->own_region), place, PROBE_BYTES,
+				 DIBBER_CALL_PUT))
 		return;
 	peer->under_way++;
 	peer->asked = true;

@@ -1,24 +1,24 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Receiving by mailbox: looking at rings, fetching long messages, copying; and waiting. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "mailbox.h"
 
-#define LOOKS 256u	/* in vain, until peers are asked whether they are there */
+#define LOOKS 256u /* in vain, until peers are asked whether they are there */
 
-/* Begin to get the next message of a peer, when the only place for that is free and the card takes the command. */
+/* Begin to get the next message of a peer, when the only place for that is free and the card takes
+ * the command. */
 static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
 {
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_FETCH, 0);
 
 	if (m->fetching != NOBODY || peer->error)
 		return;
-	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key, long_place(m, !!(length & SECOND)),
-		      dib_key(m->own_region), m->landing, length & LENGTH, DIBBER_CALL_PUT))
+	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key,
+				 long_place(m, !!(length & SECOND)), dib_key(m->own_region),
+				 m->landing, length & LENGTH, DIBBER_CALL_PUT))
 		return;
 	m->fetching = (uint32_t)(peer - m->peers);
 	peer->under_way++;
@@ -26,7 +26,8 @@ static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
 	peer->fetch_length = length & LENGTH;
 }
 
-/* 1: a peer's next message is here, `length` says how much (with LONG: in `landing`); 0: there is none; or its error. */
+/* 1: a peer's next message is here, `length` says how much (with LONG: in `landing`); 0: there is
+ * none; or its error. */
 static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 {
 	uint32_t number = peer->received + 1;
@@ -39,7 +40,8 @@ static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 		return 1;
 	}
 	trailer = read_word(peer->ring + slot_of(m, number) + capacity(m));
-	if ((uint32_t)(trailer >> 32) == number && peer->fetch == FETCH_NONE && peer->error != DIB_ERR_PROTOCOL) {
+	if ((uint32_t)(trailer >> 32) == number && peer->fetch == FETCH_NONE &&
+	    peer->error != DIB_ERR_PROTOCOL) {
 		*length = (uint32_t)trailer;
 		if (*length & LONG && (*length & LENGTH) - 1u < m->size.max_length)
 			fetch(m, peer, *length);
@@ -51,7 +53,8 @@ static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 		dib_mailbox_look_at_words(m, peer);
 		/* It may have closed between the two looks, with a message before that. */
 		if (peer->error == DIB_ERR_CLOSED && peer->fetch == FETCH_NONE &&
-		    (uint32_t)(read_word(peer->ring + slot_of(m, number) + capacity(m)) >> 32) == number)
+		    (uint32_t)(read_word(peer->ring + slot_of(m, number) + capacity(m)) >> 32) ==
+			    number)
 			return 0;
 	}
 	if (peer->error && peer->fetch == FETCH_NONE)
@@ -73,7 +76,8 @@ bool dib_mailbox_has_message(struct dib_mailbox *m)
 static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32_t length)
 {
 	uint32_t bytes = length & LENGTH;
-	const uint8_t *from = peer->ring + slot_of(m, peer->received + 1) + capacity(m) - ((bytes + 7u) & ~7u);
+	const uint8_t *from =
+		peer->ring + slot_of(m, peer->received + 1) + capacity(m) - ((bytes + 7u) & ~7u);
 	int rc;
 
 	if (length & LONG)
@@ -102,7 +106,8 @@ static void give_back_what_is_due(struct dib_mailbox *m, struct dib_peer *peer)
 		dib_mailbox_give_back(m, peer, false);
 }
 
-int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct dib_message *message)
+int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room,
+			struct dib_message *message)
 {
 	uint32_t length;
 	int rc;
@@ -111,7 +116,8 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct
 	if (rc)
 		return rc;
 	if (!message || (!data && room))
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", message ? "memory" : "place for the message");
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				message ? "memory" : "place for the message");
 	if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
 		return rc;
 	for (uint32_t i = 0; i < m->size.peers; i++) {
@@ -123,10 +129,12 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct
 			give_back_what_is_due(m, peer);
 			continue;
 		}
-		*message = (struct dib_message){ .peer = index, .length = rc > 0 ? length & LENGTH : 0 };
+		*message = (struct dib_message){ .peer = index,
+						 .length = rc > 0 ? length & LENGTH : 0 };
 		if (message->length > room)
-			return dib_fail(DIB_ERR_ARGUMENT, "room for %u bytes, and the message of peer %u has %u", room, index,
-					message->length);
+			return dib_fail(DIB_ERR_ARGUMENT,
+					"room for %u bytes, and the message of peer %u has %u",
+					room, index, message->length);
 		m->turn = (index + 1) % m->size.peers;
 		if (rc < 0) {
 			peer->told = true;
@@ -142,9 +150,10 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room, struct
 	return !rc && m->endpoint->halted ? dib_halted(m->endpoint) : rc;
 }
 
-/* Waiting ---------------------------------------------------------------------------------------- */
+/* Waiting -------------------------------------------------------------------------------------- */
 
-/* The error of a connected peer, when all of them were given up and nothing is left to be told: no news can come. */
+/* The error of a connected peer, when all of them were given up and nothing is left to be told: no
+ * news can come. */
 static int nobody_is_left(const struct dib_mailbox *m, unsigned int news)
 {
 	const struct dib_peer *lost = NULL;
@@ -152,7 +161,8 @@ static int nobody_is_left(const struct dib_mailbox *m, unsigned int news)
 	for (uint32_t i = 0; i < m->size.peers; i++) {
 		const struct dib_peer *peer = &m->peers[i];
 
-		if (peer->connected && !(news & DIB_MAILBOX_MESSAGE ? peer->told : peer->error != 0))
+		if (peer->connected &&
+		    !(news & DIB_MAILBOX_MESSAGE ? peer->told : peer->error != 0))
 			return 0;
 		if (peer->connected)
 			lost = peer;
@@ -170,7 +180,8 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 	if (rc)
 		return rc;
 	if (!news || news & ~(unsigned int)(DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM))
-		return dib_fail(DIB_ERR_ARGUMENT, "0x%x is nothing to wait for, see enum dib_mailbox_news", news);
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"0x%x is nothing to wait for, see enum dib_mailbox_news", news);
 	rc = dib_clock_now(m->endpoint, &begin);
 	for (now = begin; !rc; rc = dib_clock_now(m->endpoint, &now)) {
 		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Sending by mailbox: inline, from a copy, or by telling that there is something to fetch. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
@@ -16,7 +14,8 @@ static bool has_room(const struct dib_mailbox *m, const struct dib_peer *peer, u
 
 	if (peer->sent - peer->taken >= m->size.slots || endpoint->busy & 1u << slot)
 		return false;
-	return kind == REFUSED_SHORT || (int32_t)(peer->taken - peer->long_number[peer->long_sent & 1]) >= 0;
+	return kind == REFUSED_SHORT ||
+	       (int32_t)(peer->taken - peer->long_number[peer->long_sent & 1]) >= 0;
 }
 
 bool dib_mailbox_has_room(struct dib_mailbox *m)
@@ -27,7 +26,8 @@ bool dib_mailbox_has_room(struct dib_mailbox *m)
 		if (!peer->refused)
 			continue;
 		dib_mailbox_look_at_words(m, peer);
-		if (peer->error || (peer->refused & REFUSED_SHORT && has_room(m, peer, REFUSED_SHORT)) ||
+		if (peer->error ||
+		    (peer->refused & REFUSED_SHORT && has_room(m, peer, REFUSED_SHORT)) ||
 		    (peer->refused & REFUSED_LONG && has_room(m, peer, REFUSED_LONG)))
 			return true;
 	}
@@ -40,7 +40,7 @@ static int put(struct dib_mailbox *m, struct dib_peer *peer, const void *data, u
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PUT, DIBBER_FLAG_NOTICE);
 	uint32_t trailer[2] = { length, peer->sent + 1 };
 	uint32_t bytes = length & LONG ? 0 : length;
-	uint32_t padded = (bytes + 7u) & ~7u;	/* it begins and ends with whole words */
+	uint32_t padded = (bytes + 7u) & ~7u; /* it begins and ends with whole words */
 	uint32_t at = slot_of(m, peer->sent + 1) + capacity(m) - padded;
 	uint8_t image[DIBBER_INLINE_BYTES];
 	int rc;
@@ -50,17 +50,18 @@ static int put(struct dib_mailbox *m, struct dib_peer *peer, const void *data, u
 		if (bytes)
 			memcpy(image, data, bytes);
 		memcpy(image + padded, trailer, TRAILER);
-		return dib_issue_inline(m->endpoint, &delivery, image, peer->key, at, padded + TRAILER,
-					DIBBER_CALL_MAILBOX_SEND);
+		return dib_issue_inline(m->endpoint, &delivery, image, peer->key, at,
+					padded + TRAILER, DIBBER_CALL_MAILBOX_SEND);
 	}
 	memcpy(peer->staging + at, data, bytes);
 	memcpy(peer->staging + at + padded, trailer, TRAILER);
 	rc = dib_charge(m->endpoint, DIBBER_CALL_COPY, bytes);
 	if (rc)
 		return rc;
-	return dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_PUT, &delivery, dib_key(m->own_region),
-			 (uint64_t)(peer->staging - (uint8_t *)m->own) + at, peer->key, at, padded + TRAILER,
-			 DIBBER_CALL_MAILBOX_SEND);
+	return dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_PUT, &delivery,
+				    dib_key(m->own_region),
+				    (uint64_t)(peer->staging - (uint8_t *)m->own) + at, peer->key,
+				    at, padded + TRAILER, DIBBER_CALL_MAILBOX_SEND);
 }
 
 static int put_long(struct dib_mailbox *m, struct dib_peer *peer, const void *data, uint32_t length)
@@ -88,9 +89,12 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 	rc = dib_mailbox_check(m);
 	if (rc)
 		return rc;
-	if (index >= m->size.peers || !m->peers[index].connected || (!data && length) || length > m->size.max_length)
-		return dib_fail(DIB_ERR_ARGUMENT, "%u bytes to peer %u, of which %u can be connected, %u bytes being possible",
-				length, index, m->size.peers, m->size.max_length);
+	if (index >= m->size.peers || !m->peers[index].connected || (!data && length) ||
+	    length > m->size.max_length)
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"%u bytes to peer %u, of which %u can be connected, %u bytes being possible",
+			length, index, m->size.peers, m->size.max_length);
 	rc = dib_mailbox_progress(m);
 	if (rc)
 		return rc;
@@ -102,7 +106,8 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 	if (!has_room(m, peer, kind))
 		rc = DIB_ERR_AGAIN;
 	else
-		rc = kind == REFUSED_LONG ? put_long(m, peer, data, length) : put(m, peer, data, length);
+		rc = kind == REFUSED_LONG ? put_long(m, peer, data, length)
+					  : put(m, peer, data, length);
 	if (rc == DIB_ERR_AGAIN) {
 		peer->refused |= kind;
 		/* Who tries again and again must not stop time. */
@@ -112,8 +117,11 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 		/* It may be gone: then there will never be room. */
 		if (!rc)
 			rc = dib_mailbox_ask(m, NULL);
-		return rc ? rc : dib_fail(DIB_ERR_AGAIN, "peer %u has not taken what was sent, or the card is busy: wait for room",
-					  index);
+		return rc ? rc
+			  : dib_fail(
+				    DIB_ERR_AGAIN,
+				    "peer %u has not taken what was sent, or the card is busy: wait for room",
+				    index);
 	}
 	if (rc)
 		return rc;

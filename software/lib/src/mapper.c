@@ -1,21 +1,20 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which hosts and switches there are, found out by scouts alone; after Mainwaring, Chun, Schleimer
+ * and Wilkerson, "System Area Network Mapping", SPAA 1997.
+ *
+ * A way is a list of turns. Its reverse is the same turns negated, the last one first, so that a
+ * scout that goes out by a way, turns round and takes the reverse comes home if there is a switch
+ * at its end; and if it goes out by one way and home by the reverse of another, both lead to the
+ * same switch, for the wire into each port comes from one place.
  */
 
-/*
- * Which hosts and switches there are, found out by scouts alone; after Mainwaring, Chun, Schleimer and Wilkerson, "System
- * Area Network Mapping", SPAA 1997.
- *
- * A way is a list of turns. Its reverse is the same turns negated, the last one first, so that a scout that goes out
- * by a way, turns round and takes the reverse comes home if there is a switch at its end; and if it goes out by
- * one way and home by the reverse of another, both lead to the same switch, for the wire into each port comes from one place.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "mapper.h"
 
-#define TURNS 16u	/* that a hop tells apart */
+#define TURNS 16u /* that a hop tells apart */
 
 /* Longer than what a scout can take: then it is not asked. */
 struct way {
@@ -28,7 +27,7 @@ struct mapping {
 	void *context;
 	unsigned int attempts;
 	struct dib_network *network;
-	struct way way[DIB_NETWORK_SWITCHES];	/* to each switch, which it enters by its port 0 */
+	struct way way[DIB_NETWORK_SWITCHES]; /* to each switch, which it enters by its port 0 */
 };
 
 static struct way onwards(const struct way *way, uint32_t turn)
@@ -43,7 +42,7 @@ static struct way home(const struct way *way, const struct way *by)
 {
 	struct way there = *way;
 
-	for (uint32_t i = by->hops; i-- > 0; )
+	for (uint32_t i = by->hops; i-- > 0;)
 		there.turn[there.hops++] = (TURNS - by->turn[i]) % TURNS;
 	return there;
 }
@@ -57,7 +56,8 @@ static uint32_t route_of(const struct way *way)
 	return route;
 }
 
-static int ask(struct mapping *mapping, const struct way *way, const struct way *back, unsigned int *node)
+static int ask(struct mapping *mapping, const struct way *way, const struct way *back,
+	       unsigned int *node)
 {
 	int heard = DIB_HEARD_NOBODY;
 
@@ -106,7 +106,8 @@ static int add_switch(struct mapping *mapping, const struct way *way)
 	return (int)network->switches++;
 }
 
-/* Which known switch's free port this way ends at: 1 and `peer`, 0 for none of them, or an error. */
+/* Which known switch's free port this way ends at: 1 and `peer`, 0 for none of them, or an error.
+ */
 static int find(struct mapping *mapping, const struct way *way, struct dib_neighbour *peer)
 {
 	struct dib_network *network = mapping->network;
@@ -125,8 +126,9 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_neigh
 			if (rc < 0)
 				return rc;
 			if (rc) {
-				*peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port,
-							   .number = (uint16_t)n };
+				*peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
+								.port = (uint8_t)port,
+								.number = (uint16_t)n };
 				return 1;
 			}
 		}
@@ -183,21 +185,24 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 		peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .number = (uint16_t)rc };
 	}
 	*here = peer;
-	network->sw[peer.number].peer[peer.port] =
-		(struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .port = (uint8_t)port, .number = (uint16_t)n };
+	network->sw[peer.number].peer[peer.port] = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
+									   .port = (uint8_t)port,
+									   .number = (uint16_t)n };
 	return 0;
 }
 
-/* Numbers ------------------------------------------------------------------------------------- */
+/* Numbers -------------------------------------------------------------------------------------- */
 
 /*
- * Number switches and ports as the network says, not as they were found, so that all who map it come to the same: the
- * root is the switch of the lowest host, which is at its port 0; then breadth first, in the order of ports, and each is entered by its port 0.
+ * Number switches and ports as the network says, not as they were found, so that all who map it
+ * come to the same: the root is the switch of the lowest host, which is at its port 0; then breadth
+ * first, in the order of ports, and each is entered by its port 0.
  */
 static void number(struct dib_network *network)
 {
 	struct dib_network found = *network;
-	uint32_t was[DIB_NETWORK_SWITCHES] = { 0 }, first[DIB_NETWORK_SWITCHES] = { 0 }, is[DIB_NETWORK_SWITCHES];
+	uint32_t was[DIB_NETWORK_SWITCHES] = { 0 }, first[DIB_NETWORK_SWITCHES] = { 0 },
+		 is[DIB_NETWORK_SWITCHES];
 	uint32_t known = 0, lowest = UINT32_MAX;
 
 	for (uint32_t n = 0; n < found.switches; n++) {
@@ -220,9 +225,11 @@ static void number(struct dib_network *network)
 
 		new->ports = old->ports;
 		for (uint32_t port = 0; port < new->ports; port++) {
-			const struct dib_neighbour *peer = &old->peer[(port + first[n]) % old->ports];
+			const struct dib_neighbour *peer =
+				&old->peer[(port + first[n]) % old->ports];
 
-			/* A cable from a switch to itself leads nowhere, and not everybody can see it. */
+			/* A cable from a switch to itself leads nowhere, and not everybody can see
+			 * it. */
 			if (peer->kind == DIB_PEER_SWITCH && peer->number == was[n])
 				continue;
 			new->peer[port] = *peer;
@@ -236,18 +243,24 @@ static void number(struct dib_network *network)
 				known++;
 			}
 			new->peer[port].number = (uint16_t)is[peer->number];
-			new->peer[port].port = (uint8_t)((peer->port + found.sw[peer->number].ports -
-							  first[is[peer->number]]) % found.sw[peer->number].ports);
+			new->peer[port].port =
+				(uint8_t)((peer->port + found.sw[peer->number].ports -
+					   first[is[peer->number]]) %
+					  found.sw[peer->number].ports);
 		}
 	}
 	network->uplink.number = (uint16_t)is[found.uplink.number];
-	network->uplink.port = (uint8_t)((found.sw[found.uplink.number].ports - first[network->uplink.number]) %
-					 found.sw[found.uplink.number].ports);
+	network->uplink.port =
+		(uint8_t)((found.sw[found.uplink.number].ports - first[network->uplink.number]) %
+			  found.sw[found.uplink.number].ports);
 }
 
-int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int attempts, struct dib_network *network)
+int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int attempts,
+		 struct dib_network *network)
 {
-	struct mapping mapping = { .ask = asks, .context = context, .attempts = attempts, .network = network };
+	struct mapping mapping = {
+		.ask = asks, .context = context, .attempts = attempts, .network = network
+	};
 	struct way way = { 0 };
 	unsigned int node = 0;
 	int rc;
@@ -272,7 +285,8 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 	if (rc < 0)
 		return rc;
 	network->uplink.kind = DIB_PEER_SWITCH;
-	network->sw[0].peer[0] = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
+	network->sw[0].peer[0] =
+		(struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
 	for (uint32_t n = 0; n < network->switches; n++) {
 		for (uint32_t port = 0; port < network->sw[n].ports; port++) {
 			if (network->sw[n].peer[port].kind != DIB_PEER_NONE)

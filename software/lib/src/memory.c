@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Memory that the card can reach: shared allocations, bus addresses. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,19 +11,19 @@
 
 #include "card.h"
 
-#define LOW_FIRST  0x10000000ull	/* bus addresses below 4 GiB, for short TLP headers … */
-#define LOW_LAST   0xfee00000ull	/* … up to where PCs take interrupts */
+#define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers … */
+#define LOW_LAST   0xfee00000ull /* … up to where PCs take interrupts */
 #define HIGH_FIRST 0x100000000ull
 #define HIGH_LAST  0x1000000000000ull
 
-/* Shared allocations ----------------------------------------------------------------------------- */
+/* Shared allocations --------------------------------------------------------------------------- */
 
 struct allocation {
 	struct allocation *next;
 	uint8_t *memory;
-	size_t length;		/* whole pages */
+	size_t length; /* whole pages */
 	int fd;
-	bool own;		/* of the library: children of fork() do not have it */
+	bool own; /* of the library: children of fork() do not have it */
 };
 
 static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,7 +55,8 @@ static int allocate(size_t length, bool own, void **memory)
 		why = errno;
 		close(a->fd);
 		free(a);
-		return dib_fail(DIB_ERR_NO_MEMORY, "%zu bytes of shared memory: %s", length, strerror(why));
+		return dib_fail(DIB_ERR_NO_MEMORY, "%zu bytes of shared memory: %s", length,
+				strerror(why));
 	}
 	a->own = own;
 	if (own)
@@ -142,7 +141,7 @@ static int find_descriptor(const uint8_t *memory, size_t length, uint64_t *offse
 	return fd;
 }
 
-/* Bus addresses ---------------------------------------------------------------------------------- */
+/* Bus addresses -------------------------------------------------------------------------------- */
 
 static uint64_t aligned(uint64_t address, uint64_t alignment)
 {
@@ -150,7 +149,8 @@ static uint64_t aligned(uint64_t address, uint64_t alignment)
 }
 
 /* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
-static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first, uint64_t last)
+static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
+		     uint64_t last)
 {
 	struct dib_map **link = &card->maps;
 	uint64_t at = aligned(first, alignment);
@@ -172,7 +172,8 @@ static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignm
 }
 
 /* As place_in(), among what the transport can map. */
-static bool place(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first, uint64_t last)
+static bool place(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
+		  uint64_t last)
 {
 	for (unsigned int i = 0; i < card->transport->usable_count; i++) {
 		const struct dib_range *range = &card->transport->usable[i];
@@ -193,8 +194,8 @@ static void displace(struct dib_card *card, struct dib_map *map)
 	*link = map->next;
 }
 
-static int map_memory(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable, bool queues,
-		      struct dib_map **out)
+static int map_memory(struct dib_card *card, void *memory, size_t length, uint64_t alignment,
+		      bool writable, bool queues, struct dib_map **out)
 {
 	struct dib_map *map = calloc(1, sizeof(*map));
 	uint64_t before = (uintptr_t)memory & (DIB_PAGE - 1);
@@ -225,8 +226,10 @@ static int map_memory(struct dib_card *card, void *memory, size_t length, uint64
 	if (!placed) {
 		free(map);
 		if (card->transport->copies)
-			return dib_fail(DIB_ERR_LIMIT, "no room for %zu bytes more in the %u KiB of memory on the card", length,
-					card->transport->shared_bytes >> 10);
+			return dib_fail(
+				DIB_ERR_LIMIT,
+				"no room for %zu bytes more in the %u KiB of memory on the card",
+				length, card->transport->shared_bytes >> 10);
 		return dib_fail(DIB_ERR_LIMIT, "no bus addresses left for %zu bytes", length);
 	}
 	rc = card->transport->ops->map(card->transport, m);
@@ -241,8 +244,8 @@ static int map_memory(struct dib_card *card, void *memory, size_t length, uint64
 	return 0;
 }
 
-int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment, bool writable,
-		    struct dib_map **map)
+int dib_map_aligned(struct dib_card *card, void *memory, size_t length, uint64_t alignment,
+		    bool writable, struct dib_map **map)
 {
 	return map_memory(card, memory, length, alignment, writable, false, map);
 }

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Scouts and routes of a card. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
@@ -10,8 +8,8 @@
 #include "mapper.h"
 
 /* Of a scout: 20 us at 125 MHz. The other end answers within a turn of its event loop. */
-#define TIMEOUT 2500u
-#define ATTEMPTS 16u
+#define TIMEOUT	    2500u
+#define ATTEMPTS    16u
 #define CYCLES_MOST (1u << 20)
 #define HOPS(route) ((route) & 15u)
 
@@ -21,10 +19,14 @@ static bool is_possible(uint32_t route)
 }
 
 /* Whether anybody was heard: an enum dib_heard, or an error. */
-static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node)
+static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout,
+		 unsigned int *node)
 {
 	struct dibber_route_command command = {
-		.opcode = DIBBER_OPCODE_SCOUT, .timeout = timeout, .route = route, .back = back,
+		.opcode = DIBBER_OPCODE_SCOUT,
+		.timeout = timeout,
+		.route = route,
+		.back = back,
 	};
 	struct dibber_queue_entry entry;
 	int rc = dib_admin_run(card, DIB_CARD, &command, "sending a scout", &entry);
@@ -34,15 +36,17 @@ static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t 
 	if (entry.status == DIBBER_STATUS_TIMEOUT)
 		return DIB_HEARD_NOBODY;
 	if (entry.status != DIBBER_STATUS_OK)
-		return dib_fail(DIB_ERR_COMMAND, "sending a scout: %s (%s)", dib_status_name(entry.status),
-				dib_status_string(entry.status));
+		return dib_fail(DIB_ERR_COMMAND, "sending a scout: %s (%s)",
+				dib_status_name(entry.status), dib_status_string(entry.status));
 	if (entry.node >= card->fixed.nodes)
-		return dib_fail(DIB_ERR_PROTOCOL, "a scout was answered by node %u of %u", entry.node, card->fixed.nodes);
+		return dib_fail(DIB_ERR_PROTOCOL, "a scout was answered by node %u of %u",
+				entry.node, card->fixed.nodes);
 	*node = entry.node;
 	return entry.key ? DIB_HEARD_SELF : DIB_HEARD_HOST;
 }
 
-int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout, unsigned int *node)
+int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout,
+	      unsigned int *node)
 {
 	int rc;
 
@@ -52,16 +56,20 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 	if (!node)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the node given");
 	if (!is_possible(route) || !is_possible(back))
-		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches", DIBBER_ROUTE_HOPS);
+		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches",
+				DIBBER_ROUTE_HOPS);
 	if (!timeout || timeout > CYCLES_MOST)
-		return dib_fail(DIB_ERR_ARGUMENT, "a scout can wait for 1 to %u cycles, not %u", CYCLES_MOST, timeout);
+		return dib_fail(DIB_ERR_ARGUMENT, "a scout can wait for 1 to %u cycles, not %u",
+				CYCLES_MOST, timeout);
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
 	rc = scout(card, route, back, timeout, node);
 	dib_card_leave(card);
 	if (rc == DIB_HEARD_NOBODY)
-		return dib_fail(DIB_ERR_NOT_FOUND, "nobody answered at the end of route 0x%08x in %u cycles", route, timeout);
+		return dib_fail(DIB_ERR_NOT_FOUND,
+				"nobody answered at the end of route 0x%08x in %u cycles", route,
+				timeout);
 	return rc < 0 ? rc : 0;
 }
 
@@ -87,17 +95,22 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
 		return rc;
 	rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &own);
 	if (!rc && own >= card->fixed.nodes)
-		rc = dib_fail(DIB_ERR_PROTOCOL, "the card says that it is node %u of %u", own, card->fixed.nodes);
+		rc = dib_fail(DIB_ERR_PROTOCOL, "the card says that it is node %u of %u", own,
+			      card->fixed.nodes);
 	if (!rc)
 		rc = dib_discover(ask, card, own, attempts, network);
 	dib_card_leave(card);
 	return rc;
 }
 
-int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, uint32_t route, int valid)
+int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, uint32_t route,
+		  int valid)
 {
 	struct dibber_route_command command = {
-		.opcode = DIBBER_OPCODE_ROUTE_SET, .place = (uint8_t)place, .valid = valid != 0, .node = (uint16_t)node,
+		.opcode = DIBBER_OPCODE_ROUTE_SET,
+		.place = (uint8_t)place,
+		.valid = valid != 0,
+		.node = (uint16_t)node,
 		.route = route,
 	};
 	struct dibber_queue_entry entry;
@@ -107,8 +120,11 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
 	if (rc)
 		return rc;
 	if (node >= card->fixed.nodes || place >= DIB_NETWORK_ROUTES || !is_possible(route))
-		return dib_fail(DIB_ERR_ARGUMENT, "node %u, place %u, route 0x%08x: below %u, below %u, up to %u switches", node,
-				place, route, card->fixed.nodes, DIB_NETWORK_ROUTES, DIBBER_ROUTE_HOPS);
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"node %u, place %u, route 0x%08x: below %u, below %u, up to %u switches",
+			node, place, route, card->fixed.nodes, DIB_NETWORK_ROUTES,
+			DIBBER_ROUTE_HOPS);
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
@@ -116,8 +132,8 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
 	if (!rc && entry.status == DIBBER_STATUS_BAD_ARGUMENT)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "node %u is this card itself", node);
 	else if (!rc && entry.status != DIBBER_STATUS_OK)
-		rc = dib_fail(DIB_ERR_COMMAND, "entering a route: %s (%s)", dib_status_name(entry.status),
-			      dib_status_string(entry.status));
+		rc = dib_fail(DIB_ERR_COMMAND, "entering a route: %s (%s)",
+			      dib_status_name(entry.status), dib_status_string(entry.status));
 	dib_card_leave(card);
 	return rc;
 }
@@ -133,11 +149,15 @@ int dib_routes_get(struct dib_card *card, unsigned int node, struct dib_routes *
 	if (!routes)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the routes given");
 	if (node >= card->fixed.nodes)
-		return dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node, card->fixed.nodes - 1);
+		return dib_fail(DIB_ERR_ARGUMENT, "node %u: this card knows nodes 0 to %u", node,
+				card->fixed.nodes - 1);
 	if (!card->firmware && !card->transport->observes)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "routes: load a control program first");
-	rc = dib_firmware_read(card, dib_shared(card) + (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
-			       node * (uint32_t)sizeof(known), &known, sizeof(known));
+	rc = dib_firmware_read(card,
+			       dib_shared(card) +
+				       (uint32_t)offsetof(struct dibber_mcp_shared, routes) +
+				       node * (uint32_t)sizeof(known),
+			       &known, sizeof(known));
 	if (rc)
 		return rc;
 	memcpy(routes->route, known.route, sizeof(routes->route));

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Page tables: how the card finds the bytes of a region whose pages lie anywhere. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdlib.h>
 
@@ -10,8 +8,8 @@
 
 #define LEAST_SHIFT 12u
 #define MOST_SHIFT  30u
-#define PER_LINE    8u	/* the card reads eight entries at a time, the last ones too */
-#define ABSENT      1u
+#define PER_LINE    8u /* the card reads eight entries at a time, the last ones too */
+#define ABSENT	    1u
 
 static uint64_t bytes_of(const struct dib_pages *pages, uint64_t count)
 {
@@ -21,12 +19,14 @@ static uint64_t bytes_of(const struct dib_pages *pages, uint64_t count)
 static int check_page(const struct dib_pages *pages, uint32_t n)
 {
 	if (pages->memory && (uintptr_t)pages->memory[n] % DIB_PAGE)
-		return dib_fail(DIB_ERR_ARGUMENT, "page %u begins at %p, not at a multiple of %u", n,
-				pages->memory[n], DIB_PAGE);
+		return dib_fail(DIB_ERR_ARGUMENT, "page %u begins at %p, not at a multiple of %u",
+				n, pages->memory[n], DIB_PAGE);
 	if (pages->bus && !(pages->bus[n] & ABSENT) &&
 	    (pages->bus[n] % bytes_of(pages, 1) || pages->bus[n] >> 63))
-		return dib_fail(DIB_ERR_ARGUMENT, "page %u has the bus address 0x%llx, not a multiple of its size below 2^63",
-				n, (unsigned long long)pages->bus[n]);
+		return dib_fail(
+			DIB_ERR_ARGUMENT,
+			"page %u has the bus address 0x%llx, not a multiple of its size below 2^63",
+			n, (unsigned long long)pages->bus[n]);
 	return 0;
 }
 
@@ -35,15 +35,18 @@ int dib_pages_check(const struct dib_pages *pages)
 	int rc = 0;
 
 	if (!pages->memory == !pages->bus)
-		return dib_fail(DIB_ERR_ARGUMENT, "pages by their memory, or by their bus addresses");
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"pages by their memory, or by their bus addresses");
 	if (pages->shift < LEAST_SHIFT || pages->shift > MOST_SHIFT)
-		return dib_fail(DIB_ERR_ARGUMENT, "pages of 2^%u bytes: 2^%u to 2^%u are possible", pages->shift,
-				LEAST_SHIFT, MOST_SHIFT);
+		return dib_fail(DIB_ERR_ARGUMENT, "pages of 2^%u bytes: 2^%u to 2^%u are possible",
+				pages->shift, LEAST_SHIFT, MOST_SHIFT);
 	if (pages->length == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "a region of 0 bytes: a region has at least one byte");
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"a region of 0 bytes: a region has at least one byte");
 	if (pages->first >= bytes_of(pages, 1) || pages->length > DIBBER_MAX_OFFSET ||
 	    pages->first + pages->length > bytes_of(pages, pages->count))
-		return dib_fail(DIB_ERR_ARGUMENT, "%llu bytes from byte %u of the first of %u pages of %llu bytes",
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"%llu bytes from byte %u of the first of %u pages of %llu bytes",
 				(unsigned long long)pages->length, pages->first, pages->count,
 				(unsigned long long)bytes_of(pages, 1));
 	for (uint32_t n = 0; n < pages->count && !rc; n++)
@@ -68,7 +71,8 @@ static int map_pages(struct dib_card *card, const struct dib_pages *pages, bool 
 			table->entries[n++] = ABSENT;
 			continue;
 		}
-		while (n + count < pages->count && (uint8_t *)pages->memory[n + count] == run + count * size)
+		while (n + count < pages->count &&
+		       (uint8_t *)pages->memory[n + count] == run + count * size)
 			count++;
 		rc = dib_map_aligned(card, run, count * size, size, writable, &map);
 		if (rc)

@@ -1,18 +1,19 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Taking completions and events from an endpoint's queues, and waiting for them. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <time.h>
 
 #include "card.h"
 
-#define STEP_PS 1000000000u	/* simulated time of a wait until it is asked whether anybody could end it */
-#define SPIN_NS 20000u	/* that a wait looks without sleeping: most transfers of a real card end sooner */
+#define STEP_PS \
+	1000000000u /* simulated time of a wait until it is asked whether anybody could end it */
+#define SPIN_NS \
+	20000u /* that a wait looks without sleeping: most transfers of a real card end sooner */
 
-/* Before the first look of a poll that must find what is there. Where memory is reached by message, an
- * entry in shared memory may be seen before the data ahead of it in the socket: take those in. */
+/* Before the first look of a poll that must find what is there. Where memory is reached by message,
+ * an entry in shared memory may be seen before the data ahead of it in the socket: take those in.
+ */
 static int settle(struct dib_endpoint *endpoint)
 {
 	struct dib_card *card = endpoint->card;
@@ -35,25 +36,29 @@ static int let_time_go_on(struct dib_endpoint *endpoint, enum dibber_call call, 
 /* Whether so many looks in vain, or an interrupt, are reason enough. */
 static inline bool is_alarmed(struct dib_endpoint *endpoint, uint32_t count)
 {
-	return dib_loses_patience(endpoint, count) || (__builtin_expect(endpoint->edges >= 0, 0) && dib_was_woken(endpoint));
+	return dib_loses_patience(endpoint, count) ||
+	       (__builtin_expect(endpoint->edges >= 0, 0) && dib_was_woken(endpoint));
 }
 
 int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	if (is_alarmed(endpoint, count))
-		return dib_lose_patience(endpoint);	/* which takes time, too */
+		return dib_lose_patience(endpoint); /* which takes time, too */
 	return let_time_go_on(endpoint, call, count);
 }
 
-#define HALTED 1	/* no error yet: something may be left to be polled */
+#define HALTED 1 /* no error yet: something may be left to be polled */
 
 /* Apart, as the checks are not: who polls in vain does little else. */
-static __attribute__((cold, noinline)) int poll_halted(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+static __attribute__((cold, noinline)) int poll_halted(struct dib_endpoint *endpoint,
+						       struct dib_completion *entries, int max)
 {
-	return dib_has_completion(endpoint) ? dib_take_completions(endpoint, entries, max) : dib_halted(endpoint);
+	return dib_has_completion(endpoint) ? dib_take_completions(endpoint, entries, max)
+					    : dib_halted(endpoint);
 }
 
-static __attribute__((cold, noinline)) int poll_alarmed(struct dib_endpoint *endpoint, struct dib_completion *entries, int max)
+static __attribute__((cold, noinline)) int poll_alarmed(struct dib_endpoint *endpoint,
+							struct dib_completion *entries, int max)
 {
 	int rc = dib_lose_patience(endpoint);
 
@@ -67,14 +72,16 @@ static __attribute__((cold, noinline)) int poll_refused(const struct dib_endpoin
 	return rc == DIB_ERR_HALTED ? HALTED : rc;
 }
 
-static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint, const void *entries, int max)
+static inline __attribute__((always_inline)) int check_poll(const struct dib_endpoint *endpoint,
+							    const void *entries, int max)
 {
 	if (!endpoint || !endpoint->ready)
 		return poll_refused(endpoint);
 	if (!entries)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the entries given");
 	if (max < 1)
-		return dib_fail(DIB_ERR_ARGUMENT, "room for %d entries: at least one is needed", max);
+		return dib_fail(DIB_ERR_ARGUMENT, "room for %d entries: at least one is needed",
+				max);
 	return 0;
 }
 
@@ -84,17 +91,21 @@ static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue,
 	if (!queue->iova || queue->taken - queue->told < (queue->count + 1) / 2)
 		return 0;
 	queue->told = queue->taken;
-	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset), queue->taken);
+	return dib_write_register(endpoint->card, dib_doorbell(endpoint->number, offset),
+				  queue->taken);
 }
 
-/* The card refuses the target of a get or receive for its rights and its owner with one status. Its source it refuses by two,
- * as here the target: the owner goes first. */
-static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_endpoint *endpoint, uint32_t slot)
+/* The card refuses the target of a get or receive for its rights and its owner with one status. Its
+ * source it refuses by two, as here the target: the owner goes first. */
+static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_endpoint *endpoint,
+							      uint32_t slot)
 {
 	uint8_t opcode = endpoint->opcode[slot];
 	bool local = opcode == DIBBER_OPCODE_GET || opcode == DIBBER_OPCODE_RECEIVE;
 
-	return local && dib_is_foreign(endpoint, endpoint->target[slot]) ? DIBBER_STATUS_NOT_OWNER : DIBBER_STATUS_NOT_PERMITTED;
+	return local && dib_is_foreign(endpoint, endpoint->target[slot])
+		       ? DIBBER_STATUS_NOT_OWNER
+		       : DIBBER_STATUS_NOT_PERMITTED;
 }
 
 /* Give the slot of a completed command back. */
@@ -105,12 +116,18 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 
 	if (entry->kind != DIBBER_ENTRY_COMPLETION || !(endpoint->busy & 1u << slot) ||
 	    endpoint->cookie[slot] != entry->cookie)
-		return dib_fail(DIB_ERR_PROTOCOL, "the control program completed a command that is not under way (cookie 0x%x)",
-				entry->cookie);
+		return dib_fail(
+			DIB_ERR_PROTOCOL,
+			"the control program completed a command that is not under way (cookie 0x%x)",
+			entry->cookie);
 	endpoint->busy &= ~(1u << slot);
 	*completion = (struct dib_completion){
-		.tag = endpoint->tag[slot], .cycles = entry->cycles, .value = entry->key, .length = entry->length,
-		.node = entry->node, .status = entry->status,
+		.tag = endpoint->tag[slot],
+		.cycles = entry->cycles,
+		.value = entry->key,
+		.length = entry->length,
+		.node = entry->node,
+		.status = entry->status,
 	};
 	if (__builtin_expect(entry->status == DIBBER_STATUS_NOT_PERMITTED, 0))
 		completion->status = refused_target(endpoint, slot);
@@ -156,8 +173,12 @@ int dib_take_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 			return rc;
 		endpoint->events.taken++;
 		entries[count++] = (struct dib_event){
-			.cycles = entry->cycles, .notice = entry->cookie, .length = entry->length,
-			.key = entry->key, .overruns = entry->overruns, .node = entry->node,
+			.cycles = entry->cycles,
+			.notice = entry->cookie,
+			.length = entry->length,
+			.key = entry->key,
+			.overruns = entry->overruns,
+			.node = entry->node,
 		};
 	}
 	if (count == 0)
@@ -176,8 +197,9 @@ int dib_poll(struct dib_endpoint *endpoint, struct dib_completion *entries, int 
 	if (rc)
 		return rc == HALTED ? poll_halted(endpoint, entries, max) : rc;
 	if (!dib_peek_completion(endpoint))
-		return is_alarmed(endpoint, 1) ? poll_alarmed(endpoint, entries, max) :
-						 let_time_go_on(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
+		return is_alarmed(endpoint, 1)
+			       ? poll_alarmed(endpoint, entries, max)
+			       : let_time_go_on(endpoint, DIBBER_CALL_POLL_EMPTY, 1);
 	return dib_take_completions(endpoint, entries, max);
 }
 
@@ -195,7 +217,7 @@ int dib_poll_events(struct dib_endpoint *endpoint, struct dib_event *entries, in
 	return dib_take_events(endpoint, entries, max);
 }
 
-/* Waiting ---------------------------------------------------------------------------------------- */
+/* Waiting -------------------------------------------------------------------------------------- */
 
 static bool something_there(struct dib_endpoint *endpoint)
 {
@@ -210,7 +232,8 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Only queue entries are written there, so whatever wakes this is one; of endpoint 0 it may be the administrator's. */
+/* Only queue entries are written there, so whatever wakes this is one; of endpoint 0 it may be the
+ * administrator's. */
 static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 {
 	struct dib_clock begin, now;
@@ -226,8 +249,8 @@ static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 
 		if (endpoint->halted)
 			return dib_halted(endpoint);
-		rc = dib_clock_watch(endpoint->card, endpoint->participant, endpoint->map->mapping.iova,
-				     endpoint->memory_length, step);
+		rc = dib_clock_watch(endpoint->card, endpoint->participant,
+				     endpoint->map->mapping.iova, endpoint->memory_length, step);
 		if (rc < 0)
 			return rc;
 		if (something_there(endpoint))
@@ -269,7 +292,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 		return rc;
 	card = endpoint->card;
 	if (card->fixed.simulated_clock)
-		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX : timeout_ns * 1000);
+		return wait_by_clock(endpoint, timeout_ns > UINT64_MAX / 1000 ? UINT64_MAX
+									      : timeout_ns * 1000);
 	begin = monotonic_ns();
 	while (!something_there(endpoint)) {
 		if (endpoint->halted)
@@ -278,7 +302,8 @@ int dib_wait(struct dib_endpoint *endpoint, uint64_t timeout_ns)
 		if (waited >= timeout_ns)
 			return 0;
 		rc = card->transport->ops->serve(card->transport, waited < SPIN_NS ? 0 : 1);
-		if (!rc && dib_loses_patience(endpoint, waited < SPIN_NS ? 1 : 1000000u / DIB_LOOK_NS))
+		if (!rc &&
+		    dib_loses_patience(endpoint, waited < SPIN_NS ? 1 : 1000000u / DIB_LOOK_NS))
 			rc = dib_lose_patience(endpoint);
 		if (rc)
 			return rc;

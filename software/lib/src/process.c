@@ -1,12 +1,11 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What fork() does to this library. The connection to a card, its clock and its memory belong to
+ * the process that opened it. A child closes its copies of the descriptors, so that the end of its
+ * parent is the end of the connection, and so that nothing that the child does reaches the card.
+ * handle.c refuses the handles.
  */
 
-/*
- * What fork() does to this library. The connection to a card, its clock and its memory belong to the process that opened
- * it. A child closes its copies of the descriptors, so that the end of its parent is the end of the connection, and so that
- * nothing that the child does reaches the card. handle.c refuses the handles.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,12 +16,12 @@
 #include "handle.h"
 
 static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
-static int *fds;		/* open descriptors of the library */
+static int *fds; /* open descriptors of the library */
 static size_t fd_count, fd_room;
-static int retired[DIB_FD_RETIRED];	/* plus 1; 0: none */
+static int retired[DIB_FD_RETIRED]; /* plus 1; 0: none */
 static unsigned int next_retired;
 
-/* Descriptors ------------------------------------------------------------------------------------ */
+/* Descriptors ---------------------------------------------------------------------------------- */
 
 /* A fork() waits until the descriptor is entered. */
 void dib_fd_enter(void)
@@ -74,7 +73,7 @@ void dib_fd_retire(int fd)
 	int old;
 
 	if (write(fd, &one, sizeof(one)) < 0)
-		errno = 0;	/* the counter is full, so it is readable */
+		errno = 0; /* the counter is full, so it is readable */
 	pthread_mutex_lock(&fd_lock);
 	old = retired[next_retired];
 	retired[next_retired] = fd + 1;
@@ -84,7 +83,7 @@ void dib_fd_retire(int fd)
 		dib_fd_close(old - 1);
 }
 
-/* fork() ----------------------------------------------------------------------------------------- */
+/* fork() --------------------------------------------------------------------------------------- */
 
 static void before(void)
 {

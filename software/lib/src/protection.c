@@ -1,11 +1,10 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Whether memory may be read or written, asked of the kernel, so that no byte of it is touched. A
+ * mapping may change after the answer: whoever copies from or to it has to expect that
+ * (vfio_user_memory.c).
  */
 
-/*
- * Whether memory may be read or written, asked of the kernel, so that no byte of it is touched. A mapping may change after
- * the answer: whoever copies from or to it has to expect that (vfio_user_memory.c).
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +25,7 @@ struct query {
 	uint64_t name, build_id;
 };
 
-#define QUERY          _IOWR('f', 17, struct query)
+#define QUERY	       _IOWR('f', 17, struct query)
 #define QUERY_READABLE 1u
 #define QUERY_WRITABLE 2u
 
@@ -56,7 +55,8 @@ static int ask(int fd, uint64_t begin, uint64_t end, bool writable, int *why)
 	return 0;
 }
 
-/* The text has a line for each mapping, in ascending order: "7f0000000000-7f0000001000 rw-p …" (proc_pid_maps(5)). */
+/* The text has a line for each mapping, in ascending order: "7f0000000000-7f0000001000 rw-p …"
+ * (proc_pid_maps(5)). */
 static int read_text(int fd, uint64_t begin, uint64_t end, bool writable)
 {
 	unsigned long long first, last;
@@ -74,7 +74,8 @@ static int read_text(int fd, uint64_t begin, uint64_t end, bool writable)
 
 		/* A path may be longer than the line that is read. */
 		whole = strchr(line, '\n') != NULL;
-		if (!head || sscanf(line, "%llx-%llx %4s", &first, &last, rights) != 3 || last <= at)
+		if (!head || sscanf(line, "%llx-%llx %4s", &first, &last, rights) != 3 ||
+		    last <= at)
 			continue;
 		if (first > at || rights[0] != 'r' || (writable && rights[1] != 'w'))
 			break;

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Regions: keys, and what the control program is told of the memory behind them. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
 #include <string.h>
@@ -10,8 +8,9 @@
 
 #include "card.h"
 
-#define ALL_RIGHTS (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | \
-		    DIBBER_RIGHT_REMOTE_READ | DIBBER_RIGHT_REMOTE_WRITE)
+#define ALL_RIGHTS                                                                       \
+	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \
+	 DIBBER_RIGHT_REMOTE_WRITE)
 #define WRITE_RIGHTS (DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_WRITE)
 
 /* The entry of the card's table that a key names. */
@@ -37,9 +36,9 @@ int dib_keys_begin(struct dib_card *card)
 }
 
 /*
- * The next number whose entry is free. The card takes each number once while it has power, so a key of a former region,
- * handle, process or control program is not given again. Counting goes through the entries as well, so that from one
- * power-on to the next all 32 bits of a key differ by chance.
+ * The next number whose entry is free. The card takes each number once while it has power, so a key
+ * of a former region, handle, process or control program is not given again. Counting goes through
+ * the entries as well, so that from one power-on to the next all 32 bits of a key differ by chance.
  */
 static int new_key(struct dib_card *card, uint32_t *key)
 {
@@ -47,8 +46,11 @@ static int new_key(struct dib_card *card, uint32_t *key)
 		uint32_t number = card->next_key + skipped;
 
 		if (skipped >= card->keys_left)
-			return dib_fail(DIB_ERR_LIMIT, "all keys of this card are used up: it gives no more until it has lost power");
-		if (!number || entry_of(number) >= card->fixed.regions || card->regions[entry_of(number)])
+			return dib_fail(
+				DIB_ERR_LIMIT,
+				"all keys of this card are used up: it gives no more until it has lost power");
+		if (!number || entry_of(number) >= card->fixed.regions ||
+		    card->regions[entry_of(number)])
 			continue;
 		card->next_key = number + 1;
 		card->keys_left -= skipped + 1;
@@ -60,7 +62,8 @@ static int new_key(struct dib_card *card, uint32_t *key)
 
 static int unmap_region(struct dib_card *card, struct dib_region *region)
 {
-	return region->table ? dib_page_table_free(card, region->table) : dib_unmap(card, region->map);
+	return region->table ? dib_page_table_free(card, region->table)
+			     : dib_unmap(card, region->map);
 }
 
 /* In one piece, at `memory`, or NULL: in pages. */
@@ -88,7 +91,8 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 		command->page = (uint16_t)pages->shift;
 		command->first = pages->first;
 	}
-	rc = dib_admin_of(card, endpoint->participant, endpoint->halts, command, "registering memory");
+	rc = dib_admin_of(card, endpoint->participant, endpoint->halts, command,
+			  "registering memory");
 	if (rc) {
 		unmap_region(card, region);
 		return rc;
@@ -101,18 +105,21 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	return 0;
 }
 
-static int new_region(struct dib_endpoint *endpoint, void *memory, const struct dib_pages *pages, uint64_t length,
-		      unsigned int rights, struct dib_region **out)
+static int new_region(struct dib_endpoint *endpoint, void *memory, const struct dib_pages *pages,
+		      uint64_t length, unsigned int rights, struct dib_region **out)
 {
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights,
-		.endpoint = (uint8_t)endpoint->number, .length = length,
+		.opcode = DIBBER_OPCODE_REGION_ADD,
+		.rights = (uint8_t)rights,
+		.endpoint = (uint8_t)endpoint->number,
+		.length = length,
 	};
 	struct dib_region *region;
 	int rc;
 
 	if (rights == 0 || rights & ~(unsigned int)ALL_RIGHTS)
-		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right", rights, ALL_RIGHTS);
+		return dib_fail(DIB_ERR_ARGUMENT, "rights 0x%x: 1 to 0x%x, see enum dibber_right",
+				rights, ALL_RIGHTS);
 	region = dib_handle_new(DIB_KIND_REGION, sizeof(*region));
 	if (!region)
 		return DIB_ERR_NO_MEMORY;
@@ -139,23 +146,26 @@ int dib_register(struct dib_endpoint *endpoint, void *memory, size_t length, uns
 	if (rc)
 		return rc;
 	if (!memory || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", memory ? "place for the region" : "memory");
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				memory ? "place for the region" : "memory");
 	if (length == 0)
-		return dib_fail(DIB_ERR_ARGUMENT, "a region of 0 bytes: a region has at least one byte");
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"a region of 0 bytes: a region has at least one byte");
 	if (length > DIBBER_MAX_OFFSET || (uintptr_t)memory > UINTPTR_MAX - length - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "%zu bytes cannot be registered", length);
 	return new_region(endpoint, memory, NULL, length, rights, region);
 }
 
-int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages, unsigned int rights,
-		       struct dib_region **region)
+int dib_register_pages(struct dib_endpoint *endpoint, const struct dib_pages *pages,
+		       unsigned int rights, struct dib_region **region)
 {
 	int rc = dib_endpoint_check(endpoint);
 
 	if (rc)
 		return rc;
 	if (!pages || !region)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", pages ? "place for the region" : "pages");
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				pages ? "place for the region" : "pages");
 	rc = dib_pages_check(pages);
 	return rc ? rc : new_region(endpoint, NULL, pages, pages->length, rights, region);
 }
@@ -182,9 +192,11 @@ bool dib_is_foreign(const struct dib_endpoint *endpoint, uint32_t key)
 int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 {
 	struct dibber_admin_command command = {
-		.opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key,
+		.opcode = DIBBER_OPCODE_REGION_REMOVE,
+		.key = region->key,
 	};
-	int rc = dib_admin_of(card, region->participant, region->halts, &command, "unregistering memory");
+	int rc = dib_admin_of(card, region->participant, region->halts, &command,
+			      "unregistering memory");
 	int rc_unmap = unmap_region(card, region);
 
 	card->regions[entry_of(region->key)] = NULL;
@@ -193,13 +205,18 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
 }
 
-int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length, unsigned int rights)
+int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *region, uint64_t length,
+			  unsigned int rights)
 {
 	struct dib_card *card = endpoint->card;
-	struct dibber_admin_command remove = { .opcode = DIBBER_OPCODE_REGION_REMOVE, .key = region->key };
+	struct dibber_admin_command remove = { .opcode = DIBBER_OPCODE_REGION_REMOVE,
+					       .key = region->key };
 	struct dibber_admin_command add = {
-		.opcode = DIBBER_OPCODE_REGION_ADD, .rights = (uint8_t)rights, .endpoint = (uint8_t)endpoint->number,
-		.base = region->map->mapping.iova + region->map->mapping.first, .length = length,
+		.opcode = DIBBER_OPCODE_REGION_ADD,
+		.rights = (uint8_t)rights,
+		.endpoint = (uint8_t)endpoint->number,
+		.base = region->map->mapping.iova + region->map->mapping.first,
+		.length = length,
 	};
 	uint32_t former = entry_of(region->key);
 	int rc;
@@ -207,9 +224,11 @@ int dib_region_change_key(struct dib_endpoint *endpoint, struct dib_region *regi
 	card->regions[former] = NULL;
 	rc = new_key(card, &add.key);
 	if (!rc)
-		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &remove, "changing a region's key");
+		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &remove,
+				  "changing a region's key");
 	if (!rc)
-		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &add, "changing a region's key");
+		rc = dib_admin_of(card, endpoint->participant, endpoint->halts, &add,
+				  "changing a region's key");
 	if (rc) {
 		card->regions[former] = region;
 		return rc;

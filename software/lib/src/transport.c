@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* URI to transport. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
@@ -26,6 +24,8 @@ int dib_transport_open(const char *uri, bool observe, struct dib_transport **tra
 			return transports[i]->observe(uri + length + 1, transport);
 		return transports[i]->open(uri + length + 1, transport);
 	}
-	return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no card: it must read sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or "
-			"uart:/dev/ttyUSB1", uri);
+	return dib_fail(DIB_ERR_ARGUMENT,
+			"'%s' is no card: it must read sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or "
+			"uart:/dev/ttyUSB1",
+			uri);
 }

@@ -1,34 +1,35 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/* The way to a card behind a UART: accesses of its bus in frames, memory by copies, no interrupts.
  */
 
-/* The way to a card behind a UART: accesses of its bus in frames, memory by copies, no interrupts. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "uart.h"
 
-#define BAUD           1000000u	/* of the boards' bitstreams */
-#define TIMEOUT_MS     100u
-#define MEMORY_MOST    (1u << 24)	/* more than any FPGA has */
-#define FRAME_BYTES    (4u * DIBBER_FRAME_WORDS)
+#define BAUD	    1000000u /* of the boards' bitstreams */
+#define TIMEOUT_MS  100u
+#define MEMORY_MOST (1u << 24) /* more than any FPGA has */
+#define FRAME_BYTES (4u * DIBBER_FRAME_WORDS)
 
 static struct uart *self(struct dib_transport *transport)
 {
 	return (struct uart *)transport;
 }
 
-/* Opening ---------------------------------------------------------------------------------------- */
+/* Opening -------------------------------------------------------------------------------------- */
 
 /* "name=NUMBER", up to '&' or the end, which `text` is set behind. */
-static bool option(const char **text, const char *name, unsigned long least, unsigned long most, unsigned int *value)
+static bool option(const char **text, const char *name, unsigned long least, unsigned long most,
+		   unsigned int *value)
 {
 	size_t length = strlen(name);
 	unsigned long number;
 	char *end;
 
-	if (strncmp(*text, name, length) || (*text)[length] != '=' || (*text)[length + 1] < '0' || (*text)[length + 1] > '9')
+	if (strncmp(*text, name, length) || (*text)[length] != '=' || (*text)[length + 1] < '0' ||
+	    (*text)[length + 1] > '9')
 		return false;
 	number = strtoul(*text + length + 1, &end, 10);
 	if ((*end && *end != '&') || number < least || number > most)
@@ -51,14 +52,17 @@ static int parse(struct uart *u, const char *path)
 	while (*options) {
 		if (!option(&options, "baud", 1200, 100000000, &u->line.baud) &&
 		    !option(&options, "timeout", 1, 60000, &u->line.timeout_ms))
-			return dib_fail(DIB_ERR_ARGUMENT, "'%s': baud=RATE and timeout=MILLISECONDS are known", options);
+			return dib_fail(DIB_ERR_ARGUMENT,
+					"'%s': baud=RATE and timeout=MILLISECONDS are known",
+					options);
 	}
 	return 0;
 }
 
 static bool is_memory(uint32_t bytes)
 {
-	return bytes == 0 || (!(bytes & (bytes - 1)) && bytes >= 4u * DIBBER_BRIDGED_CHUNKS && bytes <= MEMORY_MOST);
+	return bytes == 0 || (!(bytes & (bytes - 1)) && bytes >= 4u * DIBBER_BRIDGED_CHUNKS &&
+			      bytes <= MEMORY_MOST);
 }
 
 /* Is there a bridge, and what has it? Whatever a program left behind that was ended is undone. */
@@ -72,15 +76,20 @@ static int greet(struct uart *u)
 	if (rc)
 		return rc;
 	if (found[0] != DIBBER_BRIDGE_SIGNATURE || !is_memory(found[1]))
-		return dib_fail(DIB_ERR_IDENTITY, "behind %s is a bridge with signature 0x%08x and %u bytes, a Dibber card's has "
-				"0x%08x", u->port, found[0], found[1], DIBBER_BRIDGE_SIGNATURE);
+		return dib_fail(
+			DIB_ERR_IDENTITY,
+			"behind %s is a bridge with signature 0x%08x and %u bytes, a Dibber card's has "
+			"0x%08x",
+			u->port, found[0], found[1], DIBBER_BRIDGE_SIGNATURE);
 	memset(all, 0xff, sizeof(all));
 	if ((rc = dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_HOLD, &none, 1)) ||
-	    (rc = dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, all, UART_CHANGED_WORDS)))
+	    (rc = dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, all,
+				 UART_CHANGED_WORDS)))
 		return rc;
 	u->base.copies = true;
 	u->base.shared_bytes = found[1];
-	u->base.usable[0] = (struct dib_range){ DIBBER_BRIDGED_MEMORY, DIBBER_BRIDGED_MEMORY + found[1] };
+	u->base.usable[0] =
+		(struct dib_range){ DIBBER_BRIDGED_MEMORY, DIBBER_BRIDGED_MEMORY + found[1] };
 	u->base.usable_count = 1;
 	u->known = calloc(2, (size_t)found[1] + 1);
 	if (!u->known)
@@ -119,10 +128,11 @@ static int uart_open(const char *path, struct dib_transport **transport)
 	return 0;
 }
 
-/* Registers -------------------------------------------------------------------------------------- */
+/* Registers ------------------------------------------------------------------------------------ */
 
 /* There is no configuration space: the bridge masters its card as it is. */
-static int uart_config_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+static int uart_config_read(struct dib_transport *transport, uint64_t offset, void *data,
+			    size_t length)
 {
 	(void)transport;
 	(void)offset;
@@ -130,7 +140,8 @@ static int uart_config_read(struct dib_transport *transport, uint64_t offset, vo
 	return 0;
 }
 
-static int uart_config_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+static int uart_config_write(struct dib_transport *transport, uint64_t offset, const void *data,
+			     size_t length)
 {
 	(void)transport;
 	(void)offset;
@@ -140,7 +151,8 @@ static int uart_config_write(struct dib_transport *transport, uint64_t offset, c
 }
 
 /* All that the library reads and writes is whole words. */
-static int uart_bar_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+static int uart_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
+			 size_t length)
 {
 	struct uart *u = self(transport);
 	uint32_t words[DIBBER_FRAME_WORDS];
@@ -168,13 +180,15 @@ static int write_bar(struct uart *u, uint64_t offset, const void *data, size_t l
 		size_t piece = length - at < FRAME_BYTES ? length - at : FRAME_BYTES;
 
 		memcpy(words, (const uint8_t *)data + at, piece);
-		rc = dib_uart_write(&u->line, (uint32_t)(offset + at), words, (uint32_t)(piece / 4));
+		rc = dib_uart_write(&u->line, (uint32_t)(offset + at), words,
+				    (uint32_t)(piece / 4));
 	}
 	return rc;
 }
 
 /* Anything may be a doorbell: what it makes the card read has to be there. */
-static int uart_bar_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+static int uart_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
+			  size_t length)
 {
 	struct uart *u = self(transport);
 	int rc;
@@ -202,7 +216,7 @@ static int uart_submit(struct dib_transport *transport, const struct dib_submiss
 	return rc;
 }
 
-/* Memory ----------------------------------------------------------------------------------------- */
+/* Memory --------------------------------------------------------------------------------------- */
 
 static int uart_map(struct dib_transport *transport, const struct dib_mapping *mapping)
 {
@@ -227,13 +241,14 @@ static int uart_unmap(struct dib_transport *transport, const struct dib_mapping 
 	return rc;
 }
 
-/* Interrupts and waiting ------------------------------------------------------------------------- */
+/* Interrupts and waiting ----------------------------------------------------------------------- */
 
 static int uart_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
 {
 	(void)vector;
 	(void)fd;
-	return dib_fail(DIB_ERR_SYSTEM, "no interrupt comes through %s: dib_wait() looks by itself", self(transport)->port);
+	return dib_fail(DIB_ERR_SYSTEM, "no interrupt comes through %s: dib_wait() looks by itself",
+			self(transport)->port);
 }
 
 /* A look takes longer than any time that could be waited for between two. */
@@ -252,16 +267,16 @@ static int uart_serve(struct dib_transport *transport, int timeout_ms)
 }
 
 const struct dib_transport_ops dib_transport_uart = {
-	.scheme       = "uart",
-	.open         = uart_open,
-	.close        = uart_close,
-	.config_read  = uart_config_read,
+	.scheme = "uart",
+	.open = uart_open,
+	.close = uart_close,
+	.config_read = uart_config_read,
 	.config_write = uart_config_write,
-	.bar_read     = uart_bar_read,
-	.bar_write    = uart_bar_write,
-	.submit       = uart_submit,
-	.map          = uart_map,
-	.unmap        = uart_unmap,
-	.set_vector   = uart_set_vector,
-	.serve        = uart_serve,
+	.bar_read = uart_bar_read,
+	.bar_write = uart_bar_write,
+	.submit = uart_submit,
+	.map = uart_map,
+	.unmap = uart_unmap,
+	.set_vector = uart_set_vector,
+	.serve = uart_serve,
 };

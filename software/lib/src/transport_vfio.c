@@ -1,8 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* The way to a card in a PCIe slot: registers by mapped memory, its DMA through the IOMMU,
+ * interrupts by eventfd. */
 
-/* The way to a card in a PCIe slot: registers by mapped memory, its DMA through the IOMMU, interrupts by eventfd. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,8 +16,8 @@
 
 #include "vfio_device.h"
 
-#define GONE    0xffffffffu	/* what a read returns when no card answers; PCIe Base 3.0, 2.3.2 */
-#define NAP_NS  50000		/* between two looks at a queue: what a wait adds to a transfer */
+#define GONE   0xffffffffu /* what a read returns when no card answers; PCIe Base 3.0, 2.3.2 */
+#define NAP_NS 50000	   /* between two looks at a queue: what a wait adds to a transfer */
 
 static struct vfio_device *self(struct dib_transport *transport)
 {
@@ -72,9 +71,10 @@ static void vfio_close(struct dib_transport *transport)
 	free(v);
 }
 
-/* Registers -------------------------------------------------------------------------------------- */
+/* Registers ------------------------------------------------------------------------------------ */
 
-static int vfio_config_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+static int vfio_config_read(struct dib_transport *transport, uint64_t offset, void *data,
+			    size_t length)
 {
 	struct vfio_device *v = self(transport);
 
@@ -83,7 +83,8 @@ static int vfio_config_read(struct dib_transport *transport, uint64_t offset, vo
 	return 0;
 }
 
-static int vfio_config_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+static int vfio_config_write(struct dib_transport *transport, uint64_t offset, const void *data,
+			     size_t length)
 {
 	struct vfio_device *v = self(transport);
 
@@ -104,7 +105,8 @@ static bool is_gone(const struct vfio_device *v, uint32_t word)
 }
 
 /* All that the library reads and writes is whole words; two at once where they are aligned. */
-static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
+			 size_t length)
 {
 	const struct vfio_device *v = self(transport);
 	uint8_t *to = data;
@@ -127,7 +129,8 @@ static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void 
 	return 0;
 }
 
-static int vfio_bar_write(struct dib_transport *transport, uint64_t offset, const void *data, size_t length)
+static int vfio_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
+			  size_t length)
 {
 	const struct vfio_device *v = self(transport);
 	const uint8_t *from = data;
@@ -153,19 +156,24 @@ static int vfio_submit(struct dib_transport *transport, const struct dib_submiss
 	return vfio_bar_write(transport, s->doorbell, &s->producer, sizeof(s->producer));
 }
 
-/* Memory ----------------------------------------------------------------------------------------- */
+/* Memory --------------------------------------------------------------------------------------- */
 
 static int vfio_map(struct dib_transport *transport, const struct dib_mapping *mapping)
 {
 	struct vfio_iommu_type1_dma_map map = {
-		.argsz = sizeof(map), .vaddr = (uintptr_t)mapping->memory, .iova = mapping->iova, .size = mapping->size,
-		.flags = VFIO_DMA_MAP_FLAG_READ | (mapping->last > mapping->first ? VFIO_DMA_MAP_FLAG_WRITE : 0),
+		.argsz = sizeof(map),
+		.vaddr = (uintptr_t)mapping->memory,
+		.iova = mapping->iova,
+		.size = mapping->size,
+		.flags = VFIO_DMA_MAP_FLAG_READ |
+			 (mapping->last > mapping->first ? VFIO_DMA_MAP_FLAG_WRITE : 0),
 	};
 
 	if (ioctl(self(transport)->container, VFIO_IOMMU_MAP_DMA, &map) == 0)
 		return 0;
 	if (errno == ENOMEM)
-		return dib_fail(DIB_ERR_NO_MEMORY, "the system pins no %llu bytes more: see 'ulimit -l'",
+		return dib_fail(DIB_ERR_NO_MEMORY,
+				"the system pins no %llu bytes more: see 'ulimit -l'",
 				(unsigned long long)mapping->size);
 	return dib_fail(DIB_ERR_SYSTEM, "VFIO_IOMMU_MAP_DMA: %s", strerror(errno));
 }
@@ -173,7 +181,9 @@ static int vfio_map(struct dib_transport *transport, const struct dib_mapping *m
 static int vfio_unmap(struct dib_transport *transport, const struct dib_mapping *mapping)
 {
 	struct vfio_iommu_type1_dma_unmap unmap = {
-		.argsz = sizeof(unmap), .iova = mapping->iova, .size = mapping->size,
+		.argsz = sizeof(unmap),
+		.iova = mapping->iova,
+		.size = mapping->size,
 	};
 
 	if (ioctl(self(transport)->container, VFIO_IOMMU_UNMAP_DMA, &unmap) < 0)
@@ -181,7 +191,7 @@ static int vfio_unmap(struct dib_transport *transport, const struct dib_mapping 
 	return 0;
 }
 
-/* Interrupts and waiting ------------------------------------------------------------------------- */
+/* Interrupts and waiting ----------------------------------------------------------------------- */
 
 static int vfio_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
 {
@@ -190,14 +200,17 @@ static int vfio_set_vector(struct dib_transport *transport, unsigned int vector,
 		struct vfio_irq_set head;
 		int32_t fds[DIBBER_VECTORS];
 	} set = { .head = {
-		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, .index = VFIO_PCI_MSIX_IRQ_INDEX,
-	} };
+			  .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+			  .index = VFIO_PCI_MSIX_IRQ_INDEX,
+		  } };
 	int rc = 0;
 
 	if (vector >= DIBBER_VECTORS)
-		return dib_fail(DIB_ERR_ARGUMENT, "vector %u: the card has %u", vector, DIBBER_VECTORS);
+		return dib_fail(DIB_ERR_ARGUMENT, "vector %u: the card has %u", vector,
+				DIBBER_VECTORS);
 	pthread_mutex_lock(&v->lock);
-	/* Kernels before 6.5 give no vector to a device later that was not there when the first one was. */
+	/* Kernels before 6.5 give no vector to a device later that was not there when the first one
+	 * was. */
 	set.head.start = v->vectors_on ? vector : 0;
 	set.head.count = v->vectors_on ? 1 : DIBBER_VECTORS;
 	for (unsigned int i = 0; i < set.head.count; i++)
@@ -211,11 +224,13 @@ static int vfio_set_vector(struct dib_transport *transport, unsigned int vector,
 	return rc;
 }
 
-/* The kernel's word that the device is wanted back, and of an error that it cannot mend. A kernel that has no such
- * interrupt leaves it to the look at the card. */
-static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS], uint32_t events[DIB_ENDS])
+/* The kernel's word that the device is wanted back, and of an error that it cannot mend. A kernel
+ * that has no such interrupt leaves it to the look at the card. */
+static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS],
+			      uint32_t events[DIB_ENDS])
 {
-	static const uint32_t indices[DIB_ENDS] = { VFIO_PCI_REQ_IRQ_INDEX, VFIO_PCI_ERR_IRQ_INDEX };
+	static const uint32_t indices[DIB_ENDS] = { VFIO_PCI_REQ_IRQ_INDEX,
+						    VFIO_PCI_ERR_IRQ_INDEX };
 	struct vfio_device *v = self(transport);
 	unsigned int count = 0;
 
@@ -224,9 +239,11 @@ static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS]
 			struct vfio_irq_set head;
 			int32_t fd;
 		} set = { .head = {
-			.argsz = sizeof(set), .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
-			.index = indices[i], .count = 1,
-		} };
+				  .argsz = sizeof(set),
+				  .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+				  .index = indices[i],
+				  .count = 1,
+			  } };
 
 		if (v->ends[i] < 0)
 			v->ends[i] = dib_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -246,7 +263,8 @@ static bool vfio_has_ended(struct dib_transport *transport)
 	uint64_t count;
 
 	for (unsigned int i = 0; i < DIB_ENDS; i++)
-		ended |= v->ends[i] >= 0 && read(v->ends[i], &count, sizeof(count)) == sizeof(count);
+		ended |=
+			v->ends[i] >= 0 && read(v->ends[i], &count, sizeof(count)) == sizeof(count);
 	if (ended)
 		__atomic_store_n(&v->ended, true, __ATOMIC_RELAXED);
 	return ended;
@@ -258,25 +276,26 @@ static int vfio_serve(struct dib_transport *transport, int timeout_ms)
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 
 	if (__atomic_load_n(&self(transport)->ended, __ATOMIC_RELAXED))
-		return dib_fail(DIB_ERR_LOST, "the card failed or is gone, or the system wants it back");
+		return dib_fail(DIB_ERR_LOST,
+				"the card failed or is gone, or the system wants it back");
 	if (timeout_ms > 0)
 		nanosleep(&nap, NULL);
 	return 0;
 }
 
 const struct dib_transport_ops dib_transport_vfio = {
-	.scheme       = "vfio",
-	.open         = vfio_open,
-	.close        = vfio_close,
-	.config_read  = vfio_config_read,
+	.scheme = "vfio",
+	.open = vfio_open,
+	.close = vfio_close,
+	.config_read = vfio_config_read,
 	.config_write = vfio_config_write,
-	.bar_read     = vfio_bar_read,
-	.bar_write    = vfio_bar_write,
-	.submit       = vfio_submit,
-	.map          = vfio_map,
-	.unmap        = vfio_unmap,
-	.set_vector   = vfio_set_vector,
-	.ends         = vfio_ends,
-	.has_ended    = vfio_has_ended,
-	.serve        = vfio_serve,
+	.bar_read = vfio_bar_read,
+	.bar_write = vfio_bar_write,
+	.submit = vfio_submit,
+	.map = vfio_map,
+	.unmap = vfio_unmap,
+	.set_vector = vfio_set_vector,
+	.ends = vfio_ends,
+	.has_ended = vfio_has_ended,
+	.serve = vfio_serve,
 };

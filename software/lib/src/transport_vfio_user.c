@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* The way to a simulated card: what a transport does, in messages of vfio-user. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,9 +20,9 @@ static struct vfio_user *self(struct dib_transport *transport)
 }
 
 /* Ask; for requests whose refusal has no meaning of its own. */
-static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command,
-		       const void *head, size_t head_length, const void *data, size_t data_length,
-		       int fd, void *answer, size_t answer_length)
+static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command, const void *head,
+		       size_t head_length, const void *data, size_t data_length, int fd,
+		       void *answer, size_t answer_length)
 {
 	struct waiter w = { .data = answer, .room = answer_length };
 	int rc;
@@ -33,7 +31,8 @@ static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command,
 	if (rc)
 		return rc;
 	if (w.error)
-		return dib_fail(DIB_ERR_SYSTEM, "the simulator refused %s: %s", what, strerror((int)w.error));
+		return dib_fail(DIB_ERR_SYSTEM, "the simulator refused %s: %s", what,
+				strerror((int)w.error));
 	if (w.length < answer_length)
 		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator's answer is too short");
 	return 0;
@@ -63,8 +62,9 @@ static uint32_t offered_number(const char *json, const char *name)
 	return (uint32_t)strtoull(p, NULL, 10);
 }
 
-/* Whether the server has said that another client has the card: EBUSY, as an answer to VERSION. The server closes the
- * connection then, so that sending VERSION may fail before the answer is read. The answer is still in the socket. */
+/* Whether the server has said that another client has the card: EBUSY, as an answer to VERSION. The
+ * server closes the connection then, so that sending VERSION may fail before the answer is read.
+ * The answer is still in the socket. */
 static bool is_busy(struct vfio_user *v)
 {
 	struct vfio_user_header header;
@@ -87,8 +87,8 @@ static int negotiate(struct vfio_user *v, const char *path)
 	struct waiter w = { .data = &answer, .room = sizeof(answer) - 1 };
 	int rc;
 
-	rc = dib_vfio_ask(v, VFIO_USER_VERSION, &version, sizeof(version), capabilities, sizeof(capabilities),
-			  -1, &w);
+	rc = dib_vfio_ask(v, VFIO_USER_VERSION, &version, sizeof(version), capabilities,
+			  sizeof(capabilities), -1, &w);
 	if (rc ? rc == DIB_ERR_LOST && is_busy(v) : w.error == EBUSY)
 		return dib_fail(DIB_ERR_IN_USE, "%s: another program has the card", path);
 	if (rc)
@@ -99,7 +99,8 @@ static int negotiate(struct vfio_user *v, const char *path)
 	if (w.length < sizeof(version))
 		return dib_fail(DIB_ERR_PROTOCOL, "the simulator's VERSION answer is too short");
 	if (answer.version.major != 0)
-		return dib_fail(DIB_ERR_PROTOCOL, "the simulator speaks vfio-user %u.%u, this library 0.1",
+		return dib_fail(DIB_ERR_PROTOCOL,
+				"the simulator speaks vfio-user %u.%u, this library 0.1",
 				answer.version.major, answer.version.minor);
 	((char *)&answer)[w.length] = 0;
 	v->clock = offered(answer.json, "\"dibber_clock\"");
@@ -109,11 +110,12 @@ static int negotiate(struct vfio_user *v, const char *path)
 
 static int check_bar(struct vfio_user *v)
 {
-	struct vfio_user_region_info info = { .argsz = sizeof(info), .index = VFIO_USER_REGION_BAR0 };
+	struct vfio_user_region_info info = { .argsz = sizeof(info),
+					      .index = VFIO_USER_REGION_BAR0 };
 	int rc;
 
-	rc = ask_plainly(v, "region information", VFIO_USER_DEVICE_GET_REGION_INFO, &info, sizeof(info),
-			 NULL, 0, -1, &info, sizeof(info));
+	rc = ask_plainly(v, "region information", VFIO_USER_DEVICE_GET_REGION_INFO, &info,
+			 sizeof(info), NULL, 0, -1, &info, sizeof(info));
 	if (rc)
 		return rc;
 	if (info.size < DIBBER_BAR0_SIZE)
@@ -128,7 +130,8 @@ int dib_vfio_connect(const char *path, int *out)
 	int s;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return dib_fail(DIB_ERR_ARGUMENT, "the socket's path has more than %zu characters: %s",
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"the socket's path has more than %zu characters: %s",
 				sizeof(address.sun_path) - 1, path);
 	strcpy(address.sun_path, path);
 	s = dib_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -168,7 +171,8 @@ static int vfio_user_open(const char *path, struct dib_transport **transport)
 		free(v);
 		return rc;
 	}
-	if ((rc = dib_vfio_connect(path, &v->socket)) || (rc = negotiate(v, path)) || (rc = check_bar(v))) {
+	if ((rc = dib_vfio_connect(path, &v->socket)) || (rc = negotiate(v, path)) ||
+	    (rc = check_bar(v))) {
 		vfio_user_close(&v->base);
 		return rc;
 	}
@@ -195,7 +199,8 @@ static int vfio_user_observe(const char *path, struct dib_transport **transport)
 	return rc;
 }
 
-static int region_read(struct vfio_user *v, uint32_t region, uint64_t offset, void *data, size_t length)
+static int region_read(struct vfio_user *v, uint32_t region, uint64_t offset, void *data,
+		       size_t length)
 {
 	struct vfio_user_region_access access = { offset, region, (uint32_t)length };
 	struct {
@@ -218,16 +223,18 @@ static int vfio_user_config_read(struct dib_transport *transport, uint64_t offse
 	return region_read(self(transport), VFIO_USER_REGION_CONFIG, offset, data, length);
 }
 
-static int vfio_user_config_write(struct dib_transport *transport, uint64_t offset, const void *data,
-				  size_t length)
+static int vfio_user_config_write(struct dib_transport *transport, uint64_t offset,
+				  const void *data, size_t length)
 {
-	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_CONFIG, (uint32_t)length };
+	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_CONFIG,
+						  (uint32_t)length };
 
-	return ask_plainly(self(transport), "a configuration write", VFIO_USER_REGION_WRITE, &access,
-			   sizeof(access), data, length, -1, NULL, 0);
+	return ask_plainly(self(transport), "a configuration write", VFIO_USER_REGION_WRITE,
+			   &access, sizeof(access), data, length, -1, NULL, 0);
 }
 
-static int vfio_user_bar_read(struct dib_transport *transport, uint64_t offset, void *data, size_t length)
+static int vfio_user_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
+			      size_t length)
 {
 	return region_read(self(transport), VFIO_USER_REGION_BAR0, offset, data, length);
 }
@@ -237,7 +244,8 @@ static int vfio_user_bar_write(struct dib_transport *transport, uint64_t offset,
 {
 	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_BAR0, (uint32_t)length };
 
-	return dib_vfio_post(self(transport), VFIO_USER_REGION_WRITE, &access, sizeof(access), data, length);
+	return dib_vfio_post(self(transport), VFIO_USER_REGION_WRITE, &access, sizeof(access), data,
+			     length);
 }
 
 /* The three messages of a command, which leave together. */
@@ -258,12 +266,17 @@ struct command_messages {
 	} doorbell;
 };
 
-#define DOORBELL_BYTES (sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) + sizeof(uint32_t))
+#define DOORBELL_BYTES                                                              \
+	(sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) + \
+	 sizeof(uint32_t))
 
-_Static_assert(offsetof(struct command_messages, slot) == sizeof(struct vfio_user_header) +
-	       sizeof(struct dibber_clock_request), "the charge ends where the slot begins");
-_Static_assert(offsetof(struct command_messages, doorbell) - offsetof(struct command_messages, slot) ==
-	       sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) + DIBBER_SLOT_BYTES,
+_Static_assert(offsetof(struct command_messages, slot) ==
+		       sizeof(struct vfio_user_header) + sizeof(struct dibber_clock_request),
+	       "the charge ends where the slot begins");
+_Static_assert(offsetof(struct command_messages, doorbell) -
+			       offsetof(struct command_messages, slot) ==
+		       sizeof(struct vfio_user_header) + sizeof(struct vfio_user_region_access) +
+			       DIBBER_SLOT_BYTES,
 	       "the slot ends where the doorbell begins");
 
 static int vfio_user_submit(struct dib_transport *transport, const struct dib_submission *s)
@@ -275,25 +288,38 @@ static int vfio_user_submit(struct dib_transport *transport, const struct dib_su
 	if (v->clock) {
 		first = (uint8_t *)&m.charge;
 		m.charge.header = (struct vfio_user_header){
-			.command = DIBBER_CLOCK_MESSAGE, .size = sizeof(m.charge), .flags = VFIO_USER_NO_REPLY,
+			.command = DIBBER_CLOCK_MESSAGE,
+			.size = sizeof(m.charge),
+			.flags = VFIO_USER_NO_REPLY,
 		};
 		m.charge.request = (struct dibber_clock_request){
-			.op = DIBBER_CLOCK_OP_CHARGE, .endpoint = s->participant, .call = s->call, .count = 1,
+			.op = DIBBER_CLOCK_OP_CHARGE,
+			.endpoint = s->participant,
+			.call = s->call,
+			.count = 1,
 		};
 	}
 	m.slot.header = (struct vfio_user_header){
-		.command = VFIO_USER_REGION_WRITE, .size = sizeof(m.slot), .flags = VFIO_USER_NO_REPLY,
+		.command = VFIO_USER_REGION_WRITE,
+		.size = sizeof(m.slot),
+		.flags = VFIO_USER_NO_REPLY,
 	};
-	m.slot.access = (struct vfio_user_region_access){ s->slot, VFIO_USER_REGION_BAR0, DIBBER_SLOT_BYTES };
+	m.slot.access = (struct vfio_user_region_access){ s->slot, VFIO_USER_REGION_BAR0,
+							  DIBBER_SLOT_BYTES };
 	m.slot.command = *s->command;
 	m.doorbell.header = (struct vfio_user_header){
-		.command = VFIO_USER_REGION_WRITE, .size = DOORBELL_BYTES, .flags = VFIO_USER_NO_REPLY,
+		.command = VFIO_USER_REGION_WRITE,
+		.size = DOORBELL_BYTES,
+		.flags = VFIO_USER_NO_REPLY,
 	};
 	m.doorbell.access = (struct vfio_user_region_access){
-		s->doorbell, VFIO_USER_REGION_BAR0, sizeof(s->producer),
+		s->doorbell,
+		VFIO_USER_REGION_BAR0,
+		sizeof(s->producer),
 	};
 	m.doorbell.producer = s->producer;
-	return dib_vfio_send_bytes(v, first, (size_t)((uint8_t *)&m.doorbell - first) + DOORBELL_BYTES);
+	return dib_vfio_send_bytes(v, first,
+				   (size_t)((uint8_t *)&m.doorbell - first) + DOORBELL_BYTES);
 }
 
 static int vfio_user_map(struct dib_transport *transport, const struct dib_mapping *mapping)
@@ -301,8 +327,11 @@ static int vfio_user_map(struct dib_transport *transport, const struct dib_mappi
 	struct vfio_user *v = self(transport);
 	struct vfio_user_dma_map map = {
 		.argsz = sizeof(map),
-		.flags = VFIO_USER_MAP_READ | (mapping->last > mapping->first ? VFIO_USER_MAP_WRITE : 0),
-		.offset = mapping->fd_offset, .address = mapping->iova, .size = mapping->size,
+		.flags = VFIO_USER_MAP_READ |
+			 (mapping->last > mapping->first ? VFIO_USER_MAP_WRITE : 0),
+		.offset = mapping->fd_offset,
+		.address = mapping->iova,
+		.size = mapping->size,
 	};
 	int rc;
 
@@ -314,7 +343,8 @@ static int vfio_user_map(struct dib_transport *transport, const struct dib_mappi
 	rc = dib_vfio_enter_mapping(v, mapping);
 	if (rc)
 		return rc;
-	rc = ask_plainly(v, "a mapping", VFIO_USER_DMA_MAP, &map, sizeof(map), NULL, 0, mapping->fd, NULL, 0);
+	rc = ask_plainly(v, "a mapping", VFIO_USER_DMA_MAP, &map, sizeof(map), NULL, 0, mapping->fd,
+			 NULL, 0);
 	if (rc)
 		dib_vfio_remove_mapping(v, mapping->iova);
 	return rc;
@@ -324,12 +354,14 @@ static int vfio_user_unmap(struct dib_transport *transport, const struct dib_map
 {
 	struct vfio_user *v = self(transport);
 	struct vfio_user_dma_unmap unmap = {
-		.argsz = sizeof(unmap), .address = mapping->iova, .size = mapping->size,
+		.argsz = sizeof(unmap),
+		.address = mapping->iova,
+		.size = mapping->size,
 	};
 	int rc;
 
-	rc = ask_plainly(v, "taking a mapping away", VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap), NULL, 0,
-			 -1, NULL, 0);
+	rc = ask_plainly(v, "taking a mapping away", VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap),
+			 NULL, 0, -1, NULL, 0);
 	/* Whatever the server said: the memory is the program's again. */
 	dib_vfio_remove_mapping(v, mapping->iova);
 	return rc;
@@ -338,16 +370,20 @@ static int vfio_user_unmap(struct dib_transport *transport, const struct dib_map
 static int vfio_user_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
 {
 	struct vfio_user_irq_set set = {
-		.argsz = sizeof(set), .flags = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_TRIGGER,
-		.index = VFIO_USER_IRQ_MSIX, .start = vector, .count = 1,
+		.argsz = sizeof(set),
+		.flags = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_TRIGGER,
+		.index = VFIO_USER_IRQ_MSIX,
+		.start = vector,
+		.count = 1,
 	};
 
-	return ask_plainly(self(transport), "an interrupt", VFIO_USER_DEVICE_SET_IRQS, &set, sizeof(set),
-			   NULL, 0, fd, NULL, 0);
+	return ask_plainly(self(transport), "an interrupt", VFIO_USER_DEVICE_SET_IRQS, &set,
+			   sizeof(set), NULL, 0, fd, NULL, 0);
 }
 
 /* Its socket: dib_vfio_lose() shuts that down, too. */
-static unsigned int vfio_user_ends(struct dib_transport *transport, int fds[DIB_ENDS], uint32_t events[DIB_ENDS])
+static unsigned int vfio_user_ends(struct dib_transport *transport, int fds[DIB_ENDS],
+				   uint32_t events[DIB_ENDS])
 {
 	fds[0] = self(transport)->socket;
 	events[0] = EPOLLRDHUP;
@@ -371,7 +407,8 @@ static bool vfio_user_has_clock(struct dib_transport *transport)
 	return self(transport)->clock;
 }
 
-static int vfio_user_clock(struct dib_transport *transport, const struct dibber_clock_request *request,
+static int vfio_user_clock(struct dib_transport *transport,
+			   const struct dibber_clock_request *request,
 			   struct dibber_clock_reply *reply)
 {
 	struct vfio_user *v = self(transport);
@@ -386,30 +423,33 @@ static int vfio_user_clock(struct dib_transport *transport, const struct dibber_
 	if (rc)
 		return rc;
 	if (w.error)
-		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op, strerror((int)w.error));
+		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op,
+				strerror((int)w.error));
 	if (w.length < sizeof(*reply))
-		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator's clock answer is too short");
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL,
+				     "the simulator's clock answer is too short");
 	if (reply->error)
-		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op, strerror((int)reply->error));
+		return dib_fail(DIB_ERR_CLOCK, "clock operation %u: %s", request->op,
+				strerror((int)reply->error));
 	return 0;
 }
 
 const struct dib_transport_ops dib_transport_vfio_user = {
-	.scheme       = "sim",
-	.open         = vfio_user_open,
-	.observe      = vfio_user_observe,
-	.close        = vfio_user_close,
-	.config_read  = vfio_user_config_read,
+	.scheme = "sim",
+	.open = vfio_user_open,
+	.observe = vfio_user_observe,
+	.close = vfio_user_close,
+	.config_read = vfio_user_config_read,
 	.config_write = vfio_user_config_write,
-	.bar_read     = vfio_user_bar_read,
-	.bar_write    = vfio_user_bar_write,
-	.submit       = vfio_user_submit,
-	.map          = vfio_user_map,
-	.unmap        = vfio_user_unmap,
-	.set_vector   = vfio_user_set_vector,
-	.ends         = vfio_user_ends,
-	.has_ended    = vfio_user_has_ended,
-	.serve        = vfio_user_serve_card,
-	.has_clock    = vfio_user_has_clock,
-	.clock        = vfio_user_clock,
+	.bar_read = vfio_user_bar_read,
+	.bar_write = vfio_user_bar_write,
+	.submit = vfio_user_submit,
+	.map = vfio_user_map,
+	.unmap = vfio_user_unmap,
+	.set_vector = vfio_user_set_vector,
+	.ends = vfio_user_ends,
+	.has_ended = vfio_user_has_ended,
+	.serve = vfio_user_serve_card,
+	.has_clock = vfio_user_has_clock,
+	.clock = vfio_user_clock,
 };

@@ -1,11 +1,10 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Frames over a serial line: struct dibber_frame with its words and CRC. One is sent, its answer
+ * waited for. When it does not come, or comes damaged, the same frame is sent again; the card
+ * executes no write twice.
  */
 
-/*
- * Frames over a serial line: struct dibber_frame with its words and CRC. One is sent, its answer waited for. When it
- * does not come, or comes damaged, the same frame is sent again; the card executes no write twice.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <asm/termbits.h>
@@ -21,10 +20,10 @@
 
 #include "uart.h"
 
-#define ATTEMPTS  5u
-#define SILENCE_MS 25	/* the card forgets a begun frame after 20 */
-#define BITS      10u	/* of a byte on the line: start, 8, stop */
-#define LONGEST   (sizeof(struct dibber_frame) + 4u * (DIBBER_FRAME_WORDS + 2u))
+#define ATTEMPTS   5u
+#define SILENCE_MS 25  /* the card forgets a begun frame after 20 */
+#define BITS	   10u /* of a byte on the line: start, 8, stop */
+#define LONGEST	   (sizeof(struct dibber_frame) + 4u * (DIBBER_FRAME_WORDS + 2u))
 
 /* CRC-32C as RFC 3720 has it. */
 static uint32_t crc32c(const uint8_t *data, size_t length)
@@ -47,7 +46,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
 }
 
-/* Opening ---------------------------------------------------------------------------------------- */
+/* Opening -------------------------------------------------------------------------------------- */
 
 static int set_up(const struct uart_line *line)
 {
@@ -55,7 +54,8 @@ static int set_up(const struct uart_line *line)
 	struct termios2 t;
 
 	if (ioctl(line->fd, TCGETS2, &t) < 0)
-		return dib_fail(DIB_ERR_NOT_FOUND, "%s is no serial port (%s)", line->port, strerror(errno));
+		return dib_fail(DIB_ERR_NOT_FOUND, "%s is no serial port (%s)", line->port,
+				strerror(errno));
 	if (flock(line->fd, LOCK_EX | LOCK_NB) < 0 || ioctl(line->fd, TIOCEXCL) < 0)
 		return dib_fail(DIB_ERR_IN_USE, "%s: another program has it", line->port);
 	/* 8N1, no flow control, every byte as it is. */
@@ -67,7 +67,8 @@ static int set_up(const struct uart_line *line)
 	t.c_cc[VMIN] = 0;
 	t.c_cc[VTIME] = 0;
 	if (ioctl(line->fd, TCSETS2, &t) < 0)
-		return dib_fail(DIB_ERR_SYSTEM, "%s does not do %u baud: %s", line->port, line->baud, strerror(errno));
+		return dib_fail(DIB_ERR_SYSTEM, "%s does not do %u baud: %s", line->port,
+				line->baud, strerror(errno));
 	/* USB adapters may keep what came for 16 ms; those that can are asked not to. */
 	if (ioctl(line->fd, TIOCGSERIAL, &serial) == 0) {
 		serial.flags |= (int)ASYNC_LOW_LATENCY;
@@ -84,9 +85,12 @@ int dib_uart_open(struct uart_line *line, const char *port)
 	line->port = port;
 	line->fd = dib_fd(open(port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
 	if (line->fd < 0 && errno == EACCES)
-		return dib_fail(DIB_ERR_SYSTEM, "%s may not be opened: is the user in its group ('ls -l %s')?", port, port);
+		return dib_fail(DIB_ERR_SYSTEM,
+				"%s may not be opened: is the user in its group ('ls -l %s')?",
+				port, port);
 	if (line->fd < 0)
-		return dib_fail(errno == EBUSY ? DIB_ERR_IN_USE : DIB_ERR_NOT_FOUND, "no port %s (%s)", port, strerror(errno));
+		return dib_fail(errno == EBUSY ? DIB_ERR_IN_USE : DIB_ERR_NOT_FOUND,
+				"no port %s (%s)", port, strerror(errno));
 	rc = set_up(line);
 	if (rc)
 		dib_uart_close(line);
@@ -102,7 +106,7 @@ void dib_uart_close(struct uart_line *line)
 	line->fd = -1;
 }
 
-/* Bytes ------------------------------------------------------------------------------------------ */
+/* Bytes ---------------------------------------------------------------------------------------- */
 
 static int gone(struct uart_line *line, const char *why)
 {
@@ -144,7 +148,8 @@ static int send_bytes(struct uart_line *line, const uint8_t *data, size_t length
 	return 1;
 }
 
-/* As ready(): whether so many bytes came. A line on which something always comes has its end, too. */
+/* As ready(): whether so many bytes came. A line on which something always comes has its end, too.
+ */
 static int receive_bytes(struct uart_line *line, uint8_t *data, size_t length, uint64_t end)
 {
 	while (length > 0) {
@@ -184,10 +189,12 @@ static int settle(struct uart_line *line)
 	return rc < 0 ? rc : 0;
 }
 
-/* Frames ----------------------------------------------------------------------------------------- */
+/* Frames --------------------------------------------------------------------------------------- */
 
-/* Whether the answer to the frame came, its `length` bytes behind the first word; what comes before it is passed over. */
-static int answer(struct uart_line *line, const uint8_t head[4], uint8_t *reply, size_t length, uint64_t end)
+/* Whether the answer to the frame came, its `length` bytes behind the first word; what comes before
+ * it is passed over. */
+static int answer(struct uart_line *line, const uint8_t head[4], uint8_t *reply, size_t length,
+		  uint64_t end)
 {
 	static const size_t first = 4;
 	uint8_t wanted[4];
@@ -213,22 +220,32 @@ static int give_up(struct uart_line *line)
 {
 	line->lost = true;
 	if (line->opened)
-		return dib_fail(DIB_ERR_LOST, "the card behind %s answers no more; %u frames were sent again so far", line->port,
-				line->repeated);
+		return dib_fail(
+			DIB_ERR_LOST,
+			"the card behind %s answers no more; %u frames were sent again so far",
+			line->port, line->repeated);
 	if (line->heard)
-		return dib_fail(DIB_ERR_IDENTITY, "what comes from %s at %u baud are no frames of a Dibber card: another rate "
-				"(?baud=), or something else is there", line->port, line->baud);
-	return dib_fail(DIB_ERR_NOT_FOUND, "nothing answers at %s at %u baud: another port, another rate (?baud=), or no "
-			"bitstream is loaded", line->port, line->baud);
+		return dib_fail(
+			DIB_ERR_IDENTITY,
+			"what comes from %s at %u baud are no frames of a Dibber card: another rate "
+			"(?baud=), or something else is there",
+			line->port, line->baud);
+	return dib_fail(
+		DIB_ERR_NOT_FOUND,
+		"nothing answers at %s at %u baud: another port, another rate (?baud=), or no "
+		"bitstream is loaded",
+		line->port, line->baud);
 }
 
 /* Send a frame until it is answered; `words` of the answer to `data` if it is given. */
-static int transact(struct uart_line *line, const uint8_t *frame, size_t length, uint32_t *data, uint32_t words)
+static int transact(struct uart_line *line, const uint8_t *frame, size_t length, uint32_t *data,
+		    uint32_t words)
 {
 	uint8_t reply[LONGEST];
 	size_t back = 4u * ((data ? words : 0) + 2u);
 	/* A byte more than what the line's rate gives. */
-	uint64_t patience = line->timeout_ms + (length + back + 5u) * BITS * 1000u / line->baud + 1u;
+	uint64_t patience =
+		line->timeout_ms + (length + back + 5u) * BITS * 1000u / line->baud + 1u;
 	uint32_t status;
 
 	for (unsigned int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -253,16 +270,21 @@ static int transact(struct uart_line *line, const uint8_t *frame, size_t length,
 		memcpy(&status, reply + 4 + back - 8, sizeof(status));
 		if (status == 0)
 			return 0;
-		return dib_fail(DIB_ERR_LOST, "the card behind %s does not answer its own host", line->port);
+		return dib_fail(DIB_ERR_LOST, "the card behind %s does not answer its own host",
+				line->port);
 	}
 	return give_up(line);
 }
 
-static int request(struct uart_line *line, uint32_t address, const uint32_t *written, uint32_t *data, uint32_t words)
+static int request(struct uart_line *line, uint32_t address, const uint32_t *written,
+		   uint32_t *data, uint32_t words)
 {
 	uint8_t frame[LONGEST];
 	struct dibber_frame head = {
-		.kind = DIBBER_FRAME_REQUEST, .number = ++line->number, .write = written != NULL, .words = (uint8_t)words,
+		.kind = DIBBER_FRAME_REQUEST,
+		.number = ++line->number,
+		.write = written != NULL,
+		.words = (uint8_t)words,
 		.address = address,
 	};
 	size_t length = sizeof(head);

@@ -1,16 +1,15 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Memory behind a UART. The card reaches memory of its own alone. What a program registers gets a
+ * place there, and the two are brought to the same state at times: what the program wrote goes to
+ * the card, what the card wrote comes to the program.
+ *
+ * The second must look as if the card had written the program's memory itself, in its order: an
+ * entry of a queue is there behind the data that it announces. So what changed is read until
+ * nothing has changed meanwhile; where that does not end the card is held. All of it is then
+ * published at once, entries of queues last.
  */
 
-/*
- * Memory behind a UART. The card reaches memory of its own alone. What a program registers gets a place there, and the
- * two are brought to the same state at times: what the program wrote goes to the card, what the card wrote comes to the
- * program.
- *
- * The second must look as if the card had written the program's memory itself, in its order: an entry of a queue is there
- * behind the data that it announces. So what changed is read until nothing has changed meanwhile; where that does not
- * end the card is held. All of it is then published at once, entries of queues last.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 #include "uart.h"
 
 #define WORD   4u
-#define PASSES 4u	/* before the card is held */
+#define PASSES 4u /* before the card is held */
 #define PHASE  offsetof(struct dibber_queue_entry, phase)
 
 static uint64_t offset_of(const struct dib_mapping *mapping)
@@ -31,9 +30,10 @@ static uint64_t chunk_bytes(const struct uart *u)
 	return u->base.shared_bytes / DIBBER_BRIDGED_CHUNKS;
 }
 
-/* To the card ------------------------------------------------------------------------------------ */
+/* To the card ---------------------------------------------------------------------------------- */
 
-/* The aligned word of the card's memory at `at`, as the program has it, and what is not the program's as it is there. */
+/* The aligned word of the card's memory at `at`, as the program has it, and what is not the
+ * program's as it is there. */
 static uint32_t own_word(const struct uart *u, const struct dib_mapping *m, uint64_t at)
 {
 	uint64_t base = offset_of(m);
@@ -43,7 +43,8 @@ static uint32_t own_word(const struct uart *u, const struct dib_mapping *m, uint
 	for (uint64_t i = 0; i < WORD; i++) {
 		uint64_t place = at + i - base;
 
-		bytes[i] = place >= m->first && place < m->end ? m->memory[place] : u->known[at + i];
+		bytes[i] =
+			place >= m->first && place < m->end ? m->memory[place] : u->known[at + i];
 	}
 	memcpy(&word, bytes, sizeof(word));
 	return word;
@@ -64,7 +65,8 @@ static int push_mapping(struct uart *u, const struct dib_mapping *m, bool all)
 				break;
 		}
 		if (count) {
-			rc = dib_uart_write(&u->line, (uint32_t)(DIBBER_BRIDGED_MEMORY + at), words, count);
+			rc = dib_uart_write(&u->line, (uint32_t)(DIBBER_BRIDGED_MEMORY + at), words,
+					    count);
 			memcpy(u->known + at, words, WORD * count);
 		}
 		at += WORD * (count ? count : 1);
@@ -112,7 +114,7 @@ void dib_uart_remove(struct uart *u, uint64_t iova)
 	}
 }
 
-/* From the card ---------------------------------------------------------------------------------- */
+/* From the card -------------------------------------------------------------------------------- */
 
 static bool has(const uint32_t *bits, uint64_t chunk)
 {
@@ -142,7 +144,8 @@ static int fetch(struct uart *u, uint64_t chunk)
 	while (at < end && !rc) {
 		uint64_t length = end - at < sizeof(words) ? end - at : sizeof(words);
 
-		rc = dib_uart_read(&u->line, (uint32_t)(DIBBER_BRIDGED_MEMORY + at), words, (uint32_t)(length / WORD));
+		rc = dib_uart_read(&u->line, (uint32_t)(DIBBER_BRIDGED_MEMORY + at), words,
+				   (uint32_t)(length / WORD));
 		if (!rc)
 			memcpy(u->fetched + at, words, length);
 		at += length;
@@ -167,18 +170,21 @@ static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 		if (pass > PASSES + 1) {
 			set_hold(u, 0);
 			u->line.lost = true;
-			return dib_fail(DIB_ERR_PROTOCOL, "the card behind %s writes while it is held", u->line.port);
+			return dib_fail(DIB_ERR_PROTOCOL,
+					"the card behind %s writes while it is held", u->line.port);
 		}
 		if (pass++ == PASSES && (rc = set_hold(u, 1)))
 			return rc;
-		rc = dib_uart_read(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, changed, UART_CHANGED_WORDS);
+		rc = dib_uart_read(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, changed,
+				   UART_CHANGED_WORDS);
 		if (rc)
 			return rc;
 		any = 0;
 		for (unsigned int i = 0; i < UART_CHANGED_WORDS; i++)
 			any |= changed[i];
 		if (any)
-			rc = dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED, changed, UART_CHANGED_WORDS);
+			rc = dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_CHANGED,
+					    changed, UART_CHANGED_WORDS);
 		for (uint64_t chunk = 0; chunk < DIBBER_BRIDGED_CHUNKS && any && !rc; chunk++) {
 			if (has(changed, chunk) && is_mapped(u, chunk)) {
 				rc = fetch(u, chunk);
@@ -193,8 +199,10 @@ static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 
 enum part { DATA, ENTRIES, PHASES };
 
-/* Give the program what was fetched. A byte that the program has written meanwhile stays, and goes to the card later. */
-static void publish_mapping(struct uart *u, const struct dib_mapping *m, const uint32_t *all, enum part part)
+/* Give the program what was fetched. A byte that the program has written meanwhile stays, and goes
+ * to the card later. */
+static void publish_mapping(struct uart *u, const struct dib_mapping *m, const uint32_t *all,
+			    enum part part)
 {
 	uint64_t base = offset_of(m);
 
@@ -205,7 +213,8 @@ static void publish_mapping(struct uart *u, const struct dib_mapping *m, const u
 			i = (at / chunk_bytes(u) + 1) * chunk_bytes(u) - base - 1;
 			continue;
 		}
-		if (m->queues && (i % sizeof(struct dibber_queue_entry) >= PHASE) != (part == PHASES))
+		if (m->queues &&
+		    (i % sizeof(struct dibber_queue_entry) >= PHASE) != (part == PHASES))
 			continue;
 		if (m->memory[i] == u->known[at])
 			__atomic_store_n(&m->memory[i], u->fetched[at], __ATOMIC_RELAXED);
@@ -221,7 +230,8 @@ int dib_uart_pull(struct uart *u)
 	rc = fetch_changes(u, all);
 	if (rc)
 		return rc;
-	/* Another thread may look at its queues without a call here: what they announce has to be there. */
+	/* Another thread may look at its queues without a call here: what they announce has to be
+	 * there. */
 	for (enum part part = DATA; part <= PHASES; part++) {
 		for (const struct uart_map *map = u->maps; map; map = map->next) {
 			if (map->mapping.queues == (part != DATA))

@@ -1,27 +1,25 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Routes that cannot deadlock, from a map: up*\/down* routing, as in Schroeder et al., "Autonet: a
+ * High-speed, Self-configuring Local Area Network Using Point-to-point Links", SRC report 59, 1990.
+ *
+ * Every link is directed: its end with the smaller (level, number) is up. No route goes up after it
+ * went down, so that no circle of links can wait for each other.
  */
 
-/*
- * Routes that cannot deadlock, from a map: up*\/down* routing, as in Schroeder et al., "Autonet: a High-speed, Self-configuring
- * Local Area Network Using Point-to-point Links", SRC report 59, 1990.
- *
- * Every link is directed: its end with the smaller (level, number) is up. No route goes up after it went down, so that no
- * circle of links can wait for each other.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "error.h"
 #include "mapper.h"
 
-#define CANDIDATES 256u	/* looked at for the routes to one node */
+#define CANDIDATES 256u /* looked at for the routes to one node */
 
 struct path {
 	uint32_t hops;
-	uint8_t in[DIBBER_ROUTE_HOPS];		/* ports */
+	uint8_t in[DIBBER_ROUTE_HOPS]; /* ports */
 	uint8_t out[DIBBER_ROUTE_HOPS];
-	uint8_t at[DIBBER_ROUTE_HOPS];		/* switches */
+	uint8_t at[DIBBER_ROUTE_HOPS]; /* switches */
 };
 
 struct search {
@@ -50,7 +48,8 @@ static void look(struct search *search, struct path *path, uint32_t hops, bool d
 
 		path->out[last] = (uint8_t)port;
 		if (path->hops == hops) {
-			if (peer->kind == DIB_PEER_HOST && peer->number == search->node && search->found < CANDIDATES)
+			if (peer->kind == DIB_PEER_HOST && peer->number == search->node &&
+			    search->found < CANDIDATES)
 				search->paths[search->found++] = *path;
 			continue;
 		}
@@ -82,7 +81,8 @@ static uint32_t route_of(const struct dib_network *network, const struct path *p
 }
 
 /* How many of the links between switches that this path takes are taken by those before it. */
-static uint32_t shared(const struct search *search, const struct path *path, const uint32_t *taken, uint32_t count)
+static uint32_t shared(const struct search *search, const struct path *path, const uint32_t *taken,
+		       uint32_t count)
 {
 	uint32_t links = 0;
 
@@ -91,20 +91,24 @@ static uint32_t shared(const struct search *search, const struct path *path, con
 			const struct path *other = &search->paths[taken[n]];
 
 			for (uint32_t j = 0; j + 1 < other->hops; j++)
-				links += other->at[j] == path->at[i] && other->out[j] == path->out[i];
+				links += other->at[j] == path->at[i] &&
+					 other->out[j] == path->out[i];
 		}
 	return links;
 }
 
-int dib_network_routes(const struct dib_network *network, unsigned int node, uint32_t routes[DIB_NETWORK_ROUTES])
+int dib_network_routes(const struct dib_network *network, unsigned int node,
+		       uint32_t routes[DIB_NETWORK_ROUTES])
 {
 	struct search search = { .network = network, .node = node };
 	struct path path = { .hops = 1 };
 	uint32_t taken[DIB_NETWORK_ROUTES], count;
 
 	if (!network || !routes)
-		return dib_fail(DIB_ERR_ARGUMENT, "no %s given", network ? "place for the routes" : "map");
-	if (node >= DIBBER_NODES || node == network->own || !(network->hosts >> node & 1) || network->conflicts >> node & 1)
+		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
+				network ? "place for the routes" : "map");
+	if (node >= DIBBER_NODES || node == network->own || !(network->hosts >> node & 1) ||
+	    network->conflicts >> node & 1)
 		return 0;
 	if (network->uplink.kind == DIB_PEER_HOST) {
 		routes[0] = 0;
@@ -115,7 +119,8 @@ int dib_network_routes(const struct dib_network *network, unsigned int node, uin
 	for (uint32_t hops = 1; hops <= DIBBER_ROUTE_HOPS; hops++)
 		look(&search, &path, hops, false);
 
-	/* The shortest, then those that share the fewest links with what was taken; the shorter of these first. */
+	/* The shortest, then those that share the fewest links with what was taken; the shorter of
+	 * these first. */
 	for (count = 0; count < DIB_NETWORK_ROUTES && count < search.found; count++) {
 		uint32_t best = 0, least = UINT32_MAX;
 

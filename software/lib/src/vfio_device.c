@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Finding a card in the system, and getting it from VFIO. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -18,8 +16,8 @@
 
 #include "vfio_device.h"
 
-#define ADDRESS_LENGTH 12u	/* of "0000:01:00.0" */
-#define DEVICES "/sys/bus/pci/devices/"
+#define ADDRESS_LENGTH 12u /* of "0000:01:00.0" */
+#define DEVICES	       "/sys/bus/pci/devices/"
 
 static int system_error(const char *what)
 {
@@ -45,14 +43,17 @@ static int find_group(const char *address, char *path, size_t room)
 	ssize_t length;
 
 	if (!is_address(address))
-		return dib_fail(DIB_ERR_ARGUMENT, "'%s' is no PCI address: it must read 0000:01:00.0", address);
+		return dib_fail(DIB_ERR_ARGUMENT,
+				"'%s' is no PCI address: it must read 0000:01:00.0", address);
 	snprintf(link, sizeof(link), DEVICES "%s", address);
 	if (access(link, F_OK) < 0)
 		return dib_fail(DIB_ERR_NOT_FOUND, "no PCI device %s", address);
 	strcat(link, "/iommu_group");
 	length = readlink(link, target, sizeof(target) - 1);
 	if (length < 0)
-		return dib_fail(DIB_ERR_NOT_FOUND, "%s has no IOMMU: switch it on in the firmware and the kernel", address);
+		return dib_fail(DIB_ERR_NOT_FOUND,
+				"%s has no IOMMU: switch it on in the firmware and the kernel",
+				address);
 	target[length] = 0;
 	number = strrchr(target, '/');
 	snprintf(path, room, "/dev/vfio/%.20s", number ? number + 1 : target);
@@ -70,16 +71,21 @@ static int open_group(struct vfio_device *v, const char *address)
 		return rc;
 	v->group = dib_fd(open(path, O_RDWR | O_CLOEXEC));
 	if (v->group < 0 && errno == ENOENT)
-		return dib_fail(DIB_ERR_NOT_FOUND, "%s is not bound to vfio-pci: there is no %s", address, path);
+		return dib_fail(DIB_ERR_NOT_FOUND, "%s is not bound to vfio-pci: there is no %s",
+				address, path);
 	if (v->group < 0 && errno == EBUSY)
-		return dib_fail(DIB_ERR_IN_USE, "%s: another process has the card, and VFIO gives it to one: only that can watch or load it",
-				path);
+		return dib_fail(
+			DIB_ERR_IN_USE,
+			"%s: another process has the card, and VFIO gives it to one: only that can watch or load it",
+			path);
 	if (v->group < 0)
 		return system_error(path);
 	if (ioctl(v->group, VFIO_GROUP_GET_STATUS, &status) < 0)
 		return system_error("VFIO_GROUP_GET_STATUS");
 	if (!(status.flags & VFIO_GROUP_FLAGS_VIABLE))
-		return dib_fail(DIB_ERR_IN_USE, "%s: a device of the card's IOMMU group is bound to another driver", path);
+		return dib_fail(DIB_ERR_IN_USE,
+				"%s: a device of the card's IOMMU group is bound to another driver",
+				path);
 	return 0;
 }
 
@@ -98,11 +104,12 @@ static int open_container(struct vfio_device *v)
 	return 0;
 }
 
-/* Bus addresses ---------------------------------------------------------------------------------- */
+/* Bus addresses -------------------------------------------------------------------------------- */
 
-/* The capability with the ranges that the IOMMU translates and nothing else claims, or NULL. Kernels before 5.4 have
- * none. */
-static const struct vfio_iommu_type1_info_cap_iova_range *find_ranges(const struct vfio_iommu_type1_info *info)
+/* The capability with the ranges that the IOMMU translates and nothing else claims, or NULL.
+ * Kernels before 5.4 have none. */
+static const struct vfio_iommu_type1_info_cap_iova_range *
+find_ranges(const struct vfio_iommu_type1_info *info)
 {
 	const uint8_t *bytes = (const uint8_t *)info;
 	const struct vfio_info_cap_header *header;
@@ -137,24 +144,27 @@ static int find_usable(struct vfio_device *v)
 	v->base.usable[0] = (struct dib_range){ 0, UINT64_MAX };
 	v->base.usable_count = 1;
 	if (ranges) {
-		v->base.usable_count = ranges->nr_iovas < DIB_RANGES ? ranges->nr_iovas : DIB_RANGES;
+		v->base.usable_count =
+			ranges->nr_iovas < DIB_RANGES ? ranges->nr_iovas : DIB_RANGES;
 		for (unsigned int i = 0; i < v->base.usable_count; i++) {
 			uint64_t last = ranges->iova_ranges[i].end;
 
-			v->base.usable[i] = (struct dib_range){ ranges->iova_ranges[i].start,
-								last == UINT64_MAX ? last : last + 1 };
+			v->base.usable[i] =
+				(struct dib_range){ ranges->iova_ranges[i].start,
+						    last == UINT64_MAX ? last : last + 1 };
 		}
 	}
 	free(info);
 	return 0;
 }
 
-/* Device ----------------------------------------------------------------------------------------- */
+/* Device --------------------------------------------------------------------------------------- */
 
 static int open_device(struct vfio_device *v, const char *address)
 {
 	struct vfio_region_info bar = { .argsz = sizeof(bar), .index = VFIO_PCI_BAR0_REGION_INDEX };
-	struct vfio_region_info config = { .argsz = sizeof(config), .index = VFIO_PCI_CONFIG_REGION_INDEX };
+	struct vfio_region_info config = { .argsz = sizeof(config),
+					   .index = VFIO_PCI_CONFIG_REGION_INDEX };
 	void *memory;
 
 	/* The kernel makes it close-on-exec. */
@@ -165,11 +175,14 @@ static int open_device(struct vfio_device *v, const char *address)
 	    ioctl(v->device, VFIO_DEVICE_GET_REGION_INFO, &config) < 0)
 		return system_error("VFIO_DEVICE_GET_REGION_INFO");
 	if (bar.size < DIBBER_BAR0_SIZE)
-		return dib_fail(DIB_ERR_IDENTITY, "BAR 0 of %s has %llu bytes, a Dibber card has %u", address,
+		return dib_fail(DIB_ERR_IDENTITY,
+				"BAR 0 of %s has %llu bytes, a Dibber card has %u", address,
 				(unsigned long long)bar.size, DIBBER_BAR0_SIZE);
 	v->config = config.offset;
-	/* With the MSI-X table in it: Linux allows that since 4.16, for the IOMMU guards the interrupts. */
-	memory = mmap(NULL, DIBBER_BAR0_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, v->device, (off_t)bar.offset);
+	/* With the MSI-X table in it: Linux allows that since 4.16, for the IOMMU guards the
+	 * interrupts. */
+	memory = mmap(NULL, DIBBER_BAR0_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
+		      (off_t)bar.offset);
 	if (memory == MAP_FAILED)
 		return system_error("mmap of BAR 0");
 	v->bar = memory;

@@ -1,9 +1,7 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* The vfio-user protocol as far as this library speaks it, from its specification (QEMU,
  * docs/interop/vfio-user.rst, version 0.9). All values little-endian. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_VFIO_USER_H
 #define DIBBER_VFIO_USER_H
@@ -11,28 +9,28 @@
 #include <stdint.h>
 
 enum vfio_user_command {
-	VFIO_USER_VERSION                = 1,
-	VFIO_USER_DMA_MAP                = 2,
-	VFIO_USER_DMA_UNMAP              = 3,
+	VFIO_USER_VERSION = 1,
+	VFIO_USER_DMA_MAP = 2,
+	VFIO_USER_DMA_UNMAP = 3,
 	VFIO_USER_DEVICE_GET_REGION_INFO = 5,
-	VFIO_USER_DEVICE_SET_IRQS        = 8,
-	VFIO_USER_REGION_READ            = 9,
-	VFIO_USER_REGION_WRITE           = 10,
-	VFIO_USER_DMA_READ               = 11,
-	VFIO_USER_DMA_WRITE              = 12,
+	VFIO_USER_DEVICE_SET_IRQS = 8,
+	VFIO_USER_REGION_READ = 9,
+	VFIO_USER_REGION_WRITE = 10,
+	VFIO_USER_DMA_READ = 11,
+	VFIO_USER_DMA_WRITE = 12,
 };
 
 #define VFIO_USER_TYPE_MASK 0xfu
-#define VFIO_USER_REPLY     0x1u
+#define VFIO_USER_REPLY	    0x1u
 #define VFIO_USER_NO_REPLY  0x10u
-#define VFIO_USER_ERROR     0x20u
+#define VFIO_USER_ERROR	    0x20u
 
 struct vfio_user_header {
 	uint16_t id;
 	uint16_t command;
-	uint32_t size;		/* with this header */
+	uint32_t size; /* with this header */
 	uint32_t flags;
-	uint32_t error;		/* errno, with VFIO_USER_ERROR */
+	uint32_t error; /* errno, with VFIO_USER_ERROR */
 };
 
 /* Followed by JSON text with its final zero. */
@@ -47,7 +45,7 @@ struct vfio_user_version {
 struct vfio_user_dma_map {
 	uint32_t argsz;
 	uint32_t flags;
-	uint64_t offset;	/* in the descriptor sent along */
+	uint64_t offset; /* in the descriptor sent along */
 	uint64_t address;
 	uint64_t size;
 };
@@ -59,7 +57,7 @@ struct vfio_user_dma_unmap {
 	uint64_t size;
 };
 
-#define VFIO_USER_REGION_BAR0   0u
+#define VFIO_USER_REGION_BAR0	0u
 #define VFIO_USER_REGION_CONFIG 7u
 
 struct vfio_user_region_info {
@@ -78,9 +76,9 @@ struct vfio_user_region_access {
 	uint32_t count;
 };
 
-#define VFIO_USER_IRQ_MSIX          2u
-#define VFIO_USER_IRQ_DATA_EVENTFD  (1u << 2)
-#define VFIO_USER_IRQ_TRIGGER       (1u << 5)
+#define VFIO_USER_IRQ_MSIX	   2u
+#define VFIO_USER_IRQ_DATA_EVENTFD (1u << 2)
+#define VFIO_USER_IRQ_TRIGGER	   (1u << 5)
 
 struct vfio_user_irq_set {
 	uint32_t argsz;

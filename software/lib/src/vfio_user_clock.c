@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* The simulator's clock: which thread calls, and why an answer does not come. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,19 +17,21 @@
 
 #include "vfio_user_client.h"
 
-#define NOTICE_SECONDS 10	/* of the machine's time */
-#define ANSWER_SECONDS 2	/* for the simulator to say who holds the clock */
-#define TEXT_BYTES 1024
+#define NOTICE_SECONDS 10 /* of the machine's time */
+#define ANSWER_SECONDS 2  /* for the simulator to say who holds the clock */
+#define TEXT_BYTES     1024
 
 static _Thread_local pid_t acting_for;
 
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static uint32_t process_number;
 
-/* Two containers may have threads of the same number. A random number for the process tells them apart. */
+/* Two containers may have threads of the same number. A random number for the process tells them
+ * apart. */
 static void draw_process_number(void)
 {
-	if (getrandom(&process_number, sizeof(process_number), GRND_NONBLOCK) != sizeof(process_number))
+	if (getrandom(&process_number, sizeof(process_number), GRND_NONBLOCK) !=
+	    sizeof(process_number))
 		process_number = (uint32_t)getpid();
 }
 
@@ -80,7 +80,8 @@ static bool receive_all(int socket, void *data, size_t length)
 }
 
 /* One request and the payload of its answer, cut to `room`. Returns its length, or -1. */
-static ssize_t ask_once(int socket, uint16_t command, const void *payload, size_t length, void *answer, size_t room)
+static ssize_t ask_once(int socket, uint16_t command, const void *payload, size_t length,
+			void *answer, size_t room)
 {
 	struct vfio_user_header header = { .id = command, .command = command };
 	uint8_t message[sizeof(header) + 64];
@@ -95,7 +96,8 @@ static ssize_t ask_once(int socket, uint16_t command, const void *payload, size_
 	    header.flags & VFIO_USER_ERROR)
 		return -1;
 	bytes = header.size - sizeof(header);
-	return bytes <= room && (bytes == 0 || receive_all(socket, answer, bytes)) ? (ssize_t)bytes : -1;
+	return bytes <= room && (bytes == 0 || receive_all(socket, answer, bytes)) ? (ssize_t)bytes
+										   : -1;
 }
 
 /* What the simulator says of its clock to an observer. Empty when it says nothing. */
@@ -112,7 +114,8 @@ static void ask_for_state(const char *path, char text[TEXT_BYTES])
 	if (dib_vfio_connect(longer, &socket))
 		return;
 	set_timeout(socket, ANSWER_SECONDS);
-	if (ask_once(socket, VFIO_USER_VERSION, &version, sizeof(version), ignored, sizeof(ignored)) >= 0)
+	if (ask_once(socket, VFIO_USER_VERSION, &version, sizeof(version), ignored,
+		     sizeof(ignored)) >= 0)
 		length = ask_once(socket, DIBBER_CLOCK_MESSAGE, NULL, 0, text, TEXT_BYTES - 1);
 	dib_fd_close(socket);
 	text[length < 0 ? 0 : length] = 0;
@@ -134,10 +137,11 @@ void dib_vfio_say_why(struct vfio_user *v)
 	ask_for_state(v->path[0] ? v->path : "", text);
 	/* A slow simulation is no reason to speak. */
 	if (strcmp(text, "time goes on") != 0) {
-		fprintf(stderr, "dibber: %s has not answered for %ld s: %s%s\n", v->path, notice_seconds(),
-			*text ? text : "it does not say why",
-			strstr(text, "outside the library") ?
-			". A program that waits for something else first leaves the clock: dib_clock_leave()" : "");
+		fprintf(stderr, "dibber: %s has not answered for %ld s: %s%s\n", v->path,
+			notice_seconds(), *text ? text : "it does not say why",
+			strstr(text, "outside the library")
+				? ". A program that waits for something else first leaves the clock: dib_clock_leave()"
+				: "");
 	}
 	errno = error;
 }

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* A vfio-user connection: sending, receiving, and bringing answers to who asked. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 #include "vfio_user_client.h"
 
-#define GUARD 4096u	/* bytes; MAX_PAYLOAD is a multiple */
+#define GUARD 4096u /* bytes; MAX_PAYLOAD is a multiple */
 
 /* A file in memory, mapped between two pages that nobody may touch. */
 static int make_payload(struct vfio_user *v)
@@ -23,9 +21,10 @@ static int make_payload(struct vfio_user *v)
 
 	v->payload_fd = memfd_create("dibber message", MFD_CLOEXEC);
 	if (v->payload_fd >= 0 && ftruncate(v->payload_fd, MAX_PAYLOAD) == 0)
-		memory = mmap(NULL, MAX_PAYLOAD + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory != MAP_FAILED &&
-	    mmap(memory + GUARD, MAX_PAYLOAD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, v->payload_fd, 0) == MAP_FAILED) {
+		memory = mmap(NULL, MAX_PAYLOAD + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			      -1, 0);
+	if (memory != MAP_FAILED && mmap(memory + GUARD, MAX_PAYLOAD, PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_FIXED, v->payload_fd, 0) == MAP_FAILED) {
 		munmap(memory, MAX_PAYLOAD + 2 * GUARD);
 		memory = MAP_FAILED;
 	}
@@ -56,7 +55,8 @@ void dib_vfio_fini(struct vfio_user *v)
 {
 	dib_vfio_end_helper(v);
 	if (v->socket >= 0) {
-		/* A child of raw clone(2) may still have the descriptor: this ends the connection all the same. */
+		/* A child of raw clone(2) may still have the descriptor: this ends the connection
+		 * all the same. */
 		shutdown(v->socket, SHUT_RDWR);
 		dib_fd_close(v->socket);
 	}
@@ -83,14 +83,17 @@ int dib_vfio_lose(struct vfio_user *v, int error, const char *reason)
 	return dib_fail(error, "%s", v->reason);
 }
 
-/* Sending ---------------------------------------------------------------------------------------- */
+/* Sending -------------------------------------------------------------------------------------- */
 
 int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t flags,
-		  uint32_t error, const void *head, size_t head_length,
-		  const void *data, size_t data_length, int fd)
+		  uint32_t error, const void *head, size_t head_length, const void *data,
+		  size_t data_length, int fd)
 {
 	struct vfio_user_header header = {
-		.id = id, .command = command, .flags = flags, .error = error,
+		.id = id,
+		.command = command,
+		.flags = flags,
+		.error = error,
 		.size = (uint32_t)(sizeof(header) + head_length + data_length),
 	};
 	struct iovec parts[3] = {
@@ -125,7 +128,8 @@ int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t f
 			continue;
 		if (sent < 0) {
 			pthread_mutex_unlock(&v->send_lock);
-			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+			return dib_vfio_lose(v, DIB_ERR_LOST,
+					     "the simulator closed the connection");
 		}
 		message.msg_control = NULL;
 		message.msg_controllen = 0;
@@ -155,7 +159,8 @@ int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length)
 			continue;
 		if (sent < 0) {
 			pthread_mutex_unlock(&v->send_lock);
-			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+			return dib_vfio_lose(v, DIB_ERR_LOST,
+					     "the simulator closed the connection");
 		}
 		p += sent;
 		length -= (size_t)sent;
@@ -168,10 +173,11 @@ int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length)
 int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
 		  const void *data, size_t data_length)
 {
-	return dib_vfio_send(v, 0, command, VFIO_USER_NO_REPLY, 0, head, head_length, data, data_length, -1);
+	return dib_vfio_send(v, 0, command, VFIO_USER_NO_REPLY, 0, head, head_length, data,
+			     data_length, -1);
 }
 
-/* Receiving -------------------------------------------------------------------------------------- */
+/* Receiving ------------------------------------------------------------------------------------ */
 
 /* Only the reader calls this. */
 static int receive(struct vfio_user *v, void *data, size_t length)
@@ -188,7 +194,8 @@ static int receive(struct vfio_user *v, void *data, size_t length)
 			continue;
 		}
 		if (n <= 0)
-			return dib_vfio_lose(v, DIB_ERR_LOST, "the simulator closed the connection");
+			return dib_vfio_lose(v, DIB_ERR_LOST,
+					     "the simulator closed the connection");
 		p += n;
 		length -= (size_t)n;
 	}
@@ -217,7 +224,8 @@ static int hand_over(struct vfio_user *v, const struct vfio_user_header *header,
 	}
 	pthread_mutex_unlock(&v->lock);
 	if (!w)
-		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator answered what nobody asked");
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL,
+				     "the simulator answered what nobody asked");
 	return 0;
 }
 
@@ -231,7 +239,8 @@ int dib_vfio_handle_one(struct vfio_user *v)
 	if (rc)
 		return rc;
 	if (header.size < sizeof(header) || header.size - sizeof(header) > MAX_PAYLOAD)
-		return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator sent a message of impossible size");
+		return dib_vfio_lose(v, DIB_ERR_PROTOCOL,
+				     "the simulator sent a message of impossible size");
 	length = header.size - sizeof(header);
 	rc = receive(v, v->payload, length);
 	if (rc)
@@ -242,7 +251,8 @@ int dib_vfio_handle_one(struct vfio_user *v)
 	case VFIO_USER_REPLY:
 		return hand_over(v, &header, length);
 	}
-	return dib_vfio_lose(v, DIB_ERR_PROTOCOL, "the simulator sent a message that is neither request nor reply");
+	return dib_vfio_lose(v, DIB_ERR_PROTOCOL,
+			     "the simulator sent a message that is neither request nor reply");
 }
 
 int dib_vfio_ask(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Serving the card when no thread waits for an answer of its own. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* Memory of this process that the card reaches by message: vfio-user's DMA_READ and DMA_WRITE. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -59,9 +57,10 @@ static const struct dib_mapping *find_mapping(struct vfio_user *v, uint64_t addr
 }
 
 /*
- * Between the program's memory and `at` of the payload. The kernel copies, by the file that the payload is, because the
- * memory may be gone by now, or read-only, or the file behind it be shorter: then the kernel says so, and nobody gets a
- * signal. What stood before the place that is gone has been copied.
+ * Between the program's memory and `at` of the payload. The kernel copies, by the file that the
+ * payload is, because the memory may be gone by now, or read-only, or the file behind it be
+ * shorter: then the kernel says so, and nobody gets a signal. What stood before the place that is
+ * gone has been copied.
  */
 static bool take_memory(struct vfio_user *v, size_t at, const uint8_t *memory, size_t length)
 {
@@ -73,7 +72,8 @@ static bool give_memory(struct vfio_user *v, size_t at, uint8_t *memory, size_t 
 	return length == 0 || pread(v->payload_fd, memory, length, (off_t)at) == (ssize_t)length;
 }
 
-int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *header, size_t length)
+int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *header,
+			   size_t length)
 {
 	struct vfio_user_dma_access access;
 	const struct dib_mapping *m;
@@ -95,14 +95,16 @@ int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *h
 		error = EINVAL;
 		goto answer;
 	}
-	/* The payload buffer becomes the answer of a read; what comes of a write lies in it already. */
+	/* The payload buffer becomes the answer of a read; what comes of a write lies in it
+	 * already. */
 	copy = v->payload + sizeof(access);
 	pthread_mutex_lock(&v->map_lock);
 	m = find_mapping(v, access.address, access.count);
 	if (!m) {
 		error = EFAULT;
 	} else if (header->command == VFIO_USER_DMA_READ) {
-		if (take_memory(v, sizeof(access), m->memory + (access.address - m->iova), access.count))
+		if (take_memory(v, sizeof(access), m->memory + (access.address - m->iova),
+				access.count))
 			data_length = access.count;
 		else
 			error = EFAULT;
@@ -124,7 +126,7 @@ answer:
 		rc = dib_vfio_send(v, header->id, header->command,
 				   VFIO_USER_REPLY | VFIO_USER_ERROR, error, NULL, 0, NULL, 0, -1);
 	else
-		rc = dib_vfio_send(v, header->id, header->command, VFIO_USER_REPLY, 0,
-				   &access, sizeof(access), copy, data_length, -1);
+		rc = dib_vfio_send(v, header->id, header->command, VFIO_USER_REPLY, 0, &access,
+				   sizeof(access), copy, data_length, -1);
 	return rc;
 }

@@ -1,12 +1,11 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Waking who sleeps on a descriptor of dib_event_fd() when no interrupt will come any more. A
+ * thread for each card of which a descriptor was asked for waits for the card's end. When the card
+ * has ended, or an endpoint alone, the endpoint's eventfd is written, and written again after each
+ * read: it stays readable until it is closed.
  */
 
-/*
- * Waking who sleeps on a descriptor of dib_event_fd() when no interrupt will come any more. A thread for each card of which
- * a descriptor was asked for waits for the card's end. When the card has ended, or an endpoint alone, the endpoint's
- * eventfd is written, and written again after each read: it stays readable until it is closed.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,18 +18,20 @@
 
 #include "card.h"
 
-#define LOOK_MS 100		/* between two looks at a card that may vanish without a word */
-#define OTHER   DIBBER_ENDPOINTS	/* in place of an endpoint's number: the card's end, or the call to stop */
+#define LOOK_MS 100 /* between two looks at a card that may vanish without a word */
+#define OTHER                                                                                     \
+	DIBBER_ENDPOINTS /* in place of an endpoint's number: the card's end, or the call to stop \
+			  */
 
 struct dib_watch {
 	pthread_t thread;
 	struct dib_transport *transport;
 	int epoll, wake;
 
-	pthread_mutex_t lock;		/* guards what follows */
+	pthread_mutex_t lock; /* guards what follows */
 	bool stops;
-	bool over;			/* the card has ended */
-	int fds[DIBBER_ENDPOINTS];	/* of the endpoints, or -1 */
+	bool over;		   /* the card has ended */
+	int fds[DIBBER_ENDPOINTS]; /* of the endpoints, or -1 */
 	bool ended[DIBBER_ENDPOINTS];
 };
 

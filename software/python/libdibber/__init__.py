@@ -1,6 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Python access to libdibber: cards, endpoints, regions and puts, with NumPy arrays as walks.
 
     card     = libdibber.Card("sim:run/card0.sock")
@@ -8,27 +5,49 @@
     endpoint = card.endpoint(1)
     matrix   = libdibber.alloc(64*32*8).view("f8").reshape(64, 32)
     region   = endpoint.register(matrix)
-    endpoint.put_array(key, matrix[:, 3], node=1)                                       # to 64 elements in a row
-    endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), matrix[:, 3], node=1)   # to a column
+    endpoint.put_array(key, matrix[:, 3], node=1)                                       # to 64
+    elements in a row
+    endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), matrix[:, 3], node=1)   # to a
+    column
     endpoint.put_array(key, endpoint.indexed(matrix, [7, 3, 20]), node=1)               # three rows
     endpoint.wait(); endpoint.poll()
 
-Rights, flags and statuses are the enumerations `Right`, `Flag` and `Status`: `Right.LOCAL_READ | Right.REMOTE_WRITE`,
-`Status(completion.status)`.
+Rights, flags and statuses are the enumerations `Right`, `Flag` and `Status`: `Right.LOCAL_READ |
+Right.REMOTE_WRITE`, `Status(completion.status)`.
 
-Every error of the library is a `DibberError` with its code and reason. Arguments are checked before anything is sent:
-`TypeError` for a wrong type, `ValueError` for a value outside its range, for memory that is not contiguous, and for
-read-only memory where something would be written. Memory that a card can reach lives until it is unregistered or the
-card is closed. The rules on threads, ordering and ownership are
-those of dibber/dibber.h; the calls here add nothing to a transfer's cost in simulated time.
+Every error of the library is a `DibberError` with its code and reason. Arguments are checked before
+anything is sent: `TypeError` for a wrong type, `ValueError` for a value outside its range, for
+memory that is not contiguous, and for read-only memory where something would be written. Memory
+that a card can reach lives until it is unregistered or the card is closed. The rules on threads,
+ordering and ownership are those of dibber/dibber.h; the calls here add nothing to a transfer's cost
+in simulated time.
 """
 
-from libdibber.binding import DibberError, library_path
-from libdibber.card    import Card, Endpoint, routes_to
-from libdibber.enums   import Flag, Opcode, Right, Status
-from libdibber.mailbox import Mailbox, PeerError
-from libdibber.memory  import Indexed, PagedRegion, Region, alloc
-from libdibber.walk    import List, Walk
+# SPDX-License-Identifier: BSD-2-Clause
 
-__all__ = ["Card", "DibberError", "Endpoint", "Flag", "Indexed", "List", "Mailbox", "Opcode", "PagedRegion", "PeerError", "Region",
-           "Right", "Status", "Walk", "alloc", "library_path", "routes_to"]
+from libdibber.binding import DibberError, library_path
+from libdibber.card import Card, Endpoint, routes_to
+from libdibber.enums import Flag, Opcode, Right, Status
+from libdibber.mailbox import Mailbox, PeerError
+from libdibber.memory import Indexed, PagedRegion, Region, alloc
+from libdibber.walk import List, Walk
+
+__all__ = [
+    "Card",
+    "DibberError",
+    "Endpoint",
+    "Flag",
+    "Indexed",
+    "List",
+    "Mailbox",
+    "Opcode",
+    "PagedRegion",
+    "PeerError",
+    "Region",
+    "Right",
+    "Status",
+    "Walk",
+    "alloc",
+    "library_path",
+    "routes_to",
+]

@@ -1,19 +1,18 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Checks of what a program hands to the binding, before anything is sent.
 
-ctypes cuts an integer that is too wide for its C type and says nothing. So each integer goes through `whole()` with its
-range. Memory goes through `contiguous()` or `writeable()`, which give the bytes that the object really has.
+ctypes cuts an integer that is too wide for its C type and says nothing. So each integer goes
+through `whole()` with its range. Memory goes through `contiguous()` or `writeable()`, which give
+the bytes that the object really has.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import operator
 import os
 import re
 
 import numpy as np
-
-from dibber.interface.description import C, COMMAND, HOST, RIGHT, WALK
+from dibber.interface.description import COMMAND, HOST, RIGHT, WALK, C
 
 _BITS = {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
 
@@ -27,71 +26,73 @@ U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 WRITE_RIGHTS = RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE
 
-# The range of each integer that a call takes, by the name that it has in errors: what fits into the field that carries it.
-# Where that is a member of a structure of the interface description, its width is taken from there; the others have the
-# widths of dibber/dibber.h. A value that fits and still makes no sense, an endpoint that a card does not have say, is
-# refused by the library: a DibberError with ARGUMENT.
+# The range of each integer that a call takes, by the name that it has in errors: what fits into the
+# field that carries it. Where that is a member of a structure of the interface description, its
+# width is taken from there; the others have the widths of dibber/dibber.h. A value that fits and
+# still makes no sense, an endpoint that a card does not have say, is refused by the library: a
+# DibberError with ARGUMENT.
 RANGES = {
     # Where a transfer goes (struct dib_delivery).
-    "node"           : (0, _width(COMMAND, "node")),
-    "endpoint"       : (0, _width(COMMAND, "endpoint")),
-    "notice"         : (0, _width(COMMAND, "notice")),
-    "tag"            : (0, U64),
+    "node": (0, _width(COMMAND, "node")),
+    "endpoint": (0, _width(COMMAND, "endpoint")),
+    "notice": (0, _width(COMMAND, "notice")),
+    "tag": (0, U64),
     # What it moves.
-    "key"            : (0, _width(WALK, "key")),
-    "source_key"     : (0, _width(WALK, "key")),
-    "target_key"     : (0, _width(WALK, "key")),
-    "list key"       : (0, _width(WALK, "key")),
-    "offset"         : (0, _width(WALK, "offset")),
-    "source_offset"  : (0, _width(WALK, "offset")),
-    "target_offset"  : (0, _width(WALK, "offset")),
-    "list offset"    : (0, _width(WALK, "offset")),
-    "length"         : (0, _width(COMMAND, "length")),
-    "block"          : (0, _width(WALK, "block")),
-    "count"          : (0, _width(WALK, "count")),
-    "list count"     : (0, _width(WALK, "count")),
-    "stride"         : (-(1 << 63), (1 << 63) - 1),
+    "key": (0, _width(WALK, "key")),
+    "source_key": (0, _width(WALK, "key")),
+    "target_key": (0, _width(WALK, "key")),
+    "list key": (0, _width(WALK, "key")),
+    "offset": (0, _width(WALK, "offset")),
+    "source_offset": (0, _width(WALK, "offset")),
+    "target_offset": (0, _width(WALK, "offset")),
+    "list offset": (0, _width(WALK, "offset")),
+    "length": (0, _width(COMMAND, "length")),
+    "block": (0, _width(WALK, "block")),
+    "count": (0, _width(WALK, "count")),
+    "list count": (0, _width(WALK, "count")),
+    "stride": (-(1 << 63), (1 << 63) - 1),
     # Atomics.
-    "opcode"         : (0, _width(COMMAND, "opcode")),
-    "size"           : (0, U32),
+    "opcode": (0, _width(COMMAND, "opcode")),
+    "size": (0, U32),
     # Memory.
-    "alloc length"   : (1, (1 << 48) - 1),
-    "rights"         : (0, U32),
-    "shift"          : (0, U32),
-    "first"          : (0, U32),
-    "region length"  : (0, U64),
-    "page"           : (0, U64),
+    "alloc length": (1, (1 << 48) - 1),
+    "rights": (0, U32),
+    "shift": (0, U32),
+    "first": (0, U32),
+    "region length": (0, U64),
+    "page": (0, U64),
     # Cards and endpoints.
-    "iova_base"      : (0, U64),
-    "number"         : (0, U32),
-    "cq_entries"     : (0, U32),
-    "eq_entries"     : (0, U32),
-    "limit"          : (1, C.QUEUE_MAX_ENTRIES),
-    "timeout_ns"     : (0, U64),
-    "value"          : (0, U32),
+    "iova_base": (0, U64),
+    "number": (0, U32),
+    "cq_entries": (0, U32),
+    "eq_entries": (0, U32),
+    "limit": (1, C.QUEUE_MAX_ENTRIES),
+    "timeout_ns": (0, U64),
+    "value": (0, U32),
     "firmware offset": (0, U32),
     "firmware length": (0, C.BAR0_SIZE),
     # Flash.
-    "address"        : (0, U32),
-    "flash length"   : (0, U32),
+    "address": (0, U32),
+    "flash length": (0, U32),
     # Network.
-    "route"          : (0, U32),
-    "back"           : (0, U32),
-    "timeout"        : (0, U32),
-    "attempts"       : (0, U32),
-    "place"          : (0, U32),
-    "map node"       : (0, U32),
+    "route": (0, U32),
+    "back": (0, U32),
+    "timeout": (0, U32),
+    "attempts": (0, U32),
+    "place": (0, U32),
+    "map node": (0, U32),
     # Mailboxes.
-    "peers"          : (0, U32),
-    "slots"          : (0, U32),
-    "slot_bytes"     : (0, U32),
-    "max_length"     : (0, U32),
-    "peer"           : (0, U32),
-    "news"           : (0, U32),
+    "peers": (0, U32),
+    "slots": (0, U32),
+    "slot_bytes": (0, U32),
+    "max_length": (0, U32),
+    "peer": (0, U32),
+    "news": (0, U32),
 }
 
 
 # Numbers ------------------------------------------------------------------------------------------
+
 
 def whole(name, value, low=None, high=None, kind=None):
     """`value` as a Python integer of its range.
@@ -99,8 +100,9 @@ def whole(name, value, low=None, high=None, kind=None):
     kind      : the row of RANGES when it is not called `name` there
     low, high : the range, in place of RANGES
 
-    NumPy's integers are integers; bools, floats and strings are not. Raises TypeError for what is no integer and
-    ValueError for one outside its range. Both name the argument, the value and the range.
+    NumPy's integers are integers; bools, floats and strings are not. Raises TypeError for what is
+    no integer and ValueError for one outside its range. Both name the argument, the value and the
+    range.
     """
     if low is None:
         low, high = RANGES[kind or name]
@@ -116,7 +118,9 @@ def whole(name, value, low=None, high=None, kind=None):
 
 
 def switch(name, value):
-    """True or False. Raises TypeError for anything else: 2 would set another flag than the one that is meant."""
+    """True or False. Raises TypeError for anything else: 2 would set another flag than the one that
+    is meant.
+    """
     if isinstance(value, (bool, np.bool_)) or type(value) is int and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} = {value!r} is neither True nor False")
@@ -127,7 +131,7 @@ def register(bank, name, index=0):
     found = next((r for r in bank.registers if r.name == name), None)
     if found is None:
         raise ValueError(f"no register {name!r} in bank {bank.name}")
-    return found.offset + 4*whole("index", index, 0, found.count - 1)
+    return found.offset + 4 * whole("index", index, 0, found.count - 1)
 
 
 def host_register(name, index=0):
@@ -136,7 +140,9 @@ def host_register(name, index=0):
 
 
 def path(name, value):
-    """A file's name or a URI as bytes for C. Raises ValueError when it has a zero byte, at which C would cut it."""
+    """A file's name or a URI as bytes for C. Raises ValueError when it has a zero byte, at which C
+    would cut it.
+    """
     encoded = os.fsencode(value)
     if b"\0" in encoded:
         raise ValueError(f"{name} = {value!r} has a zero byte in it")
@@ -145,8 +151,11 @@ def path(name, value):
 
 # Memory -------------------------------------------------------------------------------------------
 
+
 def _has_objects(view):
-    """Whether items of a memoryview are Python objects: code O of PEP 3118. Names of members stand between colons."""
+    """Whether items of a memoryview are Python objects: code O of PEP 3118. Names of members stand
+    between colons.
+    """
     return "O" in re.sub(r":[^:]*:", "", view.format or "")
 
 
@@ -155,22 +164,28 @@ def _array_bytes(name, array):
         raise TypeError(f"{name} is a masked array: give its data or its filled()")
     array = np.asarray(array)
     if array.dtype.hasobject:
-        raise TypeError(f"{name} has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere")
+        raise TypeError(
+            f"{name} has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere"
+        )
     if not array.flags.c_contiguous:
-        raise ValueError(f"{name} is not contiguous: strides {array.strides} for shape {array.shape} of {array.itemsize} bytes each")
+        raise ValueError(
+            f"{name} is not contiguous: strides {array.strides} for shape {array.shape} of {array.itemsize} bytes each"
+        )
     if array.nbytes == 0:
         return np.empty(0, dtype=np.uint8)
     return array.reshape(-1).view(np.uint8)
 
 
 def contiguous(name, data):
-    """The bytes of an object in the order of its memory, as a NumPy array of bytes that shares this memory.
+    """The bytes of an object in the order of its memory, as a NumPy array of bytes that shares this
+    memory.
 
-    data : whatever has the buffer protocol: bytes, bytearray, memoryview, array.array, mmap, ctypes, NumPy of any shape
+    data : whatever has the buffer protocol: bytes, bytearray, memoryview, array.array, mmap,
+           ctypes, NumPy of any shape
 
-    The result keeps a buffer export, so that a bytearray, an array.array or an mmap cannot be resized or closed while
-    the result lives. Raises TypeError for an object without bytes or with Python objects in it, and ValueError for one
-    whose bytes do not follow each other in C order.
+    The result keeps a buffer export, so that a bytearray, an array.array or an mmap cannot be
+    resized or closed while the result lives. Raises TypeError for an object without bytes or with
+    Python objects in it, and ValueError for one whose bytes do not follow each other in C order.
     """
     if isinstance(data, np.ndarray):
         return _array_bytes(name, data)
@@ -179,16 +194,22 @@ def contiguous(name, data):
     except TypeError:
         raise TypeError(f"{name} has no bytes: {type(data).__name__} has no buffer") from None
     if _has_objects(view):
-        raise TypeError(f"{name} has Python objects in it (format {view.format!r}): their addresses mean nothing elsewhere")
+        raise TypeError(
+            f"{name} has Python objects in it (format {view.format!r}): their addresses mean nothing elsewhere"
+        )
     if not view.c_contiguous:
-        raise ValueError(f"{name} is not contiguous: strides {view.strides} for shape {view.shape} of {view.itemsize} bytes each")
+        raise ValueError(
+            f"{name} is not contiguous: strides {view.strides} for shape {view.shape} of {view.itemsize} bytes each"
+        )
     if view.nbytes == 0:
         return np.empty(0, dtype=np.uint8)
     return np.frombuffer(view, dtype=np.uint8)
 
 
 def writeable(name, data, advice=""):
-    """As contiguous(), of memory that may be changed. Raises ValueError when it is read-only; `advice` ends the sentence."""
+    """As contiguous(), of memory that may be changed. Raises ValueError when it is read-only;
+    `advice` ends the sentence.
+    """
     found = contiguous(name, data)
     if len(found) and not found.flags.writeable:
         raise ValueError(f"{name} is read-only" + advice)
@@ -198,7 +219,9 @@ def writeable(name, data, advice=""):
 def some_bytes(name, array):
     """Raise ValueError for a NumPy array without bytes: a transfer has at least one."""
     if array.nbytes == 0:
-        raise ValueError(f"{name} has no bytes (shape {array.shape}, {array.itemsize} bytes each): a transfer has at least one byte")
+        raise ValueError(
+            f"{name} has no bytes (shape {array.shape}, {array.itemsize} bytes each): a transfer has at least one byte"
+        )
 
 
 def address(array):

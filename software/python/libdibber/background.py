@@ -1,14 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Calls that may take long, so that Ctrl-C ends them.
 
-Python runs the handler of a signal in the main thread, between two of its instructions: a call of C that waits is not
-left. Therefore the main thread has a second thread make such a call and waits for that thread, which a signal can end.
-What the interrupted call had begun goes on in the second thread. The next call of the same participant in the
-simulator's clock first waits until that is over, so two calls never overlap. Other threads call the library themselves,
-because no signal handler runs in them.
+Python runs the handler of a signal in the main thread, between two of its instructions: a call of C
+that waits is not left. Therefore the main thread has a second thread make such a call and waits for
+that thread, which a signal can end. What the interrupted call had begun goes on in the second
+thread. The next call of the same participant in the simulator's clock first waits until that is
+over, so two calls never overlap. Other threads call the library themselves, because no signal
+handler runs in them.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import queue
@@ -16,8 +16,8 @@ import threading
 
 from libdibber.binding import check, library
 
-FOR_EVER         = (1 << 64) - 1
-HARDWARE_STEP_NS = 10_000_000    # after so long a wait for hardware lets Python handle signals
+FOR_EVER = (1 << 64) - 1
+HARDWARE_STEP_NS = 10_000_000  # after so long a wait for hardware lets Python handle signals
 
 
 class Job:
@@ -37,7 +37,9 @@ class Job:
         self.abandoned = False
 
     def run(self):
-        """Make the call, once: nothing is done the second time, nor when nobody waits for it any more."""
+        """Make the call, once: nothing is done the second time, nor when nobody waits for it any
+        more.
+        """
         with self._lock:
             begun, self._begun = self._begun, True
             wanted = not self.abandoned
@@ -45,7 +47,7 @@ class Job:
             return
         try:
             self._result = self._function() if wanted else None
-        except BaseException as error:    # it belongs to the thread that waits
+        except BaseException as error:  # it belongs to the thread that waits
             self._error = error
         with self._lock:
             self._function = None
@@ -57,7 +59,9 @@ class Job:
                 self._over.release()
 
     def abandon(self):
-        """Have the result undone when the call returns. If it is there already: the Job that undoes it, or None."""
+        """Have the result undone when the call returns. If it is there already: the Job that undoes
+        it, or None.
+        """
         with self._lock:
             self.abandoned = True
             if not self._done or not self._undo or self._error is not None:
@@ -66,7 +70,8 @@ class Job:
 
     def wait(self, timeout=-1):
         """Whether it is over, after so many seconds at most; -1 waits for ever."""
-        # A signal may end this method between the two calls: then the lock stays taken, and the flag tells.
+        # A signal may end this method between the two calls: then the lock stays taken, and the
+        # flag tells.
         if not self._done and self._over.acquire(timeout=timeout):
             self._over.release()
         return self._done
@@ -93,14 +98,15 @@ class Worker(threading.Thread):
         library().dib_clock_act_for(threading.main_thread().native_id)
         while (job := self._jobs.get()) is not None:
             job.run()
-            del job    # and with it what the call kept alive
+            del job  # and with it what the call kept alive
 
     def take(self, job):
         self._jobs.put(job)
 
 
 class Caller:
-    """How one participant in the clock calls the library: a card with its endpoints, or an endpoint with own_clock.
+    """How one participant in the clock calls the library: a card with its endpoints, or an endpoint
+    with own_clock.
 
     simulated : a simulator keeps the time, so that a call can wait until another program goes on
     """
@@ -136,7 +142,8 @@ class Caller:
         except BaseException:
             self._pending = job
             undoing = job.abandon()
-            # The signal may have come before the worker got the job. A job that it gets twice runs once.
+            # The signal may have come before the worker got the job. A job that it gets twice runs
+            # once.
             self._start(job)
             if undoing is not None:
                 self._pending = undoing
@@ -153,10 +160,12 @@ class Caller:
         return function()
 
     def wait(self, once, timeout_ns, step_ns):
-        """once(nanoseconds) in steps until it returns True: whether it did in time. A signal ends it.
+        """once(nanoseconds) in steps until it returns True: whether it did in time. A signal ends
+        it.
 
         once : dib_wait(), say; it may wait for as long as it is told
-        step_ns : of simulated time. The library itself cuts a wait into such steps, so a simulated run stays the same
+        step_ns : of simulated time. The library itself cuts a wait into such steps, so a simulated
+                  run stays the same
         """
         step_ns = step_ns if self.simulated else HARDWARE_STEP_NS
         if self._pending is not None:
@@ -207,5 +216,3 @@ class Caller:
         if self._process == os.getpid():
             job.wait()
         self._pending = None
-
-

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Cards and endpoints as objects; each may be used in a `with` statement."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import atexit
 import contextlib
@@ -11,31 +10,51 @@ import threading
 import time
 
 import numpy as np
+from dibber.interface.description import DOORBELL, FLAG, HOST, OPCODE, RIGHT, C
 
-from dibber.interface.description import C, DOORBELL, FLAG, HOST, OPCODE, RIGHT
 from libdibber import arguments
 from libdibber.arguments import U32, contiguous, host_register, switch, whole
 from libdibber.background import FOR_EVER, Caller, Worker
-from libdibber.binding import (Atomic, CardInfo, CardOptions, Clock, Completion, Delivery, EndpointOptions, Event, FlashInfo, Network,
-                               Routes, check, library)
+from libdibber.binding import (
+    Atomic,
+    CardInfo,
+    CardOptions,
+    Clock,
+    Completion,
+    Delivery,
+    EndpointOptions,
+    Event,
+    FlashInfo,
+    Network,
+    Routes,
+    check,
+    library,
+)
 from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk
 
-STEP_NS = 1_000_000    # of simulated time: dib_wait() cuts a wait into such steps
+STEP_NS = 1_000_000  # of simulated time: dib_wait() cuts a wait into such steps
 
 
 def routes_to(network, node):
     """Ways to a node of a map that cannot deadlock, the best first; () where there is none."""
     if not isinstance(network, Network):
         raise TypeError(f"network = {network!r} is not what Card.map() gives")
-    routes = (ctypes.c_uint32*C.ROUTES)()
-    return tuple(routes[:check(library().dib_network_routes(network, whole("node", node, kind="map node"), routes))])
+    routes = (ctypes.c_uint32 * C.ROUTES)()
+    return tuple(
+        routes[
+            : check(
+                library().dib_network_routes(network, whole("node", node, kind="map node"), routes)
+            )
+        ]
+    )
 
 
 # The interpreter's end ----------------------------------------------------------------------------
 
-# Cards that are open. They refer to the memory that they can reach, so that none of it goes before they are closed.
+# Cards that are open. They refer to the memory that they can reach, so that none of it goes before
+# they are closed.
 _open_cards = set()
 
 CLOSE_SECONDS = 2
@@ -45,15 +64,19 @@ CLOSE_SECONDS = 2
 def _close_cards():
     """Close what is still open, before Python takes its memory apart.
 
-    A card is left as it is when another thread may be inside a call, or when closing it takes too long, because time
-    stands in its simulator, say. Then its memory stays in its place until the process is gone, and the system closes
-    the card.
+    A card is left as it is when another thread may be inside a call, or when closing it takes too
+    long, because time stands in its simulator, say. Then its memory stays in its place until the
+    process is gone, and the system closes the card.
     """
-    cards  = [card for card in _open_cards if card._process == os.getpid()]
-    others = [t for t in threading.enumerate() if t is not threading.current_thread() and not isinstance(t, Worker)]
+    cards = [card for card in _open_cards if card._process == os.getpid()]
+    others = [
+        t
+        for t in threading.enumerate()
+        if t is not threading.current_thread() and not isinstance(t, Worker)
+    ]
     if not others:
         jobs = [card._caller.start(card._close) for card in cards if not card._is_busy()]
-        end  = time.monotonic() + CLOSE_SECONDS
+        end = time.monotonic() + CLOSE_SECONDS
         for job in jobs:
             job.wait(max(0, end - time.monotonic()))
     if _open_cards:
@@ -66,18 +89,18 @@ class Card(Handle):
     iova_base : first bus address that the library gives to memory; 0: below 4 GiB
     observe   : watch and administer a card that another program may be driving
 
-    Every call of a card, its endpoints and mailboxes checks its arguments before anything is sent: TypeError for a
-    wrong type, ValueError for a value outside its range, which the error names. Ctrl-C ends a call that waits with
-    KeyboardInterrupt; the card can be used afterwards.
+    Every call of a card, its endpoints and mailboxes checks its arguments before anything is sent:
+    TypeError for a wrong type, ValueError for a value outside its range, which the error names.
+    Ctrl-C ends a call that waits with KeyboardInterrupt; the card can be used afterwards.
     """
 
     def __init__(self, uri, iova_base=0, observe=False):
         options = CardOptions(whole("iova_base", iova_base), switch("observe", observe))
         encoded = arguments.path("uri", uri)
-        handle  = self._handle = ctypes.c_void_p()
-        self._caller  = Caller(simulated=encoded.startswith(b"sim:"))
+        handle = self._handle = ctypes.c_void_p()
+        self._caller = Caller(simulated=encoded.startswith(b"sim:"))
         self._process = os.getpid()
-        self._reachable, self._callers = set(), []    # memory; of endpoints with own_clock
+        self._reachable, self._callers = set(), []  # memory; of endpoints with own_clock
 
         def open_it():
             check(library().dib_open(encoded, options, ctypes.byref(handle)))
@@ -122,7 +145,11 @@ class Card(Handle):
     def board(self):
         """The name of its board, "" where it does not tell."""
         words = (self.read_register("BOARD", n) for n in range(HOST["BOARD"].count))
-        return b"".join(word.to_bytes(4, "little") for word in words).rstrip(b"\0").decode("ascii", "replace")
+        return (
+            b"".join(word.to_bytes(4, "little") for word in words)
+            .rstrip(b"\0")
+            .decode("ascii", "replace")
+        )
 
     def write_register(self, name, value):
         """Write a register of bank `host` by its name."""
@@ -143,7 +170,10 @@ class Card(Handle):
 
     def read_firmware(self, offset, length):
         """Bytes of the control program's SRAM."""
-        offset, length = whole("offset", offset, kind="firmware offset"), whole("length", length, kind="firmware length")
+        offset, length = (
+            whole("offset", offset, kind="firmware offset"),
+            whole("length", length, kind="firmware length"),
+        )
         data = np.zeros(length, dtype=np.uint8)
         self._ask(library().dib_firmware_read, offset, arguments.address(data), length)
         return data.tobytes()
@@ -156,7 +186,12 @@ class Card(Handle):
     def read_doorbell(self, endpoint, name):
         """A register of bank `doorbell` of an endpoint, open or not."""
         value = ctypes.c_uint32()
-        self._ask(library().dib_doorbell_read, whole("endpoint", endpoint), arguments.register(DOORBELL, name), value)
+        self._ask(
+            library().dib_doorbell_read,
+            whole("endpoint", endpoint),
+            arguments.register(DOORBELL, name),
+            value,
+        )
         return value.value
 
     # Flash ----------------------------------------------------------------------------------------
@@ -169,18 +204,26 @@ class Card(Handle):
 
     def flash_allow(self, address, length):
         """dib_flash_allow(): say which part may be changed."""
-        self._ask(library().dib_flash_allow, whole("address", address), whole("length", length, kind="flash length"))
+        self._ask(
+            library().dib_flash_allow,
+            whole("address", address),
+            whole("length", length, kind="flash length"),
+        )
 
     def flash_read(self, address, length):
         """dib_flash_read(): bytes of the flash."""
         address, length = whole("address", address), whole("length", length, kind="flash length")
-        data = np.zeros(length, dtype=np.uint8)    # takes no memory until something is read
+        data = np.zeros(length, dtype=np.uint8)  # takes no memory until something is read
         self._ask(library().dib_flash_read, address, arguments.address(data), length)
         return data.tobytes()
 
     def flash_erase(self, address, length):
         """dib_flash_erase(): whole sectors."""
-        self._ask(library().dib_flash_erase, whole("address", address), whole("length", length, kind="flash length"))
+        self._ask(
+            library().dib_flash_erase,
+            whole("address", address),
+            whole("length", length, kind="flash length"),
+        )
 
     def flash_write(self, address, data):
         """dib_flash_write(): the bytes of an object, from a page's start on."""
@@ -192,7 +235,13 @@ class Card(Handle):
     def scout(self, route=0, back=0, timeout=2500):
         """Number of the node at the end of a route; `timeout` in the card's cycles."""
         node = ctypes.c_uint()
-        self._ask(library().dib_scout, whole("route", route), whole("back", back), whole("timeout", timeout), node)
+        self._ask(
+            library().dib_scout,
+            whole("route", route),
+            whole("back", back),
+            whole("timeout", timeout),
+            node,
+        )
         return node.value
 
     def map(self, attempts=1):
@@ -203,16 +252,27 @@ class Card(Handle):
 
     def set_route(self, node, place, route):
         """Enter a route to a node, None for taking it out."""
-        self._ask(library().dib_route_set, whole("node", node, kind="map node"), whole("place", place),
-                  0 if route is None else whole("route", route), route is not None)
+        self._ask(
+            library().dib_route_set,
+            whole("node", node, kind="map node"),
+            whole("place", place),
+            0 if route is None else whole("route", route),
+            route is not None,
+        )
 
     def routes(self, node):
-        """What the control program knows: (routes by place, None where there is none; current place, age in cycles, changes)."""
+        """What the control program knows: (routes by place, None where there is none; current
+        place, age in cycles, changes).
+        """
         known = Routes()
         self._ask(library().dib_routes_get, whole("node", node, kind="map node"), known)
         age = (self.read_register("CYCLES_LOW") - known.heard) & U32
-        return ([route if known.valid >> n & 1 else None for n, route in enumerate(known.route)], known.current, age,
-                known.changes)
+        return (
+            [route if known.valid >> n & 1 else None for n, route in enumerate(known.route)],
+            known.current,
+            age,
+            known.changes,
+        )
 
     # Endpoints ------------------------------------------------------------------------------------
 
@@ -228,38 +288,53 @@ class Endpoint(Handle):
     """
 
     def __init__(self, card, number, cq_entries, eq_entries, own_clock):
-        options = EndpointOptions(whole("cq_entries", cq_entries), whole("eq_entries", eq_entries), switch("own_clock", own_clock))
-        number  = whole("number", number)
+        options = EndpointOptions(
+            whole("cq_entries", cq_entries),
+            whole("eq_entries", eq_entries),
+            switch("own_clock", own_clock),
+        )
+        number = whole("number", number)
         self.card, self.number, self.regions = card, number, []
-        handle  = self._handle = ctypes.c_void_p()
-        self._completions, self._events = [], []    # taken by a call that a signal ended
+        handle = self._handle = ctypes.c_void_p()
+        self._completions, self._events = [], []  # taken by a call that a signal ended
         self._caller = card._caller
         if options.own_clock:
             self._caller = Caller(card._caller.simulated)
             card._callers.append(self._caller)
-        self._caller.long(lambda: check(library().dib_endpoint_open(card._handle, number, options, ctypes.byref(handle))),
-                          undo=lambda _: library().dib_endpoint_close(handle))
+        self._caller.long(
+            lambda: check(
+                library().dib_endpoint_open(card._handle, number, options, ctypes.byref(handle))
+            ),
+            undo=lambda _: library().dib_endpoint_close(handle),
+        )
 
     def close(self):
-        """Close the endpoint. What is registered here stays so until it is closed, or the card is. dib_endpoint_close()."""
+        """Close the endpoint. What is registered here stays so until it is closed, or the card is.
+        dib_endpoint_close().
+        """
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._caller.long(lambda: library().dib_endpoint_close(handle))
         if self._caller is not self.card._caller:
             self._caller.end()
 
     def register(self, memory, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """Register contiguous memory: a NumPy array of any shape, or whatever else has the buffer protocol.
+        """Register contiguous memory: a NumPy array of any shape, or whatever else has the buffer
+        protocol.
 
         rights : Right, or'ed
 
-        The card refers to the memory until the Region is closed or the card is, and it cannot be resized meanwhile.
-        Raises ValueError for memory that is not contiguous or is empty, and for read-only memory with LOCAL_WRITE or
-        REMOTE_WRITE, which the default has. Raises TypeError for what has no bytes, or has Python objects in it.
+        The card refers to the memory until the Region is closed or the card is, and it cannot be
+        resized meanwhile. Raises ValueError for memory that is not contiguous or is empty, and for
+        read-only memory with LOCAL_WRITE or REMOTE_WRITE, which the default has. Raises TypeError
+        for what has no bytes, or has Python objects in it.
         """
         return Region(self, memory, rights)
 
-    def register_pages(self, pages, shift, first=0, length=None, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """dib_register_pages(): arrays of a page each, None where there is none; or their bus addresses.
+    def register_pages(
+        self, pages, shift, first=0, length=None, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
+    ):
+        """dib_register_pages(): arrays of a page each, None where there is none; or their bus
+        addresses.
 
         `length` None: up to the last page's end. Of each page what register() says is true.
         """
@@ -268,23 +343,43 @@ class Endpoint(Handle):
     # `options` of the transfers: those of _delivery().
 
     def put(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
-        """dib_put(): contiguous. `notice` is the value for the target's `endpoint`, None for no notice."""
-        self._issue(library().dib_put, self._delivery(node, **options), *self._contiguous_sides(
-            source_key, source_offset, target_key, target_offset), whole("length", length))
+        """dib_put(): contiguous. `notice` is the value for the target's `endpoint`, None for no
+        notice.
+        """
+        self._issue(
+            library().dib_put,
+            self._delivery(node, **options),
+            *self._contiguous_sides(source_key, source_offset, target_key, target_offset),
+            whole("length", length),
+        )
 
     def put_strided(self, source, target, *, node, **options):
         """dib_put_strided(): from one Walk to another."""
-        self._issue(library().dib_put_strided, self._delivery(node, **options), source.as_c(), target.as_c())
+        self._issue(
+            library().dib_put_strided, self._delivery(node, **options), source.as_c(), target.as_c()
+        )
 
     def put_indexed(self, source, target, length=None, *, node, **options):
-        """dib_put_indexed(): between Walks of which either may have a list. `length` None: that of both."""
-        self._issue(library().dib_put_indexed, self._delivery(node, **options), source.as_side(), target.as_side(),
-                    whole("length", self._length_of(source, target) if length is None else length))
+        """dib_put_indexed(): between Walks of which either may have a list. `length` None: that of
+        both.
+        """
+        self._issue(
+            library().dib_put_indexed,
+            self._delivery(node, **options),
+            source.as_side(),
+            target.as_side(),
+            whole("length", self._length_of(source, target) if length is None else length),
+        )
 
     def get_indexed(self, source, target, length=None, *, node, **options):
         """dib_get_indexed(): from a Walk on `node` to one here. As put_indexed()."""
-        self._issue(library().dib_get_indexed, self._delivery(node, **options), source.as_side(), target.as_side(),
-                    whole("length", self._length_of(source, target) if length is None else length))
+        self._issue(
+            library().dib_get_indexed,
+            self._delivery(node, **options),
+            source.as_side(),
+            target.as_side(),
+            whole("length", self._length_of(source, target) if length is None else length),
+        )
 
     @staticmethod
     def _length_of(source, target):
@@ -295,37 +390,51 @@ class Endpoint(Handle):
     def put_array(self, target, array, offset=0, *, node, **options):
         """Deposit an array as it lies, a column say: its strides become the walk.
 
-        `array` is a view of memory that is registered here, or what indexed() made of one. `target` is a Walk, or a key:
-        then the elements follow each other there from `offset` on. Raises ValueError for an array without elements.
+        `array` is a view of memory that is registered here, or what indexed() made of one. `target`
+        is a Walk, or a key: then the elements follow each other there from `offset` on. Raises
+        ValueError for an array without elements.
         """
-        walk  = self._walk_over(array, RIGHT.LOCAL_READ)
+        walk = self._walk_over(array, RIGHT.LOCAL_READ)
         other = self._other_side(target, offset, walk)
-        (self.put_indexed if walk.list or other.list else self.put_strided)(walk, other, node=node, **options)
+        (self.put_indexed if walk.list or other.list else self.put_strided)(
+            walk, other, node=node, **options
+        )
 
     def get_array(self, source, array, offset=0, *, node, **options):
-        """Fetch into an array as it lies. As put_array(), the other way round. Raises ValueError for a read-only array."""
+        """Fetch into an array as it lies. As put_array(), the other way round. Raises ValueError
+        for a read-only array.
+        """
         memory = array.array if isinstance(array, Indexed) else array
         if isinstance(memory, np.ndarray) and not memory.flags.writeable:
             raise ValueError("array is read-only: nothing can be fetched into it")
-        walk  = self._walk_over(array, RIGHT.LOCAL_WRITE)
+        walk = self._walk_over(array, RIGHT.LOCAL_WRITE)
         other = self._other_side(source, offset, walk)
-        (self.get_indexed if walk.list or other.list else self.get_strided)(other, walk, node=node, **options)
+        (self.get_indexed if walk.list or other.list else self.get_strided)(
+            other, walk, node=node, **options
+        )
 
     def indexed(self, array, index):
-        """`array[index]` as it lies, along the first axis: for put_array() and get_array(), or for who names it from another
-        node. Nothing is copied but the index, which becomes a registered list; it lives until that is closed.
+        """`array[index]` as it lies, along the first axis: for put_array() and get_array(), or for
+        who names it from another node. Nothing is copied but the index, which becomes a registered
+        list; it lives until that is closed.
         """
         return Indexed(self, array, index)
 
     def _walk_over(self, array, right):
-        return array.walk if isinstance(array, Indexed) else self._region_of(array, right).walk(array)
+        return (
+            array.walk if isinstance(array, Indexed) else self._region_of(array, right).walk(array)
+        )
 
     def _region_of(self, array, right=0):
         """The region that holds an array, if there are several one with the `right`."""
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is needed")
+            raise TypeError(
+                f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is needed"
+            )
         if array.dtype.hasobject:
-            raise TypeError(f"array has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere")
+            raise TypeError(
+                f"array has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere"
+            )
         arguments.some_bytes("array", array)
         found = [region for region in self.regions if region.holds(array)]
         if not found:
@@ -343,26 +452,44 @@ class Endpoint(Handle):
     def put_inline(self, data, target_key, target_offset, *, node, **options):
         """dib_put_inline(): all bytes of `data`, 1 to INLINE_BYTES of them.
 
-        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape and type …
+        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape and
+               type …
         """
-        found  = contiguous("data", data)
+        found = contiguous("data", data)
         length = whole("length of data", len(found), kind="length")
-        self._issue(library().dib_put_inline, self._delivery(node, **options), arguments.address(found),
-                    whole("target_key", target_key), whole("target_offset", target_offset), length)
+        self._issue(
+            library().dib_put_inline,
+            self._delivery(node, **options),
+            arguments.address(found),
+            whole("target_key", target_key),
+            whole("target_offset", target_offset),
+            length,
+        )
 
     def get(self, source_key, source_offset, target_key, target_offset, length, *, node, **options):
         """dib_get(): contiguous."""
-        self._issue(library().dib_get, self._delivery(node, **options), *self._contiguous_sides(
-            source_key, source_offset, target_key, target_offset), whole("length", length))
+        self._issue(
+            library().dib_get,
+            self._delivery(node, **options),
+            *self._contiguous_sides(source_key, source_offset, target_key, target_offset),
+            whole("length", length),
+        )
 
     def get_strided(self, source, target, *, node, **options):
         """dib_get_strided(): from a Walk on `node` to one here."""
-        self._issue(library().dib_get_strided, self._delivery(node, **options), source.as_c(), target.as_c())
+        self._issue(
+            library().dib_get_strided, self._delivery(node, **options), source.as_c(), target.as_c()
+        )
 
     def send(self, source_key, source_offset, length, *, node, **options):
         """dib_send(): contiguous, to the next receive of the other node's `endpoint` from here."""
-        self._issue(library().dib_send, self._delivery(node, **options), whole("source_key", source_key),
-                    whole("source_offset", source_offset), whole("length", length))
+        self._issue(
+            library().dib_send,
+            self._delivery(node, **options),
+            whole("source_key", source_key),
+            whole("source_offset", source_offset),
+            whole("length", length),
+        )
 
     def send_strided(self, source, *, node, **options):
         """dib_send_strided(): from a Walk."""
@@ -370,34 +497,57 @@ class Endpoint(Handle):
 
     def send_indexed(self, source, length=None, *, node, **options):
         """dib_send_indexed(): from a Walk, which may have a list; `length` None: all of it."""
-        self._issue(library().dib_send_indexed, self._delivery(node, **options), source.as_side(),
-                    whole("length", source.length if length is None else length))
+        self._issue(
+            library().dib_send_indexed,
+            self._delivery(node, **options),
+            source.as_side(),
+            whole("length", source.length if length is None else length),
+        )
 
     def receive(self, target_key, target_offset, length, *, node, **options):
         """dib_receive(): contiguous, what the other node's `endpoint` sends here next."""
-        self._issue(library().dib_receive, self._delivery(node, **options), whole("target_key", target_key),
-                    whole("target_offset", target_offset), whole("length", length))
+        self._issue(
+            library().dib_receive,
+            self._delivery(node, **options),
+            whole("target_key", target_key),
+            whole("target_offset", target_offset),
+            whole("length", length),
+        )
 
     def receive_strided(self, target, *, node, **options):
         """dib_receive_strided(): to a Walk, which a shorter message fills from its start."""
         self._issue(library().dib_receive_strided, self._delivery(node, **options), target.as_c())
 
     def receive_indexed(self, target, length=None, *, node, **options):
-        """dib_receive_indexed(): to a Walk, which may have a list; `length` None: as much as it takes."""
-        self._issue(library().dib_receive_indexed, self._delivery(node, **options), target.as_side(),
-                    whole("length", target.length if length is None else length))
+        """dib_receive_indexed(): to a Walk, which may have a list; `length` None: as much as it
+        takes.
+        """
+        self._issue(
+            library().dib_receive_indexed,
+            self._delivery(node, **options),
+            target.as_side(),
+            whole("length", target.length if length is None else length),
+        )
 
     def atomic(self, opcode, key, offset, operand, *, node, size=8, compare=0, mask=0, **options):
         """dib_atomic(): `opcode` is FETCH_ADD, SWAP, COMPARE_SWAP or MASKED_SWAP of enum opcode.
 
-        size : 4 or 8 bytes; operand, compare and mask have as many. To subtract n, add 2**(8*size) - n
+        size : 4 or 8 bytes; operand, compare and mask have as many. To subtract n, add 2**(8*size)
+               - n
         """
-        size   = whole("size", size)
-        bits   = 32 if size == 4 else 64
-        values = [whole(name, value, 0, (1 << bits) - 1)
-                  for name, value in (("operand", operand), ("compare", compare), ("mask", mask))]
-        self._issue(library().dib_atomic, self._delivery(node, **options),
-                    Atomic(whole("opcode", opcode), size, whole("key", key), whole("offset", offset), *values))
+        size = whole("size", size)
+        bits = 32 if size == 4 else 64
+        values = [
+            whole(name, value, 0, (1 << bits) - 1)
+            for name, value in (("operand", operand), ("compare", compare), ("mask", mask))
+        ]
+        self._issue(
+            library().dib_atomic,
+            self._delivery(node, **options),
+            Atomic(
+                whole("opcode", opcode), size, whole("key", key), whole("offset", offset), *values
+            ),
+        )
 
     def fetch_add(self, key, offset, operand, *, node, **options):
         """The value before is in the completion's `value`."""
@@ -405,7 +555,9 @@ class Endpoint(Handle):
 
     def compare_swap(self, key, offset, compare, operand, *, node, **options):
         """Store `operand` if the value is `compare`."""
-        self.atomic(OPCODE.COMPARE_SWAP, key, offset, operand, compare=compare, node=node, **options)
+        self.atomic(
+            OPCODE.COMPARE_SWAP, key, offset, operand, compare=compare, node=node, **options
+        )
 
     def submit(self, command, tag=0):
         """dib_submit(): the SLOT_BYTES of a command as they stand."""
@@ -419,8 +571,12 @@ class Endpoint(Handle):
 
     @staticmethod
     def _contiguous_sides(source_key, source_offset, target_key, target_offset):
-        return (whole("source_key", source_key), whole("source_offset", source_offset),
-                whole("target_key", target_key), whole("target_offset", target_offset))
+        return (
+            whole("source_key", source_key),
+            whole("source_offset", source_offset),
+            whole("target_key", target_key),
+            whole("target_offset", target_offset),
+        )
 
     def poll(self, limit=16):
         """Completions that are there, as a list."""
@@ -431,23 +587,35 @@ class Endpoint(Handle):
         return self._look(library().dib_poll_events, Event, self._events, whole("limit", limit))
 
     def _look(self, function, kind, before, limit):
-        """Entries of a queue. `before` are those that an interrupted call took and nobody has seen yet."""
+        """Entries of a queue. `before` are those that an interrupted call took and nobody has seen
+        yet.
+        """
         if before:
             entries, before[:limit] = before[:limit], []
             return entries
-        entries, handle = (kind*limit)(), self._handle
-        return entries[:self._caller.look(lambda: check(function(handle, entries, limit)),
-                                          undo=lambda count: before.extend(entries[:count]))]
+        entries, handle = (kind * limit)(), self._handle
+        return entries[
+            : self._caller.look(
+                lambda: check(function(handle, entries, limit)),
+                undo=lambda count: before.extend(entries[:count]),
+            )
+        ]
 
     def wait(self, timeout_ns=FOR_EVER):
-        """Sleep until there is something to poll; False when the time is over. Ctrl-C ends it with KeyboardInterrupt."""
+        """Sleep until there is something to poll; False when the time is over. Ctrl-C ends it with
+        KeyboardInterrupt.
+        """
         if self._completions or self._events:
             return True
         timeout_ns, handle = whole("timeout_ns", timeout_ns), self._handle
-        return self._caller.wait(lambda ns: check(library().dib_wait(handle, ns)) == 1, timeout_ns, STEP_NS)
+        return self._caller.wait(
+            lambda ns: check(library().dib_wait(handle, ns)) == 1, timeout_ns, STEP_NS
+        )
 
     def mailbox(self, **sizes):
-        """Open a Mailbox, to which the endpoint's commands, completions and events belong from now on."""
+        """Open a Mailbox, to which the endpoint's commands, completions and events belong from now
+        on.
+        """
         return Mailbox(self, **sizes)
 
     def event_fd(self):
@@ -464,7 +632,7 @@ class Endpoint(Handle):
     def outside_clock(self):
         """Leave the simulator's clock for as long as the program waits for something else."""
         handle = self._handle
-        enter  = lambda: check(library().dib_clock_enter(handle))
+        enter = lambda: check(library().dib_clock_enter(handle))
         self._caller.long(lambda: check(library().dib_clock_leave(handle)), undo=lambda _: enter())
         try:
             yield
@@ -472,14 +640,32 @@ class Endpoint(Handle):
             self._caller.long(enter)
 
     @staticmethod
-    def _delivery(node, tag=0, notice=None, endpoint=0, interrupt=False, solicit=False, fence=False, checksum=False):
+    def _delivery(
+        node,
+        tag=0,
+        notice=None,
+        endpoint=0,
+        interrupt=False,
+        solicit=False,
+        fence=False,
+        checksum=False,
+    ):
         """Flags as the operation knows them; `notice` None for none."""
         flags = 0
-        for flag, name, value in ((FLAG.FENCE, "fence", fence), (FLAG.CHECKSUM, "checksum", checksum),
-                                  (FLAG.INTERRUPT, "interrupt", interrupt), (FLAG.SOLICIT, "solicit", solicit)):
+        for flag, name, value in (
+            (FLAG.FENCE, "fence", fence),
+            (FLAG.CHECKSUM, "checksum", checksum),
+            (FLAG.INTERRUPT, "interrupt", interrupt),
+            (FLAG.SOLICIT, "solicit", solicit),
+        ):
             if switch(name, value):
                 flags |= flag
         if notice is not None:
             flags |= FLAG.NOTICE
-        return Delivery(whole("tag", tag), whole("node", node), whole("endpoint", endpoint), flags,
-                        0 if notice is None else whole("notice", notice))
+        return Delivery(
+            whole("tag", tag),
+            whole("node", node),
+            whole("endpoint", endpoint),
+            flags,
+            0 if notice is None else whole("notice", notice),
+        )

@@ -1,14 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Rights, flags, opcodes and statuses of the interface description as Python's enumerations.
 
     endpoint.register(memory, Right.LOCAL_READ | Right.REMOTE_READ)
     Status(completion.status) is Status.REMOTE_BOUNDS
 
-`help(libdibber.Status)` says what each of them means. C has them as enum dibber_right, dibber_flag, dibber_opcode and
-dibber_status.
+`help(libdibber.Status)` says what each of them means. C has them as enum dibber_right, dibber_flag,
+dibber_opcode and dibber_status.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import enum
 
@@ -23,8 +22,8 @@ def _made(kind, name, described):
     return made
 
 
-Right  = _made(enum.IntFlag, "Right",  description.RIGHT)
-Flag   = _made(enum.IntFlag, "Flag",   description.FLAG)
+Right = _made(enum.IntFlag, "Right", description.RIGHT)
+Flag = _made(enum.IntFlag, "Flag", description.FLAG)
 Opcode = _made(enum.IntEnum, "Opcode", description.OPCODE)
 Status = _made(enum.IntEnum, "Status", description.STATUS)
 

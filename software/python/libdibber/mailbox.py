@@ -1,13 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Mailboxes: messages that are sent at any time and wait where they arrive.
 
-    ours = endpoint.mailbox()
-    ours.connect(theirs.address())    # which the other program told; it does the same
-    ours.send(b"a message")
-    data, peer = ours.receive()       # None when there is none
+ours = endpoint.mailbox()
+ours.connect(theirs.address())    # which the other program told; it does the same
+ours.send(b"a message")
+data, peer = ours.receive()       # None when there is none
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 
@@ -17,10 +16,10 @@ from libdibber.arguments import address, contiguous, whole, writeable
 from libdibber.background import FOR_EVER
 from libdibber.binding import DibberError, MailboxAddress, MailboxOptions, Message, check, library
 
-MESSAGE, ROOM = 1, 2    # enum dib_mailbox_news
+MESSAGE, ROOM = 1, 2  # enum dib_mailbox_news
 
-STEP_NS = 20_000_000    # of simulated time: dib_mailbox_wait() cuts a wait into such steps
-NOBODY  = 0xffffffff    # no peer has this number
+STEP_NS = 20_000_000  # of simulated time: dib_mailbox_wait() cuts a wait into such steps
+NOBODY = 0xFFFFFFFF  # no peer has this number
 
 
 class PeerError(DibberError):
@@ -39,14 +38,22 @@ class Mailbox:
     """
 
     def __init__(self, endpoint, peers=0, slots=0, slot_bytes=0, max_length=0):
-        options = MailboxOptions(whole("peers", peers), whole("slots", slots), whole("slot_bytes", slot_bytes),
-                                 whole("max_length", max_length))
-        handle  = self._handle = ctypes.c_void_p()
+        options = MailboxOptions(
+            whole("peers", peers),
+            whole("slots", slots),
+            whole("slot_bytes", slot_bytes),
+            whole("max_length", max_length),
+        )
+        handle = self._handle = ctypes.c_void_p()
         self._endpoint, self._caller = endpoint, endpoint._caller
-        self._caller.long(lambda: check(library().dib_mailbox_open(endpoint._handle, options, ctypes.byref(handle))),
-                          undo=lambda _: library().dib_mailbox_close(handle))
-        self._room  = np.empty(self._address(0).max_length, dtype=np.uint8)
-        self._left  = []    # (bytes, peer) that a call took which a signal ended
+        self._caller.long(
+            lambda: check(
+                library().dib_mailbox_open(endpoint._handle, options, ctypes.byref(handle))
+            ),
+            undo=lambda _: library().dib_mailbox_close(handle),
+        )
+        self._room = np.empty(self._address(0).max_length, dtype=np.uint8)
+        self._left = []  # (bytes, peer) that a call took which a signal ended
 
     def close(self):
         """Tell the peers, and close."""
@@ -65,28 +72,43 @@ class Mailbox:
         return found
 
     def address(self, peer=0):
-        """What the other program must know to be `peer` of this mailbox, as bytes. A new one when the peer was given up."""
+        """What the other program must know to be `peer` of this mailbox, as bytes. A new one when
+        the peer was given up.
+        """
         return bytes(self._address(peer))
 
     def connect(self, address, peer=0):
-        """Connect `peer` with what address() is at the other end; or connect one anew whose error was raised."""
+        """Connect `peer` with what address() is at the other end; or connect one anew whose error
+        was raised.
+        """
         told = contiguous("address", address)
         if len(told) != ctypes.sizeof(MailboxAddress):
-            raise ValueError(f"address has {len(told)} bytes; what address() gives has {ctypes.sizeof(MailboxAddress)}")
-        self._caller.now(library().dib_mailbox_connect, self._handle, whole("peer", peer),
-                         MailboxAddress.from_buffer_copy(told.tobytes()))
+            raise ValueError(
+                f"address has {len(told)} bytes; what address() gives has {ctypes.sizeof(MailboxAddress)}"
+            )
+        self._caller.now(
+            library().dib_mailbox_connect,
+            self._handle,
+            whole("peer", peer),
+            MailboxAddress.from_buffer_copy(told.tobytes()),
+        )
 
     def send(self, data, peer=0):
         """Send the bytes of an object. False when there is no room: wait for ROOM, or receive.
 
-        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape …; it may be changed when
-               the call has returned
+        data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape …;
+               it may be changed when the call has returned
         """
-        found  = contiguous("data", data)
+        found = contiguous("data", data)
         length = whole("length of data", len(found), 0, NOBODY)
         try:
-            self._caller.now(library().dib_mailbox_send, self._handle, whole("peer", peer),
-                             address(found) if length else None, length)
+            self._caller.now(
+                library().dib_mailbox_send,
+                self._handle,
+                whole("peer", peer),
+                address(found) if length else None,
+                length,
+            )
         except DibberError as error:
             if error.name != "AGAIN":
                 raise
@@ -94,12 +116,14 @@ class Mailbox:
         return True
 
     def receive_into(self, array):
-        """Take the next message into writeable, contiguous memory: (its length in bytes, peer), or None.
+        """Take the next message into writeable, contiguous memory: (its length in bytes, peer), or
+        None.
 
-        array : bytearray, memoryview, array.array, NumPy array of any shape …; its room is all of its bytes
+        array : bytearray, memoryview, array.array, NumPy array of any shape …; its room is all of
+                its bytes
 
-        Raises ValueError for memory that is read-only or not contiguous, TypeError for what has no bytes, and PeerError
-        for what happened to a peer.
+        Raises ValueError for memory that is read-only or not contiguous, TypeError for what has no
+        bytes, and PeerError for what happened to a peer.
         """
         return self._take(writeable("array", array))
 
@@ -107,8 +131,10 @@ class Mailbox:
         if self._left:
             data, peer = self._left[0]
             if len(data) > len(room):
-                raise ValueError(f"array has {len(room)} bytes, and the message of peer {peer} has {len(data)}")
-            room[:len(data)] = np.frombuffer(data, dtype=np.uint8)
+                raise ValueError(
+                    f"array has {len(room)} bytes, and the message of peer {peer} has {len(data)}"
+                )
+            room[: len(data)] = np.frombuffer(data, dtype=np.uint8)
             del self._left[0]
             return len(data), peer
         message, handle, length = Message(peer=NOBODY), self._handle, min(len(room), NOBODY)
@@ -118,7 +144,7 @@ class Mailbox:
 
         def keep(taken):
             if taken:
-                self._left.append((room[:message.length].tobytes(), message.peer))
+                self._left.append((room[: message.length].tobytes(), message.peer))
 
         try:
             taken = self._caller.look(receive, undo=keep)
@@ -132,14 +158,21 @@ class Mailbox:
     def receive(self):
         """Take the next message: (bytes, peer), or None."""
         taken = self._take(self._room)
-        return taken and (bytes(self._room[:taken[0]]), taken[1])
+        return taken and (bytes(self._room[: taken[0]]), taken[1])
 
     def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
-        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is over.
+        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is
+        over.
 
         Raises the error of a peer when all were given up, because nothing can come any more.
         """
         if self._left and whole("news", news) & MESSAGE:
             return True
-        news, timeout_ns, handle = whole("news", news), whole("timeout_ns", timeout_ns), self._handle
-        return self._caller.wait(lambda ns: check(library().dib_mailbox_wait(handle, news, ns)) == 1, timeout_ns, STEP_NS)
+        news, timeout_ns, handle = (
+            whole("news", news),
+            whole("timeout_ns", timeout_ns),
+            self._handle,
+        )
+        return self._caller.wait(
+            lambda ns: check(library().dib_mailbox_wait(handle, news, ns)) == 1, timeout_ns, STEP_NS
+        )

@@ -1,34 +1,35 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Memory that a card reaches: regions, and rows of arrays by an index."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import weakref
 
 import numpy as np
+from dibber.interface.description import RIGHT, C
 
-from dibber.interface.description import C, RIGHT
 from libdibber import arguments
 from libdibber.arguments import WRITE_RIGHTS, whole
 from libdibber.binding import Pages, check, library
 from libdibber.walk import List, Walk
 
-LEAST, MOST = 12, 30    # log2 of a page's bytes, dib_register_pages()
+LEAST, MOST = 12, 30  # log2 of a page's bytes, dib_register_pages()
 
 READ_ONLY = ": rights that let somebody write need memory that may be written. Give rights=Right.LOCAL_READ, or with Right.REMOTE_READ"
 
 
 def alloc(length):
-    """`length` zeroed bytes that a simulated card reaches without messages, as a NumPy array of bytes.
+    """`length` zeroed bytes that a simulated card reaches without messages, as a NumPy array of
+    bytes.
 
     The memory lives as long as the array or a view of it.
     """
-    length  = whole("length", length, kind="alloc length")
+    length = whole("length", length, kind="alloc length")
     address = ctypes.c_void_p()
     check(library().dib_alloc(length, ctypes.byref(address)))
-    memory = (ctypes.c_uint8*length).from_address(address.value)
-    # Not at the interpreter's end: a card that is still open may reach it, and the system takes it then anyway.
+    memory = (ctypes.c_uint8 * length).from_address(address.value)
+    # Not at the interpreter's end: a card that is still open may reach it, and the system takes it
+    # then anyway.
     weakref.finalize(memory, library().dib_free, address.value).atexit = False
     return np.frombuffer(memory, dtype=np.uint8)
 
@@ -46,8 +47,9 @@ class Handle:
 def _hold(data):
     """What keeps the memory of an object in its place, beside a reference to it.
 
-    A buffer export, which contiguous() takes, does that for all but NumPy's arrays. ndarray.resize() moves memory in
-    spite of exports; but it refuses an array that has a weak reference.
+    A buffer export, which contiguous() takes, does that for all but NumPy's arrays.
+    ndarray.resize() moves memory in spite of exports; but it refuses an array that has a weak
+    reference.
     """
     held = []
     while isinstance(data, np.ndarray):
@@ -59,8 +61,8 @@ def _hold(data):
 class _Registered(Handle):
     """A handle of registered memory, and its `key`.
 
-    The endpoint's card refers to it until it is closed or the card is. So the memory stays as long as the card can
-    reach it, whether or not the program keeps a reference.
+    The endpoint's card refers to it until it is closed or the card is. So the memory stays as long
+    as the card can reach it, whether or not the program keeps a reference.
     """
 
     def _open(self, endpoint, call, kept):
@@ -81,7 +83,8 @@ class _Registered(Handle):
         try:
             check(library().dib_unregister(handle))
         finally:
-            # The library says that nothing reaches the memory any more, even if the card did not answer.
+            # The library says that nothing reaches the memory any more, even if the card did not
+            # answer.
             if self in self._endpoint.regions:
                 self._endpoint.regions.remove(self)
             self._endpoint.card._reachable.discard(self)
@@ -95,33 +98,60 @@ class _Registered(Handle):
 
 
 class PagedRegion(_Registered):
-    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so that the memory stays."""
+    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so that the memory
+    stays.
+    """
 
     def __init__(self, endpoint, pages, shift, first, length, rights):
         self.pages = list(pages)
-        shift      = whole("shift", shift)
-        size       = 1 << min(shift, 31)    # the library refuses larger ones
-        count      = whole("the number of pages", len(self.pages), *arguments.RANGES["count"])
-        first      = whole("first", first)
-        rights     = self.rights = whole("rights", rights)
+        shift = whole("shift", shift)
+        size = 1 << min(shift, 31)  # the library refuses larger ones
+        count = whole("the number of pages", len(self.pages), *arguments.RANGES["count"])
+        first = whole("first", first)
+        rights = self.rights = whole("rights", rights)
         if length is None:
-            length = max(0, count*size - first)
-        described  = Pages(count=count, shift=shift, first=first, length=whole("length", length, kind="region length"))
-        kept       = []
+            length = max(0, count * size - first)
+        described = Pages(
+            count=count,
+            shift=shift,
+            first=first,
+            length=whole("length", length, kind="region length"),
+        )
+        kept = []
         if all(page is not None and not _has_bytes(page) for page in self.pages):
-            described.bus = (ctypes.c_uint64*count)(*[whole(f"pages[{n}]", page, kind="page") for n, page in enumerate(self.pages)])
+            described.bus = (ctypes.c_uint64 * count)(
+                *[whole(f"pages[{n}]", page, kind="page") for n, page in enumerate(self.pages)]
+            )
         else:
             for n, page in enumerate(self.pages):
-                kept.append(page if page is None else self._bytes_of(f"pages[{n}]", page, size, rights, LEAST <= shift <= MOST))
-            described.memory = (ctypes.c_void_p*count)(*[page if page is None else arguments.address(page) for page in kept])
+                kept.append(
+                    page
+                    if page is None
+                    else self._bytes_of(f"pages[{n}]", page, size, rights, LEAST <= shift <= MOST)
+                )
+            described.memory = (ctypes.c_void_p * count)(
+                *[page if page is None else arguments.address(page) for page in kept]
+            )
             kept += [_hold(page) for page in self.pages]
-        self._open(endpoint, lambda handle: library().dib_register_pages(endpoint._handle, described, rights, handle), kept)
+        self._open(
+            endpoint,
+            lambda handle: library().dib_register_pages(
+                endpoint._handle, described, rights, handle
+            ),
+            kept,
+        )
 
     @staticmethod
     def _bytes_of(name, page, size, rights, possible):
-        found = arguments.writeable(name, page, READ_ONLY) if rights & WRITE_RIGHTS else arguments.contiguous(name, page)
+        found = (
+            arguments.writeable(name, page, READ_ONLY)
+            if rights & WRITE_RIGHTS
+            else arguments.contiguous(name, page)
+        )
         if possible and len(found) != size:
-            raise ValueError(f"{name} has {len(found)} bytes: an array of {size} bytes for each page")
+            raise ValueError(
+                f"{name} has {len(found)} bytes: an array of {size} bytes for each page"
+            )
         return found
 
 
@@ -154,11 +184,16 @@ class Region(_Registered):
             found = arguments.contiguous("memory", memory)
         if not len(found):
             raise ValueError("memory has no bytes: there is nothing to register")
-        self.memory  = memory
+        self.memory = memory
         self.address = arguments.address(found)
-        self.nbytes  = len(found)
-        self._open(endpoint, lambda handle: library().dib_register(endpoint._handle, self.address, self.nbytes, rights, handle),
-                   (found, _hold(memory)))
+        self.nbytes = len(found)
+        self._open(
+            endpoint,
+            lambda handle: library().dib_register(
+                endpoint._handle, self.address, self.nbytes, rights, handle
+            ),
+            (found, _hold(memory)),
+        )
 
     def holds(self, array):
         """Whether every byte of `array` lies in this memory; True for an array without bytes."""
@@ -166,8 +201,8 @@ class Region(_Registered):
             return True
         first = last = arguments.address(array)
         for count, stride in zip(array.shape, array.strides):
-            first += min(0, (count - 1)*stride)
-            last  += max(0, (count - 1)*stride)
+            first += min(0, (count - 1) * stride)
+            last += max(0, (count - 1) * stride)
         return self.address <= first and last + array.itemsize <= self.address + self.nbytes
 
     def walk(self, array):
@@ -176,28 +211,34 @@ class Region(_Registered):
 
 
 class Indexed(Handle):
-    """Rows of an array, in the order of an index; made by Endpoint.indexed(). What NumPy takes as an index of one axis is one.
+    """Rows of an array, in the order of an index; made by Endpoint.indexed(). What NumPy takes as
+    an index of one axis is one.
 
     Attributes
     ----------
     walk    : the Walk over them: what another node must be told to put there or get from there
-    entries : the list, a NumPy array of distances in bytes from the first row. While no transfer uses it, it may be changed
+    entries : the list, a NumPy array of distances in bytes from the first row. While no transfer
+              uses it, it may be changed
     region  : of the list
     array   : whose rows they are
     """
 
     def __init__(self, endpoint, array, index):
-        owner  = endpoint._region_of(array)
+        owner = endpoint._region_of(array)
         places = np.arange(len(array))[index].ravel()
-        row    = owner.walk(array[:1])
+        row = owner.walk(array[:1])
         if len(row.levels) > C.LIST_LEVELS:
-            raise ValueError(f"a row of this array needs {len(row.levels)} stride levels, {C.LIST_LEVELS} are possible")
-        memory          = alloc(max(1, len(places))*C.LIST_ENTRY_BYTES)
-        self.array      = array
-        self.entries    = memory.view(np.int64)[:len(places)]
-        self.entries[:] = places*array.strides[0]
-        self.region     = endpoint.register(memory, RIGHT.LOCAL_READ)
-        self.walk       = Walk(row.key, row.block, row.offset, row.levels, List(self.region.key, len(places)))
+            raise ValueError(
+                f"a row of this array needs {len(row.levels)} stride levels, {C.LIST_LEVELS} are possible"
+            )
+        memory = alloc(max(1, len(places)) * C.LIST_ENTRY_BYTES)
+        self.array = array
+        self.entries = memory.view(np.int64)[: len(places)]
+        self.entries[:] = places * array.strides[0]
+        self.region = endpoint.register(memory, RIGHT.LOCAL_READ)
+        self.walk = Walk(
+            row.key, row.block, row.offset, row.levels, List(self.region.key, len(places))
+        )
 
     def close(self):
         self.region.close()

@@ -1,23 +1,25 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One side of a transfer."""
 
-import math
+# SPDX-License-Identifier: BSD-2-Clause
 
+import math
 from dataclasses import dataclass
 
 from dibber.interface.description import C
+
 from libdibber.arguments import some_bytes, whole
 from libdibber.binding import CSide, CWalk
 
 
 @dataclass(frozen=True)
 class List:
-    """Where an index list lies: `count` entries of 8 bytes, the first of them `offset` bytes from the start of region `key`."""
-    key    : int
-    count  : int
-    offset : int = 0
+    """Where an index list lies: `count` entries of 8 bytes, the first of them `offset` bytes from
+    the start of region `key`.
+    """
+
+    key: int
+    count: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,28 +34,35 @@ class Walk:
     levels : ((count, stride in bytes), …), innermost first, up to three; up to two with a list
     list   : a List, or None
     """
-    key    : int
-    block  : int
-    offset : int   = 0
-    levels : tuple = ()
-    list   : List  = None
+
+    key: int
+    block: int
+    offset: int = 0
+    levels: tuple = ()
+    list: List = None
 
     @property
     def nest(self):
         """Bytes at each entry; without a list of the transfer."""
-        return self.block*math.prod(count for count, _ in self.levels)
+        return self.block * math.prod(count for count, _ in self.levels)
 
     @property
     def length(self):
         """Bytes of the transfer."""
-        return self.nest*self.list.count if self.list else self.nest
+        return self.nest * self.list.count if self.list else self.nest
 
     def as_c(self):
-        """struct dib_walk: what lies at each entry, when there is a list. Raises ValueError for what does not fit into it."""
+        """struct dib_walk: what lies at each entry, when there is a list. Raises ValueError for
+        what does not fit into it.
+        """
         if len(self.levels) > C.LEVELS:
             raise ValueError(f"{len(self.levels)} stride levels, {C.LEVELS} are possible")
-        walk = CWalk(key=whole("key", self.key), block=whole("block", self.block), offset=whole("offset", self.offset),
-                     levels=len(self.levels))
+        walk = CWalk(
+            key=whole("key", self.key),
+            block=whole("block", self.block),
+            offset=whole("offset", self.offset),
+            levels=len(self.levels),
+        )
         for i, (count, stride) in enumerate(self.levels):
             walk.count[i], walk.stride[i] = whole("count", count), whole("stride", stride)
         return walk
@@ -63,24 +72,28 @@ class Walk:
         if self.list is None:
             return CSide(self.as_c())
         whole("list count", self.list.count)
-        return CSide(self.as_c(), whole("list offset", self.list.offset), whole("list key", self.list.key))
+        return CSide(
+            self.as_c(), whole("list offset", self.list.offset), whole("list key", self.list.key)
+        )
 
     def blocks(self, entries=(0,)):
-        """Offset of each block, in the order of the transfer: what the card does, for tests to compare with.
+        """Offset of each block, in the order of the transfer: what the card does, for tests to
+        compare with.
 
         entries : what is in the list
         """
         offsets = [self.offset]
         for count, stride in self.levels:
-            offsets = [o + i*stride for i in range(count) for o in offsets]
+            offsets = [o + i * stride for i in range(count) for o in offsets]
         return [o + entry for entry in entries for o in offsets]
 
     @classmethod
     def of(cls, key, array, base):
-        """The walk over a NumPy array whose region starts at address `base`, in the array's C order.
+        """The walk over a NumPy array whose region starts at address `base`, in the array's C
+        order.
 
-        Axes that lie without a gap behind each other become one block or one level. Raises ValueError when more
-        than three levels are left, or when the array has no bytes.
+        Axes that lie without a gap behind each other become one block or one level. Raises
+        ValueError when more than three levels are left, or when the array has no bytes.
         """
         some_bytes("array", array)
         block, levels = array.itemsize, []
@@ -89,10 +102,12 @@ class Walk:
                 continue
             if not levels and stride == block:
                 block *= count
-            elif levels and stride == levels[-1][0]*levels[-1][1]:
-                levels[-1] = (levels[-1][0]*count, levels[-1][1])
+            elif levels and stride == levels[-1][0] * levels[-1][1]:
+                levels[-1] = (levels[-1][0] * count, levels[-1][1])
             else:
                 levels.append((count, stride))
         if len(levels) > C.LEVELS:
-            raise ValueError(f"an array of this shape needs {len(levels)} stride levels, {C.LEVELS} are possible")
+            raise ValueError(
+                f"an array of this shape needs {len(levels)} stride levels, {C.LEVELS} are possible"
+            )
         return cls(key, block, array.__array_interface__["data"][0] - base, tuple(levels))

@@ -1,16 +1,15 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * The processor on a bench, with a debugger at its JTAG pins.
+/* The processor on a bench, with a debugger at its JTAG pins.
  *
  * Commands on standard input, one a line, numbers in hexadecimal; each is answered by a line:
  *   i VALUE         shift the instruction register (5 bits)
  *   d BITS VALUE    shift the data register; what came out
  *   h LEVEL         hold the processor in reset, or not
  *   w ADDRESS VALUE write a word of the SRAM
- *   n CYCLES        let time pass; 2 when a reset is asked for, and 1 when the processor has been halted
+ *   n CYCLES        let time pass; 2 when a reset is asked for, and 1 when the processor has been
+ * halted
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "Vbench.h"
 #include "verilated.h"
@@ -22,7 +21,7 @@ static constexpr unsigned level = 3; /* cycles for which TCK stays high, and low
 
 struct Bench {
 	VerilatedContext context;
-	Vbench top{&context};
+	Vbench top{ &context };
 
 	void cycle()
 	{
@@ -69,7 +68,10 @@ struct Bench {
 	}
 };
 
-double sc_time_stamp() { return 0; }
+double sc_time_stamp()
+{
+	return 0;
+}
 
 int main()
 {

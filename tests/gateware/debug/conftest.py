@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
@@ -21,13 +20,28 @@ def bench():
 def program(tmp_path_factory):
     """(words, dict of symbol -> address) of program.S."""
     elf = tmp_path_factory.mktemp("program") / "program.elf"
-    subprocess.run(["riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-nostdlib", "-Wl,-Ttext=0,-estart",
-        "-o", elf, HERE/"program.S"], check=True)
-    subprocess.run(["riscv64-unknown-elf-objcopy", "-O", "binary", elf, elf.with_suffix(".bin")], check=True)
-    image   = elf.with_suffix(".bin").read_bytes()
+    subprocess.run(
+        [
+            "riscv64-unknown-elf-gcc",
+            "-march=rv32im_zicsr",
+            "-mabi=ilp32",
+            "-nostdlib",
+            "-Wl,-Ttext=0,-estart",
+            "-o",
+            elf,
+            HERE / "program.S",
+        ],
+        check=True,
+    )
+    subprocess.run(
+        ["riscv64-unknown-elf-objcopy", "-O", "binary", elf, elf.with_suffix(".bin")], check=True
+    )
+    image = elf.with_suffix(".bin").read_bytes()
     symbols = subprocess.check_output(["riscv64-unknown-elf-nm", elf], text=True).split("\n")
-    return ([int.from_bytes(image[n:n + 4], "little") for n in range(0, len(image), 4)],
-            {line.split()[2]: int(line.split()[0], 16) for line in symbols if line})
+    return (
+        [int.from_bytes(image[n : n + 4], "little") for n in range(0, len(image), 4)],
+        {line.split()[2]: int(line.split()[0], 16) for line in symbols if line},
+    )
 
 
 @pytest.fixture
@@ -35,7 +49,7 @@ def debugger(bench, program):
     """At a processor whose SRAM holds the program, and that is held in reset."""
     debugger = Debugger(bench)
     for n, word in enumerate(program[0]):
-        debugger.ask("w", 4*n, word)
+        debugger.ask("w", 4 * n, word)
     yield debugger
     debugger.close()
 

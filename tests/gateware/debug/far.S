@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* Code in two lines that had one place in a cache of 4 KiB; t2 is how long it took from one to the other and back. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 	.globl start
 start:

@@ -1,7 +1,6 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What is debugged: a loop that counts in t0 and in memory, and calls a function each time round. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 	.globl start, loop, called, back, word, handler
 start:

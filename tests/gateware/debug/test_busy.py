@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The debug module in front of a core that takes its time, as none does behind JTAG."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -19,11 +18,13 @@ def core(dut, slow, executed):
     port, flags, wait = dut.core, 0, 0
     while True:
         address = yield port.adr
-        ready   = 1
+        ready = 1
         if (yield port.valid):
             word = yield port.dat_w
             if address == CONTROL:
-                flags = (flags | (1 << HALTED if word & HALT else 0)) & ~(1 << HALTED if word & RESUME else 0)
+                flags = (flags | (1 << HALTED if word & HALT else 0)) & ~(
+                    1 << HALTED if word & RESUME else 0
+                )
             elif address == EXECUTE:
                 wait += 1
                 ready = wait >= slow

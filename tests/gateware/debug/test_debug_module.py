@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """TAP, debug transport, debug module and VexRiscv together, at the JTAG pins."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
@@ -10,8 +9,34 @@ import pytest
 from dibber.debug.hart import NOWHERE
 from dibber.debug.tap import IDENTITY
 
-from debugger import (ABSTRACTCS, ACKHAVERESET, ACTIVE, ALLHALTED, ALLHAVERESET, ALLRUNNING, ALLUNAVAIL,
-    COMMAND, DCSR, DMCONTROL, DMSTATUS, DPC, EBREAKM, HALTREQ, MCAUSE, MEPC, MSCRATCH, MSTATUS, NDMRESET, SBADDRESS0, SBCS, SBDATA0, TDATA1, TDATA2, TSELECT, CommandFailed)
+from debugger import (
+    ABSTRACTCS,
+    ACKHAVERESET,
+    ACTIVE,
+    ALLHALTED,
+    ALLHAVERESET,
+    ALLRUNNING,
+    ALLUNAVAIL,
+    COMMAND,
+    DCSR,
+    DMCONTROL,
+    DMSTATUS,
+    DPC,
+    EBREAKM,
+    HALTREQ,
+    MCAUSE,
+    MEPC,
+    MSCRATCH,
+    MSTATUS,
+    NDMRESET,
+    SBADDRESS0,
+    SBCS,
+    SBDATA0,
+    TDATA1,
+    TDATA2,
+    TSELECT,
+    CommandFailed,
+)
 
 EBREAK = 0x0010_0073
 ILLEGAL_INSTRUCTION = 2
@@ -27,27 +52,29 @@ def started(debugger):
 
 
 def consistent(debugger):
-    """Nothing of the program was skipped or done twice: what its registers say of each other, at the head of its loop."""
+    """Nothing of the program was skipped or done twice: what its registers say of each other, at
+    the head of its loop.
+    """
     count = debugger.gpr(T0)
     assert debugger.gpr(A0) == (count + 100 if count else 0)
-    assert debugger.gpr(A1) == 2*debugger.gpr(A0)
+    assert debugger.gpr(A1) == 2 * debugger.gpr(A0)
     return count
 
 
 def test_the_tap_identifies_itself_and_bypasses(debugger):
     assert debugger.scan(0x01, 32) == IDENTITY and IDENTITY & 1
-    assert debugger.scan(0x1f, 8, 0b1011_0110) == 0b0110_1100, "one bit late"
-    assert debugger.scan(0x0a, 8, 0xff) == 0xfe, "an unknown instruction bypasses"
-    assert debugger.scan(0x10, 32) & 0x3ff == 7 << 4 | 1, "seven address bits, version 0.13"
+    assert debugger.scan(0x1F, 8, 0b1011_0110) == 0b0110_1100, "one bit late"
+    assert debugger.scan(0x0A, 8, 0xFF) == 0xFE, "an unknown instruction bypasses"
+    assert debugger.scan(0x10, 32) & 0x3FF == 7 << 4 | 1, "seven address bits, version 0.13"
 
 
 def test_the_debug_module_says_what_it_is(debugger):
     assert debugger.read(DMCONTROL) == 0, "nothing is active before a debugger comes"
     status = started(debugger).read(DMSTATUS)
-    assert status & 0xff == 0x82, "version 0.13, authenticated"
+    assert status & 0xFF == 0x82, "version 0.13, authenticated"
     assert status & ALLRUNNING and not status & ALLHALTED
     assert debugger.read(ABSTRACTCS) == 1, "one data register, no program buffer"
-    assert debugger.read(0x12) == 0 and debugger.read(0x7f) == 0
+    assert debugger.read(0x12) == 0 and debugger.read(0x7F) == 0
 
 
 def test_registers_keep_what_a_debugger_writes_and_all_others_stay(debugger, seed):
@@ -55,17 +82,19 @@ def test_registers_keep_what_a_debugger_writes_and_all_others_stay(debugger, see
     started(debugger).halt()
     expected = [debugger.gpr(n) for n in range(32)]
     for n in rng.sample(range(32), 12):
-        expected[n] = rng.choice([0, 0xffff_ffff, 0x800, 0x7ff, 0xffff_f800, rng.getrandbits(32)]) if n else 0
+        expected[n] = (
+            rng.choice([0, 0xFFFF_FFFF, 0x800, 0x7FF, 0xFFFF_F800, rng.getrandbits(32)]) if n else 0
+        )
         debugger.gpr(n, expected[n])
-    debugger.register(MSCRATCH, 0x800f_ff80)
+    debugger.register(MSCRATCH, 0x800F_FF80)
     debugger.register(MCAUSE, 3)
-    assert debugger.register(MSCRATCH) == 0x800f_ff80
+    assert debugger.register(MSCRATCH) == 0x800F_FF80
     assert debugger.register(MSTATUS) >> 11 & 3 == 3, "machine mode"
     assert debugger.register(MCAUSE) == 3
     assert [debugger.gpr(n) for n in range(32)] == expected
 
 
-@pytest.mark.parametrize("number", [0x1020, 0x7b2, 0x7c0, 0xc000, 0x100, 0x1fff])
+@pytest.mark.parametrize("number", [0x1020, 0x7B2, 0x7C0, 0xC000, 0x100, 0x1FFF])
 def test_registers_that_are_not_there_are_exceptions(debugger, number):
     started(debugger).halt()
     with pytest.raises(CommandFailed) as failed:
@@ -80,18 +109,20 @@ def test_commands_that_cannot_be_done_say_why_and_the_first_reason_stays(debugge
         debugger.gpr(T0)
     assert failed.value.error == 4, "the hart runs"
     debugger.halt()
-    for word in [3 << 20 | 1 << 17 | 0x1005,             # 64 bits
-                 2 << 20 | 1 << 18 | 0x1005,             # the program buffer
-                 2 << 20 | 1 << 19 | 1 << 17 | 0x1005,   # post-increment
-                 2 << 24]:                               # access memory
+    for word in [
+        3 << 20 | 1 << 17 | 0x1005,  # 64 bits
+        2 << 20 | 1 << 18 | 0x1005,  # the program buffer
+        2 << 20 | 1 << 19 | 1 << 17 | 0x1005,  # post-increment
+        2 << 24,
+    ]:  # access memory
         with pytest.raises(CommandFailed) as failed:
             debugger.command(word)
         assert failed.value.error == 2, f"{word:08x}"
-    debugger.command(2 << 20 | 0xffff)                   # nothing to transfer
+    debugger.command(2 << 20 | 0xFFFF)  # nothing to transfer
     with pytest.raises(CommandFailed):
-        debugger.register(0xf14, 1)                      # mhartid is read-only
-    debugger.write(COMMAND, 2 << 20 | 1 << 17 | 0xffff)
-    debugger.write(COMMAND, 9 << 24)                     # ignored
+        debugger.register(0xF14, 1)  # mhartid is read-only
+    debugger.write(COMMAND, 2 << 20 | 1 << 17 | 0xFFFF)
+    debugger.write(COMMAND, 9 << 24)  # ignored
     assert debugger.read(ABSTRACTCS) >> 8 & 7 == 3
     debugger.write(ABSTRACTCS, 7 << 8)
     assert debugger.read(ABSTRACTCS) >> 8 & 7 == 0
@@ -105,16 +136,25 @@ def test_steps_go_where_the_program_goes_and_do_each_instruction_once(debugger, 
     assert debugger.register(DPC) == 0, "before its first instruction"
     seen = []
     for _ in range(40):
-        # What a debugger does that takes its breakpoint out for a step: the caches are stale each time.
+        # What a debugger does that takes its breakpoint out for a step: the caches are stale each
+        # time.
         debugger.memory(at("word") + 32, 0)
         debugger.step()
         assert debugger.cause() == STEPPED
         seen.append(debugger.register(DPC))
-    loop = [at("loop") + 4, at("called"), at("called") + 4, at("called") + 8, at("back"), at("back") + 4, at("back") + 8,
-        at("loop")]
+    loop = [
+        at("loop") + 4,
+        at("called"),
+        at("called") + 4,
+        at("called") + 8,
+        at("back"),
+        at("back") + 4,
+        at("back") + 8,
+        at("loop"),
+    ]
     first = seen.index(at("loop")) + 1
-    assert seen[first:] == (loop*5)[:len(seen) - first]
-    assert debugger.gpr(T0) == (len(seen) - first + 7)//8
+    assert seen[first:] == (loop * 5)[: len(seen) - first]
+    assert debugger.gpr(T0) == (len(seen) - first + 7) // 8
 
 
 def test_ebreak_in_memory_halts_the_hart_when_asked_for_and_is_a_trap_otherwise(debugger, at):
@@ -198,9 +238,12 @@ def test_memory_is_reached_in_all_sizes_and_while_the_hart_runs(debugger, at):
     debugger.halt()
     assert debugger.gpr(T3) == 0x5566_7788
     debugger.memory(word + 5, 0x99, size=0)
-    debugger.memory(word + 6, 0xaabb, size=1)
-    assert debugger.memory(word + 4) == 0xaabb_9988
-    assert debugger.memory(word + 6, size=1) & 0xffff == 0xaabb and debugger.memory(word + 7, size=0) & 0xff == 0xaa
+    debugger.memory(word + 6, 0xAABB, size=1)
+    assert debugger.memory(word + 4) == 0xAABB_9988
+    assert (
+        debugger.memory(word + 6, size=1) & 0xFFFF == 0xAABB
+        and debugger.memory(word + 7, size=0) & 0xFF == 0xAA
+    )
     assert debugger.memory(0x4000_0000) == 0, "nothing is there, and nothing hangs"
 
 
@@ -212,9 +255,11 @@ def test_a_run_of_words_takes_one_scan_each(debugger, program):
     debugger.write(SBCS, 1 << 16 | 2 << 17)
     debugger.write(SBADDRESS0, 0x2000)
     for n in range(8):
-        debugger.write(SBDATA0, 0x1000_0001*n)
+        debugger.write(SBDATA0, 0x1000_0001 * n)
     assert debugger.read(SBADDRESS0) == 0x2020
-    assert [debugger.memory(0x2000 + 4*n) for n in range(8)] == [0x1000_0001*n for n in range(8)]
+    assert [debugger.memory(0x2000 + 4 * n) for n in range(8)] == [
+        0x1000_0001 * n for n in range(8)
+    ]
 
 
 @pytest.mark.parametrize("address, size, error", [(0x1002, 2, 3), (0x1001, 1, 3), (0x1000, 3, 4)])

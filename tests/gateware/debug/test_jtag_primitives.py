@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The debug transport behind the FPGAs' own JTAG ports. The primitive is the test: it drives what
+comes out of it.
+"""
 
-"""The debug transport behind the FPGAs' own JTAG ports. The primitive is the test: it drives what comes out of it."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
@@ -16,62 +17,80 @@ from dibber.phy import jtag
 from compiled import run_simulation
 
 DTMCS, DMI = "dtmcs", "dmi"
-HALF       = 5  # cycles of `sys` for which TCK stays
+HALF = 5  # cycles of `sys` for which TCK stays
 
 
 class Behind(LiteXModule):
     """A port of `kind`, the transport, and `ports`, the signals of its primitive by name."""
+
     def __init__(self, kind, monkeypatch):
         self.ports = ports = {}
 
         def instance(name, p_JTAG_CHAIN="", **signals):
-            ports.update({port[2:] + (str(p_JTAG_CHAIN) if port == "o_SEL" else ""): signal
-                for port, signal in signals.items()})
+            ports.update(
+                {
+                    port[2:] + (str(p_JTAG_CHAIN) if port == "o_SEL" else ""): signal
+                    for port, signal in signals.items()
+                }
+            )
             return []
 
         monkeypatch.setattr(jtag, "Instance", instance)
-        self.jtag      = kind()
+        self.jtag = kind()
         self.transport = DebugTransport()
-        self.comb     += self.jtag.scan.connect(self.transport.scan)
+        self.comb += self.jtag.scan.connect(self.transport.scan)
 
 
 class ECP5:
     """JTAGG. Its flip-flop for TDI is clocked by TCK's rise."""
+
     kind = jtag.ECP5JTAG
     tck, tdi, tdo, registered = "JTCK", "JTDI", "JTDO1", True
 
     @staticmethod
     def levels(state, register):
         inside = state in ("CAPTURE", "SHIFT")
-        return {"JCE1": inside and register == DTMCS, "JCE2": inside and register == DMI, "JSHIFT": state == "SHIFT",
-            "JUPDATE": state == "UPDATE"}
+        return {
+            "JCE1": inside and register == DTMCS,
+            "JCE2": inside and register == DMI,
+            "JSHIFT": state == "SHIFT",
+            "JUPDATE": state == "UPDATE",
+        }
 
 
 class Xilinx:
     """BSCANE2 of USER3 and USER4."""
+
     kind = jtag.XilinxJTAG
     tck, tdi, tdo, registered = "TCK", "TDI", "TDO", False
 
     @staticmethod
     def levels(state, register):
-        return {"SEL3": register == DTMCS, "SEL4": register == DMI, "CAPTURE": state == "CAPTURE",
-            "SHIFT": state == "SHIFT", "UPDATE": state == "UPDATE"}
+        return {
+            "SEL3": register == DTMCS,
+            "SEL4": register == DMI,
+            "CAPTURE": state == "CAPTURE",
+            "SHIFT": state == "SHIFT",
+            "UPDATE": state == "UPDATE",
+        }
 
 
 def scan(dut, vendor, late, register, bits, value):
-    """From Run-Test/Idle back to it; the state's levels change when TCK rises or, `late`, when it falls."""
+    """From Run-Test/Idle back to it; the state's levels change when TCK rises or, `late`, when it
+    falls.
+    """
     ports, state, out, n = dut.ports, "IDLE", 0, 0
 
     def show():
         for name, level in vendor.levels(state, register).items():
             yield ports[name].eq(level)
 
-    for following in ["SELECT", "CAPTURE", *["SHIFT"]*bits, "EXIT1", "UPDATE", "IDLE"]:
+    for following in ["SELECT", "CAPTURE", *["SHIFT"] * bits, "EXIT1", "UPDATE", "IDLE"]:
         tdi = 0
         if state == "SHIFT":
             out |= (yield ports[vendor.tdo]) << n
-            tdi  = value >> n & 1
-            n   += 1
+            tdi = value >> n & 1
+            n += 1
         yield ports[vendor.tck].eq(0)
         if late:
             yield from show()
@@ -104,7 +123,7 @@ def test_both_registers_are_scanned_and_accesses_come_out(vendor, late, seed, mo
                 seen.append(("write", (yield dmi.adr), (yield dmi.dat_w)))
             if (yield dmi.re):
                 seen.append(("read", (yield dmi.adr)))
-                yield dmi.dat_r.eq((yield dmi.adr)*0x10101)
+                yield dmi.dat_r.eq((yield dmi.adr) * 0x10101)
             yield
 
     def debugger():
@@ -115,7 +134,9 @@ def test_both_registers_are_scanned_and_accesses_come_out(vendor, late, seed, mo
             assert seen.pop() == ("write", address, data) and not seen
             address ^= 0x55
             yield from scan(dut, vendor, late, DMI, 41, address << 34 | 1)
-            assert (yield from scan(dut, vendor, late, DMI, 41, 0)) == address << 34 | address*0x10101 << 2
+            assert (
+                yield from scan(dut, vendor, late, DMI, 41, 0)
+            ) == address << 34 | address * 0x10101 << 2
             assert seen.pop() == ("read", address) and not seen
 
     run_simulation(dut, [debugger(), module()])

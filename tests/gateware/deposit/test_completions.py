@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Completions that disagree with their reads: each fails its own read, and not one byte of them is
+used.
+"""
 
-"""Completions that disagree with their reads: each fails its own read, and not one byte of them is used."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
 
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.fault
 
 @pytest.mark.parametrize("data_width", [64, 128])
 @pytest.mark.parametrize("reader", READERS)
-def test_random_good_and_bad_completions_give_no_wrong_byte_and_fail_no_other_read(reader, data_width, seed):
+def test_random_good_and_bad_completions_give_no_wrong_byte_and_fail_no_other_read(
+    reader, data_width, seed
+):
     """A sample of tests/soak/completions.py."""
     test, ended = READERS[reader](data_width, 800, seed)
     assert min(ended.values()) > 30, ended
@@ -34,6 +37,7 @@ def test_whatever_a_legal_host_sends_passes(data_width, boundary, seed):
 
 class Bench:
     """A checker alone; `send` a read, `answer` it with one line, and see what the reader would get."""
+
     def __init__(self, tags=4):
         self.dut = CompletionChecker(64, tags)
         self.counts = {}
@@ -54,7 +58,12 @@ class Bench:
         yield self.dut.sink.valid.eq(0)
         yield
         got = []
-        for signal in (self.dut.source.valid, self.dut.source.status, self.dut.source.count, self.dut.source.failed):
+        for signal in (
+            self.dut.source.valid,
+            self.dut.source.status,
+            self.dut.source.count,
+            self.dut.source.failed,
+        ):
             got.append((yield signal))
         yield
         yield
@@ -72,6 +81,7 @@ class Bench:
             for _ in range(10):
                 yield
             yield from process
+
         run_simulation(self.dut, [main(), self.count()])
         return {name: count for name, count in self.counts.items() if count}
 
@@ -95,23 +105,27 @@ def test_a_read_sent_before_the_card_got_another_bus_number_is_answered_to_the_o
         assert (yield from bench.answer(tag=1, requester=0x0500, **whole))[::3] == (1, 1)
         assert (yield from bench.answer(tag=2, requester=0x0500, **whole)) == (1, 0, 8, 0)
         assert (yield from bench.answer(tag=3, requester=0x0100, **whole))[::3] == (1, 1)
+
     assert bench.run(process()) == {"COMPLETION_BAD_REQUESTER": 2}
 
 
 def test_a_read_that_failed_is_closed_when_its_good_completions_have_all_come():
     bench = Bench()
-    rest  = dict(status=0, flaw=0, modified=0, requester=0)
+    rest = dict(status=0, flaw=0, modified=0, requester=0)
 
     def process():
         yield from bench.send(2, 64, 136)
         answer = lambda **fields: bench.answer(tag=2, **{**rest, **fields})
         assert (yield from answer(lower=64, count=136, bytes=64)) == (1, 0, 136, 0)
-        fail = yield from answer(lower=64, count=136, bytes=64)      # once more
+        fail = yield from answer(lower=64, count=136, bytes=64)  # once more
         assert fail[0] == fail[3] == 1 and fail[1] != 0
         assert (yield from answer(lower=0, count=72, bytes=64))[0] == 0
         assert (yield from answer(lower=0, count=72, bytes=64))[0] == 0
         close = yield from answer(lower=64, count=8, bytes=8)
         assert close[0] == 1 and close[1] != 0 and close[3] == 0
         assert (yield from answer(lower=64, count=8, bytes=8))[0] == 0
-        assert (yield from bench.answer(tag=9, lower=0, count=8, bytes=8, **rest))[0] == 0, "no such tag"
+        assert (yield from bench.answer(tag=9, lower=0, count=8, bytes=8, **rest))[0] == 0, (
+            "no such tag"
+        )
+
     assert bench.run(process()) == {"COMPLETION_BAD_COUNT": 1, "COMPLETION_UNEXPECTED": 2}

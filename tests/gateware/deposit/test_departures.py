@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from collections import deque
@@ -19,16 +18,16 @@ MOST = 9
 def test_busy_until_all_that_was_inside_has_left(doors, seed):
     random = Random(f"{seed} {doors}")
     enters, leaves = Signal(), [Signal() for _ in range(doors)]
-    dut    = Departures(enters, leaves, MOST)
-    seen   = set()
+    dut = Departures(enters, leaves, MOST)
+    seen = set()
 
     def play():
         inside, number = deque(), 0
-        marks   = deque([False]*4, maxlen=4)  # of this cycle and the three before
-        awaited = -1                          # the last that is waited for
+        marks = deque([False] * 4, maxlen=4)  # of this cycle and the three before
+        awaited = -1  # the last that is waited for
         for _ in range(4000):
             come = len(inside) < MOST and random.random() < 0.4
-            go   = [len(inside) > n and random.random() < 0.3 for n in range(doors)]
+            go = [len(inside) > n and random.random() < 0.3 for n in range(doors)]
             marks.append(random.random() < 0.02)
             yield dut.mark.eq(marks[-1])
             yield enters.eq(come)

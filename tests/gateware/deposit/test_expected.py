@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The table of gets under way: node, key and generation must be those of the context, and nothing
+spoilt it.
+"""
 
-"""The table of gets under way: node, key and generation must be those of the context, and nothing spoilt it."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -44,26 +45,33 @@ def ask(port, questions, answers):
 
 
 def test_only_the_node_and_region_of_the_get_are_granted(seed):
-    random  = Random(seed)
-    entries = {context | random.randrange(64) << TAG: (random.randrange(16), random.getrandbits(32))
-        for context in random.sample(range(256), 60)}
+    random = Random(seed)
+    entries = {
+        context | random.randrange(64) << TAG: (random.randrange(16), random.getrandbits(32))
+        for context in random.sample(range(256), 60)
+    }
     table, answers = ExpectedTable(), []
-    good  = [(context, *entry) for context, entry in entries.items()]
-    wrong = [(context ^ 256*random.randrange(1, 256), node, key) for context, node, key in good] + [
-        (context, node ^ 1 << random.randrange(16), key) for context, node, key in good] + [
-        (context, node, key ^ 1 << random.randrange(32)) for context, node, key in good] + [
-        (context, 0, 0) for context in range(256) if context not in {c % 256 for c in entries}]
+    good = [(context, *entry) for context, entry in entries.items()]
+    wrong = (
+        [(context ^ 256 * random.randrange(1, 256), node, key) for context, node, key in good]
+        + [(context, node ^ 1 << random.randrange(16), key) for context, node, key in good]
+        + [(context, node, key ^ 1 << random.randrange(32)) for context, node, key in good]
+        + [(context, 0, 0) for context in range(256) if context not in {c % 256 for c in entries}]
+    )
+
     def test():
         for entry in good:
             yield from enter(table, *entry)
         yield
         yield from ask(table.port, good + wrong, answers)
+
     run_simulation(table, [test()])
-    assert answers == [1]*len(good) + [0]*len(wrong)
+    assert answers == [1] * len(good) + [0] * len(wrong)
 
 
 def test_an_entry_is_taken_out_and_one_beyond_the_table_is_not_entered():
     table, answers = ExpectedTable(), []
+
     def test():
         yield from enter(table, 7, 1, 0x105)
         yield from enter(table, 8, 1, 0x105)
@@ -71,15 +79,20 @@ def test_an_entry_is_taken_out_and_one_beyond_the_table_is_not_entered():
         yield from enter(table, 7, 1, 0x105, valid=0)
         yield
         yield from ask(table.port, [(7, 1, 0x105), (8, 1, 0x105), (8, 2, 0x106)], answers)
+
     run_simulation(table, [test()])
     assert answers == [0, 1, 0]
 
 
 def test_a_spoilt_answer_is_let_in_no_more_until_the_entry_is_written_again():
-    """Of that generation alone: one that is spoilt late does the slot's next get no harm, not even 64 gets later."""
+    """Of that generation alone: one that is spoilt late does the slot's next get no harm, not even
+    64 gets later.
+    """
     table, answers = ExpectedTable(), []
+
     def contexts(*generations):
         return [(7 | g << TAG, 1, 0x105) for g in generations]
+
     def test():
         yield from enter(table, 7 | 3 << TAG, 1, 0x105)
         yield from enter(table, 8 | 3 << TAG, 1, 0x105)
@@ -99,5 +112,6 @@ def test_a_spoilt_answer_is_let_in_no_more_until_the_entry_is_written_again():
         for _ in range(3):
             yield
         yield from ask(table.port, [(8 | 3 << TAG, 1, 0x105), (9 | 3 << TAG, 1, 0x105)], answers)
+
     run_simulation(table, [test()])
     assert answers == [0, 1, 0, 1, 1, 0, 0, 1]

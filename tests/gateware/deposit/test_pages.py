@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Translation of paged addresses: against the tables, for random traffic, with tables that cannot
+be read.
+"""
 
-"""Translation of paged addresses: against the tables, for random traffic, with tables that cannot be read."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -21,14 +22,44 @@ LINE = 64
 
 
 class Bench:
-    def __init__(self, layout, data_width, random, tables, busy=1.0, out_busy=1.0, items=(), fault=None, latency=(10, 60), **how):
-        self.dut   = dut = Translator(layout, data_width, timeout=600, quarantine=1500, **how)
-        self.host  = HostRead(dut.reads, dut.completions, tables.memory, random, latency=latency, split=False, fault=fault)
+    def __init__(
+        self,
+        layout,
+        data_width,
+        random,
+        tables,
+        busy=1.0,
+        out_busy=1.0,
+        items=(),
+        fault=None,
+        latency=(10, 60),
+        **how,
+    ):
+        self.dut = dut = Translator(layout, data_width, timeout=600, quarantine=1500, **how)
+        self.host = HostRead(
+            dut.reads,
+            dut.completions,
+            tables.memory,
+            random,
+            latency=latency,
+            split=False,
+            fault=fault,
+        )
         self.items, self.seen, self.tables, self.cycles = list(items), [], tables, []
         self.counts = dict.fromkeys(dut.pulses, 0)
         dut.comb += dut.extended_tags.eq(1)
-        self.processes = [self.enter(), self.host.run(),
-            sink(_Watched(dut), ["address", "length", "last", "fault"], self.seen, random, out_busy, self.cycles)]
+        self.processes = [
+            self.enter(),
+            self.host.run(),
+            sink(
+                _Watched(dut),
+                ["address", "length", "last", "fault"],
+                self.seen,
+                random,
+                out_busy,
+                self.cycles,
+            ),
+        ]
         self.random, self.busy = random, busy
 
     def enter(self):
@@ -46,20 +77,27 @@ class Bench:
 
     def run(self, cycles=20000):
         # Tags are not handed out before their time-out has passed.
-        feeding = source(self.dut.sink, [*[None]*800, *self.items], self.random, self.busy)
-        run_simulation(self.dut, [*self.processes, feeding, finish(lambda: len(self.seen) == len(self.items), cycles)])
+        feeding = source(self.dut.sink, [*[None] * 800, *self.items], self.random, self.busy)
+        run_simulation(
+            self.dut,
+            [*self.processes, feeding, finish(lambda: len(self.seen) == len(self.items), cycles)],
+        )
 
     def check(self):
         wanted = []
         for item in self.items:
             address, fault = self.tables.where(item["address"])
             wanted.append((address, item["length"], item["last"], fault))
-        got = [(None if fault else address, length, last, fault) for address, length, last, fault in self.seen]
+        got = [
+            (None if fault else address, length, last, fault)
+            for address, length, last, fault in self.seen
+        ]
         assert got == wanted
 
 
 class _Watched:
     """The translator's output with `fault` among its fields."""
+
     def __init__(self, dut):
         self.fault = dut.fault
         for name in ["valid", "ready", "last", "address", "length"]:
@@ -67,16 +105,23 @@ class _Watched:
 
 
 def walk(tables, random, count):
-    """Items as walkers make them: runs of addresses a stride apart, whole writes of several beats in between."""
+    """Items as walkers make them: runs of addresses a stride apart, whole writes of several beats
+    in between.
+    """
     items = []
     while len(items) < count:
         base, stride = tables.random_address(random), random.choice((8, 64, 4096, 8192, 1 << 16))
         for n in range(random.randint(1, 12)):
-            address = base + n*stride
-            if address >> 63 and (address & (1 << 57) - 1) >> tables.shift[address >> 57 & 63] >= tables.extent:
+            address = base + n * stride
+            if (
+                address >> 63
+                and (address & (1 << 57) - 1) >> tables.shift[address >> 57 & 63] >= tables.extent
+            ):
                 break
             for beat in range(beats := random.choice((1, 1, 3))):
-                items.append(dict(address=address, length=random.randint(1, 64), last=int(beat == beats - 1)))
+                items.append(
+                    dict(address=address, length=random.randint(1, 64), last=int(beat == beats - 1))
+                )
     return items
 
 
@@ -85,22 +130,49 @@ def walk(tables, random, count):
 def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
     random = Random(f"{seed} {data_width} {lines}")
     tables = Tables(random, 4, missing=0.1)
-    bench  = Bench(write_layout(data_width), data_width, random, tables, busy=0.8, out_busy=0.7, items=walk(tables, random, 400),
-                   lines=lines, depth=depth, tags=tags)
+    bench = Bench(
+        write_layout(data_width),
+        data_width,
+        random,
+        tables,
+        busy=0.8,
+        out_busy=0.7,
+        items=walk(tables, random, 400),
+        lines=lines,
+        depth=depth,
+        tags=tags,
+    )
     bench.run(60000)
     bench.check()
-    assert bench.host.most == min(tags, bench.host.most) and {fault for *_, fault in bench.seen} == {0, 1}
+    assert bench.host.most == min(tags, bench.host.most) and {
+        fault for *_, fault in bench.seen
+    } == {0, 1}
     assert all(address % LINE == 0 and length == LINE for address, length, _ in bench.host.issued)
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_an_address_that_waits_stays_what_it_is_while_its_line_is_filled_anew(data_width, seed):
-    """Taken so slowly, from a cache so small, that the next line is in its place before an address is taken."""
+    """Taken so slowly, from a cache so small, that the next line is in its place before an address
+    is taken.
+    """
     random = Random(f"{seed} {data_width}")
     tables = Tables(random, 1)
     region = next(iter(tables.shift))
-    items  = [dict(address=paged(region, random.randrange(200) << tables.shift[region]), length=8, last=1) for _ in range(200)]
-    bench  = Bench(piece_layout(), data_width, random, tables, out_busy=0.1, items=items, latency=(1, 4), lines=2, depth=2)
+    items = [
+        dict(address=paged(region, random.randrange(200) << tables.shift[region]), length=8, last=1)
+        for _ in range(200)
+    ]
+    bench = Bench(
+        piece_layout(),
+        data_width,
+        random,
+        tables,
+        out_busy=0.1,
+        items=items,
+        latency=(1, 4),
+        lines=2,
+        depth=2,
+    )
     bench.run()
     bench.check()
 
@@ -110,21 +182,26 @@ def test_lines_that_are_needed_are_fetched_once_and_ahead():
     random = Random(1)
     tables = Tables(random, 1, pages=1000)
     region = next(iter(tables.shift))
-    items  = [dict(address=paged(region, n*2 << tables.shift[region]), length=8, last=1) for n in range(400)]
-    bench  = Bench(piece_layout(), 128, random, tables, items=items, latency=(50, 50))
+    items = [
+        dict(address=paged(region, n * 2 << tables.shift[region]), length=8, last=1)
+        for n in range(400)
+    ]
+    bench = Bench(piece_layout(), 128, random, tables, items=items, latency=(50, 50))
     bench.run()
     bench.check()
     assert len(bench.host.issued) == 100
     assert bench.host.most >= 7
-    assert (bench.cycles[-1] - bench.cycles[40])/360 < 2.1, "a piece every other cycle, with 50 cycles to a line"
+    assert (bench.cycles[-1] - bench.cycles[40]) / 360 < 2.1, (
+        "a piece every other cycle, with 50 cycles to a line"
+    )
 
 
 def test_what_is_here_passes_in_every_cycle():
     random = Random(1)
     tables = Tables(random, 1)
     region = next(iter(tables.shift))
-    items  = [dict(address=paged(region, 8*n), length=8, last=1) for n in range(200)]
-    bench  = Bench(piece_layout(), 64, random, tables, items=items)
+    items = [dict(address=paged(region, 8 * n), length=8, last=1) for n in range(200)]
+    bench = Bench(piece_layout(), 64, random, tables, items=items)
     bench.run()
     bench.check()
     assert bench.cycles[-1] - bench.cycles[100] == 99
@@ -135,10 +212,10 @@ def test_a_table_that_cannot_be_read_is_a_fault_and_asked_for_again_later(kind):
     random = Random(2)
     tables = Tables(random, 1)
     region = next(iter(tables.shift))
-    state  = {"fault": kind}
-    bench  = Bench(piece_layout(), 64, random, tables, fault=lambda address: state["fault"])
+    state = {"fault": kind}
+    bench = Bench(piece_layout(), 64, random, tables, fault=lambda address: state["fault"])
     address = paged(region, 3 << tables.shift[region])
-    item    = dict(address=address, length=8, last=1)
+    item = dict(address=address, length=8, last=1)
 
     def play():
         for _ in range(800):
@@ -151,7 +228,9 @@ def test_a_table_that_cannot_be_read_is_a_fault_and_asked_for_again_later(kind):
         bench.items.append(item)
         yield from finish(lambda: len(bench.seen) == 3, 500)
 
-    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    run_simulation(
+        bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()]
+    )
     assert [fault for *_, fault in bench.seen] == [1, 1, 0]
     assert bench.seen[2][0] == tables.where(address)[0]
     assert len(bench.host.issued) == 2
@@ -161,10 +240,10 @@ def test_a_new_entry_of_the_directory_empties_the_cache():
     random = Random(3)
     tables = Tables(random, 2)
     region = next(iter(tables.shift))
-    bench  = Bench(piece_layout(), 128, random, tables)
+    bench = Bench(piece_layout(), 128, random, tables)
     address = paged(region, 5)
-    item    = dict(address=address, length=8, last=1)
-    places  = []
+    item = dict(address=address, length=8, last=1)
+    places = []
 
     def play():
         for _ in range(800):
@@ -176,7 +255,9 @@ def test_a_new_entry_of_the_directory_empties_the_cache():
             tables.pages[region][0] ^= 1 << 45
             yield from bench.set(region)
 
-    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    run_simulation(
+        bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()]
+    )
     assert [(a, 0) for a, *_ in bench.seen] == places and places[0] != places[1]
 
 
@@ -185,8 +266,10 @@ def test_what_is_under_way_in_a_region_that_is_taken_out_finds_its_own_pages():
     random = Random(4)
     tables = Tables(random, 2)
     region, other = tables.shift
-    bench  = Bench(piece_layout(), 64, random, tables)
-    items  = [dict(address=paged(region, n << tables.shift[region]), length=8, last=1) for n in range(60)]
+    bench = Bench(piece_layout(), 64, random, tables)
+    items = [
+        dict(address=paged(region, n << tables.shift[region]), length=8, last=1) for n in range(60)
+    ]
 
     def play():
         for _ in range(800):
@@ -202,7 +285,9 @@ def test_what_is_under_way_in_a_region_that_is_taken_out_finds_its_own_pages():
         yield directory.strobe.eq(0)
         yield from finish(lambda: len(bench.seen) == len(items), 2000)
 
-    run_simulation(bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()])
+    run_simulation(
+        bench.dut, [*bench.processes, source(bench.dut.sink, growing(bench.items), random), play()]
+    )
     bench.check()
 
 
@@ -210,22 +295,37 @@ def test_an_end_is_inside_from_when_it_was_taken_until_it_leaves(seed):
     """In every cycle, as walks and aborts rely on it; what passes in its cycle was never inside."""
     random = Random(seed)
     tables = Tables(random, 4)
-    bench  = Bench(piece_layout(), 64, random, tables)
-    dut    = bench.dut = PagedPieces(64, timeout=600, quarantine=1500)
-    host   = HostRead(dut.reads, dut.completions, tables.memory, random, latency=(10, 60), split=False)
-    items  = [dict(item, last=random.randrange(2)) for item in walk(tables, random, 600)]
-    pauses = [each for n, item in enumerate(items) for each in ([None]*(200*(n % 20 == 0)) + [item])]
+    bench = Bench(piece_layout(), 64, random, tables)
+    dut = bench.dut = PagedPieces(64, timeout=600, quarantine=1500)
+    host = HostRead(
+        dut.reads, dut.completions, tables.memory, random, latency=(10, 60), split=False
+    )
+    items = [dict(item, last=random.randrange(2)) for item in walk(tables, random, 600)]
+    pauses = [
+        each for n, item in enumerate(items) for each in ([None] * (200 * (n % 20 == 0)) + [item])
+    ]
     seen, inside, found = [], [0], set()
     dut.comb += dut.extended_tags.eq(1)
+
     @passive
     def watch():
         while True:
             yield
             assert (yield dut.ending) == (inside[0] > 0)
             taken = (yield dut.sink.valid) & (yield dut.sink.ready) & (yield dut.sink.last)
-            left  = (yield dut.source.valid) & (yield dut.source.ready) & (yield dut.source.last)
+            left = (yield dut.source.valid) & (yield dut.source.ready) & (yield dut.source.last)
             found.add((inside[0] > 0, taken, left))
             inside[0] += taken - left
-    run_simulation(dut, [bench.enter(), host.run(), watch(), sink(dut.source, ["last"], seen, random, 0.6),
-        source(dut.sink, [*[None]*800, *pauses], random, 0.7), finish(lambda: len(seen) == len(items), 40000)])
+
+    run_simulation(
+        dut,
+        [
+            bench.enter(),
+            host.run(),
+            watch(),
+            sink(dut.source, ["last"], seen, random, 0.6),
+            source(dut.sink, [*[None] * 800, *pauses], random, 0.7),
+            finish(lambda: len(seen) == len(items), 40000),
+        ],
+    )
     assert len(found) == 7

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Tags against a plain model: answers at any time, more than once, in quarantine, and for what was
+never asked.
+"""
 
-"""Tags against a plain model: answers at any time, more than once, in quarantine, and for what was never asked."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 from random import Random
@@ -18,33 +19,40 @@ from compiled import run_simulation
 @dataclass
 class Use:
     """A tag in use."""
-    since   : int
-    expired : bool = False
+
+    since: int
+    expired: bool = False
 
 
 @pytest.mark.parametrize("tags, timeout, quarantine", [(1, 40, 150), (4, 60, 300), (32, 300, 900)])
 def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quarantine, seed):
     dut, random = Tags(tags, timeout, quarantine), Random(seed)
-    late        = 3*3*tags + timeout//4 + 8  # three rounds, and releases that held judgements up
-    used, seen  = {}, dict.fromkeys(("release", "late answer", "stray", "repeated", "expire", "quarantine"), 0)
+    late = 3 * 3 * tags + timeout // 4 + 8  # three rounds, and releases that held judgements up
+    used, seen = (
+        {},
+        dict.fromkeys(("release", "late answer", "stray", "repeated", "expire", "quarantine"), 0),
+    )
 
     def process():
         yield dut.extended.eq(1)
         previous = None
         for now in range(4500):
             # What the completion of this cycle is of.
-            pick    = random.random()
+            pick = random.random()
             release = 0
             if pick < 0.1 and previous is not None:
                 answered, release = previous, 1
             elif pick < 0.14:
-                answered, release = random.choice((random.randrange(tags), random.randrange(256))), 1
+                answered, release = (
+                    random.choice((random.randrange(tags), random.randrange(256))),
+                    1,
+                )
             elif pick < 0.3 and used:
                 answered = random.choice(sorted(used))
-                release  = int(random.random() < (0.05 if answered % 3 == 0 else 0.5))
+                release = int(random.random() < (0.05 if answered % 3 == 0 else 0.5))
             else:
                 answered = random.randrange(tags)
-            if now//500 % 2 and answered in used and used[answered].expired:
+            if now // 500 % 2 and answered in used and used[answered].expired:
                 release = 0
             yield dut.answered.eq(answered)
             yield dut.release.eq(release)
@@ -52,7 +60,7 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
             yield
             use = used.get(answered)
             known = yield dut.known
-            live  = yield dut.live
+            live = yield dut.live
             # A quarantine ends by itself, which is not seen from outside.
             if use and not known:
                 assert use.expired and now - use.since >= quarantine
@@ -67,8 +75,15 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
                 used[tag].expired = True
                 seen["expire"] += 1
             if release:
-                seen["stray" if use is None and answered != previous else "repeated" if use is None else
-                     "late answer" if use.expired else "release"] += 1
+                seen[
+                    "stray"
+                    if use is None and answered != previous
+                    else "repeated"
+                    if use is None
+                    else "late answer"
+                    if use.expired
+                    else "release"
+                ] += 1
                 used.pop(answered, None)
             previous = answered if release else None
             if (yield dut.source.valid) and (yield dut.source.ready):
@@ -93,7 +108,7 @@ def test_every_tag_comes_back_once(tags, seed):
     def take():
         taken = []
         yield dut.source.ready.eq(1)
-        for _ in range(6*tags + 300):
+        for _ in range(6 * tags + 300):
             yield
             if (yield dut.source.valid):
                 taken.append((yield dut.source.tag))

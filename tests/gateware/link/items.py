@@ -1,15 +1,22 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Packets as items of word streams, and back."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
 
 def word_items(packets):
     """(words, bad) packets as items for a word stream."""
-    return [dict(data=word, first=int(i == 0), last=int(i == len(words) - 1), bad=int(bad and i == len(words) - 1))
-            for words, bad in packets for i, word in enumerate(words)]
+    return [
+        dict(
+            data=word,
+            first=int(i == 0),
+            last=int(i == len(words) - 1),
+            bad=int(bad and i == len(words) - 1),
+        )
+        for words, bad in packets
+        for i, word in enumerate(words)
+    ]
 
 
 def random_words(random, longest=40):
@@ -17,7 +24,9 @@ def random_words(random, longest=40):
 
 
 def collect(endpoint, packets):
-    """Look at a word stream in this cycle, and append to `packets`: [(words, good), …, words of a begun one]."""
+    """Look at a word stream in this cycle, and append to `packets`: [(words, good), …, words of a
+    begun one].
+    """
     if (yield endpoint.valid) and (yield endpoint.ready):
         if not packets or isinstance(packets[-1], tuple):
             packets.append([])

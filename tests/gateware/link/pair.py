@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Two link ports and a cable between them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -26,27 +25,33 @@ class Pair(Module):
     signal  : what both transceivers see; without it nothing is carried
     fault   : (data, k) -> what becomes of a word from a to b
     """
+
     def __init__(self, random, delay=4, fault=None, rotate=0, busy=None, ports=LinkPort):
         self.submodules.a = ports()
         self.submodules.b = ports()
-        self.random  = random
-        channels     = range(len(self.a.sinks))
+        self.random = random
+        channels = range(len(self.a.sinks))
         self.packets = [[] for _ in channels]
-        self.log     = []
-        self.counts  = {name: dict.fromkeys(port.counters, 0) for name, port in (("a", self.a), ("b", self.b))}
-        self.take    = [lambda: True for _ in channels]
-        self.signal  = True
-        self.fault   = fault or (lambda data, k: (data, k, 0, 0))
+        self.log = []
+        self.counts = {
+            name: dict.fromkeys(port.counters, 0) for name, port in (("a", self.a), ("b", self.b))
+        }
+        self.take = [lambda: True for _ in channels]
+        self.signal = True
+        self.fault = fault or (lambda data, k: (data, k, 0, 0))
         there = lambda *word: self.fault(*word) if self.signal else None
-        back  = lambda *word: (*word, 0, 0) if self.signal else None
+        back = lambda *word: (*word, 0, 0) if self.signal else None
         self.processes = [
             cable(self.a.serial_tx, self.b.serial_rx, delay, rotate, there, busy, self.log),
             cable(self.b.serial_tx, self.a.serial_rx, delay, 0, back, busy),
-            self._drive(), self._watch(), *[self._take(n) for n in channels]]
+            self._drive(),
+            self._watch(),
+            *[self._take(n) for n in channels],
+        ]
 
     @passive
     def _drive(self):
-        for port, nonce in ((self.a, 0xaaaa), (self.b, 0xbbbb)):
+        for port, nonce in ((self.a, 0xAAAA), (self.b, 0xBBBB)):
             yield port.nonce.eq(nonce)
         shown = None
         while True:
@@ -78,11 +83,17 @@ class Pair(Module):
 
     def words(self, channel):
         """How many words of a channel came."""
-        return sum(len(packet[0] if isinstance(packet, tuple) else packet) for packet in self.packets[channel])
+        return sum(
+            len(packet[0] if isinstance(packet, tuple) else packet)
+            for packet in self.packets[channel]
+        )
 
     def send(self, packets, busy=1.0):
         """Processes that send {channel: list of (words, bad)}."""
-        return [source(self.a.sinks[n], word_items(queue), self.random, busy) for n, queue in packets.items()]
+        return [
+            source(self.a.sinks[n], word_items(queue), self.random, busy)
+            for n, queue in packets.items()
+        ]
 
     def state(self, a, b, cycles=200):
         """Until both ports are in these states."""

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The link's test equipment: transparent when it is off, and each loopback and error where it says."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -24,6 +23,7 @@ class Bench:
     came, heard   : words from the PHY; given to the port
     status        : locked, words, wrong
     """
+
     def __init__(self, seed, cycles=300, error_at=None, wire=False, **setup):
         self.dut, self.random = LinkEquipment(), Random(seed)
         self.offered, self.sent, self.came, self.heard = [], [], [], []
@@ -33,15 +33,15 @@ class Bench:
         return self.random.getrandbits(32), self.random.getrandbits(4)
 
     def drive(self, cycles, error_at, wire, setup):
-        dut   = self.dut
-        item  = self.word()
+        dut = self.dut
+        item = self.word()
         moved = False
         for name, value in setup.items():
             yield getattr(dut, name).eq(value)
         yield
         for cycle in range(cycles):
             came, valid = self.word(), self.random.random() < 0.5
-            if wire:    # a cable of one word's length
+            if wire:  # a cable of one word's length
                 came, valid = (self.sent[-1], True) if moved else (came, False)
             yield dut.port_tx.valid.eq(1)
             yield dut.port_tx.data.eq(item[0])
@@ -90,10 +90,10 @@ def test_near_end_loopback_hears_what_is_sent(seed):
 
 def test_far_end_loopback_sends_what_is_heard(seed):
     bench = Bench(seed, far=1)
-    idle  = [word for word in bench.sent if word not in bench.came]
-    echo  = [word for word in bench.sent if word in bench.came]
-    assert echo == bench.came[:len(echo)] and len(echo) > 100
-    assert set(idle) == {(0xb5ff00bc, 1)}
+    idle = [word for word in bench.sent if word not in bench.came]
+    echo = [word for word in bench.sent if word in bench.came]
+    assert echo == bench.came[: len(echo)] and len(echo) > 100
+    assert set(idle) == {(0xB5FF00BC, 1)}
     assert bench.heard == bench.came
 
 

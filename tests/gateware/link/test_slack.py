@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The slack buffer when STOP is not heeded."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -27,7 +26,9 @@ def test_a_full_slack_buffer_drops_whole_packets_and_says_so(seed):
                 yield dut.sink.last.eq(int(i == 19))
                 yield
         yield dut.sink.valid.eq(0)
-        yield from finish(lambda: len(words) == 0 and len(packets) and packets[-1][0][0] >> 8 == 39, 1500)
+        yield from finish(
+            lambda: len(words) == 0 and len(packets) and packets[-1][0][0] >> 8 == 39, 1500
+        )
 
     @passive
     def drain():
@@ -35,7 +36,7 @@ def test_a_full_slack_buffer_drops_whole_packets_and_says_so(seed):
         while True:
             # Long pauses, so that whole packets find no room from their first word on.
             cycle += 1
-            ready  = int(cycle//150 % 2 and random.random() < 0.9)
+            ready = int(cycle // 150 % 2 and random.random() < 0.9)
             yield dut.source.ready.eq(ready)
             yield
             overflows.append((yield dut.overflow))
@@ -47,9 +48,9 @@ def test_a_full_slack_buffer_drops_whole_packets_and_says_so(seed):
 
     run_simulation(dut, [stimulus(), drain()])
     good = [words for words, bad in packets if not bad]
-    bad  = [words for words, bad in packets if bad]
-    assert all(words == [words[0] & ~0xff | i for i in range(20)] for words in good)
-    assert all(words[0] & 0xff == 0 and 1 < len(words) <= 20 for words in bad)
+    bad = [words for words, bad in packets if bad]
+    assert all(words == [words[0] & ~0xFF | i for i in range(20)] for words in good)
+    assert all(words[0] & 0xFF == 0 and 1 < len(words) <= 20 for words in bad)
     assert sum(overflows) == 40 - len(good) > 4 and bad
 
 
@@ -64,7 +65,9 @@ def test_level_counts_the_words_that_are_held(seed):
             yield dut.source.ready.eq(int(random.random() < 0.4))
             yield
             levels.append(((yield dut.level), held[0]))
-            held[0] += (yield dut.sink.valid) - ((yield dut.source.valid) and (yield dut.source.ready))
+            held[0] += (yield dut.sink.valid) - (
+                (yield dut.source.valid) and (yield dut.source.ready)
+            )
 
     run_simulation(dut, stimulus())
     assert all(level == count for level, count in levels) and max(levels)[0] > 50

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """When the link comes up, and what it says when it does not."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -25,12 +24,14 @@ from gateware.link.pair import Pair, pause, pulse
 
 
 class Line(Module):
-    """A port whose words come back to it as 8b/10b bits: a wire on which anything can be done to them.
+    """A port whose words come back to it as 8b/10b bits: a wire on which anything can be done to
+    them.
 
     change : Signal(40), in   bits to be turned over
     """
+
     def __init__(self):
-        self.submodules.port    = port    = LinkPort()
+        self.submodules.port = port = LinkPort()
         self.submodules.encoder = encoder = Encoder(4)
         self.change = Signal(40)
         self.comb += [
@@ -42,10 +43,10 @@ class Line(Module):
             decoder = Decoder()
             self.submodules += decoder
             self.comb += [
-                encoder.d[n].eq(port.serial_tx.data[8*n:8*n + 8]),
+                encoder.d[n].eq(port.serial_tx.data[8 * n : 8 * n + 8]),
                 encoder.k[n].eq(port.serial_tx.k[n]),
-                decoder.input.eq(encoder.output[n] ^ self.change[10*n:10*n + 10]),
-                port.serial_rx.data[8*n:8*n + 8].eq(decoder.d),
+                decoder.input.eq(encoder.output[n] ^ self.change[10 * n : 10 * n + 10]),
+                port.serial_rx.data[8 * n : 8 * n + 8].eq(decoder.d),
                 port.serial_rx.k[n].eq(decoder.k),
                 port.serial_rx.code_error[n].eq(decoder.invalid),
             ]
@@ -67,17 +68,23 @@ def on_the_line(change, cycles, nonce=0):
 
 
 def test_an_inverted_pair_shows_as_polarity():
-    assert on_the_line(lambda: (1 << 40) - 1, WINDOW_WORDS + 40) == (LINK_STATE.DOWN, LINK_REASON.POLARITY)
+    assert on_the_line(lambda: (1 << 40) - 1, WINDOW_WORDS + 40) == (
+        LINK_STATE.DOWN,
+        LINK_REASON.POLARITY,
+    )
 
 
 def test_random_bits_show_as_the_wrong_rate(seed):
     random = Random(seed)
-    assert on_the_line(lambda: random.getrandbits(40), WINDOW_WORDS + 40) == (LINK_STATE.DOWN, LINK_REASON.WRONG_RATE)
+    assert on_the_line(lambda: random.getrandbits(40), WINDOW_WORDS + 40) == (
+        LINK_STATE.DOWN,
+        LINK_REASON.WRONG_RATE,
+    )
 
 
 def test_a_bit_error_rate_of_1e_3_is_not_taken_for_a_wrong_rate(seed):
     random = Random(seed)
-    noise  = lambda: sum(1 << n for n in range(40) if random.random() < 1e-3)
+    noise = lambda: sum(1 << n for n in range(40) if random.random() < 1e-3)
     assert on_the_line(noise, 100) == (LINK_STATE.UP, LINK_REASON.NONE)
 
 
@@ -96,7 +103,10 @@ def test_a_nonce_that_comes_to_be_our_own_takes_the_link_down(seed):
         assert (yield line.port.up)
         yield line.port.nonce.eq(0x55)
         yield from pause(1100)
-        assert ((yield line.port.state), (yield line.port.reason)) == (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK)
+        assert ((yield line.port.state), (yield line.port.reason)) == (
+            LINK_STATE.ALIGN,
+            LINK_REASON.LOOPBACK,
+        )
 
     run_simulation(line, drive())
 
@@ -115,12 +125,18 @@ def test_in_test_a_port_hears_itself_whatever_the_alignment_and_measures_the_way
         yield from pulse(port.ping)
         yield from pause(100)
         # The ping and its own answer; either comes a cycle later when a word stands in two.
-        assert (yield port.round_trip) == 2*(delay + 1 + bool(rotate))
+        assert (yield port.round_trip) == 2 * (delay + 1 + bool(rotate))
         yield port.test.eq(0)
         yield from pause(200)
         assert ((yield port.state), (yield port.reason)) == (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK)
 
-    run_simulation(port, [drive(), cable(port.serial_tx, port.serial_rx, delay, rotate, lambda *word: (*word, 0, 0))])
+    run_simulation(
+        port,
+        [
+            drive(),
+            cable(port.serial_tx, port.serial_rx, delay, rotate, lambda *word: (*word, 0, 0)),
+        ],
+    )
 
 
 def test_reasons_of_a_pair(seed):
@@ -132,15 +148,19 @@ def test_reasons_of_a_pair(seed):
         pair.signal = False
         yield from pause(40)
         assert (yield from read(pair.b)) == [LINK_STATE.DOWN, LINK_REASON.NO_SIGNAL]
-        pair.signal, pair.fault = True, lambda data, k: (0xb5b5b5b5, 0, 0, 0)
+        pair.signal, pair.fault = True, lambda data, k: (0xB5B5B5B5, 0, 0, 0)
         yield from pause(60)
         assert (yield from read(pair.b)) == [LINK_STATE.DOWN, LINK_REASON.NO_COMMA]
         assert (yield from read(pair.a)) == [LINK_STATE.ALIGN, LINK_REASON.NOT_HEARD]
         pair.fault = good
         yield from pair.up()
-        assert (yield from read(pair.a)) == (yield from read(pair.b)) == [LINK_STATE.UP, LINK_REASON.NONE]
-        assert ((yield pair.a.peer), (yield pair.a.peer_known)) == (0xbbbb, 1)
-        assert ((yield pair.b.peer), (yield pair.b.peer_known)) == (0xaaaa, 1)
+        assert (
+            (yield from read(pair.a))
+            == (yield from read(pair.b))
+            == [LINK_STATE.UP, LINK_REASON.NONE]
+        )
+        assert ((yield pair.a.peer), (yield pair.a.peer_known)) == (0xBBBB, 1)
+        assert ((yield pair.b.peer), (yield pair.b.peer_known)) == (0xAAAA, 1)
         yield pair.a.test.eq(1)
         yield
         yield
@@ -155,12 +175,14 @@ def test_reasons_of_a_pair(seed):
 
 
 def test_a_dead_cable_is_known_within_100_microseconds(seed, figure):
-    """Of either clock, 125 or 62.5 MHz, and what was known stays: SILENCE, though nothing is heard now."""
+    """Of either clock, 125 or 62.5 MHz, and what was known stays: SILENCE, though nothing is heard
+    now.
+    """
     pair, dead = Pair(Random(seed)), []
 
     def silence():
         yield from pair.up()
-        pair.fault = lambda data, k: (0xb5b5b5b5, 0, 0, 0)
+        pair.fault = lambda data, k: (0xB5B5B5B5, 0, 0, 0)
         while (yield pair.b.state) == LINK_STATE.UP:
             dead.append(None)
             yield
@@ -169,7 +191,7 @@ def test_a_dead_cable_is_known_within_100_microseconds(seed, figure):
 
     pair.run(silence())
     assert SILENCE_WORDS <= len(dead) <= SILENCE_WORDS + 10
-    assert figure("link-dead-cable-62.5-MHz", len(dead)/62.5, "us", at_most=100)
+    assert figure("link-dead-cable-62.5-MHz", len(dead) / 62.5, "us", at_most=100)
 
 
 @pytest.mark.parametrize("retrained", ["a", "b"])
@@ -179,7 +201,9 @@ def test_the_other_end_sees_a_retraining(retrained, seed):
     def retrain():
         yield from pair.up()
         yield from pulse(getattr(pair, retrained).retrain)
-        yield from finish(lambda: pair.counts["a"]["LINK_LOST"] == pair.counts["b"]["LINK_LOST"] == 1, 60)
+        yield from finish(
+            lambda: pair.counts["a"]["LINK_LOST"] == pair.counts["b"]["LINK_LOST"] == 1, 60
+        )
         yield from pair.up()
 
     pair.run(retrain())
@@ -190,7 +214,7 @@ def test_the_link_is_not_up_before_each_end_knows_the_others_nonce(seed):
     pair, nonces = Pair(Random(seed)), []
 
     def fault(data, k):
-        nonces.append((data, k) == nonce_word(0xaaaa))
+        nonces.append((data, k) == nonce_word(0xAAAA))
         return (data, k, int(nonces[-1] and sum(nonces) <= 3), 0)
 
     def wait():

@@ -1,12 +1,13 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* A control program for tests: what STATE is after a store of a word, and after stores of parts of
+ * it; words at RESULTS, then the identity. */
 
-/* A control program for tests: what STATE is after a store of a word, and after stores of parts of it; words at RESULTS, then the identity. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "dibber_interface.h"
 
-#define REGISTER(type, name, at) (*(volatile type *)(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name + (at)))
-#define RESULTS  ((volatile uint32_t *)0x8000)
+#define REGISTER(type, name, at) \
+	(*(volatile type *)(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name + (at)))
+#define RESULTS	 ((volatile uint32_t *)0x8000)
 #define IDENTITY 0x600d600du
 
 __attribute__((naked, section(".start"))) void _start(void)

@@ -1,9 +1,5 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * A card on a bench: single-DW reads and writes of BAR 0 as TLPs, and a host memory that the card reads
- * and writes. What it sends over its serial port it hears itself.
+/* A card on a bench: single-DW reads and writes of BAR 0 as TLPs, and a host memory that the card
+ * reads and writes. What it sends over its serial port it hears itself.
  *
  * Commands on standard input, one a line, numbers in hexadecimal:
  *   w ADDRESS VALUE   write one DW
@@ -12,6 +8,8 @@
  *   m ADDRESS         print a DW of memory, 0 before it was written
  *   n CYCLES          let time pass
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "Vdibber_card.h"
 #include "verilated.h"
@@ -23,21 +21,30 @@
 #include <memory>
 #include <vector>
 
-static constexpr unsigned lanes = sizeof(Vdibber_card::pcie_rx_dat)/4;
+static constexpr unsigned lanes = sizeof(Vdibber_card::pcie_rx_dat) / 4;
 
-static uint32_t swap(uint32_t dw) { return __builtin_bswap32(dw); }
+static uint32_t swap(uint32_t dw)
+{
+	return __builtin_bswap32(dw);
+}
 
 struct Bench {
 	VerilatedContext context;
-	Vdibber_card card{&context};
-	std::vector<uint32_t> tlp; /* being received */
+	Vdibber_card card{ &context };
+	std::vector<uint32_t> tlp;		   /* being received */
 	std::deque<std::vector<uint32_t>> replies; /* to the card's reads */
 	std::map<uint64_t, uint32_t> memory;
 	bool answered = false;
 	uint32_t answer = 0;
 
-	uint32_t *rx() { return reinterpret_cast<uint32_t *>(&card.pcie_rx_dat); }
-	const uint32_t *tx() { return reinterpret_cast<const uint32_t *>(&card.pcie_tx_dat); }
+	uint32_t *rx()
+	{
+		return reinterpret_cast<uint32_t *>(&card.pcie_rx_dat);
+	}
+	const uint32_t *tx()
+	{
+		return reinterpret_cast<const uint32_t *>(&card.pcie_tx_dat);
+	}
 
 	Bench()
 	{
@@ -74,18 +81,19 @@ struct Bench {
 				unsigned enables = n == 0 ? first : n == length - 1 ? last : 0xf;
 				uint32_t mask = 0;
 				for (unsigned k = 0; k < 4; k++)
-					mask |= enables >> k & 1 ? 0xffu << 8*k : 0;
-				uint32_t &dw = memory[address + 4*n];
+					mask |= enables >> k & 1 ? 0xffu << 8 * k : 0;
+				uint32_t &dw = memory[address + 4 * n];
 				dw = (dw & ~mask) | (swap(tlp[header + n]) & mask);
 			}
 			return;
 		}
-		/* PCIe Base 3.0, 2.3.1.1: byte count and lower address leave out what is not enabled at the ends. */
+		/* PCIe Base 3.0, 2.3.1.1: byte count and lower address leave out what is not
+		 * enabled at the ends. */
 		unsigned lead = __builtin_ctz(first), trail = __builtin_clz(last) - 28;
-		std::vector<uint32_t> reply = {0x4a000000u | length, 4*length - lead - trail,
-			(tlp[1] & 0xffffff00) | ((address & 0x7c) + lead)};
+		std::vector<uint32_t> reply = { 0x4a000000u | length, 4 * length - lead - trail,
+						(tlp[1] & 0xffffff00) | ((address & 0x7c) + lead) };
 		for (unsigned n = 0; n < length; n++)
-			reply.push_back(swap(memory[address + 4*n]));
+			reply.push_back(swap(memory[address + 4 * n]));
 		replies.push_back(reply);
 	}
 
@@ -128,19 +136,22 @@ struct Bench {
 			card.pcie_rx_be = 0;
 			for (unsigned k = 0; k < lanes && n + k < dws.size(); k++) {
 				rx()[k] = dws[n + k];
-				card.pcie_rx_be |= 0xf << 4*k;
+				card.pcie_rx_be |= 0xf << 4 * k;
 			}
 			cycle();
 		}
 		card.pcie_rx_valid = 0;
 	}
 
-	void write(uint32_t address, uint32_t value) { send({0x40000001, 0x0000000f, address, swap(value)}); }
+	void write(uint32_t address, uint32_t value)
+	{
+		send({ 0x40000001, 0x0000000f, address, swap(value) });
+	}
 
 	void read(uint32_t address)
 	{
 		answered = false;
-		send({0x00000001, 0x0000000f, address});
+		send({ 0x00000001, 0x0000000f, address });
 		for (unsigned n = 0; n < 1000 && !answered; n++)
 			cycle();
 		if (answered)

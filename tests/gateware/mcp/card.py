@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The Verilog of the card as a program: built, and spoken to through its PCIe port."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import importlib.util
 import pathlib
@@ -13,28 +12,31 @@ import tomllib
 from dibber.interface.description import C, DOORBELL, HOST, MCP
 from dibber.interface.generate import c_header
 
-HERE  = pathlib.Path(__file__).resolve().parent
-ROOT  = HERE.parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 BUILD = ROOT / "build" / "tests" / "card"
 
 # What Migen's and VexRiscv's Verilog is known to be warned for, and what it is right to do.
-WAIVED  = ["WIDTH", "CASEINCOMPLETE", "COMBDLY", "ALWNEVER", "CMPCONST"]
+WAIVED = ["WIDTH", "CASEINCOMPLETE", "COMBDLY", "ALWNEVER", "CMPCONST"]
 VERILOG = [*[f"-Wno-{name}" for name in WAIVED], "--top-module", "dibber_card"]
 
 
 # See probe.c.
-PEEK, POKE = 0x4b454550, 0x454b4f50
-ANSWERS    = 0x100000
+PEEK, POKE = 0x4B454550, 0x454B4F50
+ANSWERS = 0x100000
 
-# Cycles until a program has begun: the instruction cache is emptied first, a line of 32 bytes a cycle.
-STARTED    = 4000
+# Cycles until a program has begun: the instruction cache is emptied first, a line of 32 bytes a
+# cycle.
+STARTED = 4000
 
 # Of the simulator, by data width.
 PROFILES = {64: "gen2x1", 128: "gen2x4"}
 
 
 def run(*command, **options):
-    result = subprocess.run([str(word) for word in command], text=True, capture_output=True, **options)
+    result = subprocess.run(
+        [str(word) for word in command], text=True, capture_output=True, **options
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -46,16 +48,20 @@ def generate(folder, data_width):
 
 def simulator():
     """hw/sim/build.py, whose steps are done once for these tests and for the simulator."""
-    spec   = importlib.util.spec_from_file_location("simulator_build", ROOT / "hw" / "sim" / "build.py")
+    spec = importlib.util.spec_from_file_location(
+        "simulator_build", ROOT / "hw" / "sim" / "build.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def verilog(data_width):
-    """The folder in which the simulator's build has the Verilog of a card; written anew only when the gateware changed."""
-    steps   = simulator()
-    folder  = steps.BUILD / f"card{data_width}"
+    """The folder in which the simulator's build has the Verilog of a card; written anew only when
+    the gateware changed.
+    """
+    steps = simulator()
+    folder = steps.BUILD / f"card{data_width}"
     profile = steps.SIM / "profiles" / f"{PROFILES[data_width]}.toml"
     with steps.alone_in(folder):
         steps.gateware(folder, data_width, tomllib.loads(profile.read_text())["card"]["clock_mhz"])
@@ -63,43 +69,92 @@ def verilog(data_width):
 
 
 def verilated(folder, top, listing, bench, optimise="-O0", included=()):
-    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when these, or what is included, changed."""
+    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when
+    these, or what is included, changed.
+    """
     program = folder / "obj" / f"V{top}"
-    inputs  = [listing, bench, *listing.parent.glob("*.v"), *included]
+    inputs = [listing, bench, *listing.parent.glob("*.v"), *included]
     with simulator().alone_in(folder):
-        if not program.exists() or any(path.stat().st_mtime > program.stat().st_mtime for path in inputs):
+        if not program.exists() or any(
+            path.stat().st_mtime > program.stat().st_mtime for path in inputs
+        ):
             shutil.rmtree(folder / "obj", ignore_errors=True)
-            run("verilator-cli", "--cc", "--exe", "-O3", "--x-assign", "fast", "--Mdir", folder / "obj",
-                *[f"-Wno-{name}" for name in WAIVED], "--top-module", top, "-f", listing, bench)
-            root    = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
+            run(
+                "verilator-cli",
+                "--cc",
+                "--exe",
+                "-O3",
+                "--x-assign",
+                "fast",
+                "--Mdir",
+                folder / "obj",
+                *[f"-Wno-{name}" for name in WAIVED],
+                "--top-module",
+                top,
+                "-f",
+                listing,
+                bench,
+            )
+            root = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
             sources = sorted((folder / "obj").glob("*.cpp"))
             # One translation unit: what all include is most of what there is to compile.
             whole = folder / "obj" / "whole.cc"
             whole.write_text("".join(f'#include "{source.name}"\n' for source in sources))
-            run("g++", "-std=gnu++20", optimise, "-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd",
-                "-o", program, whole, bench, *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
-                "-pthread", "-latomic")
+            run(
+                "g++",
+                "-std=gnu++20",
+                optimise,
+                "-I",
+                folder / "obj",
+                "-I",
+                f"{root}/include",
+                "-I",
+                f"{root}/include/vltstd",
+                "-o",
+                program,
+                whole,
+                bench,
+                *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
+                "-pthread",
+                "-latomic",
+            )
     return program
 
 
 def build():
-    """The path of a bench program for a 64-bit card. The 128-bit card is the one that the system tests run."""
+    """The path of a bench program for a 64-bit card. The 128-bit card is the one that the system
+    tests run.
+    """
     return verilated(BUILD / "64", "dibber_card", verilog(64) / "dibber_card.f", HERE / "card.cc")
 
 
 def compile_probe(folder, source="probe.c"):
     """The words of a program for tests, compiled in `folder`."""
     (folder / "dibber_interface.h").write_text(c_header())
-    run("riscv64-unknown-elf-gcc", "-march=rv32im_zicsr", "-mabi=ilp32", "-Os", "-ffreestanding", "-nostdlib",
-        "-Wl,--section-start=.start=0,-Ttext=0x40", "-I", folder,
-        "-o", folder / "probe.elf", HERE / source)
+    run(
+        "riscv64-unknown-elf-gcc",
+        "-march=rv32im_zicsr",
+        "-mabi=ilp32",
+        "-Os",
+        "-ffreestanding",
+        "-nostdlib",
+        "-Wl,--section-start=.start=0,-Ttext=0x40",
+        "-I",
+        folder,
+        "-o",
+        folder / "probe.elf",
+        HERE / source,
+    )
     run("riscv64-unknown-elf-objcopy", "-O", "binary", folder / "probe.elf", folder / "probe.bin")
     image = (folder / "probe.bin").read_bytes()
-    return [int.from_bytes(image[n:n + 4].ljust(4, b"\0"), "little") for n in range(0, len(image), 4)]
+    return [
+        int.from_bytes(image[n : n + 4].ljust(4, b"\0"), "little") for n in range(0, len(image), 4)
+    ]
 
 
 class Session:
     """Commands for the bench, in order, and a name for each answer."""
+
     def __init__(self):
         self.commands, self.names = [], []
         self.orders = 0  # commands of endpoint 0 so far
@@ -120,11 +175,11 @@ class Session:
 
     def order(self, *words):
         """A command of endpoint 0 to the probe; returns the address of its answer."""
-        address = ANSWERS + C.QUEUE_ENTRY_BYTES*self.orders
-        at      = slot(0, self.orders % C.SLOTS)
+        address = ANSWERS + C.QUEUE_ENTRY_BYTES * self.orders
+        at = slot(0, self.orders % C.SLOTS)
         self.orders += 1
         for n, word in enumerate([words[0], 0, address, 0, *words[1:]]):
-            self.write(at + 4*n, word)
+            self.write(at + 4 * n, word)
         self.write(doorbell(0, "COMMAND_PRODUCER"), self.orders)
         self.wait(300)
         return address
@@ -142,23 +197,25 @@ class Session:
 
     def start(self, program):
         for n, word in enumerate(program):
-            self.write(C.FIRMWARE_BASE + 4*n, word)
+            self.write(C.FIRMWARE_BASE + 4 * n, word)
         self.write(register("MCP_CONTROL"), 1)
         self.wait(STARTED)
 
     def run(self, card):
         answers = run(card, input="\n".join(self.commands) + "\n", timeout=600).split()
-        return {name: answer if answer == "timeout" else int(answer, 16)
-                for name, answer in zip(self.names, answers, strict=True)}
+        return {
+            name: answer if answer == "timeout" else int(answer, 16)
+            for name, answer in zip(self.names, answers, strict=True)
+        }
 
 
 def mcp_register(name, index=0):
     """Where the control program has it."""
-    return C.MCP_REGISTER_BASE + MCP[name].offset + 4*index
+    return C.MCP_REGISTER_BASE + MCP[name].offset + 4 * index
 
 
 def mcp_slot(number_of_set, number):
-    return C.MCP_SLOT_BASE + (number_of_set*C.SLOTS + number)*C.SLOT_BYTES
+    return C.MCP_SLOT_BASE + (number_of_set * C.SLOTS + number) * C.SLOT_BYTES
 
 
 def register(name):
@@ -166,8 +223,10 @@ def register(name):
 
 
 def doorbell(endpoint, name):
-    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET + DOORBELL[name].offset
+    return (
+        C.ENDPOINT_BASE + endpoint * C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET + DOORBELL[name].offset
+    )
 
 
 def slot(endpoint, number):
-    return C.ENDPOINT_BASE + endpoint*C.ENDPOINT_STRIDE + C.SLOT_OFFSET + number*C.SLOT_BYTES
+    return C.ENDPOINT_BASE + endpoint * C.ENDPOINT_STRIDE + C.SLOT_OFFSET + number * C.SLOT_BYTES

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The golden models stand beside the test folders, in tests/gateware/models; the card and its
+control program.
+"""
 
-"""The golden models stand beside the test folders, in tests/gateware/models; the card and its control program."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 import sys

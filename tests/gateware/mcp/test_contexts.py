@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order; so
+does what is none.
+"""
 
-"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order; so does what is none."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from collections import Counter
 
@@ -18,16 +19,16 @@ def test_an_inline_put_is_ordered_in_two_cycles_from_its_coming_and_completed_in
     world = World(1)
 
     def bench():
-        yield from world.arm(EXPRESS + 3, 0xffff, incarnation=200, epoch=9)
+        yield from world.arm(EXPRESS + 3, 0xFFFF, incarnation=200, epoch=9)
         yield from world.wait(50)
-        assert (yield from world.send(EXPRESS + 3, 7*C.SLOTS + 31, 64, ahead=ahead)) == "taken"
+        assert (yield from world.send(EXPRESS + 3, 7 * C.SLOTS + 31, 64, ahead=ahead)) == "taken"
         assert world.times["taken"] - world.times["offered"] == max(2 - ahead, 0)
         yield from world.wait(50)
-        yield from world.acknowledge(EXPRESS + 3, 0xffff, judging=True)
+        yield from world.acknowledge(EXPRESS + 3, 0xFFFF, judging=True)
         yield from world.wait(5)
         assert world.times["entry"] - world.times["judging"] == 4
         assert world.count["completed"] == 1
-        yield from world.wait(2*FLOWS)
+        yield from world.wait(2 * FLOWS)
         assert not world.seen["active"]
 
     world.run(bench())
@@ -48,7 +49,7 @@ def test_a_full_ring_waits_and_one_acknowledgement_ends_all_of_it(flow):
         yield from world.acknowledge(flow, (world.flows[flow].next - 1) % PSNS)
         while world.count["completed"] < C.FAST_PUTS:
             yield
-        assert world.cycle - start < 5*C.FAST_PUTS + 10
+        assert world.cycle - start < 5 * C.FAST_PUTS + 10
         assert (yield from world.send(flow, 200)) == "taken"
 
     world.run(bench())
@@ -102,17 +103,19 @@ def test_nothing_ends_while_a_refusal_waits():
         world.set(refusal_waiting=1)
         yield from world.acknowledge(0, 0)
         yield from world.acknowledge(1, 0)
-        yield from world.wait(3*FLOWS)
+        yield from world.wait(3 * FLOWS)
         assert not world.count["completed"]
         assert len((yield from world.claim(0))) == 1
         world.set(refusal_waiting=0)
-        yield from world.wait(FLOWS + 8)   # the turn of all
+        yield from world.wait(FLOWS + 8)  # the turn of all
         assert world.count["completed"] == 1 and not world.flows[1].under
 
     world.run(bench())
 
 
-@pytest.mark.parametrize("status, short", [(STATUS.READ_ERROR, 0), (STATUS.OK, 1), (STATUS.REWOUND, 0)])
+@pytest.mark.parametrize(
+    "status, short", [(STATUS.READ_ERROR, 0), (STATUS.OK, 1), (STATUS.REWOUND, 0)]
+)
 def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
     world, flow = World(5), BULK + 4
 
@@ -120,23 +123,29 @@ def test_a_job_that_fails_gives_its_flow_away_and_no_other(status, short):
         for n in (flow, flow + 1):
             yield from world.arm(n, 100)
         for tag, n in enumerate((flow, flow, flow, flow + 1)):
-            yield from world.send(n, tag, 3*C.PACKET_PAYLOAD)
+            yield from world.send(n, tag, 3 * C.PACKET_PAYLOAD)
         yield from world.end_job()
         put, tag = world.jobs[0]
         world.bad = put
-        world.set(job_done_in__valid=1, job_done_in__tag=tag, job_done_in__node=4, job_done_in__status=status,
-            job_done_in__psn=put.end - short)
+        world.set(
+            job_done_in__valid=1,
+            job_done_in__tag=tag,
+            job_done_in__node=4,
+            job_done_in__status=status,
+            job_done_in__psn=put.end - short,
+        )
         while not world.count["passed"]:
             yield
         world.set(job_done_in__valid=0)
         assert world.given == {flow}
         assert (yield from world.send(flow, 60)) == "missed"
-        yield from world.end_job()                 # of that flow: the program's, though it ended well
+        # of that flow: the program's, though it ended well
+        yield from world.end_job()
         yield from world.end_job()
         assert world.count["passed"] == 2 and world.count["own"] == 2
         puts = yield from world.claim(flow)
         assert [put.ended for put in puts] == [True, False, False]
-        yield from world.acknowledge(flow + 1, 99 + packets_of(3*C.PACKET_PAYLOAD), judging=True)
+        yield from world.acknowledge(flow + 1, 99 + packets_of(3 * C.PACKET_PAYLOAD), judging=True)
         yield from world.wait(6)
         assert world.count["completed"] == 1
 
@@ -148,10 +157,10 @@ def test_an_endpoint_that_is_not_fast_any_more_is_missed():
 
     def bench():
         yield from world.arm(0, 0)
-        assert (yield from world.send(0, 5*C.SLOTS)) == "taken"
-        world.set(fast=0xff & ~(1 << 5))
-        assert (yield from world.send(0, 5*C.SLOTS + 1)) == "missed"
-        assert (yield from world.send(0, 6*C.SLOTS + 1)) == "taken"
+        assert (yield from world.send(0, 5 * C.SLOTS)) == "taken"
+        world.set(fast=0xFF & ~(1 << 5))
+        assert (yield from world.send(0, 5 * C.SLOTS + 1)) == "missed"
+        assert (yield from world.send(0, 6 * C.SLOTS + 1)) == "taken"
         yield from world.acknowledge(0, 1)
         yield from world.wait(20)
         assert world.count["completed"] == 2 and not world.seen["busy"]
@@ -167,7 +176,7 @@ def test_a_reset_empties_every_ring():
         for n in (3, BULK + 3):
             yield from world.arm(n, 0)
             for tag in range(5):
-                yield from world.send(n, n//4*C.SLOTS + tag)
+                yield from world.send(n, n // 4 * C.SLOTS + tag)
         world.set(reset=1)
         yield
         world.set(reset=0)
@@ -210,7 +219,7 @@ def test_a_claim_behind_another_shows_the_latter():
             for n, puts in ((4, 1), (5, 2)):
                 yield from world.arm(n, 0)
                 for tag in range(puts):
-                    assert (yield from world.send(n, n*C.FAST_PUTS + tag)) == "taken"
+                    assert (yield from world.send(n, n * C.FAST_PUTS + tag)) == "taken"
             world.set(claim__strobe=1, claim__flow=4)
             yield
             world.set(claim__strobe=0)
@@ -226,19 +235,27 @@ def test_an_ask_leaves_the_ring_when_acknowledged_and_ends_when_answered(atomic)
     world, flow = World(10), EXPRESS + 6
 
     def bench():
-        yield from world.arm(flow, 0xffff, incarnation=3, epoch=5)
-        assert (yield from world.send(flow, 3*C.SLOTS + 1, 8, ask=True, atomic=atomic, ahead=0)) == "taken"
+        yield from world.arm(flow, 0xFFFF, incarnation=3, epoch=5)
+        assert (
+            yield from world.send(flow, 3 * C.SLOTS + 1, 8, ask=True, atomic=atomic, ahead=0)
+        ) == "taken"
         assert world.times["taken"] - world.times["offered"] == 2
-        assert (yield from world.send(flow, 3*C.SLOTS + 2)) == "taken"
+        assert (yield from world.send(flow, 3 * C.SLOTS + 2)) == "taken"
         ask, put = world.flows[flow].under
-        assert not (yield from world.reply(ask))            # it is not acknowledged
+        assert not (yield from world.reply(ask))  # it is not acknowledged
         yield from world.acknowledge(flow, 0)
         yield from world.wait(12)
-        assert world.count["completed"] == 1 and world.flows[flow].waits == [ask]   # a put does not wait for it
-        for name, value in (("tag", ask.tag ^ 1), ("node", 7), ("generation", ask.generation ^ 32), ("atomic", 1 - atomic)):
+        # a put does not wait for it
+        assert world.count["completed"] == 1 and world.flows[flow].waits == [ask]
+        for name, value in (
+            ("tag", ask.tag ^ 1),
+            ("node", 7),
+            ("generation", ask.generation ^ 32),
+            ("atomic", 1 - atomic),
+        ):
             assert not (yield from world.reply(ask, **{name: value}))
         assert (yield from world.reply(ask)) and world.times["answer"] < 14
-        yield from world.wait(2*FLOWS)
+        yield from world.wait(2 * FLOWS)
         assert world.count["completed"] == 2 and not world.seen["active"] and not world.seen["busy"]
         assert not (yield from world.reply(ask))
 
@@ -270,7 +287,7 @@ def test_a_third_ask_of_a_node_waits_until_any_of_two_has_ended():
             for ask in world.flows[flow].waits + world.flows[flow + 1].waits:
                 assert (yield from world.reply(ask))
         yield from world.wait(10)
-        assert world.count["completed"] == 2*5
+        assert world.count["completed"] == 2 * 5
 
     world.run(bench())
 
@@ -282,22 +299,24 @@ def test_a_claim_shows_asks_and_in_which_state_they_are():
         for acked in range(4):
             yield from world.arm(flow, 0)
             for tag, ask in ((0, True), (1, False), (2, True)):
-                assert (yield from world.send(flow, tag, ask=ask, atomic=int(ask and tag == 2))) == "taken"
+                assert (
+                    yield from world.send(flow, tag, ask=ask, atomic=int(ask and tag == 2))
+                ) == "taken"
             if acked:
                 yield from world.acknowledge(flow, acked - 1)
             yield from world.wait(20)
-            under  = [put.tag for put in world.flows[flow].under]
-            waits  = [put.tag for put in world.flows[flow].waits]
-            asks   = world.flows[flow].asks
+            under = [put.tag for put in world.flows[flow].under]
+            waits = [put.tag for put in world.flows[flow].waits]
+            asks = world.flows[flow].asks
             popped = yield from world.claim(flow)
-            assert [put.tag for put in popped[:len(under)]] == under and len(under) == 3 - acked
-            assert sorted(put.tag for put in popped[len(under):]) == sorted(waits)
+            assert [put.tag for put in popped[: len(under)]] == under and len(under) == 3 - acked
+            assert sorted(put.tag for put in popped[len(under) :]) == sorted(waits)
             for ask in asks:
                 assert not (yield from world.reply(ask))
             world.flows[flow].acked = 2
 
     world.run(bench())
-    assert world.count["completed"] == 2   # the put, twice
+    assert world.count["completed"] == 2  # the put, twice
 
 
 def test_while_an_ask_waits_nothing_but_an_answer_counts_as_a_move():
@@ -308,7 +327,7 @@ def test_while_an_ask_waits_nothing_but_an_answer_counts_as_a_move():
         yield from world.send(flow, 0, ask=True)
         yield from world.acknowledge(flow, 0)
         yield from world.wait(12)
-        ask, = world.flows[flow].waits
+        (ask,) = world.flows[flow].waits
         for psn in range(1, 5):
             yield from world.send(flow, psn)
             yield from world.acknowledge(flow, psn)
@@ -323,13 +342,15 @@ def test_while_an_ask_waits_nothing_but_an_answer_counts_as_a_move():
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_every_put_ends_once(seed, endpoints):
-    """Puts, acknowledgements, ends of jobs, refusals and claims in any relation of cycles, on six flows."""
-    world  = World(seed, endpoints)
+    """Puts, acknowledgements, ends of jobs, refusals and claims in any relation of cycles, on six
+    flows.
+    """
+    world = World(seed, endpoints)
     random = world.random
     chosen = [EXPRESS, EXPRESS + 1, EXPRESS + 9, BULK, BULK + 1, BULK + 15]
-    calm   = False   # nothing new
-    free   = set(range(0, endpoints*C.SLOTS, 3))
-    inbox  = set(range(C.INBOX*C.SLOTS, (C.INBOX + 1)*C.SLOTS))
+    calm = False  # nothing new
+    free = set(range(0, endpoints * C.SLOTS, 3))
+    inbox = set(range(C.INBOX * C.SLOTS, (C.INBOX + 1) * C.SLOTS))
     refused = []
     everyone = 2**endpoints - 1
 
@@ -338,22 +359,38 @@ def test_every_put_ends_once(seed, endpoints):
 
     def reap(slots):
         """Those that may be used again."""
-        used = {put.tag for flow in world.flows for put in [*flow.under, *flow.waits]} | {tag for _, tag in world.jobs}
+        used = {put.tag for flow in world.flows for put in [*flow.under, *flow.waits]} | {
+            tag for _, tag in world.jobs
+        }
         if world.closing:
             used.add(world.closing.tag)
         return sorted(slots - used)
 
     def puts():
         while True:
-            n    = random.choice(chosen)
+            n = random.choice(chosen)
             tags = reap(inbox if chance(0.3) else free)
             if calm or not tags:
                 yield
                 continue
-            length = random.randrange(C.INLINE_BYTES + 1) if n < BULK else random.choice(
-                [1, 512, 1537, 8*C.PACKET_PAYLOAD, C.PACKET_PAYLOAD, C.PACKET_PAYLOAD + 1, C.FAST_LENGTH, random.randrange(1, 30*C.PACKET_PAYLOAD)])
+            length = (
+                random.randrange(C.INLINE_BYTES + 1)
+                if n < BULK
+                else random.choice(
+                    [
+                        1,
+                        512,
+                        1537,
+                        8 * C.PACKET_PAYLOAD,
+                        C.PACKET_PAYLOAD,
+                        C.PACKET_PAYLOAD + 1,
+                        C.FAST_LENGTH,
+                        random.randrange(1, 30 * C.PACKET_PAYLOAD),
+                    ]
+                )
+            )
             tag = random.choice(tags)
-            ask = n < BULK and tag < endpoints*C.SLOTS and chance(0.4)
+            ask = n < BULK and tag < endpoints * C.SLOTS and chance(0.4)
             yield from world.send(n, tag, length, ask, int(ask and chance(0.5)))
             yield from world.wait(random.choice([0, 0, 3, 12, 30]))
 
@@ -362,20 +399,43 @@ def test_every_put_ends_once(seed, endpoints):
         old = []
         while True:
             yield from world.wait(random.choice([0, 5, 20, 60]))
-            asks = [ask for flow in world.flows for ask in flow.waits] if calm or chance(0.9) else [
-                ask for flow in world.flows for ask in flow.asks] + old
+            asks = (
+                [ask for flow in world.flows for ask in flow.waits]
+                if calm or chance(0.9)
+                else [ask for flow in world.flows for ask in flow.asks] + old
+            )
             if asks:
-                ask   = random.choice(asks)
-                wrong = dict([random.choice([("tag", ask.tag ^ 1), ("node", ask.flow ^ 1), ("generation", ask.generation ^ 1),
-                    ("atomic", 1 - ask.atomic)])]) if chance(0.1) and not calm else {}
+                ask = random.choice(asks)
+                wrong = (
+                    dict(
+                        [
+                            random.choice(
+                                [
+                                    ("tag", ask.tag ^ 1),
+                                    ("node", ask.flow ^ 1),
+                                    ("generation", ask.generation ^ 1),
+                                    ("atomic", 1 - ask.atomic),
+                                ]
+                            )
+                        ]
+                    )
+                    if chance(0.1) and not calm
+                    else {}
+                )
                 if (yield from world.reply(ask, **wrong)):
                     old.append(ask)
             yield
 
     def stalls():
         while True:
-            world.set(express__ready=int(chance(0.9)), job__ready=int(chance(0.9)), job_done__ready=int(chance(0.5)),
-                entry__ready=int(chance(0.3)), ended__ready=int(chance(0.5)), fast=everyone if calm or chance(0.95) else random.getrandbits(endpoints))
+            world.set(
+                express__ready=int(chance(0.9)),
+                job__ready=int(chance(0.9)),
+                job_done__ready=int(chance(0.5)),
+                entry__ready=int(chance(0.3)),
+                ended__ready=int(chance(0.5)),
+                fast=everyone if calm or chance(0.95) else random.getrandbits(endpoints),
+            )
             yield
 
     def acknowledgements():
@@ -385,16 +445,16 @@ def test_every_put_ends_once(seed, endpoints):
             if not waiting:
                 yield
                 continue
-            n     = random.choice(waiting)
-            flow  = world.flows[n]
+            n = random.choice(waiting)
+            flow = world.flows[n]
             ahead = (flow.next - 1 - flow.acked) % PSNS
-            if ahead > PSNS//2:    # it was armed in this cycle, and all is acknowledged
+            if ahead > PSNS // 2:  # it was armed in this cycle, and all is acknowledged
                 yield
                 continue
-            old   = [put for put in flow.under if not flow.covers(put)]
-            step  = ahead if chance(0.5) else random.randrange(1, ahead + 1)
-            psn   = (flow.acked + step) % PSNS
-            fresh = [put for put in old if (psn + 1 - put.end) % PSNS < PSNS//2]
+            old = [put for put in flow.under if not flow.covers(put)]
+            step = ahead if chance(0.5) else random.randrange(1, ahead + 1)
+            psn = (flow.acked + step) % PSNS
+            fresh = [put for put in old if (psn + 1 - put.end) % PSNS < PSNS // 2]
             if fresh and flow.armed and not refused and not calm and chance(0.05):
                 random.choice(fresh).refused = True
                 refused.append(n)
@@ -424,9 +484,14 @@ def test_every_put_ends_once(seed, endpoints):
                 yield from world.claim(min(world.given))
             elif chance(0.3):
                 yield from world.claim(random.choice(chosen))
-            n    = random.choice(chosen)
+            n = random.choice(chosen)
             flow = world.flows[n]
-            if not flow.armed and not flow.under and not flow.waits and (flow.acked + 1 - flow.next) % PSNS == 0:
+            if (
+                not flow.armed
+                and not flow.under
+                and not flow.waits
+                and (flow.acked + 1 - flow.next) % PSNS == 0
+            ):
                 psn = flow.next
                 if chance(0.3):
                     psn = random.choice([0, PSNS - 3])
@@ -439,18 +504,37 @@ def test_every_put_ends_once(seed, endpoints):
         yield from world.wait(12000)
         calm = True
         for _ in range(6000):
-            if not world.jobs and not any(flow.armed and (flow.under or flow.waits) for flow in world.flows):
+            if not world.jobs and not any(
+                flow.armed and (flow.under or flow.waits) for flow in world.flows
+            ):
                 break
             yield
-        yield from world.wait(2*FLOWS)
+        yield from world.wait(2 * FLOWS)
         assert not world.seen["active"] and not refused
-        assert not any(flow.armed and (flow.under or flow.waits) for flow in world.flows), "a put was forgotten"
+        assert not any(flow.armed and (flow.under or flow.waits) for flow in world.flows), (
+            "a put was forgotten"
+        )
 
     world.run(bench(), puts(), stalls(), acknowledgements(), engine(), program(), answers())
     count = world.count
     assert count["taken"] == count["completed"] + count["ended"] + count["popped"] + sum(
-        len(flow.under) + len(flow.waits) for flow in world.flows)
-    least = dict(taken=500, missed=50, wait=5, completed=200, ended=100, popped=50, claimed=40, given=5, refused=4, passed=30, own=100,
-        asked=50, answered=30, strange=30,
-        wrapped=3)
+        len(flow.under) + len(flow.waits) for flow in world.flows
+    )
+    least = dict(
+        taken=500,
+        missed=50,
+        wait=5,
+        completed=200,
+        ended=100,
+        popped=50,
+        claimed=40,
+        given=5,
+        refused=4,
+        passed=30,
+        own=100,
+        asked=50,
+        answered=30,
+        strange=30,
+        wrapped=3,
+    )
     assert all(count[what] >= least[what] for what in least), count

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
@@ -18,21 +17,24 @@ from lines import LineDriver
 
 class Bench(Module):
     """The registers beside doorbells and a clock that the test sets."""
+
     def __init__(self, endpoints=C.ENDPOINTS):
-        signals     = lambda name: [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
-        self.pages  = SimpleNamespace(**{name: signals(name) for name in ["producer", "head"]})
+        signals = lambda name: [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
+        self.pages = SimpleNamespace(**{name: signals(name) for name in ["producer", "head"]})
         self.cycles = Signal(64)
-        self.host   = Record(shown_layout())
+        self.host = Record(shown_layout())
         self.submodules.registers = self.r = ControlRegisters(self.host, self.cycles, endpoints)
         for look, counts in (self.r.producer, self.pages.producer), (self.r.head, self.pages.head):
-            self.comb += look.count.eq(Array(counts + [0]*(C.ENDPOINTS - endpoints))[look.endpoint])
+            self.comb += look.count.eq(
+                Array(counts + [0] * (C.ENDPOINTS - endpoints))[look.endpoint]
+            )
         self.driver = LineDriver(self.r.port)
 
     def write(self, name, value, index=0):
-        yield from self.driver.write(MCP[name].offset + 4*index, value)
+        yield from self.driver.write(MCP[name].offset + 4 * index, value)
 
     def read(self, name, index=0):
-        return (yield from self.driver.read(MCP[name].offset + 4*index))
+        return (yield from self.driver.read(MCP[name].offset + 4 * index))
 
     def event(self, name):
         field = next(f for f in MCP["EVENTS"].fields if f.name == name)
@@ -53,6 +55,7 @@ def offer(sink, /, **fields):
 
 def record_of(record, names, strobe, seen):
     """Append a tuple of the fields `names` in each cycle with `strobe`."""
+
     @passive
     def watch():
         while True:
@@ -62,6 +65,7 @@ def record_of(record, names, strobe, seen):
                     values.append((yield getattr(record, name)))
                 seen.append(tuple(values))
             yield
+
     return watch()
 
 
@@ -74,13 +78,13 @@ def test_commands_that_are_pending_are_shown_and_orders_about_them_told():
         yield dut.pages.producer[3].eq(2)
         yield dut.pages.head[3].eq(1)
         yield dut.r.pending.eq(1 << 3)
-        yield dut.r.room.eq(0xa5)
+        yield dut.r.room.eq(0xA5)
         yield
         assert (yield from dut.event("command"))
         assert (yield from dut.read("COMMAND_PENDING")) == 1 << 3
         assert (yield from dut.read("PRODUCER", 3)) == 2
         assert (yield from dut.read("HEAD", 3)) == 1
-        assert (yield from dut.read("QUEUE_ROOM")) == 0xa5
+        assert (yield from dut.read("QUEUE_ROOM")) == 0xA5
         yield from dut.write("COMMAND_TAKE", 5)
         yield from dut.write("COMMAND_SKIP", 6)
         yield from dut.write("SLOT_FREE", 31 | 6 << 8)
@@ -89,10 +93,17 @@ def test_commands_that_are_pending_are_shown_and_orders_about_them_told():
         yield
         yield
 
-    run_simulation(dut, [bench(), record_of(dut.r.take, ["endpoint"], "strobe", take),
-        record_of(dut.r.skip, ["endpoint"], "strobe", skip), record_of(dut.r.free, ["tag"], "strobe", free)])
+    run_simulation(
+        dut,
+        [
+            bench(),
+            record_of(dut.r.take, ["endpoint"], "strobe", take),
+            record_of(dut.r.skip, ["endpoint"], "strobe", skip),
+            record_of(dut.r.free, ["tag"], "strobe", free),
+        ],
+    )
     assert take == [(5,)] and skip == [(6,)]
-    assert free == [(6*C.SLOTS + 31,), (7*C.SLOTS + 9,)]
+    assert free == [(6 * C.SLOTS + 31,), (7 * C.SLOTS + 9,)]
 
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
@@ -103,13 +114,13 @@ def test_the_program_is_told_how_many_endpoints_there_are_and_nothing_of_the_oth
         assert (yield from dut.read("ENDPOINTS")) == endpoints
         for name in ("producer", "head"):
             for signal in getattr(dut.pages, name):
-                yield signal.eq(0xffffffff)
+                yield signal.eq(0xFFFFFFFF)
         yield dut.r.pending.eq(2**endpoints - 1)
         yield dut.r.room.eq(2**endpoints - 1)
         yield
         for name in ("PRODUCER", "HEAD"):
             for n in range(C.ENDPOINTS):
-                assert (yield from dut.read(name, n)) == (0xffffffff if n < endpoints else 0)
+                assert (yield from dut.read(name, n)) == (0xFFFFFFFF if n < endpoints else 0)
         for name in ("COMMAND_PENDING", "QUEUE_ROOM"):
             assert (yield from dut.read(name)) == 2**endpoints - 1
         for n in range(C.ENDPOINTS):
@@ -123,10 +134,19 @@ def test_the_program_is_told_how_many_endpoints_there_are_and_nothing_of_the_oth
 
 def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_by_another():
     dut, take, sent, free = Bench(), [], [], []
-    digests = [dict(endpoint=6, slot=29, node=11, solicit=1, length=64, cookie=0xfedcba98),
-               dict(endpoint=2, slot=3, node=1, solicit=0, length=0, cookie=0x01234567)]
-    shown   = lambda d: d["length"] << 11 | d["solicit"] << 18 | d["node"] << 19 | d["slot"] << 23 | d["endpoint"] << 28 | 1 << 31
-    none    = 1 << 31 | 0x3ff   # the rest holds only with a put
+    digests = [
+        dict(endpoint=6, slot=29, node=11, solicit=1, length=64, cookie=0xFEDCBA98),
+        dict(endpoint=2, slot=3, node=1, solicit=0, length=0, cookie=0x01234567),
+    ]
+    shown = lambda d: (
+        d["length"] << 11
+        | d["solicit"] << 18
+        | d["node"] << 19
+        | d["slot"] << 23
+        | d["endpoint"] << 28
+        | 1 << 31
+    )
+    none = 1 << 31 | 0x3FF  # the rest holds only with a put
     entries = []
 
     def bench():
@@ -139,8 +159,10 @@ def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_b
         yield dut.r.digest.strobe.eq(0)
         yield dut.r.pending.eq(1 << 6 | 1 << 2 | 1 << 5)
         yield dut.r.express_space.eq(1)
-        assert (yield from dut.read("EVENTS")) & none == 1, "all that is pending, as long as the fast path may not take it"
-        yield from dut.write("FAST_ENDPOINTS", 0xff)
+        assert (yield from dut.read("EVENTS")) & none == 1, (
+            "all that is pending, as long as the fast path may not take it"
+        )
+        yield from dut.write("FAST_ENDPOINTS", 0xFF)
         assert (yield from dut.read("COMMAND_PENDING")) == 1 << 5
         assert (yield from dut.read("EVENTS")) == shown(digests[1]) | 1
         yield dut.r.express_space.eq(0)
@@ -151,18 +173,20 @@ def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_b
         yield from dut.write("PUT_PASS", 0)
         assert (yield from dut.read("EVENTS")) == shown(digests[0]) | 1
         for digest, psn in zip(digests, (0x1234, 0x5678)):
-            yield from dut.write("PUT_START", psn | 0xab << 16 | 5 << 24 | digest["endpoint"] << 28 | 1 << 31)
+            yield from dut.write(
+                "PUT_START", psn | 0xAB << 16 | 5 << 24 | digest["endpoint"] << 28 | 1 << 31
+            )
             yield dut.r.pending.eq((yield dut.r.pending) & ~(1 << digest["endpoint"]))
             yield
             assert (yield from dut.read("FAST_BUSY")) >> digest["endpoint"] & 1
         assert (yield from dut.read("EVENTS")) & none == 1
-        for digest, status in zip(reversed(digests), (0, 0x5a)):
+        for digest, status in zip(reversed(digests), (0, 0x5A)):
             yield from dut.write("POST_PUT", shown(digest) | status)
             assert not (yield from dut.read("FAST_BUSY")) >> digest["endpoint"] & 1
         # With nothing of the puts, nor of what was written for another entry.
         yield from dut.write("POST_KEY", 0x99)
         yield dut.r.entries.ready.eq(1)
-        for digest, status in zip(reversed(digests), (0, 0x5a)):
+        for digest, status in zip(reversed(digests), (0, 0x5A)):
             yield
             while not (yield dut.r.entries.valid):
                 yield
@@ -171,15 +195,45 @@ def test_an_inline_put_is_shown_in_one_word_started_by_one_write_and_completed_b
                 entry[name] = yield getattr(dut.r.entries, name)
             entries.append(entry)
 
-    run_simulation(dut, [bench(), record_of(dut.r.take, ["endpoint"], "strobe", take),
-        record_of(dut.r.express, ["endpoint", "slot", "node", "length", "psn", "incarnation", "epoch", "message"], "valid", sent),
-        record_of(dut.r.free, ["tag"], "strobe", free)])
+    run_simulation(
+        dut,
+        [
+            bench(),
+            record_of(dut.r.take, ["endpoint"], "strobe", take),
+            record_of(
+                dut.r.express,
+                ["endpoint", "slot", "node", "length", "psn", "incarnation", "epoch", "message"],
+                "valid",
+                sent,
+            ),
+            record_of(dut.r.free, ["tag"], "strobe", free),
+        ],
+    )
     assert take == [(6,), (2,)]
-    assert sent == [(6, 29, 11, 64, 0x1234, 0xab, 5, 0), (2, 3, 1, 0, 0x5678, 0xab, 5, 0)]
-    assert free == [(2*C.SLOTS + 3,), (6*C.SLOTS + 29,)]
+    assert sent == [(6, 29, 11, 64, 0x1234, 0xAB, 5, 0), (2, 3, 1, 0, 0x5678, 0xAB, 5, 0)]
+    assert free == [(2 * C.SLOTS + 3,), (6 * C.SLOTS + 29,)]
     assert entries == [
-        dict(queue=2, interrupt=0, cookie=0x01234567, length=0, node=1, kind=ENTRY.COMPLETION, status=0, key=0),
-        dict(queue=6, interrupt=1, cookie=0xfedcba98, length=64, node=11, kind=ENTRY.COMPLETION, status=0x5a, key=0)]
+        dict(
+            queue=2,
+            interrupt=0,
+            cookie=0x01234567,
+            length=0,
+            node=1,
+            kind=ENTRY.COMPLETION,
+            status=0,
+            key=0,
+        ),
+        dict(
+            queue=6,
+            interrupt=1,
+            cookie=0xFEDCBA98,
+            length=64,
+            node=11,
+            kind=ENTRY.COMPLETION,
+            status=0x5A,
+            key=0,
+        ),
+    ]
 
 
 def test_host_registers_are_looked_up():
@@ -199,7 +253,7 @@ def test_the_timer_fires_once_the_clock_reaches_it_even_across_its_wrap():
     dut = Bench()
 
     def bench():
-        yield dut.cycles.eq(0xffff_fff0)
+        yield dut.cycles.eq(0xFFFF_FFF0)
         for _ in range(4):
             yield
         assert not (yield from dut.event("timer")), "nobody has set it yet"
@@ -219,38 +273,77 @@ def test_the_timer_fires_once_the_clock_reaches_it_even_across_its_wrap():
 
 def test_a_job_leaves_in_one_cycle_with_all_its_fields():
     dut, jobs = Bench(), []
-    names = ["slot", "endpoint", "epoch", "response", "indirect", "target_levels", "target", "message", "psn", "incarnation",
-        "node", "length", "skip", "tag"]
+    names = [
+        "slot",
+        "endpoint",
+        "epoch",
+        "response",
+        "indirect",
+        "target_levels",
+        "target",
+        "message",
+        "psn",
+        "incarnation",
+        "node",
+        "length",
+        "skip",
+        "tag",
+    ]
 
     def bench():
         yield dut.r.job_space.eq(7)
         yield
         assert (yield from dut.read("JOB_SPACE")) == 7
         for n in range(4):
-            yield from dut.write("JOB_SLOT", n | 5 << 7 | 3 << 15 | (n & 1) << 19 | (n >> 1 & 1) << 20 |
-                (n + 3) << 21 | (31 - n) << 24)
-            yield from dut.write("JOB_MESSAGE", 0xabc00000 + n)
+            yield from dut.write(
+                "JOB_SLOT",
+                n
+                | 5 << 7
+                | 3 << 15
+                | (n & 1) << 19
+                | (n >> 1 & 1) << 20
+                | (n + 3) << 21
+                | (31 - n) << 24,
+            )
+            yield from dut.write("JOB_MESSAGE", 0xABC00000 + n)
             yield from dut.write("JOB_FLOW", 100 + n | 7 << 16 | 9 << 24)
             yield from dut.write("JOB_LENGTH", 1000 + n)
-            yield from dut.write("JOB_SKIP", 4096*n)
+            yield from dut.write("JOB_SKIP", 4096 * n)
             yield from dut.write("JOB_START", 0x380 + n)
         yield
         yield
 
     run_simulation(dut, [bench(), record_of(dut.r.jobs, names, "valid", jobs)])
-    assert jobs == [(n, 5, 3, n & 1, n >> 1 & 1, n + 3, 31 - n, 0xabc00000 + n, 100 + n, 7, 9, 1000 + n, 4096*n, 0x380 + n)
-        for n in range(4)]
+    assert jobs == [
+        (
+            n,
+            5,
+            3,
+            n & 1,
+            n >> 1 & 1,
+            n + 3,
+            31 - n,
+            0xABC00000 + n,
+            100 + n,
+            7,
+            9,
+            1000 + n,
+            4096 * n,
+            0x380 + n,
+        )
+        for n in range(4)
+    ]
 
 
 def test_the_ends_of_jobs_are_read_in_order_and_dropped_by_pop():
     dut = Bench()
 
     def bench():
-        yield from offer(dut.r.job_done, tag=0x301, status=0, psn=10, checksum=0xddf2)
+        yield from offer(dut.r.job_done, tag=0x301, status=0, psn=10, checksum=0xDDF2)
         yield from offer(dut.r.job_done, tag=2, status=24, psn=11, checksum=0)
         assert (yield from dut.event("job_done"))
         assert (yield from dut.read("JOB_DONE")) == 0x301 | 10 << 16
-        assert (yield from dut.read("JOB_CHECKSUM")) == 0xddf2
+        assert (yield from dut.read("JOB_CHECKSUM")) == 0xDDF2
         yield from dut.write("JOB_DONE_POP", 0)
         assert (yield from dut.read("JOB_DONE")) == 2 | 24 << 10 | 11 << 16
         yield from dut.write("JOB_DONE_POP", 0)
@@ -294,7 +387,9 @@ def test_what_the_timers_ask_for_is_shown_until_ones_are_written():
 
     def bench():
         for flow in 0, 15, 16, 31:
-            assert (yield from dut.read("LEFT", flow)) == 0x1200 + flow | (flow & 1) << 16 | (flow >> 4) << 17
+            assert (yield from dut.read("LEFT", flow)) == 0x1200 + flow | (flow & 1) << 16 | (
+                flow >> 4
+            ) << 17
         assert (yield from dut.read("SEND_MOVED")) == (yield from dut.read("PEER_WORKS")) == 0
         yield from drive(dut.r.works, strobe=1, flow=18)
         yield dut.r.storing.eq(1 << 3 | 1 << 15)
@@ -316,8 +411,11 @@ def test_what_the_timers_ask_for_is_shown_until_ones_are_written():
 
 def test_arrivals_and_refusals_carry_their_fields():
     dut, again = Bench(), []
-    came = [dict(node=9, endpoint=4, interrupt=1, value=0xcafe, length=4097, key=0x105),
-            dict(node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0), dict(node=3, is_message=0, response=1)]
+    came = [
+        dict(node=9, endpoint=4, interrupt=1, value=0xCAFE, length=4097, key=0x105),
+        dict(node=2, endpoint=0, interrupt=0, slot=31, is_message=1, response=0),
+        dict(node=3, is_message=0, response=1),
+    ]
 
     @passive
     def watch():
@@ -332,7 +430,7 @@ def test_arrivals_and_refusals_carry_their_fields():
         assert (yield from dut.read("ACKED", 7)) == 1 << 16, "whichever flow the refusal is of"
         assert (yield from dut.event("arrival")) and (yield from dut.event("refusal"))
         assert (yield from dut.read("ARRIVAL")) == 9 | 4 << 8 | 1 << 24
-        assert (yield from dut.read("ARRIVAL_VALUE")) == 0xcafe
+        assert (yield from dut.read("ARRIVAL_VALUE")) == 0xCAFE
         assert (yield from dut.read("ARRIVAL_LENGTH")) == 4097
         assert (yield from dut.read("ARRIVAL_KEY")) == 0x105
         assert (yield from dut.read("REFUSAL")) == 0x1234 | 13 << 16 | 19 << 24
@@ -344,7 +442,7 @@ def test_arrivals_and_refusals_carry_their_fields():
         assert (yield from dut.read("ARRIVAL")) == 2 | 31 << 16 | 1 << 25 | 1 << 27 and again == [2]
         yield dut.r.arrivals_twice.eq(0)
         yield from dut.write("ARRIVAL_POP", 0)
-        assert (yield from dut.read("ARRIVAL")) & ~(0xff << 16) == 3 | 1 << 26
+        assert (yield from dut.read("ARRIVAL")) & ~(0xFF << 16) == 3 | 1 << 26
         yield from dut.write("ARRIVAL_POP", 0)
         yield from dut.write("REFUSAL_POP", 0)
         assert (yield from dut.read("EVENTS")) == 0
@@ -359,7 +457,7 @@ def test_posts_wait_in_order_while_space_counts_down():
     def bench():
         for n in range(POSTS):
             assert (yield from dut.read("POST_SPACE")) == POSTS - n
-            yield from dut.write("POST_COOKIE", 0xc0000000 + n)
+            yield from dut.write("POST_COOKIE", 0xC0000000 + n)
             yield from dut.write("POST_LENGTH", 0x1000 + n)
             yield from dut.write("POST_WHAT", n | 2 << 16 | 3 << 24)
             yield from dut.write("POST_KEY", 0x500 + n)
@@ -375,7 +473,9 @@ def test_posts_wait_in_order_while_space_counts_down():
                 seen.append(tuple(entry))
 
     run_simulation(dut, bench())
-    assert seen == [(n, 0xc0000000 + n, 0x1000 + n, n, 2, 3, 0x500 + n, n & 1) for n in range(POSTS)]
+    assert seen == [
+        (n, 0xC0000000 + n, 0x1000 + n, n, 2, 3, 0x500 + n, n & 1) for n in range(POSTS)
+    ]
 
 
 def test_queues_are_opened_and_closed_in_one_cycle():
@@ -396,7 +496,7 @@ def test_queues_are_opened_and_closed_in_one_cycle():
 
 
 def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
-    dut  = Bench()
+    dut = Bench()
     arms, claims, pops = [], [], []
 
     @passive
@@ -407,8 +507,17 @@ def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
             yield
 
     def bench():
-        for name, value in dict(psn=0x1234, entries=31, entry_psn=0x4321, tag=0x13e, ended=1, solicit=0, kind=2, cookie=0xabcd,
-                length=0x3fffff).items():
+        for name, value in dict(
+            psn=0x1234,
+            entries=31,
+            entry_psn=0x4321,
+            tag=0x13E,
+            ended=1,
+            solicit=0,
+            kind=2,
+            cookie=0xABCD,
+            length=0x3FFFFF,
+        ).items():
             yield getattr(dut.r.claimed, name).eq(value)
         yield dut.r.fast_busy.eq(0x81)
         yield dut.r.fast_active.eq(1 << 17)
@@ -427,23 +536,33 @@ def test_flows_are_armed_and_claimed_and_what_they_had_is_shown():
         assert (yield from dut.read("FAST_ACTIVE")) == 1 << 17
         assert (yield from dut.read("FAST_BUSY")) == 0x81
         assert (yield from dut.read("CLAIM_STATE")) == 0x1234 | 31 << 16
-        assert (yield from dut.read("CLAIM_ENTRY")) == 0x4321 | 0x13e << 16 | 1 << 26 | 2 << 28
-        assert (yield from dut.read("CLAIM_COOKIE")) == 0xabcd
-        assert (yield from dut.read("CLAIM_LENGTH")) == 0x3fffff
+        assert (yield from dut.read("CLAIM_ENTRY")) == 0x4321 | 0x13E << 16 | 1 << 26 | 2 << 28
+        assert (yield from dut.read("CLAIM_COOKIE")) == 0xABCD
+        assert (yield from dut.read("CLAIM_LENGTH")) == 0x3FFFFF
         yield from dut.write("ARM_PLACE", 0x8765 | 0x42 << 16 | 9 << 24)
         yield from dut.write("FLOW_ARM", 25 | 11 << 8)
         yield from dut.write("FLOW_CLAIM", 9)
         yield from dut.write("CLAIM_POP", 0)
         yield from dut.write("FAST_OPCODES", 0b10101)
-        yield from dut.write("FAST_ENDPOINTS", 0xc3)
+        yield from dut.write("FAST_ENDPOINTS", 0xC3)
         yield
-        assert (yield dut.r.fast_enable.put_inline) and not (yield dut.r.fast_enable.put) and (yield dut.r.fast_enable.event)
+        assert (
+            (yield dut.r.fast_enable.put_inline)
+            and not (yield dut.r.fast_enable.put)
+            and (yield dut.r.fast_enable.event)
+        )
         assert not (yield dut.r.fast_enable.get) and (yield dut.r.fast_enable.atomic)
-        assert (yield dut.r.fast_endpoints) == 0xc3
+        assert (yield dut.r.fast_endpoints) == 0xC3
 
-    run_simulation(dut, [bench(), watch(),
-        record_of(dut.r.arm, ["flow", "epoch", "psn", "incarnation"], "strobe", arms),
-        record_of(dut.r.claim, ["flow"], "strobe", claims)])
+    run_simulation(
+        dut,
+        [
+            bench(),
+            watch(),
+            record_of(dut.r.arm, ["flow", "epoch", "psn", "incarnation"], "strobe", arms),
+            record_of(dut.r.claim, ["flow"], "strobe", claims),
+        ],
+    )
     assert arms == [(25, 11, 0x8765, 0x42)] and claims == [(9,)] and pops == [1]
 
 
@@ -463,9 +582,14 @@ def test_a_region_is_entered_in_one_cycle_with_all_its_fields():
 
     def bench():
         for name, value in [
-                ("REGION_KEY", 0x307), ("REGION_BASE_LOW", 0x1000), ("REGION_BASE_HIGH", 1),
-                ("REGION_LENGTH_LOW", 0x2000), ("REGION_LENGTH_HIGH", 0), ("REGION_ACCESS", 9 | 6 << 4 | 1 << 12),
-                ("REGION_WRITE", 7)]:
+            ("REGION_KEY", 0x307),
+            ("REGION_BASE_LOW", 0x1000),
+            ("REGION_BASE_HIGH", 1),
+            ("REGION_LENGTH_LOW", 0x2000),
+            ("REGION_LENGTH_HIGH", 0),
+            ("REGION_ACCESS", 9 | 6 << 4 | 1 << 12),
+            ("REGION_WRITE", 7),
+        ]:
             yield from dut.write(name, value)
         yield
         yield
@@ -483,25 +607,49 @@ def test_orders_leave_in_one_cycle_with_all_their_fields():
         yield
         assert (yield from dut.read("EXPRESS_SPACE")) == 5
         for name, value in [
-                ("EXPRESS_FLOW", 0x1234 | 7 << 16 | 9 << 24), ("EXPRESS_MESSAGE", 0xfeed0003),
-                ("EXPRESS_START", 31 | 8 << 8 | 64 << 16 | 11 << 24 | 1 << 28),
-                ("FLOW_RESET", 17 | 0x42 << 8), ("FLOW_REWIND", 18 | 5 << 8), ("INBOX_FREE", 30),
-                ("EXPECT_KEY", 0x10203), ("EXPECT_WRITE", 0xc2ff | 6 << 16 | 1 << 24)]:
+            ("EXPRESS_FLOW", 0x1234 | 7 << 16 | 9 << 24),
+            ("EXPRESS_MESSAGE", 0xFEED0003),
+            ("EXPRESS_START", 31 | 8 << 8 | 64 << 16 | 11 << 24 | 1 << 28),
+            ("FLOW_RESET", 17 | 0x42 << 8),
+            ("FLOW_REWIND", 18 | 5 << 8),
+            ("INBOX_FREE", 30),
+            ("EXPECT_KEY", 0x10203),
+            ("EXPECT_WRITE", 0xC2FF | 6 << 16 | 1 << 24),
+        ]:
             yield from dut.write(name, value)
         yield
         yield
 
     r = dut.r
-    run_simulation(dut, [bench(),
-        record_of(r.express, ["psn", "incarnation", "node", "word", "slot", "endpoint", "length", "epoch", "message"],
-            "valid", express),
-        record_of(r.flow_reset, ["flow", "incarnation"], "strobe", resets),
-        record_of(r.flow_rewind, ["flow", "epoch"], "strobe", rewinds),
-        record_of(r.inbox_free, ["slot"], "strobe", inbox),
-        record_of(r.expect, ["context", "node", "valid", "key"], "we", expect)])
-    assert express == [(0x1234, 7, 9, 0xfeed0003, 31, 8, 64, 11, 1)]
+    run_simulation(
+        dut,
+        [
+            bench(),
+            record_of(
+                r.express,
+                [
+                    "psn",
+                    "incarnation",
+                    "node",
+                    "word",
+                    "slot",
+                    "endpoint",
+                    "length",
+                    "epoch",
+                    "message",
+                ],
+                "valid",
+                express,
+            ),
+            record_of(r.flow_reset, ["flow", "incarnation"], "strobe", resets),
+            record_of(r.flow_rewind, ["flow", "epoch"], "strobe", rewinds),
+            record_of(r.inbox_free, ["slot"], "strobe", inbox),
+            record_of(r.expect, ["context", "node", "valid", "key"], "we", expect),
+        ],
+    )
+    assert express == [(0x1234, 7, 9, 0xFEED0003, 31, 8, 64, 11, 1)]
     assert resets == [(17, 0x42)] and rewinds == [(18, 5)] and inbox == [(30,)]
-    assert expect == [(0xc2ff, 6, 1, 0x10203)]
+    assert expect == [(0xC2FF, 6, 1, 0x10203)]
 
 
 def test_missing_packets_stay_marked_by_flow():

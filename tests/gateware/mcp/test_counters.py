@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Counters are exact in the cycle in which they are asked for, whatever the scanner does."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -13,26 +12,30 @@ from dibber.mcp.counters import LOW, Counters
 from compiled import run_simulation
 
 
-@pytest.mark.parametrize("data_width, words, first", [(64, 48, 0), (128, 48, 40), (64, 3, 0), (64, 47, 36)])
+@pytest.mark.parametrize(
+    "data_width, words, first", [(64, 48, 0), (128, 48, 40), (64, 3, 0), (64, 47, 36)]
+)
 def test_every_read_shows_the_pulses_of_all_cycles_before_it(data_width, words, first, seed):
     random = Random(seed)
-    lanes  = data_width//32
+    lanes = data_width // 32
     # The second word is nobody's.
     pulses = {first + word: Signal(name=f"pulse{word}") for word in range(words) if word != 1}
-    dut    = Counters(pulses, data_width)
+    dut = Counters(pulses, data_width)
     # Some count always, some seldom; those that always do come round many times.
-    often  = {word: random.choice([0, 0.01, 0.5, 1]) for word in pulses}
+    often = {word: random.choice([0, 0.01, 0.5, 1]) for word in pulses}
     often[first] = 1
 
     def bench():
-        for _ in range(len(dut.adr)**2 + words):
+        for _ in range(len(dut.adr) ** 2 + words):
             yield
         counts, answers = dict.fromkeys(pulses, 0), []
         for cycle in range(20 << LOW):
-            now  = {word: random.random() < share for word, share in often.items()}
+            now = {word: random.random() < share for word, share in often.items()}
             # For a while one line is read in every cycle in which it may be.
             read = random.random() < (0.9 if cycle & 256 else 0.3)
-            line = first//lanes + (0 if cycle & 512 and cycle % 3 else random.randrange(-(-words//lanes)))
+            line = first // lanes + (
+                0 if cycle & 512 and cycle % 3 else random.randrange(-(-words // lanes))
+            )
             here = random.random() < 0.9
             for word, pulse in pulses.items():
                 yield pulse.eq(now[word])
@@ -40,12 +43,14 @@ def test_every_read_shows_the_pulses_of_all_cycles_before_it(data_width, words, 
             yield dut.re.eq(read)
             yield dut.here.eq(here)
             yield
-            answers.append([counts.get(lanes*line + n, 0) if read and here else 0 for n in range(lanes)])
+            answers.append(
+                [counts.get(lanes * line + n, 0) if read and here else 0 for n in range(lanes)]
+            )
             for word, pulsed in now.items():
                 counts[word] += pulsed
             if cycle >= 2:
                 shown = yield dut.dat_r
-                assert [shown >> 32*n & 0xffffffff for n in range(lanes)] == answers[-3], cycle
+                assert [shown >> 32 * n & 0xFFFFFFFF for n in range(lanes)] == answers[-3], cycle
         assert counts[first] > 16 << LOW
 
     run_simulation(dut, bench())
@@ -53,4 +58,4 @@ def test_every_read_shows_the_pulses_of_all_cycles_before_it(data_width, words, 
 
 def test_more_lines_than_the_scanner_can_reach_in_time_are_an_error():
     with pytest.raises(ValueError, match="lines are too many"):
-        Counters({word: Signal() for word in range(2*2**LOW)}, 64)
+        Counters({word: Signal() for word in range(2 * 2**LOW)}, 64)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Digests of inline puts, against a model that knows what was entered and what is gone."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
@@ -17,8 +16,14 @@ FIELDS = ("slot", "node", "solicit", "length")
 
 
 def some_digest(rng, endpoint):
-    return dict(endpoint=endpoint, slot=rng.randrange(C.SLOTS), node=rng.randrange(C.NODES), solicit=rng.getrandbits(1),
-        length=rng.randrange(C.INLINE_BYTES + 1), cookie=rng.getrandbits(32))
+    return dict(
+        endpoint=endpoint,
+        slot=rng.randrange(C.SLOTS),
+        node=rng.randrange(C.NODES),
+        solicit=rng.getrandbits(1),
+        length=rng.randrange(C.INLINE_BYTES + 1),
+        cookie=rng.getrandbits(32),
+    )
 
 
 def read(record, names=FIELDS):
@@ -30,11 +35,11 @@ def read(record, names=FIELDS):
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(seed, endpoints):
-    rng, dut   = random.Random(seed), PutDigests(endpoints)
-    known      = {}                  # by endpoint
-    cookies    = {}                  # by tag
-    shown      = {n: 0 for n in range(endpoints)}
-    under_way  = {n: [] for n in range(endpoints)}
+    rng, dut = random.Random(seed), PutDigests(endpoints)
+    known = {}  # by endpoint
+    cookies = {}  # by tag
+    shown = {n: 0 for n in range(endpoints)}
+    under_way = {n: [] for n in range(endpoints)}
 
     def bench():
         able, waited = 0, {n: 0 for n in range(endpoints)}
@@ -46,7 +51,9 @@ def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(see
             assert not valid or (endpoint in known and able >> endpoint & 1)
             started = ended = entered = None
             if valid:
-                assert (yield from read(dut.shown)) == {name: known[endpoint][name] for name in FIELDS}
+                assert (yield from read(dut.shown)) == {
+                    name: known[endpoint][name] for name in FIELDS
+                }
                 shown[endpoint] += 1
                 if rng.random() < 0.3:
                     started = endpoint
@@ -59,11 +66,15 @@ def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(see
             free = [n for n in range(endpoints) if n not in known and len(under_way[n]) < C.SLOTS]
             if free and rng.random() < 0.4:
                 entered = some_digest(rng, rng.choice(free))
-                entered["slot"] = next(s for s in range(C.SLOTS) if s not in under_way[entered["endpoint"]])
+                entered["slot"] = next(
+                    s for s in range(C.SLOTS) if s not in under_way[entered["endpoint"]]
+                )
             if rng.random() < 0.1:
                 able = rng.getrandbits(endpoints) | rng.getrandbits(endpoints)
             passed = rng.random() < 0.2
-            yield from drive(dut, able=able, skip=passed, gone=0 if started is None else 1 << started)
+            yield from drive(
+                dut, able=able, skip=passed, gone=0 if started is None else 1 << started
+            )
             yield from drive(dut.start, strobe=started is not None, endpoint=started or 0)
             yield from drive(dut.end, strobe=ended is not None, endpoint=ended or 0)
             yield from drive(dut.digest, strobe=entered is not None, **(entered or {}))
@@ -75,8 +86,8 @@ def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(see
             if ask in known:
                 assert (yield from read(dut.found)) == {name: known[ask][name] for name in FIELDS}
             expected = cookies.get(tag)
-            if entered is not None and tag == entered["endpoint"]*C.SLOTS + entered["slot"]:
-                expected = None    # it is just being written
+            if entered is not None and tag == entered["endpoint"] * C.SLOTS + entered["slot"]:
+                expected = None  # it is just being written
             if started is not None:
                 digest = known.pop(started)
                 under_way[started].append(digest["slot"])
@@ -85,7 +96,7 @@ def test_what_is_shown_and_found_was_entered_and_every_endpoint_has_its_turn(see
                 under_way[ended].pop(0)
             if entered is not None:
                 known[entered["endpoint"]] = entered
-                cookies[entered["endpoint"]*C.SLOTS + entered["slot"]] = entered["cookie"]
+                cookies[entered["endpoint"] * C.SLOTS + entered["slot"]] = entered["cookie"]
             yield from drive(dut, skip=0, gone=0)
             yield dut.start.strobe.eq(0)
             yield dut.end.strobe.eq(0)
@@ -104,7 +115,7 @@ def test_one_that_is_passed_over_comes_again_behind_the_others():
     dut, seen = PutDigests(), []
 
     def bench():
-        yield dut.able.eq(0xff)
+        yield dut.able.eq(0xFF)
         for endpoint in (1, 4, 6):
             yield from drive(dut.digest, strobe=1, endpoint=endpoint, slot=endpoint)
             yield

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
@@ -10,6 +9,7 @@ from dibber.mcp.halt import Cutter, Halt, HaltInserter
 
 class StartInserter(ResetInserter):
     """A reset of all registers, as that of the clock domain."""
+
     control_name = "start"
 
 
@@ -24,7 +24,7 @@ def test_packets_are_whole_or_bad_whenever_their_source_is_reset():
             number += 1
             yield dut.sink.channel.eq(number % 3)
             for n in range(10):
-                yield dut.sink.data.eq(100*number + n)
+                yield dut.sink.data.eq(100 * number + n)
                 yield dut.sink.last.eq(n == 9)
                 yield dut.sink.valid.eq(1)
                 yield
@@ -61,7 +61,9 @@ def test_packets_are_whole_or_bad_whenever_their_source_is_reset():
 
     run_simulation(dut, [source(), resets(), link()])
     whole = [words for words, _, bad in received if not bad]
-    assert all(words == [words[0] + n for n in range(10)] and words[0] % 100 == 0 for words in whole)
+    assert all(
+        words == [words[0] + n for n in range(10)] and words[0] % 100 == 0 for words in whole
+    )
     assert all(len(channels) == 1 for _, channels, _ in received)
     assert len(whole) > 5 and len(received) - len(whole) > 5
 
@@ -166,7 +168,7 @@ def test_a_halt_resets_what_it_is_inserted_in_and_the_clock_domain_does_not():
 
     class Card(Module):
         def __init__(self):
-            self.submodules.part  = HaltInserter()(Part())
+            self.submodules.part = HaltInserter()(Part())
             self.submodules.other = Part()
 
     dut = StartInserter()(Card())

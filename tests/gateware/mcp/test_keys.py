@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The count of keys and generations, compared with a model in Python."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import random
@@ -17,10 +16,10 @@ NUMBERS = 2**32
 
 @dataclasses.dataclass
 class Model:
-    next       : int  = 0
-    left       : int  = NUMBERS - 1
-    drawn      : bool = False
-    generation : int  = 0
+    next: int = 0
+    left: int = NUMBERS - 1
+    drawn: bool = False
+    generation: int = 0
 
     def distance(self, key):
         return (key - self.next) % NUMBERS
@@ -31,7 +30,7 @@ class Model:
     def enter(self, key):
         if self.is_fresh(key):
             self.left -= self.distance(key) + 1
-            self.next  = (key + 1) % NUMBERS
+            self.next = (key + 1) % NUMBERS
 
     def draw(self, value):
         if not self.drawn:
@@ -50,11 +49,24 @@ def pulse(signal):
 
 def act(dut, model, rng, given):
     """One random action on both."""
-    action = rng.choice(["key"]*6 + ["draw", "advance", "reset"])
+    action = rng.choice(["key"] * 6 + ["draw", "advance", "reset"])
     if action == "key":
-        key = rng.choice([model.next, model.next + rng.randrange(64), model.next - 1 - rng.randrange(64),
-                          model.next + model.left - 1, model.next + model.left, rng.getrandbits(32), *given[-3:]])
-        key = key % NUMBERS if rng.random() < 0.98 else (model.next + rng.randrange(max(1, model.left))) % NUMBERS
+        key = rng.choice(
+            [
+                model.next,
+                model.next + rng.randrange(64),
+                model.next - 1 - rng.randrange(64),
+                model.next + model.left - 1,
+                model.next + model.left,
+                rng.getrandbits(32),
+                *given[-3:],
+            ]
+        )
+        key = (
+            key % NUMBERS
+            if rng.random() < 0.98
+            else (model.next + rng.randrange(max(1, model.left))) % NUMBERS
+        )
         yield dut.key.eq(key)
         for _ in range(3 + rng.randrange(3)):
             yield
@@ -81,7 +93,11 @@ def act(dut, model, rng, given):
         yield dut.reset.eq(0)
     for _ in range(3):
         yield
-    assert ((yield dut.next), (yield dut.left), (yield dut.generation)) == (model.next, model.left, model.generation)
+    assert ((yield dut.next), (yield dut.left), (yield dut.generation)) == (
+        model.next,
+        model.left,
+        model.generation,
+    )
 
 
 @pytest.mark.fault
@@ -119,7 +135,7 @@ def test_the_last_number_is_the_end_until_power_is_lost():
             yield
         assert (yield from enter(0x8000_0003)) == 1, "the last of all but one"
         assert (yield dut.left) == 0
-        for key in (0x8000_0003, 0x8000_0004, 0x8000_0005, 0, 0xffff_ffff):
+        for key in (0x8000_0003, 0x8000_0004, 0x8000_0005, 0, 0xFFFF_FFFF):
             assert (yield from enter(key)) == 0
         assert (yield dut.left) == 0
 
@@ -128,9 +144,11 @@ def test_the_last_number_is_the_end_until_power_is_lost():
 
 @pytest.mark.fault
 def test_a_former_key_names_a_present_region_with_one_chance_in_two_to_the_32():
-    """Two lives of a card begin at numbers that are drawn independently. Each bit of the difference of a key of one life and a
-    key of the other is as often 1 as 0, and the bits are independent in pairs. The entry's bits are part of that."""
-    rng, ones, pairs, count = random.Random(7), [0]*32, {}, 20_000
+    """Two lives of a card begin at numbers that are drawn independently. Each bit of the difference
+    of a key of one life and a
+    key of the other is as often 1 as 0, and the bits are independent in pairs. The entry's bits are
+    part of that."""
+    rng, ones, pairs, count = random.Random(7), [0] * 32, {}, 20_000
     places = [(a, b) for a in range(0, 32, 5) for b in range(a + 1, 32, 7)]
     for _ in range(count):
         former, present = Model(), Model()
@@ -147,5 +165,5 @@ def test_a_former_key_names_a_present_region_with_one_chance_in_two_to_the_32():
         for a, b in places:
             pairs[a, b] = pairs.get((a, b), 0) + (difference >> a & difference >> b & 1)
     # Six standard deviations of a binomial distribution.
-    assert all(abs(n - count/2) < 6*(count/4)**0.5 for n in ones)
-    assert all(abs(n - count/4) < 6*(count*3/16)**0.5 for n in pairs.values())
+    assert all(abs(n - count / 2) < 6 * (count / 4) ** 0.5 for n in ones)
+    assert all(abs(n - count / 4) < 6 * (count * 3 / 16) ** 0.5 for n in pairs.values())

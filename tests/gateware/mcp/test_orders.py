@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Orders of both sides leave in the order in which they came, and neither side takes the other's
+places.
+"""
 
-"""Orders of both sides leave in the order in which they came, and neither side takes the other's places."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
@@ -21,7 +22,7 @@ PLACES = 4, 3  # program's, fast path's
 @pytest.mark.parametrize("busy", [0.2, 0.9])
 def test_orders_keep_their_order_and_their_places(seed, busy):
     choice = random.Random(f"{seed} {busy}")
-    dut    = OrderQueue(EndpointDescription([("data", 16)]), *PLACES)
+    dut = OrderQueue(EndpointDescription([("data", 16)]), *PLACES)
     given, taken, spaces = [], [], []
 
     def give():
@@ -54,6 +55,8 @@ def test_orders_keep_their_order_and_their_places(seed, busy):
                 taken.append((yield dut.source.data))
 
     run_simulation(dut, [give(), take()])
-    assert len(taken) > 100 and taken == given[:len(taken)] and len(given) - len(taken) <= sum(PLACES)
+    assert (
+        len(taken) > 100 and taken == given[: len(taken)] and len(given) - len(taken) <= sum(PLACES)
+    )
     assert min(spaces) == 0 and max(spaces) == PLACES[0]
     assert {n % 2 for n in taken} == {0, 1}

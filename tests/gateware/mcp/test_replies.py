@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Replies to atomics of other nodes: each is put once or goes to the control program, and commands
+have their turn.
+"""
 
-"""Replies to atomics of other nodes: each is put once or goes to the control program, and commands have their turn."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 from collections import Counter
@@ -14,14 +15,34 @@ from dibber.mcp.replies import Replies
 from compiled import run_simulation
 from drive import finish, source
 
-REPLY   = ("node", "slot", "word")
-COMMAND = ("kind", "atomic", "generation", "lane", "node", "endpoint", "slot", "cookie", "length", "solicit")
+REPLY = ("node", "slot", "word")
+COMMAND = (
+    "kind",
+    "atomic",
+    "generation",
+    "lane",
+    "node",
+    "endpoint",
+    "slot",
+    "cookie",
+    "length",
+    "solicit",
+)
 
 
 def some_command(rng, n):
-    return dict(kind=rng.choice([FAST_KIND.PUT, FAST_KIND.ASK, FAST_KIND.ANSWER]), atomic=rng.randrange(2), generation=rng.getrandbits(6),
-        lane=rng.randrange(2), node=rng.randrange(C.NODES), endpoint=rng.randrange(C.ENDPOINTS), slot=rng.randrange(C.SLOTS),
-        cookie=n, length=rng.getrandbits(32), solicit=rng.randrange(2))
+    return dict(
+        kind=rng.choice([FAST_KIND.PUT, FAST_KIND.ASK, FAST_KIND.ANSWER]),
+        atomic=rng.randrange(2),
+        generation=rng.getrandbits(6),
+        lane=rng.randrange(2),
+        node=rng.randrange(C.NODES),
+        endpoint=rng.randrange(C.ENDPOINTS),
+        slot=rng.randrange(C.SLOTS),
+        cookie=n,
+        length=rng.getrandbits(32),
+        solicit=rng.randrange(2),
+    )
 
 
 @passive
@@ -51,7 +72,7 @@ def contexts(dut, rng, log, seen):
 
 def test_a_reply_is_put_once_or_left_to_the_program_in_its_order(seed):
     rng, dut, log, left, seen, retried = random.Random(seed), Replies(), [], [], Counter(), set()
-    replies  = [dict(node=rng.randrange(C.NODES), slot=n % C.SLOTS, word=n) for n in range(300)]
+    replies = [dict(node=rng.randrange(C.NODES), slot=n % C.SLOTS, word=n) for n in range(300)]
     commands = [some_command(rng, n) for n in range(300)]
 
     @passive
@@ -88,20 +109,46 @@ def test_a_reply_is_put_once_or_left_to_the_program_in_its_order(seed):
     def put():
         return [said for said, taken in log if said["kind"] == FAST_KIND.REPLY and taken]
 
-    run_simulation(dut, [finish(lambda: len(put()) + len(left) == len(replies) and len(log) >= 300, 30000), allow(), contexts(dut, rng, log, seen),
-        source(dut.sink, replies, rng, 0.3), source(dut.commands, commands, rng, 0.3), program()])
+    run_simulation(
+        dut,
+        [
+            finish(lambda: len(put()) + len(left) == len(replies) and len(log) >= 300, 30000),
+            allow(),
+            contexts(dut, rng, log, seen),
+            source(dut.sink, replies, rng, 0.3),
+            source(dut.commands, commands, rng, 0.3),
+            program(),
+        ],
+    )
     offered = [said for said, _ in log if said["kind"] == FAST_KIND.REPLY]
-    words   = [said["cookie"] for said in offered]
-    assert words == sorted(words) and all(n == 1 or n == 2 and word in retried for word, n in Counter(words).items())
+    words = [said["cookie"] for said in offered]
+    assert words == sorted(words) and all(
+        n == 1 or n == 2 and word in retried for word, n in Counter(words).items()
+    )
     for said in offered:
         reply = replies[said["cookie"]]
-        assert said == dict(kind=FAST_KIND.REPLY, atomic=0, generation=0, lane=LANE.EXPRESS, node=reply["node"], endpoint=C.INBOX,
-            slot=reply["slot"], cookie=reply["word"], length=0, solicit=0)
+        assert said == dict(
+            kind=FAST_KIND.REPLY,
+            atomic=0,
+            generation=0,
+            lane=LANE.EXPRESS,
+            node=reply["node"],
+            endpoint=C.INBOX,
+            slot=reply["slot"],
+            cookie=reply["word"],
+            length=0,
+            solicit=0,
+        )
     taken = {said["cookie"] for said in put()}
-    assert left == [tuple(reply[name] for name in REPLY) for reply in replies if reply["word"] not in taken]
+    assert left == [
+        tuple(reply[name] for name in REPLY) for reply in replies if reply["word"] not in taken
+    ]
     others = [said for said, _ in log if said["kind"] != FAST_KIND.REPLY]
-    assert others == commands[:len(others)]
-    assert min(seen.values()) > 30 and len(retried - taken) > 10 and len(retried & taken) > 10, (seen, len(retried))
+    assert others == commands[: len(others)]
+    assert min(seen.values()) > 30 and len(retried - taken) > 10 and len(retried & taken) > 10, (
+        seen,
+        len(retried),
+    )
     assert len(taken) == len(put()) and len(set(left) | taken) == len(left) + len(taken)
 
 
@@ -123,6 +170,13 @@ def test_neither_side_waits_for_more_than_one_of_the_other():
                 yield
                 log.append((yield dut.put.kind) == FAST_KIND.REPLY)
 
-    run_simulation(dut, [bench(), passive(all_taken)(), source(dut.commands, items(100), rng),
-        source(dut.sink, [dict(node=1, slot=n % C.SLOTS, word=n) for n in range(100)], rng)])
+    run_simulation(
+        dut,
+        [
+            bench(),
+            passive(all_taken)(),
+            source(dut.commands, items(100), rng),
+            source(dut.sink, [dict(node=1, slot=n % C.SLOTS, word=n) for n in range(100)], rng),
+        ],
+    )
     assert all(log[n] != log[n + 1] for n in range(4, 55)), log

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
@@ -39,34 +38,34 @@ def burst(bus, adr, words):
 
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_both_ports_see_one_memory(data_width):
-    dut    = SharedSRAM(SIZE, data_width)
+    dut = SharedSRAM(SIZE, data_width)
     driver = LineDriver(dut.port)
-    rng    = random.Random(1)
-    words  = [rng.getrandbits(32) for _ in range(SIZE//4)]
+    rng = random.Random(1)
+    words = [rng.getrandbits(32) for _ in range(SIZE // 4)]
 
     def bench():
         for n, word in enumerate(words):
             if n % 2:
-                yield from driver.write(4*n, word)
+                yield from driver.write(4 * n, word)
             else:
                 yield from dut.dbus.write(n, word)
         for n, word in enumerate(words):
-            assert (yield from driver.read(4*n)) == word
+            assert (yield from driver.read(4 * n)) == word
         assert (yield from burst(dut.ibus, 8, 8))[0] == words[8:16]
 
     run_simulation(dut, bench())
 
 
 def test_stores_change_only_the_selected_bytes():
-    dut    = SharedSRAM(SIZE, 128)
+    dut = SharedSRAM(SIZE, 128)
     driver = LineDriver(dut.port)
 
     def bench():
         yield from dut.dbus.write(5, 0x11223344)
-        yield from dut.dbus.write(5, 0xaabbccdd, sel=0b0101)
-        assert (yield from driver.read(20)) == 0x11bb33dd
+        yield from dut.dbus.write(5, 0xAABBCCDD, sel=0b0101)
+        assert (yield from driver.read(20)) == 0x11BB33DD
         yield from driver.write(20, 0x55667788, enables=0b1000)
-        assert (yield from dut.dbus.read(5)) == 0x55bb33dd
+        assert (yield from dut.dbus.read(5)) == 0x55BB33DD
 
     run_simulation(dut, bench())
 
@@ -90,13 +89,22 @@ class Master:
     stalls : random.Random, shared by nobody
     most   : cycles that the longest pause takes
     """
+
     def __init__(self, bus, stalls, most=3):
         self.bus, self.stalls, self.most = bus, stalls, most
-        self.waited = 0   # longest time from a request to its answer, in cycles
+        self.waited = 0  # longest time from a request to its answer, in cycles
 
-    def transfer(self, adr, we=0, data=0, sel=0xf, cti=wishbone.CTI_BURST_NONE):
+    def transfer(self, adr, we=0, data=0, sel=0xF, cti=wishbone.CTI_BURST_NONE):
         """One word; `cti` says whether the next one follows. Returns what was read."""
-        for name, value in {"adr": adr, "we": we, "dat_w": data, "sel": sel, "cti": cti, "cyc": 1, "stb": 1}.items():
+        for name, value in {
+            "adr": adr,
+            "we": we,
+            "dat_w": data,
+            "sel": sel,
+            "cti": cti,
+            "cyc": 1,
+            "stb": 1,
+        }.items():
             yield getattr(self.bus, name).eq(value)
         yield
         waited = 1
@@ -120,8 +128,8 @@ class Master:
         words = []
         for n in range(8):
             last = n == 7
-            cti  = wishbone.CTI_BURST_END if last else wishbone.CTI_BURST_INCREMENTING
-            words.append((yield from self.transfer(8*number + n, cti=cti)))
+            cti = wishbone.CTI_BURST_END if last else wishbone.CTI_BURST_INCREMENTING
+            words.append((yield from self.transfer(8 * number + n, cti=cti)))
             if self.stalls.random() < 0.2:
                 yield from self.rest(cyc=1)
         return words
@@ -134,15 +142,17 @@ class Master:
 
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed):
-    """Fetches of a third of the memory that does not change; loads and stores of the second, and the host's of the last."""
-    dut   = SharedSRAM(SIZE, data_width)
-    rng   = random.Random(seed + data_width)
-    words = [rng.getrandbits(32) for _ in range(SIZE//4)]
-    lines, third = SIZE//32, SIZE//32//3
-    left  = ["loads", "host"]
+    """Fetches of a third of the memory that does not change; loads and stores of the second, and
+    the host's of the last.
+    """
+    dut = SharedSRAM(SIZE, data_width)
+    rng = random.Random(seed + data_width)
+    words = [rng.getrandbits(32) for _ in range(SIZE // 4)]
+    lines, third = SIZE // 32, SIZE // 32 // 3
+    left = ["loads", "host"]
     ready = []
     fetch, data = (Master(bus, random.Random(rng.getrandbits(32))) for bus in (dut.ibus, dut.dbus))
-    host  = LineDriver(dut.port)
+    host = LineDriver(dut.port)
 
     def fetches():
         count = 0
@@ -150,7 +160,7 @@ def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed)
             yield
         while left:
             line = fetch.stalls.randrange(third)
-            assert (yield from fetch.line(line)) == words[8*line:8*line + 8]
+            assert (yield from fetch.line(line)) == words[8 * line : 8 * line + 8]
             yield from fetch.rest()
             count += 1
         yield from fetch.close()
@@ -164,13 +174,17 @@ def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed)
             line = third + data.stalls.randrange(third)
             what = data.stalls.randrange(3)
             if what == 0:
-                assert (yield from data.line(line)) == words[8*line:8*line + 8]
+                assert (yield from data.line(line)) == words[8 * line : 8 * line + 8]
             elif what == 1:
-                n = 8*line + data.stalls.randrange(8)
+                n = 8 * line + data.stalls.randrange(8)
                 assert (yield from data.transfer(n)) == words[n]
             else:
-                n, value, sel = 8*line + data.stalls.randrange(8), data.stalls.getrandbits(32), data.stalls.randrange(16)
-                mask     = sum(0xff << 8*byte for byte in range(4) if sel >> byte & 1)
+                n, value, sel = (
+                    8 * line + data.stalls.randrange(8),
+                    data.stalls.getrandbits(32),
+                    data.stalls.randrange(16),
+                )
+                mask = sum(0xFF << 8 * byte for byte in range(4) if sel >> byte & 1)
                 words[n] = words[n] & ~mask | value & mask
                 yield from data.transfer(n, we=1, data=value, sel=sel)
             yield from data.rest()
@@ -182,12 +196,12 @@ def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed)
             yield
         stalls = random.Random(rng.getrandbits(32))
         for _ in range(200):
-            n = stalls.randrange(16*third, 8*lines)
+            n = stalls.randrange(16 * third, 8 * lines)
             if stalls.random() < 0.5:
                 words[n] = stalls.getrandbits(32)
-                yield from host.write(4*n, words[n])
+                yield from host.write(4 * n, words[n])
             else:
-                assert (yield from host.read(4*n)) == words[n]
+                assert (yield from host.read(4 * n)) == words[n]
             for _ in range(stalls.randrange(3)):
                 yield
         left.remove("host")
@@ -197,7 +211,7 @@ def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed)
 
 
 def test_a_fetch_loses_no_more_than_the_cycles_that_loads_and_stores_take():
-    dut   = SharedSRAM(SIZE, 128)
+    dut = SharedSRAM(SIZE, 128)
     spent = []
 
     def fetches():
@@ -223,17 +237,17 @@ def test_a_fetch_loses_no_more_than_the_cycles_that_loads_and_stores_take():
 
 
 def test_fetches_and_loads_at_once_each_get_their_own_words():
-    dut   = SharedSRAM(SIZE, 128)
-    rng   = random.Random(2)
-    words = [rng.getrandbits(32) for _ in range(SIZE//4)]
+    dut = SharedSRAM(SIZE, 128)
+    rng = random.Random(2)
+    words = [rng.getrandbits(32) for _ in range(SIZE // 4)]
     ready = []
 
     def fetches():
         while not ready:
             yield
         for _ in range(60):
-            line = 8*rng.randrange(SIZE//32)
-            assert (yield from burst(dut.ibus, line, 8))[0] == words[line:line + 8]
+            line = 8 * rng.randrange(SIZE // 32)
+            assert (yield from burst(dut.ibus, line, 8))[0] == words[line : line + 8]
 
     def loads():
         for n, word in enumerate(words):
@@ -243,13 +257,13 @@ def test_fetches_and_loads_at_once_each_get_their_own_words():
             for _ in range(rng.randrange(4)):
                 yield
             if rng.random() < 0.3:
-                n = rng.randrange(SIZE//4)
+                n = rng.randrange(SIZE // 4)
                 yield from dut.dbus.write(n, words[n])
             elif rng.random() < 0.5:
-                line = 8*rng.randrange(SIZE//32)
-                assert (yield from burst(dut.dbus, line, 8))[0] == words[line:line + 8]
+                line = 8 * rng.randrange(SIZE // 32)
+                assert (yield from burst(dut.dbus, line, 8))[0] == words[line : line + 8]
             else:
-                n = rng.randrange(SIZE//4)
+                n = rng.randrange(SIZE // 4)
                 assert (yield from dut.dbus.read(n)) == words[n]
 
     run_simulation(dut, [fetches(), loads()])

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
@@ -12,17 +11,18 @@ from dibber.mcp.turns import CommandTurns
 from compiled import run_simulation
 from drive import drive
 
-COUNT = 0xffffffe0  # counts start here, so that they wrap
-LATE  = 64          # cycles after which what can be shown must be
+COUNT = 0xFFFFFFE0  # counts start here, so that they wrap
+LATE = 64  # cycles after which what can be shown must be
 
 
 class Model:
     """An endpoint: its counts, the slots in use, its completion queue."""
+
     def __init__(self):
         self.producer = self.head = self.consumer = COUNT
-        self.busy     = set()
-        self.entries  = 0  # of the queue; 0: there is none
-        self.owed     = 0  # completions that were not read, written or not
+        self.busy = set()
+        self.entries = 0  # of the queue; 0: there is none
+        self.owed = 0  # completions that were not read, written or not
 
     @property
     def slot(self):
@@ -34,7 +34,9 @@ class Model:
 
     @property
     def able(self):
-        return self.producer != self.head and (not self.entries or (self.slot not in self.busy and self.room))
+        return self.producer != self.head and (
+            not self.entries or (self.slot not in self.busy and self.room)
+        )
 
     def ring(self, count):
         self.producer = (self.producer + count) % 2**32
@@ -56,13 +58,15 @@ def strobe(record, **fields):
 def new(endpoints=C.ENDPOINTS):
     """The block beside doorbells: `rings` and `reads`; `moved` are all that was taken."""
     dut = CommandTurns(endpoints)
-    dut.rings, dut.reads, dut.moved, rung = ([Signal(32, name=f"{name}{n}") for n in range(endpoints)]
-        for name in ("ring", "read", "head", "rung"))
+    dut.rings, dut.reads, dut.moved, rung = (
+        [Signal(32, name=f"{name}{n}") for n in range(endpoints)]
+        for name in ("ring", "read", "head", "rung")
+    )
     for n, (ring, old, head) in enumerate(zip(dut.rings, rung, dut.moved)):
         port = dut.counts.get_port(async_read=True)
         dut.specials += port
-        dut.sync     += old.eq(ring)
-        dut.comb     += [
+        dut.sync += old.eq(ring)
+        dut.comb += [
             If(ring != old, dut.rung.strobe.eq(1), dut.rung.endpoint.eq(n)),
             port.adr.eq(n),
             head.eq(port.dat_r),
@@ -85,30 +89,35 @@ def until(condition, limit=LATE):
 
 # All at once --------------------------------------------------------------------------------------
 
-class Everybody:
-    """Hosts, the fast path and the control program, each at random, and what they may expect to see.
 
-    What is set in one cycle is seen by the block in the next one, and has its effect on outputs in the one behind
-    it; `effects` are those.
+class Everybody:
+    """Hosts, the fast path and the control program, each at random, and what they may expect to
+    see.
+
+    What is set in one cycle is seen by the block in the next one, and has its effect on outputs in
+    the one behind it; `effects` are those.
     """
+
     def __init__(self, dut, rng):
         self.dut, self.rng = dut, rng
         self.endpoints = endpoints = len(dut.moved)
-        self.models  = [Model() for _ in range(endpoints)]
+        self.models = [Model() for _ in range(endpoints)]
         for n, model in enumerate(self.models):
             model.consumer += n
         self.effects = []
-        self.fast    = self.missed = 0
-        self.offer   = None                    # (endpoint, slot) without a verdict
-        self.answer  = None                    # the cycle of its verdict
-        self.passed  = [0]*endpoints           # offers to others while this one could have been offered
-        self.waited  = [0]*endpoints           # cycles in which a next command could have been shown
-        self.lacked  = [0]*endpoints           # cycles in which room could have been shown
-        self.calm    = [0]*endpoints           # cycles since this HEAD moved
-        self.left    = [0]*endpoints           # cycles since the endpoint left `fast`
-        self.quiet   = [0]*endpoints           # until this cycle nobody rings
-        self.moved   = None                    # (endpoint, cycle) of what makes `pending` fall
-        self.offers  = self.taken = self.full = self.held = self.agains = 0
+        self.fast = self.missed = 0
+        self.offer = None  # (endpoint, slot) without a verdict
+        self.answer = None  # the cycle of its verdict
+        # offers to others while this one could have been offered
+        self.passed = [0] * endpoints
+        # cycles in which a next command could have been shown
+        self.waited = [0] * endpoints
+        self.lacked = [0] * endpoints  # cycles in which room could have been shown
+        self.calm = [0] * endpoints  # cycles since this HEAD moved
+        self.left = [0] * endpoints  # cycles since the endpoint left `fast`
+        self.quiet = [0] * endpoints  # until this cycle nobody rings
+        self.moved = None  # (endpoint, cycle) of what makes `pending` fall
+        self.offers = self.taken = self.full = self.held = self.agains = 0
 
     def bit(self, mask, n):
         return mask >> n & 1
@@ -122,15 +131,20 @@ class Everybody:
             where = (yield dut.offer.endpoint), (yield dut.offer.slot)
             n, slot = where
             if self.offer is None:
-                assert models[n].entries and models[n].able and slot == models[n].slot and not self.bit(self.missed, n)
-                self.offer   = where
+                assert (
+                    models[n].entries
+                    and models[n].able
+                    and slot == models[n].slot
+                    and not self.bit(self.missed, n)
+                )
+                self.offer = where
                 self.offers += 1
                 for i in range(self.endpoints):
                     self.passed[i] += 1
                 self.passed[n] = 0
             assert self.offer == where
         for n, model in enumerate(models):
-            mine   = self.offer is not None and self.offer[0] == n
+            mine = self.offer is not None and self.offer[0] == n
             to_try = self.bit(self.fast, n) and model.entries and not self.bit(self.missed, n)
             if self.bit(pending, n):
                 assert model.able and not mine, n
@@ -141,11 +155,13 @@ class Everybody:
             self.waited[n] = self.waited[n] + 1 if model.able and not shown else 0
             self.lacked[n] = self.lacked[n] + 1 if model.room and not self.bit(room, n) else 0
             self.calm[n] += 1
-            self.left[n]  = 0 if self.bit(self.fast, n) else self.left[n] + 1
+            self.left[n] = 0 if self.bit(self.fast, n) else self.left[n] + 1
             if not (model.able and to_try):
                 self.passed[n] = 0
-            assert self.waited[n] < LATE and self.lacked[n] < LATE and self.passed[n] <= self.endpoints
-            head = (yield dut.moved[n])
+            assert (
+                self.waited[n] < LATE and self.lacked[n] < LATE and self.passed[n] <= self.endpoints
+            )
+            head = yield dut.moved[n]
             assert head == model.head or self.calm[n] < 40
             self.full += bool(model.entries and not model.room)
             self.held += model.slot in model.busy
@@ -154,16 +170,20 @@ class Everybody:
     # What is done
 
     def hosts(self, now):
-        n     = self.rng.randrange(self.endpoints)
+        n = self.rng.randrange(self.endpoints)
         model = self.models[n]
-        if now >= self.quiet[n] and (model.producer - model.head) % 2**32 < 80 and self.rng.random() < 0.15:
+        if (
+            now >= self.quiet[n]
+            and (model.producer - model.head) % 2**32 < 80
+            and self.rng.random() < 0.15
+        ):
             model.ring(self.rng.choice([1, 1, 2, 5, 32, 64]))
             yield self.dut.rings[n].eq(model.producer)
-        n     = self.rng.randrange(self.endpoints)
+        n = self.rng.randrange(self.endpoints)
         model = self.models[n]
         if model.owed and self.rng.random() < 0.3:
             count = self.rng.randint(1, model.owed)
-            model.owed    -= count
+            model.owed -= count
             model.consumer = (model.consumer + count) % 2**32
             yield self.dut.reads[n].eq(model.consumer)
 
@@ -178,23 +198,25 @@ class Everybody:
                 yield dut.offer.ready.eq(1)
                 self.answer = now + rng.randint(1, 15)
         elif now >= self.answer:
-            n     = self.offer[0]
+            n = self.offer[0]
             taken = self.bit(self.fast, n) and rng.random() < 0.7
-            miss  = not taken and (rng.random() < 0.5 or not self.bit(self.fast, n))
+            miss = not taken and (rng.random() < 0.5 or not self.bit(self.fast, n))
             yield from drive(dut.verdict, strobe=1, taken=int(taken), missed=int(miss), endpoint=n)
             self.answer = None
+
             def effect():
-                self.offer   = None
+                self.offer = None
                 self.missed |= int(miss) << n
                 if taken:
                     self.models[n].take()
                     self.calm[n] = 0
-                    self.taken  += 1
+                    self.taken += 1
+
             self.effects.append(effect)
 
     def frees(self, now):
-        rng  = self.rng
-        busy = 0.08 if now//512 % 2 else 0.01
+        rng = self.rng
+        busy = 0.08 if now // 512 % 2 else 0.01
         tags = [(n, slot) for n, model in enumerate(self.models) for slot in sorted(model.busy)]
         rng.shuffle(tags)
         for free in self.dut.frees:
@@ -202,18 +224,20 @@ class Everybody:
             if tags and rng.random() < busy:
                 n, slot = tags.pop()
                 self.models[n].busy.discard(slot)
-                yield from drive(free, strobe=1, tag=n*C.SLOTS + slot)
+                yield from drive(free, strobe=1, tag=n * C.SLOTS + slot)
 
     def program(self, now, pending):
-        """Take or skip what is shown, open and close queues, give endpoints to the fast path and back, have it look again."""
+        """Take or skip what is shown, open and close queues, give endpoints to the fast path and
+        back, have it look again.
+        """
         dut, rng = self.dut, self.rng
         yield dut.again.eq(0)
         for record in (dut.take, dut.skip, dut.open):
             yield record.strobe.eq(0)
-        n     = rng.randrange(self.endpoints)
+        n = rng.randrange(self.endpoints)
         model = self.models[n]
-        what  = rng.random()
-        mine  = self.offer is not None and self.offer[0] == n
+        what = rng.random()
+        mine = self.offer is not None and self.offer[0] == n
         alone = not self.bit(self.fast, n) and self.left[n] > 20 and not mine
         if what < 0.25 and self.bit(pending, n) and self.moved != (n, now - 1):
             self.moved = n, now
@@ -228,10 +252,12 @@ class Everybody:
             closed, size = bool(model.entries), rng.randrange(6)
             self.moved = n, now
             yield from drive(dut.open, strobe=1, endpoint=n, size=size, closed=int(closed))
+
             def effect():
                 model.entries = 0 if closed else 2**size
-                model.owed    = 0
-                self.calm[n]  = 0
+                model.owed = 0
+                self.calm[n] = 0
+
             self.effects.append(effect)
         elif what < (0.285 if self.bit(self.fast, n) else 0.31):
             self.fast ^= 1 << n
@@ -239,8 +265,10 @@ class Everybody:
         elif what < 0.32:
             yield dut.again.eq(1)
             self.agains += self.missed != 0
+
             def effect(missed=self.missed):
                 self.missed &= ~missed
+
             self.effects.append(effect)
 
     def move(self, n, function):
@@ -248,6 +276,7 @@ class Everybody:
             function()
             self.missed &= ~(1 << n)
             self.calm[n] = 0
+
         self.effects.append(effect)
 
     def run(self, cycles):
@@ -259,8 +288,8 @@ class Everybody:
         for _ in range(LATE):
             yield
         for now in range(cycles):
-            pending      = yield from self.check()
-            due          = self.effects
+            pending = yield from self.check()
+            due = self.effects
             self.effects = []
             for effect in due:
                 effect()
@@ -274,11 +303,18 @@ class Everybody:
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_whatever_happens_only_what_may_be_taken_is_shown_and_all_of_it_in_time(seed, endpoints):
     everybody = Everybody(new(endpoints), random.Random(seed))
-    run_simulation(everybody.dut, [everybody.run(48000//endpoints)])
-    assert everybody.offers > 50 and everybody.taken > 20 and everybody.full > 100 and everybody.held > 1000 and everybody.agains > 5
+    run_simulation(everybody.dut, [everybody.run(48000 // endpoints)])
+    assert (
+        everybody.offers > 50
+        and everybody.taken > 20
+        and everybody.full > 100
+        and everybody.held > 1000
+        and everybody.agains > 5
+    )
 
 
 # One at a time ------------------------------------------------------------------------------------
+
 
 def boot(dut, size, fast=0, n=3):
     """Endpoint `n` has a queue of 2^size entries."""
@@ -326,7 +362,7 @@ def test_a_doorbell_is_offered_three_cycles_later_and_the_next_command_two_behin
         for _ in range(LATE):
             yield
             assert not (yield dut.offer.valid), "all slots are in use"
-        yield from strobe(dut.frees[1], tag=3*C.SLOTS)
+        yield from strobe(dut.frees[1], tag=3 * C.SLOTS)
         assert (yield from until(dut.offer.valid)) <= 6
         assert (yield from accept(dut)) == (3, 0)
 
@@ -404,8 +440,8 @@ def test_a_slot_that_is_freed_at_once_is_free():
             yield from strobe(dut.take, endpoint=3)
             if n % 2:
                 # That of the former command, too.
-                yield from drive(dut.frees[1], strobe=1, tag=3*C.SLOTS + (n - 1) % C.SLOTS)
-                yield from strobe(dut.frees[0], tag=3*C.SLOTS + n % C.SLOTS)
+                yield from drive(dut.frees[1], strobe=1, tag=3 * C.SLOTS + (n - 1) % C.SLOTS)
+                yield from strobe(dut.frees[0], tag=3 * C.SLOTS + n % C.SLOTS)
                 yield dut.frees[1].strobe.eq(0)
             yield
         for _ in range(LATE):
@@ -434,7 +470,7 @@ def test_a_reset_in_any_cycle_takes_everything_back(cycle):
             yield
         yield dut.reset.eq(1)
         yield dut.held.eq(1)
-        for n in range(2*C.ENDPOINTS):
+        for n in range(2 * C.ENDPOINTS):
             yield dut.index.eq(n)
             yield dut.rings[n % C.ENDPOINTS].eq(0)
             yield
@@ -450,7 +486,7 @@ def test_a_reset_in_any_cycle_takes_everything_back(cycle):
 
 
 def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
-    dut, first = new(), 0xfffffffe
+    dut, first = new(), 0xFFFFFFFE
 
     def steady(room):
         """For a while it may be otherwise."""
@@ -483,21 +519,25 @@ def test_a_full_queue_holds_commands_and_so_does_a_consumer_that_cannot_be():
         yield from strobe(dut.open, endpoint=3, closed=1)
         for _ in range(LATE):
             yield
-        assert (yield dut.room) == 0 and (yield dut.pending) == 1 << 3, "without a queue nothing is asked for"
+        assert (yield dut.room) == 0 and (yield dut.pending) == 1 << 3, (
+            "without a queue nothing is asked for"
+        )
 
     run_simulation(dut, bench())
 
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
 def test_endpoints_take_turns_and_what_is_taken_in_one_cycle_is_in_use(endpoints):
-    """Of all but one the fast path takes commands, and in the same cycle the program those of the last."""
+    """Of all but one the fast path takes commands, and in the same cycle the program those of the
+    last.
+    """
     dut, others = new(endpoints), range(endpoints - 1)
 
     def bench():
         for n in range(endpoints):
             yield from boot(dut, 8, n=n)
             yield from ring(dut, 40, n=n)
-        yield dut.fast.eq(2**len(others) - 1)
+        yield dut.fast.eq(2 ** len(others) - 1)
         for slot in range(C.SLOTS):
             got = []
             for _ in others:

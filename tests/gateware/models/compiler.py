@@ -1,31 +1,45 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Python source of Migen's expressions and statements."""
 
-from migen.fhdl.structure import (Case, Cat, ClockSignal, Constant, If, Replicate, ResetSignal, Signal,
-    _ArrayProxy, _Assign, _Operator, _Part, _Slice)
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen.fhdl.structure import (
+    Case,
+    Cat,
+    ClockSignal,
+    Constant,
+    If,
+    Replicate,
+    ResetSignal,
+    Signal,
+    _ArrayProxy,
+    _Assign,
+    _Operator,
+    _Part,
+    _Slice,
+)
 from migen.fhdl.bitcontainer import value_bits_sign
 from migen.fhdl.tools import flat_iteration, list_targets
 
-OPERATORS   = {">>>": ">>", "<<<": "<<"}
+OPERATORS = {">>>": ">>", "<<<": "<<"}
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 class Compiler:
-    """Python source of expressions and statements. Values stand in the list `S`, indexed by a signal's duid.
+    """Python source of expressions and statements. Values stand in the list `S`, indexed by a
+    signal's duid.
 
     Attributes
     ----------
     tables : name -> tuple of duids: the choices of an array
     reads  : duids of what the source since the last unit() reads
     """
+
     def __init__(self, clock_domains):
         self.clock_domains = clock_domains
-        self.tables        = {}
-        self.names         = {}  # tuple of duids -> name
-        self.reads         = set()
-        self.assigned      = {}  # id of a statement -> duids that it may assign
+        self.tables = {}
+        self.names = {}  # tuple of duids -> name
+        self.reads = set()
+        self.assigned = {}  # id of a statement -> duids that it may assign
 
     def unit(self, lines, *arguments):
         """What a method makes, and the duids that it reads."""
@@ -50,9 +64,16 @@ class Compiler:
 
     def bits(self, node):
         """Source of a value that is not negative and has the bits of `node`, no more."""
-        safe = isinstance(node, (_Slice, _Part, Cat, Replicate)) or isinstance(node, Signal) and not node.signed \
-            or isinstance(node, _Operator) and node.op in COMPARISONS
-        return self.expression(node) if safe else f"({self.expression(node)} & {(1 << len(node)) - 1})"
+        safe = (
+            isinstance(node, (_Slice, _Part, Cat, Replicate))
+            or isinstance(node, Signal)
+            and not node.signed
+            or isinstance(node, _Operator)
+            and node.op in COMPARISONS
+        )
+        return (
+            self.expression(node) if safe else f"({self.expression(node)} & {(1 << len(node)) - 1})"
+        )
 
     def expression(self, node):
         if isinstance(node, Constant):
@@ -69,10 +90,14 @@ class Compiler:
             return f"({values[0]} {OPERATORS.get(node.op, node.op)} {values[1]})"
         if isinstance(node, _Slice):
             shift = f" >> {node.start}" if node.start else ""
-            return f"(({self.expression(node.value)}{shift}) & {(1 << (node.stop - node.start)) - 1})"
+            return (
+                f"(({self.expression(node.value)}{shift}) & {(1 << (node.stop - node.start)) - 1})"
+            )
         if isinstance(node, _Part):
-            return (f"(({self.expression(node.value)} >> {self.expression(node.offset)})"
-                    f" & {(1 << node.width) - 1})")
+            return (
+                f"(({self.expression(node.value)} >> {self.expression(node.offset)})"
+                f" & {(1 << node.width) - 1})"
+            )
         if isinstance(node, Cat):
             parts, shift = [], 0
             for element in node.l:
@@ -82,7 +107,7 @@ class Compiler:
             return f"({' | '.join(parts) or '0'})"
         if isinstance(node, Replicate):
             bits = len(node.v)
-            return f"({self.bits(node.v)}*{sum(1 << i*bits for i in range(node.n))})"
+            return f"({self.bits(node.v)}*{sum(1 << i * bits for i in range(node.n))})"
         if isinstance(node, _ArrayProxy):
             if all(isinstance(choice, Signal) for choice in node.choices):
                 return f"S[{self.table(node.choices)}[min({len(node.choices) - 1}, {self.expression(node.key)})]]"
@@ -98,15 +123,19 @@ class Compiler:
     # Statements -------------------------------------------------------------------------------
 
     def statements(self, items, indent, assign, only=None):
-        """Lines for statements; `assign(target, value, indent)` makes those of an assignment. `only`: duid of a signal."""
-        lines, pad = [], "    "*indent
+        """Lines for statements; `assign(target, value, indent)` makes those of an assignment.
+        `only`: duid of a signal.
+        """
+        lines, pad = [], "    " * indent
         for s in flat_iteration(items):
             if only is not None and only not in self.targets(s):
                 continue
             if isinstance(s, _Assign):
                 lines += assign(s.l, s.r, indent)
             elif isinstance(s, If):
-                yes, no = (self.statements(branch, indent + 1, assign, only) for branch in (s.t, s.f))
+                yes, no = (
+                    self.statements(branch, indent + 1, assign, only) for branch in (s.t, s.f)
+                )
                 if yes or no:
                     lines += [f"{pad}if {self.bits(s.cond)}:", *(yes or [pad + "    pass"])]
                 if no:
@@ -118,11 +147,15 @@ class Compiler:
         return lines
 
     def case(self, s, indent, assign, only):
-        pad, branches = "    "*indent, []
+        pad, branches = "    " * indent, []
         for key, body in s.cases.items():
             if isinstance(key, Constant):
                 branches.append((key.value, self.statements(body, indent + 1, assign, only)))
-        default = self.statements(s.cases["default"], indent + 1, assign, only) if "default" in s.cases else []
+        default = (
+            self.statements(s.cases["default"], indent + 1, assign, only)
+            if "default" in s.cases
+            else []
+        )
         if not default and not any(body for _, body in branches):
             return []
         bits, signed = value_bits_sign(s.test)
@@ -135,14 +168,22 @@ class Compiler:
                 lines += [f"{pad}{word} t{indent} == {value}:", *(body or [pad + "    pass"])]
                 word = "elif"
         if default:
-            lines += ([f"{pad}else:", *default] if word == "elif" else self.statements(s.cases["default"], indent, assign, only))
+            lines += (
+                [f"{pad}else:", *default]
+                if word == "elif"
+                else self.statements(s.cases["default"], indent, assign, only)
+            )
         return lines
 
     def truncated(self, signal, value):
         """Source of a value as it is in a signal. `value` is a node, or source already."""
         mask = (1 << signal.nbits) - 1
         if not isinstance(value, str):
-            if not signal.signed and isinstance(value, (Signal, _Slice)) and len(value) <= signal.nbits:
+            if (
+                not signal.signed
+                and isinstance(value, (Signal, _Slice))
+                and len(value) <= signal.nbits
+            ):
                 return self.bits(value)
             value = self.expression(value)
         if signal.signed:
@@ -151,7 +192,7 @@ class Compiler:
 
     def store(self, target, value, indent, read, write):
         """Assignment to any target. `read(signal)`: its value with what was assigned so far."""
-        pad = "    "*indent
+        pad = "    " * indent
         if isinstance(target, Signal):
             return write(target, value, indent)
         if not isinstance(value, str):
@@ -159,25 +200,41 @@ class Compiler:
         if isinstance(target, Cat):
             lines, shift, name = [], 0, f"v{indent}_{id(target)}"
             for element in target.l:
-                lines += self.store(element, f"({name} >> {shift}) & {(1 << len(element)) - 1}", indent, read, write)
+                lines += self.store(
+                    element, f"({name} >> {shift}) & {(1 << len(element)) - 1}", indent, read, write
+                )
                 shift += len(element)
             return [f"{pad}{name} = {value}", *lines] if lines else []
         if isinstance(target, _Slice):
             mask = (1 << (target.stop - target.start)) - 1
-            return self.store(target.value, f"({read(target.value)} & {~(mask << target.start)})"
-                              f" | ((({value}) & {mask}) << {target.start})", indent, read, write)
+            return self.store(
+                target.value,
+                f"({read(target.value)} & {~(mask << target.start)})"
+                f" | ((({value}) & {mask}) << {target.start})",
+                indent,
+                read,
+                write,
+            )
         if isinstance(target, _ArrayProxy):
             lines, key = [], f"k{indent}_{id(target)}"
             for i, choice in enumerate(target.choices):
                 body = self.store(choice, value, indent + 1, read, write)
                 lines += [f"{pad}if {key} == {i}:", *body] if body else []
-            return [f"{pad}{key} = min({len(target.choices) - 1}, {self.expression(target.key)})", *lines] if lines else []
+            return (
+                [
+                    f"{pad}{key} = min({len(target.choices) - 1}, {self.expression(target.key)})",
+                    *lines,
+                ]
+                if lines
+                else []
+            )
         raise NotImplementedError(target)
 
     # Units ------------------------------------------------------------------------------------
 
     def sync(self, items, indent):
         """Lines that put what changes at the clock edge into the dict `M`."""
+
         def read(value):
             if isinstance(value, Signal):
                 self.reads.add(value.duid)
@@ -189,28 +246,43 @@ class Compiler:
             return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
 
         def write(signal, value, indent):
-            return [f"{'    '*indent}M[{signal.duid}] = {self.truncated(signal, value)}"]
+            return [f"{'    ' * indent}M[{signal.duid}] = {self.truncated(signal, value)}"]
 
         def assign(target, value, indent):
             # A memory has many words, all alike: no comparison for each.
-            if isinstance(target, _ArrayProxy) and all(isinstance(c, Signal) for c in target.choices) \
-                    and len({(c.nbits, c.signed) for c in target.choices}) == 1:
+            if (
+                isinstance(target, _ArrayProxy)
+                and all(isinstance(c, Signal) for c in target.choices)
+                and len({(c.nbits, c.signed) for c in target.choices}) == 1
+            ):
                 last = len(target.choices) - 1
-                return [f"{'    '*indent}M[{self.table(target.choices)}[min({last}, {self.expression(target.key)})]]"
-                        f" = {self.truncated(target.choices[0], value)}"]
+                return [
+                    f"{'    ' * indent}M[{self.table(target.choices)}[min({last}, {self.expression(target.key)})]]"
+                    f" = {self.truncated(target.choices[0], value)}"
+                ]
             return self.store(target, value, indent, read, write)
+
         return self.statements(items, indent, assign)
 
     def comb(self, signal, items, indent):
         """Lines that compute one combinational signal, as `r`, from what is assigned to it."""
+
         def read(value):
             if isinstance(value, Signal):
                 return "r" if value is signal else f"S[{value.duid}]"
             return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
 
         def write(target, value, indent):
-            return [f"{'    '*indent}r = {self.truncated(target, value)}"] if target is signal else []
+            return (
+                [f"{'    ' * indent}r = {self.truncated(target, value)}"]
+                if target is signal
+                else []
+            )
 
         def assign(target, value, indent):
             return self.store(target, value, indent, read, write)
-        return [f"{'    '*indent}r = {signal.reset.value}", *self.statements(items, indent, assign, signal.duid)]
+
+        return [
+            f"{'    ' * indent}r = {signal.reset.value}",
+            *self.statements(items, indent, assign, signal.duid),
+        ]

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A host that sends good and bad completions, and a plain model of what must become of each."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass, field
 
@@ -12,51 +11,62 @@ from litex.gen import *
 from dibber.host.completions import CompletionChecker
 from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS
 
-ID = 0x0300   # of the card
+ID = 0x0300  # of the card
 
 # Model --------------------------------------------------------------------------------------------
+
 
 @dataclass
 class Read:
     """A read under way: what the host still owes of it."""
-    address   : int
-    length    : int
-    requester : int
-    owed      : int
-    failed    : bool = False
-    touched   : set  = field(default_factory=set)   # faults of completions with its tag
+
+    address: int
+    length: int
+    requester: int
+    owed: int
+    failed: bool = False
+    touched: set = field(default_factory=set)  # faults of completions with its tag
 
 
 @dataclass
 class Completion:
-    """A completion on its way; `bytes` is how many it carries, `flaw` as in `raw_completion_layout`."""
-    tag       : int
-    lower     : int
-    count     : int
-    bytes     : int
-    status    : int = 0
-    requester : int = ID
-    modified  : int = 0
-    flaw      : int = 0
-    fault     : str = ""
+    """A completion on its way; `bytes` is how many it carries, `flaw` as in
+    `raw_completion_layout`.
+    """
+
+    tag: int
+    lower: int
+    count: int
+    bytes: int
+    status: int = 0
+    requester: int = ID
+    modified: int = 0
+    flaw: int = 0
+    fault: str = ""
 
 
 class Judge:
     """The rules of `CompletionChecker` in plain words of Python: one completion after the other."""
+
     def __init__(self):
-        self.reads  = {}   # tag -> Read
-        self.counts = {}   # counter -> pulses
+        self.reads = {}  # tag -> Read
+        self.counts = {}  # counter -> pulses
 
     def sent(self, tag, address, length, requester=ID):
         self.reads[tag] = Read(address, length, requester, length)
         return self.reads[tag]
 
     def reason(self, read, c):
-        """Why a completion of a read is bad; "" when it is good, "refused" when the host gives no data."""
+        """Why a completion of a read is bad; "" when it is good, "refused" when the host gives no
+        data.
+        """
         at = read.address + read.length - read.owed
         if c.flaw:
-            return {FLAW_LENGTH: "COMPLETION_BAD_LENGTH", FLAW_STATUS: "COMPLETION_BAD_STATUS",
-                    FLAW_POISON: "COMPLETION_POISONED"}[c.flaw]
+            return {
+                FLAW_LENGTH: "COMPLETION_BAD_LENGTH",
+                FLAW_STATUS: "COMPLETION_BAD_STATUS",
+                FLAW_POISON: "COMPLETION_POISONED",
+            }[c.flaw]
         if c.requester != read.requester:
             return "COMPLETION_BAD_REQUESTER"
         if c.status:
@@ -70,12 +80,14 @@ class Judge:
         return ""
 
     def take(self, c):
-        """What is delivered: "" nothing, "pass", "refused", "fail" or "close"; and the address of its first byte."""
+        """What is delivered: "" nothing, "pass", "refused", "fail" or "close"; and the address of
+        its first byte.
+        """
         read = self.reads.get(c.tag)
         if read is None or read.owed == 0:
             self.count("COMPLETION_UNEXPECTED")
             return "", 0
-        at     = read.address + read.length - read.owed
+        at = read.address + read.length - read.owed
         reason = self.reason(read, c)
         if reason == "":
             read.owed -= c.bytes
@@ -94,12 +106,17 @@ class Judge:
     def count(self, name):
         self.counts[name] = self.counts.get(name, 0) + 1
 
+
 # Checked Reader -----------------------------------------------------------------------------------
 
+
 class Checked(LiteXModule):
-    """A reader of host memory behind the completion checker, as in the card. `reader` has `reads` and `completions`."""
+    """A reader of host memory behind the completion checker, as in the card. `reader` has `reads`
+    and `completions`.
+    """
+
     def __init__(self, data_width, reader, tags):
-        self.reader  = reader
+        self.reader = reader
         self.checker = checker = CompletionChecker(data_width, tags)
         self.comb += [
             reader.reads.connect(checker.reads),
@@ -107,34 +124,67 @@ class Checked(LiteXModule):
             checker.id.eq(ID),
         ]
 
+
 # Host ---------------------------------------------------------------------------------------------
 
-FAULTS = ("count", "early", "address", "short", "long", "status", "poison", "length", "requester", "tag", "lost",
-          "double", "swap", "stray", "refused")
+FAULTS = (
+    "count",
+    "early",
+    "address",
+    "short",
+    "long",
+    "status",
+    "poison",
+    "length",
+    "requester",
+    "tag",
+    "lost",
+    "double",
+    "swap",
+    "stray",
+    "refused",
+)
 
 
 class UnrulyHost:
     """A generator for Migen's simulator behind a CompletionChecker.
 
-    A share `rate` of the reads gets a fault of FAULTS. What the checker gives to its reader must be what the
-    Judge says, line by line. Data of completions that must not be used are random.
+    A share `rate` of the reads gets a fault of FAULTS. What the checker gives to its reader must be
+    what the Judge says, line by line. Data of completions that must not be used are random.
 
     memory  : function address -> byte
     reads   : list of Read, as they were sent
     taken   : completions that were sent, good and bad
     """
-    def __init__(self, checker, memory, random, rate=0.2, latency=(4, 20), boundary=64, split=0.5, faults=FAULTS):
+
+    def __init__(
+        self,
+        checker,
+        memory,
+        random,
+        rate=0.2,
+        latency=(4, 20),
+        boundary=64,
+        split=0.5,
+        faults=FAULTS,
+    ):
         self.checker, self.memory, self.random = checker, memory, random
-        self.rate, self.latency, self.boundary, self.split, self.faults = rate, latency, boundary, split, faults
-        self.width  = len(checker.source.dat)//8
-        self.tags   = checker.requests.tag
-        self.judge  = Judge()
-        self.reads  = []
-        self.queues = {}     # tag -> [(due, Completion)]
-        self.taken  = 0
-        self.expected = []   # lines that the checker must show, in order
-        self.hits   = dict.fromkeys(faults, 0)
-        self.now    = 0
+        self.rate, self.latency, self.boundary, self.split, self.faults = (
+            rate,
+            latency,
+            boundary,
+            split,
+            faults,
+        )
+        self.width = len(checker.source.dat) // 8
+        self.tags = checker.requests.tag
+        self.judge = Judge()
+        self.reads = []
+        self.queues = {}  # tag -> [(due, Completion)]
+        self.taken = 0
+        self.expected = []  # lines that the checker must show, in order
+        self.hits = dict.fromkeys(faults, 0)
+        self.now = 0
 
     # Answers -------------------------------------------------------------------------------------
 
@@ -144,10 +194,12 @@ class UnrulyHost:
         while left:
             part = left
             if self.random.random() < self.split:
-                part = min(left, self.boundary*self.random.randint(1, 3) - address % self.boundary)
+                part = min(
+                    left, self.boundary * self.random.randint(1, 3) - address % self.boundary
+                )
             result.append(Completion(tag, address % 128, left, part))
             address += part
-            left    -= part
+            left -= part
         if self.random.random() < 0.05:
             result[0].modified, result[0].count = 1, result[0].bytes
         return result
@@ -155,11 +207,13 @@ class UnrulyHost:
     def spoil(self, parts, fault):
         """Put a fault into the completions of a read."""
         random = self.random
-        n      = random.randrange(len(parts))
-        c      = parts[n]
+        n = random.randrange(len(parts))
+        c = parts[n]
         c.fault = fault
         if fault == "count":
-            c.count = random.choice([c.count + 1, c.count - 1, c.count + 64, c.count ^ 4, 4096, random.randint(1, 4096)])
+            c.count = random.choice(
+                [c.count + 1, c.count - 1, c.count + 64, c.count ^ 4, 4096, random.randint(1, 4096)]
+            )
             c.count = min(max(c.count, 1), 4096)
         elif fault == "early":
             c.count = c.bytes
@@ -179,21 +233,29 @@ class UnrulyHost:
             parts.insert(n + 1, Completion(**vars(c)))
             c.fault = ""
         elif fault == "swap":
-            parts[n:n + 2] = reversed(parts[n:n + 2])
+            parts[n : n + 2] = reversed(parts[n : n + 2])
         elif fault == "stray":
-            parts.insert(n, Completion(random.randrange(256), random.randrange(128), random.randint(1, 4096),
-                random.randint(1, 64), fault=fault))
+            parts.insert(
+                n,
+                Completion(
+                    random.randrange(256),
+                    random.randrange(128),
+                    random.randint(1, 4096),
+                    random.randint(1, 64),
+                    fault=fault,
+                ),
+            )
         elif fault == "refused":
             c.status = random.choice([1, 2, 4, 7])
-            c.bytes  = 0
-            c.count  = random.choice([c.count, 4, 1])
-            del parts[n + 1:]
+            c.bytes = 0
+            c.count = random.choice([c.count, 4, 1])
+            del parts[n + 1 :]
         else:
-            c.flaw   = {"status": FLAW_STATUS, "poison": FLAW_POISON, "length": FLAW_LENGTH}[fault]
+            c.flaw = {"status": FLAW_STATUS, "poison": FLAW_POISON, "length": FLAW_LENGTH}[fault]
             c.status, c.bytes = 1, 0
 
     def answer(self, tag, address, length):
-        read  = self.judge.sent(tag, address, length)
+        read = self.judge.sent(tag, address, length)
         parts = self.parts(tag, address, length)
         self.reads.append(read)
         if self.random.random() < self.rate:
@@ -203,36 +265,53 @@ class UnrulyHost:
         due = self.now + self.random.randint(*self.latency)
         # What the host sent once too often may still be on its way when the read has ended.
         late = self.queues.get(tag, [])
-        assert all(c.fault in ("double", "stray") for _, c in late), f"tag {tag} was used again too early"
+        assert all(c.fault in ("double", "stray") for _, c in late), (
+            f"tag {tag} was used again too early"
+        )
         self.queues[tag] = late + [(due, c) for c in parts]
 
     def lines(self, c):
         """The lines of a completion to the checker, and those that it must show."""
         read = self.judge.reads.get(c.tag)
         if read is not None and read.owed and c.fault:
-            if c.fault in ("tag", "stray", "double") and not read.failed and self.judge.reason(read, c) == "":
-                return []   # it is a good completion of another read, and nobody could tell
+            if (
+                c.fault in ("tag", "stray", "double")
+                and not read.failed
+                and self.judge.reason(read, c) == ""
+            ):
+                return []  # it is a good completion of another read, and nobody could tell
             read.touched.add(c.fault)
         if c.fault:
             self.hits[c.fault] += 1
         self.taken += 1
-        owed          = read.owed if read else 0
-        verdict, at   = self.judge.take(c)
-        fields        = dict(tag=c.tag, status=c.status, lower=c.lower, count=c.count, bytes=c.bytes,
-            requester=c.requester, modified=c.modified, flaw=c.flaw)
-        begin         = c.lower % self.width
-        end           = begin + c.bytes
-        count         = max(1, -(-end//self.width)) if c.bytes else 1
-        result        = []
+        owed = read.owed if read else 0
+        verdict, at = self.judge.take(c)
+        fields = dict(
+            tag=c.tag,
+            status=c.status,
+            lower=c.lower,
+            count=c.count,
+            bytes=c.bytes,
+            requester=c.requester,
+            modified=c.modified,
+            flaw=c.flaw,
+        )
+        begin = c.lower % self.width
+        end = begin + c.bytes
+        count = max(1, -(-end // self.width)) if c.bytes else 1
+        result = []
         for n in range(count):
-            dat = self.random.getrandbits(8*self.width)
+            dat = self.random.getrandbits(8 * self.width)
             if verdict == "pass":
-                for place in range(max(begin, n*self.width), min(end, (n + 1)*self.width)):
-                    lane = 8*(place - n*self.width)
-                    dat  = dat & ~(0xff << lane) | self.memory(at + place - begin) << lane
+                for place in range(max(begin, n * self.width), min(end, (n + 1) * self.width)):
+                    lane = 8 * (place - n * self.width)
+                    dat = dat & ~(0xFF << lane) | self.memory(at + place - begin) << lane
             result.append(dict(fields, dat=dat, last=int(n == count - 1)))
         if verdict in ("pass", "refused"):
-            self.expected += [(c.tag, c.status, owed, c.bytes, line["last"], 0, line["dat"] if c.bytes else None) for line in result]
+            self.expected += [
+                (c.tag, c.status, owed, c.bytes, line["last"], 0, line["dat"] if c.bytes else None)
+                for line in result
+            ]
         elif verdict in ("fail", "close"):
             self.expected.append((c.tag, 1, owed, c.bytes, 1, int(verdict == "fail"), None))
         return result
@@ -242,12 +321,16 @@ class UnrulyHost:
     @passive
     def run(self):
         checker, random = self.checker, self.random
-        sending, valid  = [], 0
-        requests, sink  = checker.requests, checker.sink
+        sending, valid = [], 0
+        requests, sink = checker.requests, checker.sink
         while True:
             yield requests.ready.eq(int(random.random() < 0.8))
             while not sending:
-                ready = sorted((queue[0][0], tag) for tag, queue in self.queues.items() if queue and queue[0][0] <= self.now)
+                ready = sorted(
+                    (queue[0][0], tag)
+                    for tag, queue in self.queues.items()
+                    if queue and queue[0][0] <= self.now
+                )
                 if not ready:
                     break
                 # One of those that wait longest, so that no read runs out of time.

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Both ends of a stream, as generators for Migen's simulator, with seeded random stalls."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -34,7 +33,9 @@ def growing(items):
 
 @passive
 def whole(endpoint, groups, random, busy=1.0):
-    """Send groups of items without gaps in them, and pauses between. A group is an iterable of field values."""
+    """Send groups of items without gaps in them, and pauses between. A group is an iterable of
+    field values.
+    """
     for group in groups:
         while random.random() > busy:
             yield

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Sources of flows as they are after their first round trip."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -10,27 +9,39 @@ from dibber.interface.description import C
 from gateware.models.drive import drive
 from gateware.models.link import route_word
 
+
 def numbers_of(gate):
     """The memory of a FlowGate that counts incarnations and says whether they are sure."""
-    return next(special for special in gate._fragment.specials if isinstance(special, Memory) and special.name_override == "numbers")
+    return next(
+        special
+        for special in gate._fragment.specials
+        if isinstance(special, Memory) and special.name_override == "numbers"
+    )
 
 
 def sure(table, number=0):
-    """Have each flow of a FlowTable be sure of what it counts on from `number`: nobody has to answer for its target."""
+    """Have each flow of a FlowTable be sure of what it counts on from `number`: nobody has to
+    answer for its target.
+    """
     for lane in range(C.LANES):
-        numbers_of(getattr(table, f"gate{lane}")).init = [1 << 8 | number]*C.NODES
+        numbers_of(getattr(table, f"gate{lane}")).init = [1 << 8 | number] * C.NODES
 
 
 def acked_of(table):
-    """The last PSN acknowledged of each flow of a FlowTable, by number: signals, where its own lookups say one at a time."""
+    """The last PSN acknowledged of each flow of a FlowTable, by number: signals, where its own
+    lookups say one at a time.
+    """
     signals = []
     for lane in range(C.LANES):
         gate = getattr(table, f"gate{lane}")
         for node in range(C.NODES):
             signal = Signal(16)
-            port   = gate.ackeds.get_port(async_read=True)
+            port = gate.ackeds.get_port(async_read=True)
             table.specials += port
-            table.comb     += [port.adr.eq(node), signal.eq(Mux(gate.started[node], port.dat_r, 0xffff))]
+            table.comb += [
+                port.adr.eq(node),
+                signal.eq(Mux(gate.started[node], port.dat_r, 0xFFFF)),
+            ]
             signals.append(signal)
     return signals
 
@@ -41,7 +52,9 @@ def flow_bit(event):
 
 
 def opened(receiver):
-    """Have a PacketReceiver take it that every node has asked it: their first packets start their flows."""
+    """Have a PacketReceiver take it that every node has asked it: their first packets start their
+    flows.
+    """
     for lane in receiver.lanes:
         lane.sequencer.opened.reset = Constant(2**C.NODES - 1)
 

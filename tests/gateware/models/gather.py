@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber.deposit.gather` between pieces and host memory, and what is to come out of it."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -18,7 +17,7 @@ FIELDS = ("dat", "bytes", "last", "status")
 
 
 def memory(address):
-    return (address*0x9e3779b1 >> 13) & 0xff
+    return (address * 0x9E3779B1 >> 13) & 0xFF
 
 
 def expected(pieces):
@@ -40,21 +39,47 @@ def transfers_of(lines):
     return result
 
 
-def run(transfers, data_width=64, seed=1, busy=1.0, out_busy=1.0, cycles=12000, settle=0, extended=1,
-    max_request=512, crowded=0, pulses=None, when=None, tags=16, timeout=400, quarantine=2000, **host):
-    """Put transfers (lists of (address, length), None for an error piece) through; (output, HostRead)."""
-    dut   = Gather(data_width, tags=tags, timeout=timeout, quarantine=quarantine)
+def run(
+    transfers,
+    data_width=64,
+    seed=1,
+    busy=1.0,
+    out_busy=1.0,
+    cycles=12000,
+    settle=0,
+    extended=1,
+    max_request=512,
+    crowded=0,
+    pulses=None,
+    when=None,
+    tags=16,
+    timeout=400,
+    quarantine=2000,
+    **host,
+):
+    """Put transfers (lists of (address, length), None for an error piece) through; (output,
+    HostRead).
+    """
+    dut = Gather(data_width, tags=tags, timeout=timeout, quarantine=quarantine)
     items = []
     for pieces in transfers:
         for n, piece in enumerate(pieces):
             address, length = piece or (0, 0)
-            items.append(dict(address=address, length=length, error=int(piece is None),
-                last=int(n == len(pieces) - 1)))
+            items.append(
+                dict(
+                    address=address,
+                    length=length,
+                    error=int(piece is None),
+                    last=int(n == len(pieces) - 1),
+                )
+            )
     random = Random(seed)
-    model  = HostRead(dut.reads, dut.completions, memory, random, **host)
-    lines  = []
+    model = HostRead(dut.reads, dut.completions, memory, random, **host)
+    lines = []
+
     def done():
         return sum(last for _, _, last, _ in lines) >= len(transfers)
+
     def main():
         yield dut.extended_tags.eq(extended)
         yield dut.max_request.eq(max_request)
@@ -62,14 +87,24 @@ def run(transfers, data_width=64, seed=1, busy=1.0, out_busy=1.0, cycles=12000, 
         yield from finish(done, cycles)
         for _ in range(settle):
             yield
+
     counts = pulses if pulses is not None else {}
+
     @passive
     def count():
         while True:
             for name, signal in dut.pulses.items():
                 counts[name] = counts.get(name, 0) + (yield signal)
             yield
-    run_simulation(dut, [main(), count(), model.run(),
-        source(dut.sink, items, random, busy),
-        sink(dut.source, FIELDS, lines, random, out_busy, when)])
+
+    run_simulation(
+        dut,
+        [
+            main(),
+            count(),
+            model.run(),
+            source(dut.sink, items, random, busy),
+            sink(dut.source, FIELDS, lines, random, out_busy, when),
+        ],
+    )
     return transfers_of(lines), model

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Host memory that answers reads: split at 64 bytes, in any order across tags, late, wrong, or
+never.
+"""
 
-"""Host memory that answers reads: split at 64 bytes, in any order across tags, late, wrong, or never."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -12,33 +13,57 @@ class HostRead:
     memory    : function address -> byte
     latency   : (least, most) cycles from request to its first completion
     split     : whether a read may come in several completions
-    fault     : function (address) -> None, "error", "never", or cycles of delay; asked for each byte of a
-                read until one has a fault, which is then the read's
+    fault     : function (address) -> None, "error", "never", or cycles of delay; asked for each
+                byte of a read until one has a fault, which is then the read's
     pause     : share of cycles without a beat between those of a completion
     among     : an answer goes to one of so many tags that wait longest; 1: in their order
     issued    : list of (address, length, tag), as requested
     """
-    def __init__(self, reads, completions, memory, random, latency=(10, 60), split=True, fault=None, busy=1.0,
-            pause=0.0, among=4):
+
+    def __init__(
+        self,
+        reads,
+        completions,
+        memory,
+        random,
+        latency=(10, 60),
+        split=True,
+        fault=None,
+        busy=1.0,
+        pause=0.0,
+        among=4,
+    ):
         self.reads, self.completions = reads, completions
-        self.memory, self.random     = memory, random
-        self.latency, self.split     = latency, split
-        self.fault, self.busy        = fault or (lambda address: None), busy
-        self.pause    = pause
-        self.among    = among
-        self.width    = len(completions.dat)//8
-        self.issued   = []
-        self.flight   = {}  # tag -> list of (cycle due, completion as list of beats)
-        self.most     = 0   # reads in flight at once
+        self.memory, self.random = memory, random
+        self.latency, self.split = latency, split
+        self.fault, self.busy = fault or (lambda address: None), busy
+        self.pause = pause
+        self.among = among
+        self.width = len(completions.dat) // 8
+        self.issued = []
+        self.flight = {}  # tag -> list of (cycle due, completion as list of beats)
+        self.most = 0  # reads in flight at once
 
     def beats(self, tag, address, count, length):
         """One completion of `length` bytes, `count` outstanding before it."""
         result, first = [], address - address % self.width
         for start in range(first, address + length, self.width):
-            dat = sum((self.memory(a) if address <= a < address + length else self.random.randrange(256))
-                << 8*(a - start) for a in range(start, start + self.width))
-            result.append(dict(dat=dat, tag=tag, status=0, lower=address % 128, count=count,
-                bytes=length, last=int(start + self.width >= address + length)))
+            dat = sum(
+                (self.memory(a) if address <= a < address + length else self.random.randrange(256))
+                << 8 * (a - start)
+                for a in range(start, start + self.width)
+            )
+            result.append(
+                dict(
+                    dat=dat,
+                    tag=tag,
+                    status=0,
+                    lower=address % 128,
+                    count=count,
+                    bytes=length,
+                    last=int(start + self.width >= address + length),
+                )
+            )
         return result
 
     def answer(self, now, address, length, tag):
@@ -50,13 +75,15 @@ class HostRead:
         while left:
             part = left
             if self.split and self.random.random() < 0.6:
-                part = min(left, 64*self.random.randint(1, 3) - address % 64)
+                part = min(left, 64 * self.random.randint(1, 3) - address % 64)
             if fault == "error":
-                queue.append((due, [dict(dat=0, tag=tag, status=1, lower=0, count=left, bytes=0, last=1)]))
+                queue.append(
+                    (due, [dict(dat=0, tag=tag, status=1, lower=0, count=left, bytes=0, last=1)])
+                )
                 break
             queue.append((due, self.beats(tag, address, left, part)))
             address += part
-            left    -= part
+            left -= part
         self.flight.setdefault(tag, []).extend(queue)
 
     @passive
@@ -68,7 +95,7 @@ class HostRead:
                 ready = [tag for tag, queue in self.flight.items() if queue[0][0] <= now]
                 if ready:
                     # One of those that wait longest, so that none waits for ever.
-                    tag     = self.random.choice(ready[:self.among])
+                    tag = self.random.choice(ready[: self.among])
                     sending = self.flight[tag].pop(0)[1]
                     if not self.flight[tag]:
                         del self.flight[tag]
@@ -82,9 +109,9 @@ class HostRead:
             yield
             now += 1
             if (yield self.reads.valid) and (yield self.reads.ready):
-                address = (yield self.reads.address)
-                length  = (yield self.reads.length)
-                tag     = (yield self.reads.tag)
+                address = yield self.reads.address
+                length = yield self.reads.length
+                tag = yield self.reads.tag
                 assert tag not in self.flight, f"tag {tag} is in flight"
                 self.issued.append((address, length, tag))
                 self.answer(now, address, length, tag)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Host memory that takes writes, one TLP at a time, and says when marked ones have gone."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from migen import *
 
@@ -14,20 +13,21 @@ class HostWrite:
     landed  : marks given so far
     cycles  : cycle of each TLP's last line
     """
+
     def __init__(self, writes, marked, random, max_payload, busy=1.0, delay=(0, 20)):
-        self.writes, self.marked   = writes, marked
-        self.random, self.busy     = random, busy
-        self.max_payload           = max_payload
-        self.delay                 = delay
-        self.memory, self.tlps     = {}, []
-        self.cycles, self.landed   = [], 0
-        self.width                 = len(writes.dat)//8
+        self.writes, self.marked = writes, marked
+        self.random, self.busy = random, busy
+        self.max_payload = max_payload
+        self.delay = delay
+        self.memory, self.tlps = {}, []
+        self.cycles, self.landed = [], 0
+        self.width = len(writes.dat) // 8
 
     def take(self, address, length, mark, lines):
         assert 1 <= length <= self.max_payload
-        assert address//4096 == (address + length - 1)//4096
+        assert address // 4096 == (address + length - 1) // 4096
         first = address - address % self.width
-        assert len(lines) == (address + length - 1)//self.width - address//self.width + 1
+        assert len(lines) == (address + length - 1) // self.width - address // self.width + 1
         data = b"".join(line.to_bytes(self.width, "little") for line in lines)
         for i in range(length):
             self.memory[address + i] = data[address - first + i]
@@ -47,7 +47,11 @@ class HostWrite:
                 self.landed += 1
             now += 1
             if (yield self.writes.valid):
-                this = ((yield self.writes.address), (yield self.writes.length), (yield self.writes.mark))
+                this = (
+                    (yield self.writes.address),
+                    (yield self.writes.length),
+                    (yield self.writes.mark),
+                )
                 assert header in (None, this), "a TLP's address, length or mark changed"
                 header = this
                 if (yield self.writes.ready):

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Page tables in host memory, and what they say of an address."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import C
 
@@ -17,15 +16,20 @@ class Tables:
     shifts  : log2 of the pages' bytes, one chosen for each region
     bits    : of addresses: a page that has more is none
     """
-    def __init__(self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30), bits=64):
+
+    def __init__(
+        self, random, regions, pages=200, missing=0.0, shifts=(12, 12, 13, 16, 21, 30), bits=64
+    ):
         self.bits = bits
         self.shift, self.table, self.pages = {}, {}, {}
         for n, region in enumerate(random.sample(range(C.REGIONS), regions)):
             shift = random.choice(shifts)
             self.shift[region] = shift
             self.table[region] = random.getrandbits(24) << 20 | n << 16
-            self.pages[region] = [random.getrandbits(40 - shift + 10) << shift | (random.random() < missing)
-                                  for _ in range(pages)]
+            self.pages[region] = [
+                random.getrandbits(40 - shift + 10) << shift | (random.random() < missing)
+                for _ in range(pages)
+            ]
         self.extent = pages
 
     def memory(self, address):
@@ -33,7 +37,7 @@ class Tables:
             number, byte = divmod(address - start, 8)
             if 0 <= number < len(self.pages[region]) + 8:
                 value = self.pages[region][number] if number < len(self.pages[region]) else 0
-                return value >> 8*byte & 0xff
+                return value >> 8 * byte & 0xFF
         raise AssertionError(f"a read of {address:x}, where no table is")
 
     def where(self, address):
@@ -42,12 +46,18 @@ class Tables:
             return address, 0
         region, offset = address >> self.bits - 7 & 63, address & (1 << self.bits - 7) - 1
         page = self.pages[region][offset >> self.shift[region]]
-        return (None, 1) if page & 1 or page >> self.bits else (page | offset & (1 << self.shift[region]) - 1, 0)
+        return (
+            (None, 1)
+            if page & 1 or page >> self.bits
+            else (page | offset & (1 << self.shift[region]) - 1, 0)
+        )
 
     def random_address(self, random, near=None):
         """One that lies near the last, as of a walk, or anywhere; some are no paged ones."""
         if random.random() < 0.15:
-            return random.getrandbits(self.bits - 4) & ~0xfff
+            return random.getrandbits(self.bits - 4) & ~0xFFF
         region = random.choice(list(self.shift))
-        size   = min(self.extent << self.shift[region], 1 << self.bits - 7)
-        return paged(region, (near if near is not None else random.randrange(size)) % size, self.bits)
+        size = min(self.extent << self.shift[region], 1 << self.bits - 7)
+        return paged(
+            region, (near if near is not None else random.randrange(size)) % size, self.bits
+        )

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The acknowledger: cumulative, coalesced, refusals first, nothing of an old flow, lanes apart."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
 
@@ -24,9 +23,10 @@ def about(lane):
 
 class Bench:
     """Events go to `lane`."""
+
     def __init__(self, lane=LANE.BULK):
         self.dut, self.acks, self.ready = Acknowledger(), [], True
-        self.lane   = lane
+        self.lane = lane
         self.counts = dict.fromkeys(self.dut.counters, 0)
 
     @passive
@@ -64,13 +64,19 @@ class Bench:
     def done(self, node, incarnation, psn, reason=None, patience=20):
         """Report a deposit's end; returns whether it was taken in time."""
         done = self.dut.lanes[self.lane].done
-        for name, value in dict(node=node, incarnation=incarnation, psn=psn, refused=int(reason is not None),
-                                reason=reason or 0, valid=1).items():
+        for name, value in dict(
+            node=node,
+            incarnation=incarnation,
+            psn=psn,
+            refused=int(reason is not None),
+            reason=reason or 0,
+            valid=1,
+        ).items():
             yield getattr(done, name).eq(value)
         taken = False
         while patience and not taken:
             yield
-            taken     = bool((yield done.ready))
+            taken = bool((yield done.ready))
             patience -= 1
         yield done.valid.eq(0)
         return taken
@@ -95,8 +101,9 @@ def test_each_deposit_is_acknowledged_when_there_is_time(lane):
                 yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(node, 100 + node, psn, 0, about(lane), 0, 0)
-        for node in range(C.NODES) for psn in range(2)]
+    assert bench.acks == [
+        (node, 100 + node, psn, 0, about(lane), 0, 0) for node in range(C.NODES) for psn in range(2)
+    ]
 
 
 def test_acknowledgements_coalesce_to_one_a_node():
@@ -119,7 +126,9 @@ def test_acknowledgements_coalesce_to_one_a_node():
 
 @LANES
 def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
-    """And nothing else is: what was looked up before, what is told when it has landed, and what waits while the next packet is open."""
+    """And nothing else is: what was looked up before, what is told when it has landed, and what
+    waits while the next packet is open.
+    """
     bench, held = Bench(lane), []
 
     def told(psn, hold):
@@ -163,7 +172,9 @@ def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
 
 @LANES
 def test_a_question_is_answered_with_what_is_held_and_its_token(lane):
-    """Of a node that started nothing, of one whose packets are done, together with an acknowledgement, and two in one answer."""
+    """Of a node that started nothing, of one whose packets are done, together with an
+    acknowledgement, and two in one answer.
+    """
     bench = Bench(lane)
 
     def process():
@@ -186,8 +197,14 @@ def test_a_question_is_answered_with_what_is_held_and_its_token(lane):
 
     bench.run(process())
     first = about(lane) | PACKET_FLAG.FIRST
-    assert bench.acks == [(5, 0, 0xffff, 0x1234, first, 0, 0), (3, 77, 0xffff, 1, first, 0, 0), (3, 77, 0, 0, about(lane), 0, 0),
-        (3, 77, 0, 2, first, 0, 0), (3, 77, 1, 4, first, 0, 0), (3, 77, 1, 0, about(lane), 0, 0)]
+    assert bench.acks == [
+        (5, 0, 0xFFFF, 0x1234, first, 0, 0),
+        (3, 77, 0xFFFF, 1, first, 0, 0),
+        (3, 77, 0, 0, about(lane), 0, 0),
+        (3, 77, 0, 2, first, 0, 0),
+        (3, 77, 1, 4, first, 0, 0),
+        (3, 77, 1, 0, about(lane), 0, 0),
+    ]
 
 
 @LANES
@@ -210,11 +227,24 @@ def test_a_refusal_goes_twice_before_any_acknowledgement_that_covers_it_and_none
         yield from bench.settle()
 
     bench.run(process())
-    assert taken == [True]*4 + [False]*2, "refusals hold the engine when four wait"
-    refusal = lambda psn: (3, 1, psn, psn, PACKET_FLAG.REFUSED | about(lane), STATUS.REMOTE_BOUNDS, psn)
+    assert taken == [True] * 4 + [False] * 2, "refusals hold the engine when four wait"
+    refusal = lambda psn: (
+        3,
+        1,
+        psn,
+        psn,
+        PACKET_FLAG.REFUSED | about(lane),
+        STATUS.REMOTE_BOUNDS,
+        psn,
+    )
     assert bench.acks == [
-        (3, 1, 0, 0, about(lane), 0, 0), *[refusal(psn) for psn in range(1, 5) for _ in range(2)],
-        (3, 1, 4, 0, about(lane), 0, 4), refusal(5), refusal(5), (3, 1, 6, 0, about(lane), 0, 5)]
+        (3, 1, 0, 0, about(lane), 0, 0),
+        *[refusal(psn) for psn in range(1, 5) for _ in range(2)],
+        (3, 1, 4, 0, about(lane), 0, 4),
+        refusal(5),
+        refusal(5),
+        (3, 1, 6, 0, about(lane), 0, 5),
+    ]
     assert bench.counts["PACKET_REFUSED"] == 5
 
 
@@ -243,10 +273,23 @@ def test_a_packet_of_a_flow_that_is_not_held_is_told_twice_and_counts_as_no_refu
 
     bench.run(process())
     refused = PACKET_FLAG.REFUSED | about(lane)
-    strange = lambda node, incarnation, psn: (node, incarnation, psn, psn, refused, STATUS.PEER_RESTARTED, 0)
+    strange = lambda node, incarnation, psn: (
+        node,
+        incarnation,
+        psn,
+        psn,
+        refused,
+        STATUS.PEER_RESTARTED,
+        0,
+    )
     refusal = lambda psn: (3, 1, psn, psn, refused, STATUS.REMOTE_BOUNDS, psn)
-    assert bench.acks == [*[strange(5, 77, 0x1234)]*2, (3, 1, 0, 0, about(lane), 0, 0),
-        *[refusal(psn) for psn in range(1, 5) for _ in range(2)], *[strange(6, 8, 9)]*2, *[refusal(5)]*2]
+    assert bench.acks == [
+        *[strange(5, 77, 0x1234)] * 2,
+        (3, 1, 0, 0, about(lane), 0, 0),
+        *[refusal(psn) for psn in range(1, 5) for _ in range(2)],
+        *[strange(6, 8, 9)] * 2,
+        *[refusal(5)] * 2,
+    ]
     assert bench.counts["PACKET_REFUSED"] == 5
 
 
@@ -266,14 +309,16 @@ def test_the_end_of_a_deposit_of_an_old_flow_acknowledges_nothing():
         yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(3, 7, 0, 0, 0, 0, 0), (3, 8, 0xffff, 0, 0, 0, 0)]
+    assert bench.acks == [(3, 7, 0, 0, 0, 0, 0), (3, 8, 0xFFFF, 0, 0, 0, 0)]
 
 
 @LANES
 def test_refusals_are_counted_from_the_start_of_their_flow(lane):
-    """A start meets the end of a refused deposit of the old flow, and of one of another node, in the same cycle."""
+    """A start meets the end of a refused deposit of the old flow, and of one of another node, in
+    the same cycle.
+    """
     bench = Bench(lane)
-    done  = bench.dut.lanes[lane].done
+    done = bench.dut.lanes[lane].done
 
     def process():
         for node in (3, 4):
@@ -298,12 +343,20 @@ def test_refusals_are_counted_from_the_start_of_their_flow(lane):
             yield from bench.settle()
 
     bench.run(process())
-    numbers = [(node, incarnation, flags & PACKET_FLAG.REFUSED != 0, refusals)
-               for node, incarnation, _, _, flags, _, refusals in bench.acks]
+    numbers = [
+        (node, incarnation, flags & PACKET_FLAG.REFUSED != 0, refusals)
+        for node, incarnation, _, _, flags, _, refusals in bench.acks
+    ]
     assert numbers == [
-        *[(3, 7, True, 3)]*2, *[(4, 7, True, 3)]*2,
-        (3, 8, False, 0), *[(3, 8, True, 1)]*2, (4, 7, False, 3), *[(4, 7, True, 4)]*2,
-        (5, 1, False, 0), *[(5, 1, True, 1)]*2]
+        *[(3, 7, True, 3)] * 2,
+        *[(4, 7, True, 3)] * 2,
+        (3, 8, False, 0),
+        *[(3, 8, True, 1)] * 2,
+        (4, 7, False, 3),
+        *[(4, 7, True, 4)] * 2,
+        (5, 1, False, 0),
+        *[(5, 1, True, 1)] * 2,
+    ]
 
 
 def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_names():
@@ -317,7 +370,7 @@ def test_a_duplicate_is_acknowledged_with_what_is_done_and_not_with_what_it_name
         yield from bench.settle()
 
     bench.run(process())
-    assert bench.acks == [(5, 1, 0, 0, 0, 0, 0)]*2
+    assert bench.acks == [(5, 1, 0, 0, 0, 0, 0)] * 2
 
 
 @LANES
@@ -341,10 +394,14 @@ def test_a_gap_is_told_once_and_forgotten_with_its_flow(restarted, lane):
         yield from bench.settle()
 
     bench.run(process())
-    nak  = PACKET_FLAG.NAK
-    told = [(5, 2, 0xffff, 0, 0, 0)]*2 if restarted else [(5, 1, 1, 0, nak, 0), (5, 1, 1, 0, 0, 0)]
-    assert bench.acks == [(node, i, ack, psn, flags | about(lane), reason, 0) for node, i, ack, psn, flags, reason in
-        [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told]
+    nak = PACKET_FLAG.NAK
+    told = (
+        [(5, 2, 0xFFFF, 0, 0, 0)] * 2 if restarted else [(5, 1, 1, 0, nak, 0), (5, 1, 1, 0, 0, 0)]
+    )
+    assert bench.acks == [
+        (node, i, ack, psn, flags | about(lane), reason, 0)
+        for node, i, ack, psn, flags, reason in [(5, 1, 0, 0, 0, 0), (5, 1, 1, 0, 0, 0)] + told
+    ]
     assert bench.counts["NAKS_SENT"] == int(not restarted)
 
 
@@ -365,7 +422,10 @@ def test_a_flow_may_start_with_a_gap():
 
     bench.run(process())
     express = PACKET_FLAG.EXPRESS
-    assert bench.acks == [(5, 1, 0, 0, express, 0, 0), (5, 9, 0xffff, 0, express | PACKET_FLAG.NAK, 0, 0)]
+    assert bench.acks == [
+        (5, 1, 0, 0, express, 0, 0),
+        (5, 9, 0xFFFF, 0, express | PACKET_FLAG.NAK, 0, 0),
+    ]
 
 
 def test_lanes_take_turns_and_know_nothing_of_each_other():
@@ -385,13 +445,18 @@ def test_lanes_take_turns_and_know_nothing_of_each_other():
         yield from bench.settle()
 
     bench.run(process())
-    bulk, express = (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0, 0), (10, 5, 0, PACKET_FLAG.EXPRESS, 0, 0)
+    bulk, express = (
+        (10 + LANE.BULK, 5 + LANE.BULK, 0, 0, 0, 0),
+        (10, 5, 0, PACKET_FLAG.EXPRESS, 0, 0),
+    )
     nak = (10, 5, 0, PACKET_FLAG.EXPRESS | PACKET_FLAG.NAK, 0, 0)
     assert bench.acks == [(2, *bulk), (2, *express), (7, *bulk), (7, *nak)]
 
 
 @LANES
-def test_a_node_that_is_to_hear_that_its_packet_is_being_stored_is_told_again_what_is_acknowledged(lane):
+def test_a_node_that_is_to_hear_that_its_packet_is_being_stored_is_told_again_what_is_acknowledged(
+    lane,
+):
     """One of which nothing is done yet, and one of which two are."""
     bench = Bench(lane)
 
@@ -408,4 +473,4 @@ def test_a_node_that_is_to_hear_that_its_packet_is_being_stored_is_told_again_wh
         yield from bench.settle(30)
 
     bench.run(process())
-    assert bench.acks == [(4, 7, 0xffff, 0, about(lane), 0, 0), (6, 8, 1, 0, about(lane), 0, 0)]
+    assert bench.acks == [(4, 7, 0xFFFF, 0, about(lane), 0, 0), (6, 8, 1, 0, about(lane), 0, 0)]

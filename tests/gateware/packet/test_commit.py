@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The commit FIFO against a list, with a reader that lets lines wait while the memory fills up."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from collections import deque
 from random import Random
@@ -19,17 +18,17 @@ DEPTH = 8
 def test_what_was_committed_comes_out_once_and_in_order(seed, takes):
     """At 0.05 the FIFO is full most of the time: the place of the waiting line is written anew."""
     random = Random(seed)
-    dut    = CommitFIFO(16, DEPTH)
+    dut = CommitFIFO(16, DEPTH)
     open_entries, waiting, came, filled = [], deque(), [], 0
 
     def bench():
         nonlocal filled
         for cycle in range(3000):
-            value    = random.getrandbits(16)
-            we       = random.random() < 0.7
-            commit   = random.random() < 0.3
+            value = random.getrandbits(16)
+            we = random.random() < 0.7
+            commit = random.random() < 0.3
             rollback = not commit and random.random() < 0.1
-            re       = random.random() < takes
+            re = random.random() < takes
             for name in ["we", "commit", "rollback", "re"]:
                 yield getattr(dut, name).eq(locals()[name])
             yield dut.din.eq(value)

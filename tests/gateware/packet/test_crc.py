@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The CRC registers against the bit-by-bit model."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 import struct

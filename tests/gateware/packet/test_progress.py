@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What the timers of the control program are told: what has left the card, and what its target is
+storing.
+"""
 
-"""What the timers of the control program are told: what has left the card, and what its target is storing."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -24,10 +25,13 @@ pytestmark = pytest.mark.fault
 
 # What has left ------------------------------------------------------------------------------------
 
+
 def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(seed):
-    """Two packets at most are under way. A change comes at any time; a gate lets nothing pass in the cycle after it."""
+    """Two packets at most are under way. A change comes at any time; a gate lets nothing pass in
+    the cycle after it.
+    """
     dut, random = Departed(), Random(seed)
-    left = {}                  # node -> PSN
+    left = {}  # node -> PSN
     seen = dict.fromkeys(("left", "bad", "question", "old"), 0)
 
     def look():
@@ -39,19 +43,24 @@ def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(
                 assert (yield dut.psn) == left[node]
 
     def process():
-        way     = []           # [cycles since it began, node, psn, counts]
-        changed = 10           # cycles since a change of any flow
+        way = []  # [cycles since it began, node, psn, counts]
+        changed = 10  # cycles since a change of any flow
         for _ in range(4000):
             begins = len(way) < 2 and changed != 0 and random.random() < 0.3
-            ends   = bool(way) and way[0][0] > 4 and random.random() < 0.2
+            ends = bool(way) and way[0][0] > 4 and random.random() < 0.2
             change = random.random() < 0.03
-            node, psn, counts, bad = random.randrange(NODES), random.getrandbits(16), random.random() < 0.8, random.random() < 0.2
+            node, psn, counts, bad = (
+                random.randrange(NODES),
+                random.getrandbits(16),
+                random.random() < 0.8,
+                random.random() < 0.2,
+            )
             yield from drive(dut.begin, strobe=begins, node=node, psn=psn, counts=counts)
             yield dut.ended.eq(ends)
             yield dut.bad.eq(bad)
-            which  = random.choice((dut.reset, dut.rewind))
+            which = random.choice((dut.reset, dut.rewind))
             target = random.randrange(NODES)
-            yield from drive(which, strobe=change, flow=LANE.BULK*C.NODES + target)
+            yield from drive(which, strobe=change, flow=LANE.BULK * C.NODES + target)
             for packet in way:
                 packet[0] += 1
             changed += 1
@@ -59,7 +68,15 @@ def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(
                 way.append([0, node, psn, counts])
             if ends:
                 _, ended, number, counted = way.pop(0)
-                seen["bad" if bad else "left" if counted is True else "question" if counted is False else "old"] += 1
+                seen[
+                    "bad"
+                    if bad
+                    else "left"
+                    if counted is True
+                    else "question"
+                    if counted is False
+                    else "old"
+                ] += 1
                 if counted is True and not bad:
                     left[ended] = number
             if change:
@@ -93,10 +110,12 @@ def shown(dut, node=PEER, lane=LANE.BULK):
 
 
 def test_a_packet_whose_payload_is_still_read_has_not_left_though_its_header_has(seed):
-    """Its last line comes 500 cycles later; and of another packet, which becomes void, nothing is counted."""
+    """Its last line comes 500 cycles later; and of another packet, which becomes void, nothing is
+    counted.
+    """
     random = Random(seed)
-    bench  = Bench(64, random, [random_deposit(random, 0, 600)])
-    last   = bench.lines.pop()
+    bench = Bench(64, random, [random_deposit(random, 0, 600)])
+    last = bench.lines.pop()
 
     def process():
         for _ in range(500):
@@ -125,10 +144,10 @@ def test_a_packet_whose_payload_is_still_read_has_not_left_though_its_header_has
 def test_a_packet_whose_last_word_the_link_does_not_take_has_not_left(seed):
     """The link stops at each word of a packet in turn, as STOP does."""
     random = Random(seed)
-    bench  = Bench(64, random, [random_deposit(random, 0, 64)])
-    bench.processes.pop()      # the link
+    bench = Bench(64, random, [random_deposit(random, 0, 64)])
+    bench.processes.pop()  # the link
     source = bench.dut.sources[CHANNEL.BULK]
-    ends   = []
+    ends = []
 
     def process():
         while not ends:
@@ -149,7 +168,7 @@ def test_a_packet_whose_last_word_the_link_does_not_take_has_not_left(seed):
 
 def test_after_a_rewind_only_what_leaves_again_has_left(seed):
     random = Random(seed)
-    bench  = Bench(64, random, [random_deposit(random, 0, 64)])
+    bench = Bench(64, random, [random_deposit(random, 0, 64)])
 
     def process():
         for _ in range(200):
@@ -168,7 +187,9 @@ def test_after_a_rewind_only_what_leaves_again_has_left(seed):
 
     bench.run(process())
 
+
 # What is being stored -----------------------------------------------------------------------------
+
 
 @pytest.fixture
 def beat(monkeypatch):
@@ -187,16 +208,16 @@ def test_a_source_is_told_again_while_its_packet_is_stored_slowly(beat, pause, t
         left, waits = 0, 0
         for cycle in range(3000):
             enters = len(here) < 4 and random.random() < 0.2
-            line   = bool(here) and waits >= pause
-            node   = random.randrange(NODES)
-            left   = left or 16
+            line = bool(here) and waits >= pause
+            node = random.randrange(NODES)
+            left = left or 16
             yield from drive(dut.entered, strobe=enters, node=node)
             yield dut.line.eq(line)
             yield dut.last.eq(line and left == 1)
             before = set(here)
             if enters:
                 here.append(node)
-            waits  = 0 if line else waits + 1
+            waits = 0 if line else waits + 1
             lines += line
             if line:
                 left -= 1
@@ -213,10 +234,17 @@ def test_a_source_is_told_again_while_its_packet_is_stored_slowly(beat, pause, t
     # Each line is told once, with nodes that have packets here in one of the cycles before.
     assert abs(sum(1 for moves, _ in moved if moves) - lines) <= 3
     for n, (moves, _) in enumerate(moved):
-        assert moves & ~sum(1 << node for node in set().union(*[nodes for _, nodes in moved[max(0, n - 4):n + 1]])) == 0
+        assert (
+            moves
+            & ~sum(
+                1 << node
+                for node in set().union(*[nodes for _, nodes in moved[max(0, n - 4) : n + 1]])
+            )
+            == 0
+        )
     assert bool(said) == told
     if told:
-        assert max(b - a for a, b in zip(said, said[1:])) <= 3*beat
+        assert max(b - a for a, b in zip(said, said[1:])) <= 3 * beat
 
 
 def test_nobody_is_told_while_nothing_is_stored(beat):
@@ -227,14 +255,14 @@ def test_nobody_is_told_while_nothing_is_stored(beat):
         yield from drive(dut.entered, strobe=1, node=2)
         yield
         yield dut.entered.strobe.eq(0)
-        for _ in range(3*beat):
+        for _ in range(3 * beat):
             yield
             assert not (yield dut.alive) and not (yield dut.moves)
         yield dut.line.eq(1)
         yield
         yield dut.line.eq(0)
         told = 0
-        for _ in range(6*beat):
+        for _ in range(6 * beat):
             yield
             told += yield dut.alive
         assert told in (0, 1 << 2)
@@ -243,13 +271,15 @@ def test_nobody_is_told_while_nothing_is_stored(beat):
 
 
 def test_a_slow_target_tells_its_source_and_a_quick_one_does_not(monkeypatch, seed):
-    """Between two cards on a cable: `works` comes at the source between two acknowledgements, and only for that flow."""
+    """Between two cards on a cable: `works` comes at the source between two acknowledgements, and
+    only for that flow.
+    """
     monkeypatch.setattr(progress, "BEAT", 150)
     for patience, slow in ((0.05, True), (1.0, False)):
-        random  = Random(seed)
+        random = Random(seed)
         packets = [bulk(random.randbytes(256)) for _ in range(2)]
-        pair    = Pair(64, random, patience=patience, timeout=1 << 20)
-        told    = []
+        pair = Pair(64, random, patience=patience, timeout=1 << 20)
+        told = []
 
         @passive
         def watch():
@@ -258,10 +288,17 @@ def test_a_slow_target_tells_its_source_and_a_quick_one_does_not(monkeypatch, se
                 if (yield pair.source.packet.works.strobe):
                     told.append(((yield pair.source.packet.works.flow), pair.acked[LANE.BULK]))
 
-        run_simulation(pair, [*pair.processes, watch(), pair.send(LANE.BULK, packets, limit=60000),
-            finish(lambda: pair.acked[LANE.BULK] == 1, 60000)])
+        run_simulation(
+            pair,
+            [
+                *pair.processes,
+                watch(),
+                pair.send(LANE.BULK, packets, limit=60000),
+                finish(lambda: pair.acked[LANE.BULK] == 1, 60000),
+            ],
+        )
         pair.check(LANE.BULK, packets)
         assert pair.rewinds[LANE.BULK] == 0
         assert {flow for flow, _ in told} == ({flow_of(LANE.BULK)} if slow else set())
         if slow:
-            assert {psn for _, psn in told} >= {0xffff, 0} and len(told) >= 2
+            assert {psn for _, psn in told} >= {0xFFFF, 0} and len(told) >= 2

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""From acknowledger to flow table over a link that loses acknowledgements: a refused packet never
+becomes a success.
+"""
 
-"""From acknowledger to flow table over a link that loses acknowledgements: a refused packet never becomes a success."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -17,27 +18,28 @@ from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
 from gateware.models.flows import acked_of, sure
 
-NODE   = 6
+NODE = 6
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")
-LANES  = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
+LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
 
 
 class Pair(Module):
     """A flow's source and target. `lose(n, fields)`: whether acknowledgement number n gets lost."""
+
     def __init__(self, lane, random, lose):
         self.submodules.target = LaneAcknowledger(lane)
-        self.submodules.table  = FlowTable()
+        self.submodules.table = FlowTable()
         sure(self.table)
         self.shown = acked_of(self.table)
         self.lane, self.random, self.lose = lane, random, lose
-        self.flow     = lane*C.NODES + NODE
-        self.acked    = 0xffff
-        self.number   = 0       # of resets, which the packets of an incarnation carry
-        self.refused  = set()   # PSNs of this incarnation
-        self.heard    = []      # refusals of it that the source's control program saw
-        self.told     = 0       # acknowledgements that were sent
+        self.flow = lane * C.NODES + NODE
+        self.acked = 0xFFFF
+        self.number = 0  # of resets, which the packets of an incarnation carry
+        self.refused = set()  # PSNs of this incarnation
+        self.heard = []  # refusals of it that the source's control program saw
+        self.told = 0  # acknowledgements that were sent
         self.restarts = 0
-        self.checked  = 0       # refused packets that the source knows of and has as covered
+        self.checked = 0  # refused packets that the source knows of and has as covered
 
     @passive
     def _link(self):
@@ -66,16 +68,18 @@ class Pair(Module):
     @passive
     def _control(self):
         """Takes refusals at once, and looks three cycles later at what is acknowledged."""
-        refusals, before = self.table.refusals, [0xffff]*3
+        refusals, before = self.table.refusals, [0xFFFF] * 3
         yield refusals.ready.eq(1)
         while True:
             yield
             if (yield refusals.valid):
-                assert (yield refusals.flow) == self.flow and (yield refusals.reason) == STATUS.REMOTE_BOUNDS
+                assert (yield refusals.flow) == self.flow and (
+                    yield refusals.reason
+                ) == STATUS.REMOTE_BOUNDS
                 self.heard.append((yield refusals.psn))
             self.acked = yield self.shown[self.flow]
-            before     = [*before[1:], self.acked]
-            if self.acked != 0xffff and before[0] == self.acked:
+            before = [*before[1:], self.acked]
+            if self.acked != 0xFFFF and before[0] == self.acked:
                 covered = {psn for psn in self.refused if psn <= self.acked}
                 assert covered <= set(self.heard), "a refused packet became a success"
                 self.checked = max(self.checked, len(covered))
@@ -103,8 +107,15 @@ class Pair(Module):
         if refused:
             self.refused.add(psn)
         done = self.target.done
-        yield from drive(done, node=NODE, incarnation=self.number, psn=psn, refused=int(refused),
-            reason=STATUS.REMOTE_BOUNDS if refused else 0, valid=1)
+        yield from drive(
+            done,
+            node=NODE,
+            incarnation=self.number,
+            psn=psn,
+            refused=int(refused),
+            reason=STATUS.REMOTE_BOUNDS if refused else 0,
+            valid=1,
+        )
         yield
         while not (yield done.ready):
             yield
@@ -117,10 +128,12 @@ class Pair(Module):
         yield self.target.repeat.strobe.eq(0)
 
     def transfer(self, incarnation, count, share):
-        """A flow of `count` packets; whether it came to its end. One that stands for long is given up."""
+        """A flow of `count` packets; whether it came to its end. One that stands for long is given
+        up.
+        """
         yield from self.start(incarnation)
         psn = quiet = tries = 0
-        acked = 0xffff
+        acked = 0xFFFF
         while True:
             yield
             quiet = quiet + 1 if self.acked == acked else 0
@@ -145,12 +158,14 @@ class Pair(Module):
 @pytest.mark.parametrize("loss", [0.1, 0.5])
 def test_a_refused_packet_is_never_covered_without_its_refusal(lane, loss, seed):
     random = Random(seed)
-    pair   = Pair(lane, random, lambda n, fields: random.random() < loss)
-    ended  = []
+    pair = Pair(lane, random, lambda n, fields: random.random() < loss)
+    ended = []
 
     def process():
         for incarnation in range(250, 250 + 14):
-            ended.append((yield from pair.transfer(incarnation % 256, 30, random.choice((0.05, 0.3)))))
+            ended.append(
+                (yield from pair.transfer(incarnation % 256, 30, random.choice((0.05, 0.3))))
+            )
             for _ in range(8):
                 yield
             if ended[-1]:
@@ -195,20 +210,22 @@ def test_a_lost_refusal_makes_its_flow_deaf_until_it_is_reset(lane, seed):
             yield from pair.land(psn, 1, psn == 2)
         for _ in range(100):
             yield
-        assert pair.acked < 2 or pair.acked == 0xffff
+        assert pair.acked < 2 or pair.acked == 0xFFFF
         # Nothing heals it: not even a refusal whose number would be the next.
         yield from pair.again()
         yield from pair.land(4, 1, True)
         for _ in range(100):
             yield
-        assert pair.heard == [] and (pair.acked < 2 or pair.acked == 0xffff)
+        assert pair.heard == [] and (pair.acked < 2 or pair.acked == 0xFFFF)
         assert (yield from pair.transfer(2, 10, 0.5)), "the next incarnation knows nothing of it"
 
     pair.run(process())
 
 
 def test_more_refusals_than_their_number_can_count(seed):
-    """Every packet is refused, and the number begins again at 0; the flow of another node is of no account."""
+    """Every packet is refused, and the number begins again at 0; the flow of another node is of no
+    account.
+    """
     pair = Pair(LANE.BULK, Random(seed), lambda n, fields: False)
 
     def process():

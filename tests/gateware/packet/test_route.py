@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Routes in front of packets, and what switches make of them."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -17,7 +16,9 @@ from gateware.models.link import crc8, prefix_word, route_word
 
 
 def switches(words):
-    """The turns that switches took, and what was left of the packet: (turns, words). Each checks its own word."""
+    """The turns that switches took, and what was left of the packet: (turns, words). Each checks
+    its own word.
+    """
     words, turns = list(words), []
     while True:
         turn, behind, zero, crc = words[0].to_bytes(4, "little")
@@ -29,10 +30,13 @@ def switches(words):
 
 
 class Bench:
-    """A router to which packets of words are played under stalls; table entries are written meanwhile.
+    """A router to which packets of words are played under stalls; table entries are written
+    meanwhile.
 
-    Of a packet for which no entry is written it is told beforehand only while the last word before it is there.
+    Of a packet for which no entry is written it is told beforehand only while the last word before
+    it is there.
     """
+
     def __init__(self, random, packets, writes=(), given=lambda n: None):
         self.dut, self.random = Router(), random
         self.packets, self.writes, self.given = packets, dict(writes), given
@@ -97,21 +101,25 @@ class Bench:
 
 
 def packet_to(random, node):
-    return [random.getrandbits(28) << 4 | node] + [random.getrandbits(32) for _ in range(random.randrange(7))]
+    return [random.getrandbits(28) << 4 | node] + [
+        random.getrandbits(32) for _ in range(random.randrange(7))
+    ]
 
 
 def test_a_packet_to_a_neighbour_passes_as_it_is(seed):
-    random  = Random(seed)
+    random = Random(seed)
     packets = [packet_to(random, random.randrange(C.NODES)) for _ in range(30)]
-    bench   = Bench(random, packets)
+    bench = Bench(random, packets)
     assert bench.out == packets and set(bench.prefixes) == {0}
 
 
 def test_every_switch_finds_its_turn_and_takes_it_off(seed):
     random = Random(seed)
-    turns  = {n: [random.randrange(16) for _ in range(n % (C.ROUTE_HOPS + 1))] for n in range(C.NODES)}
-    table  = {node: route_word(route) for node, route in turns.items()}
-    nodes  = [n % C.NODES for n in range(3*C.NODES)]
+    turns = {
+        n: [random.randrange(16) for _ in range(n % (C.ROUTE_HOPS + 1))] for n in range(C.NODES)
+    }
+    table = {node: route_word(route) for node, route in turns.items()}
+    nodes = [n % C.NODES for n in range(3 * C.NODES)]
     random.shuffle(nodes)
     packets, writes = [], {}
     for n, node in enumerate(nodes):
@@ -127,9 +135,14 @@ def test_every_switch_finds_its_turn_and_takes_it_off(seed):
 
 def test_a_scout_takes_the_route_that_it_is_given(seed):
     random = Random(seed)
-    turns  = [[random.randrange(16) for _ in range(random.randrange(1, 8))] for _ in range(20)]
+    turns = [[random.randrange(16) for _ in range(random.randrange(1, 8))] for _ in range(20)]
     packets = [packet_to(random, 15) for _ in turns]
-    bench   = Bench(random, packets, {0: {15: route_word([1, 2, 3])}}, lambda n: route_word(turns[n]) if n % 2 else None)
+    bench = Bench(
+        random,
+        packets,
+        {0: {15: route_word([1, 2, 3])}},
+        lambda n: route_word(turns[n]) if n % 2 else None,
+    )
     for n, (expected, sent, words) in enumerate(zip(turns, packets, bench.out, strict=True)):
         if n % 2:
             assert switches(words) == (expected, sent)
@@ -137,10 +150,10 @@ def test_a_scout_takes_the_route_that_it_is_given(seed):
 
 def test_packets_of_one_word_right_behind_one_another_go_each_its_way(seed):
     # Such are those whose flow is reset when they begin.
-    random  = Random(seed)
-    turns   = [[random.randrange(16) for _ in range(random.randrange(3))] for _ in range(60)]
-    packets = [packet_to(random, 15)[:random.choice((1, 1, 2))] for _ in turns]
-    bench   = Bench(random, packets, given=lambda n: route_word(turns[n]))
+    random = Random(seed)
+    turns = [[random.randrange(16) for _ in range(random.randrange(3))] for _ in range(60)]
+    packets = [packet_to(random, 15)[: random.choice((1, 1, 2))] for _ in turns]
+    bench = Bench(random, packets, given=lambda n: route_word(turns[n]))
     assert bench.prefixes == [len(expected) for expected in turns]
     for expected, sent, words in zip(turns, packets, bench.out, strict=True):
         assert (switches(words) if expected else ([], words)) == (expected, sent)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Scouts and acknowledgements on channel CONTROL, from one packet layer to another."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from random import Random
 
@@ -21,21 +20,26 @@ DATA_WIDTH = 128
 
 class Pair(Module):
     """CONTROL of layer 3 leads to layer 5, and the other way round; nothing else is connected."""
+
     def __init__(self):
         self.nodes = {3: PacketLayer(DATA_WIDTH), 5: PacketLayer(DATA_WIDTH)}
         for node, layer in self.nodes.items():
             self.submodules += layer
             self.comb += layer.node_id.eq(node)
         for here, there in (3, 5), (5, 3):
-            self.comb += self.nodes[here].sources[CHANNEL.CONTROL].connect(
-                self.nodes[there].sinks[CHANNEL.CONTROL])
+            self.comb += (
+                self.nodes[here]
+                .sources[CHANNEL.CONTROL]
+                .connect(self.nodes[there].sinks[CHANNEL.CONTROL])
+            )
 
 
 class OneWay(Module):
     """A transmitter whose CONTROL leads to a receiver, without what makes acknowledgements."""
+
     def __init__(self):
         self.submodules.transmitter = transmitter = PacketTransmitter(DATA_WIDTH)
-        self.submodules.receiver    = receiver    = PacketReceiver(DATA_WIDTH)
+        self.submodules.receiver = receiver = PacketReceiver(DATA_WIDTH)
         self.comb += [
             transmitter.node_id.eq(3),
             receiver.node_id.eq(5),
@@ -58,7 +62,9 @@ def take(layer, came):
     """One scout that came, if there is one."""
     source = layer.scouts_came
     if (yield source.valid):
-        came.append(((yield source.node), (yield source.reply), (yield source.number), (yield source.back)))
+        came.append(
+            ((yield source.node), (yield source.reply), (yield source.number), (yield source.back))
+        )
         yield source.ready.eq(1)
         yield
         yield source.ready.eq(0)
@@ -161,4 +167,6 @@ def test_acknowledgements_and_scouts_share_the_channel_packet_by_packet(busy, se
             yield from take(way, came)
 
     run_simulation(way, [acknowledge(), scouts(), watch(), drain()])
-    assert acks == list(range(wanted)) and [number for _, _, number, _ in came] == list(range(wanted))
+    assert acks == list(range(wanted)) and [number for _, _, number, _ in came] == list(
+        range(wanted)
+    )

@@ -1,18 +1,28 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Those who look at a card that a client drives: what they may do, and that it costs the client
+time and nothing else.
+"""
 
-"""Those who look at a card that a client drives: what they may do, and that it costs the client time and nothing else."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import errno
 import struct
 import time
 
 import pytest
+from vfio_client import (
+    DEVICE_RESET,
+    DMA_MAP,
+    GET_INFO,
+    GET_REGION_INFO,
+    REGION_READ,
+    REGION_WRITE,
+    SET_IRQS,
+    VERSION,
+    Client,
+    Refused,
+)
 
-from vfio_client import (DEVICE_RESET, DMA_MAP, GET_INFO, GET_REGION_INFO, REGION_READ, REGION_WRITE, SET_IRQS, VERSION, Client,
-                         Refused)
-
-SILENT = 0x80100    # of the C++ card: hw/sim/devices/scratch.h
+SILENT = 0x80100  # of the C++ card: hw/sim/devices/scratch.h
 
 
 @pytest.fixture
@@ -64,7 +74,7 @@ def test_time_goes_on_for_a_read_while_the_client_holds_it_and_stands_again(one)
 
 def test_who_only_stays_connected_changes_no_time(simulator):
     def run(watched):
-        one    = simulator("--cards", 1, "--participants", 1)
+        one = simulator("--cards", 1, "--participants", 1)
         client = Client(one.path(0))
         if watched:
             observe(one)
@@ -76,17 +86,21 @@ def test_who_only_stays_connected_changes_no_time(simulator):
     assert run(False) == run(True)
 
 
-@pytest.mark.parametrize("command, payload, error", [
-    (DMA_MAP,         struct.pack("<IIQQQ", 32, 3, 0, 0, 4096),            errno.ENOTSUP),
-    (SET_IRQS,        struct.pack("<IIIII", 20, 4 | 32, 2, 0, 0),          errno.ENOTSUP),
-    (DEVICE_RESET,    b"",                                                 errno.ENOTSUP),
-    (GET_INFO,        bytes(16),                                           errno.ENOTSUP),
-    (VERSION,         struct.pack("<HH", 0, 1),                            errno.EINVAL),
-    (GET_REGION_INFO, bytes(8),                                            errno.EINVAL),
-    (REGION_READ,     struct.pack("<QII", 0, 7, 4),                        errno.EINVAL),
-    (REGION_READ,     struct.pack("<QII", 0x100000, 0, 4),                 errno.EINVAL),
-    (REGION_WRITE,    struct.pack("<QII", 4, 7, 2) + b"\6\0",              errno.EINVAL),
-    (REGION_WRITE,    struct.pack("<QII", 0, 0, 8) + bytes(4),             errno.EINVAL)])
+@pytest.mark.parametrize(
+    "command, payload, error",
+    [
+        (DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, 0, 4096), errno.ENOTSUP),
+        (SET_IRQS, struct.pack("<IIIII", 20, 4 | 32, 2, 0, 0), errno.ENOTSUP),
+        (DEVICE_RESET, b"", errno.ENOTSUP),
+        (GET_INFO, bytes(16), errno.ENOTSUP),
+        (VERSION, struct.pack("<HH", 0, 1), errno.EINVAL),
+        (GET_REGION_INFO, bytes(8), errno.EINVAL),
+        (REGION_READ, struct.pack("<QII", 0, 7, 4), errno.EINVAL),
+        (REGION_READ, struct.pack("<QII", 0x100000, 0, 4), errno.EINVAL),
+        (REGION_WRITE, struct.pack("<QII", 4, 7, 2) + b"\6\0", errno.EINVAL),
+        (REGION_WRITE, struct.pack("<QII", 0, 0, 8) + bytes(4), errno.EINVAL),
+    ],
+)
 def test_it_has_nothing_but_the_bar(one, command, payload, error):
     observer = observe(one)
     with pytest.raises(Refused) as refused:

@@ -1,10 +1,9 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A small vfio-user client with the clock extension, for testing the simulator without libdibber.
 
 Numbers are those of the vfio-user protocol specification (QEMU, docs/interop/vfio-user.rst).
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import array
 import json
@@ -19,7 +18,7 @@ VERSION, DMA_MAP, DMA_UNMAP, GET_INFO, GET_REGION_INFO, GET_IRQ_INFO = 1, 2, 3, 
 SET_IRQS, REGION_READ, REGION_WRITE, DMA_READ, DMA_WRITE, DEVICE_RESET = 8, 9, 10, 11, 12, 13
 CLOCK = dict((name, value) for name, value, _ in INTERFACE.constants)["CLOCK_MESSAGE"]
 
-OPS   = {name: value for e in INTERFACE.enums if e.name == "clock_op" for name, value, _ in e.values}
+OPS = {name: value for e in INTERFACE.enums if e.name == "clock_op" for name, value, _ in e.values}
 CALLS = {name: value for e in INTERFACE.enums if e.name == "call" for name, value, _ in e.values}
 
 REPLY, NO_REPLY, ERROR = 1, 0x10, 0x20
@@ -40,15 +39,17 @@ class ClockReply:
 
 
 class Client:
-    """One connection. `clock` asks for the clock extension; `join` lists the endpoints that join at once."""
+    """One connection. `clock` asks for the clock extension; `join` lists the endpoints that join at
+    once.
+    """
 
     def __init__(self, path, clock=True, join=(0,), timeout=600):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(str(path))
         self.next_id = 0
-        self.messages = {}                       # address: bytearray, memory that goes by message
-        self.log = []                            # what the server asked of that memory
+        self.messages = {}  # address: bytearray, memory that goes by message
+        self.log = []  # what the server asked of that memory
         self.acknowledge = True
         capabilities = {"max_msg_fds": 8}
         if clock:
@@ -61,7 +62,7 @@ class Client:
 
     def send(self, command, payload=b"", fds=(), flags=0, size=None, message_id=None):
         if message_id is None:
-            message_id = self.next_id = (self.next_id + 1) & 0xffff
+            message_id = self.next_id = (self.next_id + 1) & 0xFFFF
         header = struct.pack("<HHIII", message_id, command, size or 16 + len(payload), flags, 0)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         self.socket.sendmsg([header + payload], rights)
@@ -79,22 +80,26 @@ class Client:
     def receive(self):
         """The next reply; serves the server's own requests on the way."""
         while True:
-            message_id, command, size, flags, error = struct.unpack("<HHIII", self.receive_exactly(16))
+            message_id, command, size, flags, error = struct.unpack(
+                "<HHIII", self.receive_exactly(16)
+            )
             payload = self.receive_exactly(size - 16)
-            if flags & 0xf == REPLY:
+            if flags & 0xF == REPLY:
                 return message_id, command, flags, error, payload
             self.serve(message_id, command, payload)
 
     def serve(self, message_id, command, payload):
         address, count = struct.unpack_from("<QQ", payload)
-        base = next(b for b, m in self.messages.items() if b <= address and address + count <= b + len(m))
+        base = next(
+            b for b, m in self.messages.items() if b <= address and address + count <= b + len(m)
+        )
         memory = self.messages[base]
         self.log.append(("read" if command == DMA_READ else "write", address, count))
         answer = payload[:16]
         if command == DMA_READ:
-            answer += bytes(memory[address - base:address - base + count])
+            answer += bytes(memory[address - base : address - base + count])
         else:
-            memory[address - base:address - base + count] = payload[16:]
+            memory[address - base : address - base + count] = payload[16:]
         if self.acknowledge:
             self.send(command, answer, flags=REPLY, message_id=message_id)
 
@@ -119,7 +124,11 @@ class Client:
         return json.loads(payload[4:].rstrip(b"\0"))["capabilities"]
 
     def map(self, address, size, fd=None, offset=0, flags=3):
-        self.request(DMA_MAP, struct.pack("<IIQQQ", 32, flags, offset, address, size), () if fd is None else (fd,))
+        self.request(
+            DMA_MAP,
+            struct.pack("<IIQQQ", 32, flags, offset, address, size),
+            () if fd is None else (fd,),
+        )
 
     def map_shared(self, address, size):
         """Memory of a memfd, mapped by descriptor; returns our view of it."""
@@ -161,8 +170,15 @@ class Client:
 
     # The clock ------------------------------------------------------------------------------------
 
-    def send_clock(self, op, endpoint=0, call=0, count=0, watch=0, length=0, deadline=NEVER, thread=0):
-        return self.send(CLOCK, struct.pack("<IIIIQQQQ", OPS[op], endpoint, call, count, watch, length, deadline, thread))
+    def send_clock(
+        self, op, endpoint=0, call=0, count=0, watch=0, length=0, deadline=NEVER, thread=0
+    ):
+        return self.send(
+            CLOCK,
+            struct.pack(
+                "<IIIIQQQQ", OPS[op], endpoint, call, count, watch, length, deadline, thread
+            ),
+        )
 
     def clock(self, op, endpoint=0, **kwargs):
         reply = ClockReply(self.answer(self.send_clock(op, endpoint, **kwargs)))

@@ -1,19 +1,20 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Bring QEMU and a kernel to test with, without installing either.
 
     python tests/system/qemu/fetch.py build/qemu
 
-`vfio-user-pci` came with QEMU 10.1, which Debian has in trixie-backports only. Its packages and all that
-they depend on, the C library too, are unpacked below the directory given and run with their own loader,
-so that the same files serve on Debian 12 and 13, and no package of the system is touched. apt does the
-work under a configuration of its own: empty status, own lists, the Debian mirror of the system's sources.
+`vfio-user-pci` came with QEMU 10.1, which Debian has in trixie-backports only. Its packages and all
+that they depend on, the C library too, are unpacked below the directory given and run with their
+own loader, so that the same files serve on Debian 12 and 13, and no package of the system is
+touched. apt does the work under a configuration of its own: empty status, own lists, the Debian
+mirror of the system's sources.
 
-Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite, decompressed, since a guest
-under TCG spends 10 s in the decompressor otherwise) and `modules/` (those of its modules that VFIO takes, numbered
-in the order in which they load). No network is used when all three are there.
+Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite,
+decompressed, since a guest under TCG spends 10 s in the decompressor otherwise) and `modules/`
+(those of its modules that VFIO takes, numbered in the order in which they load). No network is used
+when all three are there.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
 import lzma
@@ -29,8 +30,8 @@ QEMU_OLDEST = (10, 1)
 
 MODULES = ("vfio_iommu_type1", "vfio_pci")
 
-LZ4_LEGACY_MAGIC = 0x184c2102
-ZSTANDARD_MAGIC  = 0xfd2fb528
+LZ4_LEGACY_MAGIC = 0x184C2102
+ZSTANDARD_MAGIC = 0xFD2FB528
 
 
 class FetchError(Exception):
@@ -39,7 +40,9 @@ class FetchError(Exception):
 
 def run(command, **options):
     """Standard output of a command, or FetchError with what it said."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
     if done.returncode:
         raise FetchError(f"{' '.join(map(str, command[:2]))} failed:\n{done.stdout[-2000:]}")
     return done.stdout
@@ -47,7 +50,7 @@ def run(command, **options):
 
 def system_suite():
     """(mirror, suite) of the main archive that this system installs from."""
-    suite   = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    suite = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     targets = run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"])
     for line in targets.splitlines():
         site, release, component = line.split()
@@ -65,28 +68,33 @@ class Apt:
     mirror    : address of a Debian archive
     suites    : names of the suites to take from it
     """
+
     def __init__(self, directory, mirror, suites):
         self.archives = directory / "archives"
         for path in (directory / "lists" / "partial", self.archives / "partial"):
             path.mkdir(parents=True, exist_ok=True)
         (directory / "status").write_text("")
-        (directory / "sources.list").write_text("".join(
-            f"deb [arch=amd64] {mirror} {suite} main\n" for suite in suites))
+        (directory / "sources.list").write_text(
+            "".join(f"deb [arch=amd64] {mirror} {suite} main\n" for suite in suites)
+        )
         settings = {
-            "Dir::State"            : directory,
-            "Dir::State::status"    : directory / "status",
-            "Dir::State::lists"     : directory / "lists",
-            "Dir::Cache"            : directory,
-            "Dir::Cache::archives"  : self.archives,
-            "Dir::Etc::sourcelist"  : directory / "sources.list",
-            "Dir::Etc::sourceparts" : "/dev/null",
-            "Dir::Etc::preferencesparts" : "/dev/null",
-            "Acquire::Languages"    : "none",
-            "APT::Architecture"     : "amd64",
-            "APT::Sandbox::User"    : "root",   # apt's own user may not be able to enter the directory
-            "Debug::NoLocking"      : "true",   # an unprivileged user cannot lock
+            "Dir::State": directory,
+            "Dir::State::status": directory / "status",
+            "Dir::State::lists": directory / "lists",
+            "Dir::Cache": directory,
+            "Dir::Cache::archives": self.archives,
+            "Dir::Etc::sourcelist": directory / "sources.list",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "Acquire::Languages": "none",
+            "APT::Architecture": "amd64",
+            # apt's own user may not be able to enter the directory
+            "APT::Sandbox::User": "root",
+            "Debug::NoLocking": "true",  # an unprivileged user cannot lock
         }
-        self.options = [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
+        self.options = [
+            part for name, value in settings.items() for part in ("-o", f"{name}={value}")
+        ]
         self.get("update", "-q")
 
     def get(self, *arguments, **options):
@@ -104,20 +112,36 @@ class Apt:
 def fetch_qemu(work, mirror, root):
     """Unpack QEMU with all it needs below `root`."""
     apt = Apt(work, mirror, QEMU_SUITES)
-    apt.get("install", "--download-only", "--no-install-recommends", "-y", "-q",
-            "-t", QEMU_SUITES[-1], "qemu-system-x86")
-    version = re.search(r"^Version: (?:\d+:)?(\d+)\.(\d+)", apt.show(f"qemu-system-x86/{QEMU_SUITES[-1]}"), re.M)
+    apt.get(
+        "install",
+        "--download-only",
+        "--no-install-recommends",
+        "-y",
+        "-q",
+        "-t",
+        QEMU_SUITES[-1],
+        "qemu-system-x86",
+    )
+    version = re.search(
+        r"^Version: (?:\d+:)?(\d+)\.(\d+)", apt.show(f"qemu-system-x86/{QEMU_SUITES[-1]}"), re.M
+    )
     if tuple(map(int, version.groups())) < QEMU_OLDEST:
-        raise FetchError(f"{QEMU_SUITES[-1]} offers QEMU {version.group(0)[9:]}; vfio-user-pci needs 10.1")
+        raise FetchError(
+            f"{QEMU_SUITES[-1]} offers QEMU {version.group(0)[9:]}; vfio-user-pci needs 10.1"
+        )
     apt.unpack(root)
     for part in ("usr/share/doc", "usr/share/locale", "usr/share/man"):
         shutil.rmtree(root / part, ignore_errors=True)
 
 
 def fetch_kernel(work, mirror, suite, vmlinux, modules):
-    """Write the decompressed kernel of the cloud flavour to `vmlinux`, and its modules for VFIO below `modules`."""
-    apt     = Apt(work, mirror, (suite,))
-    package = re.search(r"^Depends: (linux-image-\S+)", apt.show("linux-image-cloud-amd64"), re.M).group(1)
+    """Write the decompressed kernel of the cloud flavour to `vmlinux`, and its modules for VFIO
+    below `modules`.
+    """
+    apt = Apt(work, mirror, (suite,))
+    package = re.search(
+        r"^Depends: (linux-image-\S+)", apt.show("linux-image-cloud-amd64"), re.M
+    ).group(1)
     apt.get("download", "-q", package, cwd=apt.archives)
     apt.unpack(work / "unpacked")
     image = next((work / "unpacked/boot").glob("vmlinuz-*")).read_bytes()
@@ -132,8 +156,8 @@ def in_order(kernel):
 
     A module says in its section .modinfo what it depends on. Debian packs modules with XZ since 13.
     """
-    plain  = lambda name: name.replace("-", "_")    # either is used, for one module
-    paths  = {plain(path.name.split(".")[0]): path for path in kernel.rglob("*.ko*")}
+    plain = lambda name: name.replace("-", "_")  # either is used, for one module
+    paths = {plain(path.name.split(".")[0]): path for path in kernel.rglob("*.ko*")}
     loaded = {}
 
     def load(name):
@@ -155,30 +179,36 @@ def in_order(kernel):
 def decompress(image):
     """The ELF file inside a bzImage, whose payload Debian packs with LZ4 (12) or Zstandard (13).
 
-    Documentation/arch/x86/boot.rst: setup_sects at 0x1f1, payload_offset and payload_length at 0x248; the
-    payload's last word is its size when unpacked. Python has neither decoder, but apt's own libraries do.
+    Documentation/arch/x86/boot.rst: setup_sects at 0x1f1, payload_offset and payload_length at
+    0x248; the payload's last word is its size when unpacked. Python has neither decoder, but apt's
+    own libraries do.
     """
-    def word(data, offset, size=4):
-        return int.from_bytes(data[offset:offset+size], "little")
 
-    start   = (word(image, 0x1f1, 1) + 1)*512 + word(image, 0x248)
-    payload = image[start:start+word(image, 0x24c)]
-    size    = word(payload, len(payload) - 4)
-    elf     = ctypes.create_string_buffer(size)
-    length  = 0
+    def word(data, offset, size=4):
+        return int.from_bytes(data[offset : offset + size], "little")
+
+    start = (word(image, 0x1F1, 1) + 1) * 512 + word(image, 0x248)
+    payload = image[start : start + word(image, 0x24C)]
+    size = word(payload, len(payload) - 4)
+    elf = ctypes.create_string_buffer(size)
+    length = 0
     if word(payload, 0) == LZ4_LEGACY_MAGIC:
         library, position = ctypes.CDLL("liblz4.so.1"), 4
         while position < len(payload) - 4:
-            packed    = word(payload, position)
-            block     = payload[position+4:position+4+packed]
+            packed = word(payload, position)
+            block = payload[position + 4 : position + 4 + packed]
             position += 4 + packed
-            length   += library.LZ4_decompress_safe(block, ctypes.byref(elf, length), packed, size - length)
+            length += library.LZ4_decompress_safe(
+                block, ctypes.byref(elf, length), packed, size - length
+            )
     elif word(payload, 0) == ZSTANDARD_MAGIC:
         unpack = ctypes.CDLL("libzstd.so.1").ZSTD_decompress
         unpack.restype, unpack.argtypes = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t) * 2
         length = unpack(elf, size, ctypes.c_char_p(payload), len(payload) - 4)
     if length != size or not elf.raw.startswith(b"\x7fELF"):
-        raise FetchError(f"the kernel's payload (magic {word(payload, 0):#010x}) did not unpack to an ELF file")
+        raise FetchError(
+            f"the kernel's payload (magic {word(payload, 0):#010x}) did not unpack to an ELF file"
+        )
     return elf.raw
 
 
@@ -190,7 +220,8 @@ def main():
         return
     try:
         mirror, suite = system_suite()
-        # Under another name until it is whole, so that an interrupted run is not taken for a done one.
+        # Under another name until it is whole, so that an interrupted run is not taken for a done
+        # one.
         if not root.exists():
             partial = out / "root.partial"
             shutil.rmtree(partial, ignore_errors=True)

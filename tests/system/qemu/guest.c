@@ -1,10 +1,9 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * The only program of a test guest: init. It finds the card as any driver would, says on the console
- * what it sees, one `name value` a line with numbers in hexadecimal, and switches the machine off. What
- * is right is decided by test_guest.py, which knows the interface description.
+/* The only program of a test guest: init. It finds the card as any driver would, says on the
+ * console what it sees, one `name value` a line with numbers in hexadecimal, and switches the
+ * machine off. What is right is decided by test_guest.py, which knows the interface description.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -48,7 +47,8 @@ static void show_msix(const char *card)
 		if (config[at] != PCI_CAPABILITY_MSIX)
 			continue;
 		guest_say("msix_vectors", ((config[at + 2] | config[at + 3] << 8) & 0x7ff) + 1);
-		guest_say("msix_table", config[at + 4] | config[at + 5] << 8 | config[at + 6] << 16);
+		guest_say("msix_table",
+			  config[at + 4] | config[at + 5] << 8 | config[at + 6] << 16);
 		guest_say("msix_pba", config[at + 8] | config[at + 9] << 8 | config[at + 10] << 16);
 	}
 }

@@ -1,14 +1,13 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* What the inits of the test guests have in common: the machine's beginning and end, its console,
+ * its PCI devices. */
 
-/* What the inits of the test guests have in common: the machine's beginning and end, its console, its PCI devices. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_GUEST_H
 #define DIBBER_GUEST_H
 
 #define PCI_DEVICES  "/sys/bus/pci/devices"
-#define ADDRESS_ROOM 16		/* of "0000:01:00.0" */
+#define ADDRESS_ROOM 16 /* of "0000:01:00.0" */
 
 /* Mount what an init must have, and open the console. */
 void guest_begin(void);
@@ -20,7 +19,8 @@ void guest_say(const char *name, unsigned long long value);
 void guest_end(void) __attribute__((noreturn));
 void guest_fail(const char *what) __attribute__((noreturn));
 
-/* Find Dibber cards, by ascending address; returns how many there are, of which at most `room` are named. */
+/* Find Dibber cards, by ascending address; returns how many there are, of which at most `room` are
+ * named. */
 unsigned int guest_find_cards(char cards[][ADDRESS_ROOM], unsigned int room);
 
 /* Open a file that sysfs has of a PCI device. */

@@ -1,6 +1,4 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Init of a test guest with an IOMMU: gives both cards to vfio-pci and runs each program of /tests on them, as
- * `PROGRAM FIRMWARE URI URI`. What a program says is on the console; its exit code is told by its name.
+/* Init of a test guest with an IOMMU: gives both cards to vfio-pci and runs each program of /tests
+ * on them, as `PROGRAM FIRMWARE URI URI`. What a program says is on the console; its exit code is
+ * told by its name.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -17,11 +17,11 @@
 
 #include "guest.h"
 
-#define CARDS    2
-#define MODULES  "/modules"
-#define TESTS    "/tests"
+#define CARDS	 2
+#define MODULES	 "/modules"
+#define TESTS	 "/tests"
 #define FIRMWARE "/mcp.dibfw"
-#define PROBE    "/sys/bus/pci/drivers_probe"
+#define PROBE	 "/sys/bus/pci/drivers_probe"
 
 static int is_visible(const struct dirent *entry)
 {

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A guest in QEMU: a static program as its init, simulated cards as its PCIe devices."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import json
@@ -12,16 +11,29 @@ import subprocess
 
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
-ROOT   = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 START_SECONDS = 120
 
 
 @contextlib.contextmanager
 def simulator(directory, seed, cards):
-    """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to the end."""
-    command = [ROOT / "build/sim/dibber-sim-128", "--profile", ROOT / "hw/sim/profiles/gen2x4.toml",
-               "--cards", str(cards), "--participants", str(cards), "--seed", str(seed), "--socket-dir", directory]
+    """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to
+    the end.
+    """
+    command = [
+        ROOT / "build/sim/dibber-sim-128",
+        "--profile",
+        ROOT / "hw/sim/profiles/gen2x4.toml",
+        "--cards",
+        str(cards),
+        "--participants",
+        str(cards),
+        "--seed",
+        str(seed),
+        "--socket-dir",
+        directory,
+    ]
     with open(directory / "stderr", "w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
@@ -39,8 +51,22 @@ def simulator(directory, seed, cards):
 
 def build(out, sources, *options):
     """Compile a static program."""
-    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Werror", "-Os", "-static", "-o", str(out), *map(str, sources),
-                    *map(str, options)], check=True, timeout=600)
+    subprocess.run(
+        [
+            "gcc",
+            "-std=gnu11",
+            "-Wall",
+            "-Werror",
+            "-Os",
+            "-static",
+            "-o",
+            str(out),
+            *map(str, sources),
+            *map(str, options),
+        ],
+        check=True,
+        timeout=600,
+    )
 
 
 def initramfs(files):
@@ -48,14 +74,21 @@ def initramfs(files):
 
     files : {name: path of a file here, None for a folder}, folders before what is in them
     """
+
     def entry(name, mode, data=b""):
-        name   = name.encode() + b"\0"
-        #         inode mode uid gid links mtime size, device and its own (major, minor), name size, check
+        name = name.encode() + b"\0"
+        #         inode mode uid gid links mtime size, device and its own (major, minor), name size,
+        # check
         fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0)
-        head   = b"070701" + b"".join(b"%08x" % field for field in fields) + name
+        head = b"070701" + b"".join(b"%08x" % field for field in fields) + name
         return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
-    return b"".join(entry(name, stat.S_IFREG | 0o755, pathlib.Path(path).read_bytes()) if path
-                    else entry(name, stat.S_IFDIR | 0o755) for name, path in files.items()) + entry("TRAILER!!!", 0)
+
+    return b"".join(
+        entry(name, stat.S_IFREG | 0o755, pathlib.Path(path).read_bytes())
+        if path
+        else entry(name, stat.S_IFDIR | 0o755)
+        for name, path in files.items()
+    ) + entry("TRAILER!!!", 0)
 
 
 def command(qemu, archive, sockets, iommu):
@@ -64,34 +97,65 @@ def command(qemu, archive, sockets, iommu):
     qemu  : pathlib.Path, what fetch.py made
     iommu : an emulated one stands between the cards and memory, and remaps their interrupts
     """
-    root   = qemu / "root"
-    # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test, which then panics.
+    root = qemu / "root"
+    # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test,
+    # which then panics.
     append = "console=ttyS0 quiet panic=-1 no_timer_check" + (" intel_iommu=on" if iommu else "")
     line = [
         # The packages' own loader and libraries: the system's may be older.
-        root / LOADER, "--argv0", "qemu-system-x86_64", "--inhibit-cache",
-        "--library-path", root / "usr/lib/x86_64-linux-gnu",
-        root / "usr/bin/qemu-system-x86_64", "-L", root / "usr/share/qemu", "-L", root / "usr/share/seabios",
-        "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio",
+        root / LOADER,
+        "--argv0",
+        "qemu-system-x86_64",
+        "--inhibit-cache",
+        "--library-path",
+        root / "usr/lib/x86_64-linux-gnu",
+        root / "usr/bin/qemu-system-x86_64",
+        "-L",
+        root / "usr/share/qemu",
+        "-L",
+        root / "usr/share/seabios",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-serial",
+        "stdio",
         # /dev/kvm may be there and still unable to boot a stock kernel.
-        "-accel", "tcg", "-m", MEMORY,
+        "-accel",
+        "tcg",
+        "-m",
+        MEMORY,
         # share=on: with a private mapping the card's DMA would land in other pages, silently.
-        "-object", f"memory-backend-memfd,id=memory,size={MEMORY},share=on",
-        "-machine", "q35,memory-backend=memory",
-        "-kernel", qemu / "vmlinux", "-initrd", archive, "-append", append,
+        "-object",
+        f"memory-backend-memfd,id=memory,size={MEMORY},share=on",
+        "-machine",
+        "q35,memory-backend=memory",
+        "-kernel",
+        qemu / "vmlinux",
+        "-initrd",
+        archive,
+        "-append",
+        append,
     ]
     if iommu:
-        # caching-mode: the guest tells of each new translation, which vfio-user-pci passes on to the card.
+        # caching-mode: the guest tells of each new translation, which vfio-user-pci passes on to
+        # the card.
         line += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
     for number, socket in enumerate(sockets):
         line += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
-        line += ["-device", json.dumps({
-            "driver": "vfio-user-pci",
-            "bus": f"port{number}",
-            # A late answer breaks the stream for good; the watchdog is ours.
-            "x-msg-timeout": 600_000,
-            "socket": {"type": "unix", "path": str(socket)},
-        })]
+        line += [
+            "-device",
+            json.dumps(
+                {
+                    "driver": "vfio-user-pci",
+                    "bus": f"port{number}",
+                    # A late answer breaks the stream for good; the watchdog is ours.
+                    "x-msg-timeout": 600_000,
+                    "socket": {"type": "unix", "path": str(socket)},
+                }
+            ),
+        ]
     return [str(part) for part in line]
 
 
@@ -100,13 +164,21 @@ def boot(qemu, archive, sockets=(), timeout=600, iommu=False):
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.
     """
-    done = subprocess.run(command(qemu, archive, sockets, iommu), stdin=subprocess.DEVNULL, timeout=timeout,
-                          check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        command(qemu, archive, sockets, iommu),
+        stdin=subprocess.DEVNULL,
+        timeout=timeout,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     return done.stdout.decode(errors="replace")
 
 
 def said(console):
-    """{name: value} that a guest said; AssertionError with all of its console when it did not come to its end."""
+    """{name: value} that a guest said; AssertionError with all of its console when it did not come
+    to its end.
+    """
     lines = [line.split()[1:] for line in console.splitlines() if line.startswith("guest ")]
     assert lines and lines[-1] == ["done"], console
     return {name: int(value, 16) for name, value in lines[:-1]}

@@ -1,25 +1,27 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A card serves a program that is not ours: QEMU's vfio-user-pci, with a Linux guest that looks for
+it.
+"""
 
-"""A card serves a program that is not ours: QEMU's vfio-user-pci, with a Linux guest that looks for it."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
 
-import pytest
-
-from dibber.interface.description import C, HOST, INTERFACE
-
 import machine
+import pytest
+from dibber.interface.description import HOST, INTERFACE, C
 
-HERE  = pathlib.Path(__file__).parent
-ROOT  = HERE.parents[2]
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[2]
 BUILD = ROOT / "build"
+
 
 @pytest.fixture(scope="module")
 def guest(request, tmp_path_factory):
     """What the guest saw, {name: value}, after a boot with one card; and that the card outlived it."""
     directory = tmp_path_factory.mktemp("guest")
-    machine.build(directory / "init", [HERE / "guest.c", HERE / "guest_common.c"], f"-I{BUILD}/generated")
+    machine.build(
+        directory / "init", [HERE / "guest.c", HERE / "guest_common.c"], f"-I{BUILD}/generated"
+    )
     archive = directory / "initramfs"
     archive.write_bytes(machine.initramfs({"init": directory / "init"}))
     with machine.simulator(directory, request.config.getoption("--seed"), cards=1) as sockets:
@@ -38,16 +40,24 @@ def test_the_firmware_of_the_guest_sized_bar_0(guest):
 
 def test_msix_capability(guest):
     assert guest["msix_vectors"] == C.VECTORS
-    assert guest["msix_table"]   == C.MSIX_TABLE_BASE  # offset in bits 31:3, BAR 0 in bits 2:0
-    assert guest["msix_pba"]     == C.MSIX_PBA_BASE
+    assert guest["msix_table"] == C.MSIX_TABLE_BASE  # offset in bits 31:3, BAR 0 in bits 2:0
+    assert guest["msix_pba"] == C.MSIX_PBA_BASE
 
 
 def test_identity_registers(guest):
-    assert guest["magic"]             == C.MAGIC
+    assert guest["magic"] == C.MAGIC
     assert guest["interface_version"] == INTERFACE.version_word
-    assert guest["interface_hash"]    == INTERFACE.hash
-    fields = {field.name: guest["geometry"] >> field.lsb & (1 << field.bits) - 1 for field in HOST["GEOMETRY"].fields}
-    assert fields == {"endpoints": C.ENDPOINTS, "slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
+    assert guest["interface_hash"] == INTERFACE.hash
+    fields = {
+        field.name: guest["geometry"] >> field.lsb & (1 << field.bits) - 1
+        for field in HOST["GEOMETRY"].fields
+    }
+    assert fields == {
+        "endpoints": C.ENDPOINTS,
+        "slots": C.SLOTS,
+        "regions": C.REGIONS,
+        "nodes": C.NODES,
+    }
 
 
 def test_one_read_of_eight_bytes_returns_two_registers(guest):
@@ -55,5 +65,5 @@ def test_one_read_of_eight_bytes_returns_two_registers(guest):
 
 
 def test_scratch_keeps_what_the_guest_wrote(guest):
-    assert guest["scratch"]          == 0x5aa5c33c
-    assert guest["scratch_inverted"] == 0xa55a3cc3
+    assert guest["scratch"] == 0x5AA5C33C
+    assert guest["scratch_inverted"] == 0xA55A3CC3

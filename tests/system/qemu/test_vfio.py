@@ -1,31 +1,39 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""The library's VFIO transport: programs that run on simulated cards run in a guest on the same cards behind an IOMMU.
+"""The library's VFIO transport: programs that run on simulated cards run in a guest on the same
+cards behind an IOMMU.
 
 Two cards on vfio-user sockets, QEMU's vfio-user-pci and intel-iommu, a Debian kernel with vfio-pci.
 """
 
+# SPDX-License-Identifier: BSD-2-Clause
+
 import pathlib
 
+import machine
 import pytest
 
-import machine
-
-HERE  = pathlib.Path(__file__).parent
-ROOT  = HERE.parents[2]
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[2]
 BUILD = ROOT / "build"
 
 EXAMPLES = ROOT / "software/lib/examples"
-TESTS    = {"put_strided": EXAMPLES / "put_strided.c", "messages": EXAMPLES / "messages.c",
-            "mailbox": EXAMPLES / "mailbox.c", "vfio_refusals": HERE / "vfio_refusals.c"}
+TESTS = {
+    "put_strided": EXAMPLES / "put_strided.c",
+    "messages": EXAMPLES / "messages.c",
+    "mailbox": EXAMPLES / "mailbox.c",
+    "vfio_refusals": HERE / "vfio_refusals.c",
+}
 
 
 def programs(directory):
     """Each of TESTS, built static: {name: path}."""
     for name, source in TESTS.items():
-        machine.build(directory / name, [source, BUILD / "lib/libdibber.a"], f"-I{ROOT}/software/lib/include",
-                      f"-I{BUILD}/generated", "-pthread")
+        machine.build(
+            directory / name,
+            [source, BUILD / "lib/libdibber.a"],
+            f"-I{ROOT}/software/lib/include",
+            f"-I{BUILD}/generated",
+            "-pthread",
+        )
     return {name: directory / name for name in TESTS}
 
 
@@ -33,9 +41,18 @@ def programs(directory):
 def console(request, tmp_path_factory):
     """What the guest wrote."""
     directory = tmp_path_factory.mktemp("vfio")
-    machine.build(directory / "init", [HERE / "guest_vfio.c", HERE / "guest_common.c"], f"-I{BUILD}/generated")
-    files = {"init": directory / "init", "mcp.dibfw": BUILD / "firmware/mcp.dibfw", "modules": None, "tests": None}
-    files.update({f"modules/{path.name}": path for path in sorted((BUILD / "qemu/modules").iterdir())})
+    machine.build(
+        directory / "init", [HERE / "guest_vfio.c", HERE / "guest_common.c"], f"-I{BUILD}/generated"
+    )
+    files = {
+        "init": directory / "init",
+        "mcp.dibfw": BUILD / "firmware/mcp.dibfw",
+        "modules": None,
+        "tests": None,
+    }
+    files.update(
+        {f"modules/{path.name}": path for path in sorted((BUILD / "qemu/modules").iterdir())}
+    )
     files.update({f"tests/{name}": path for name, path in programs(directory).items()})
     archive = directory / "initramfs"
     archive.write_bytes(machine.initramfs(files))

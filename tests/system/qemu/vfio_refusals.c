@@ -1,8 +1,6 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /* What dib_open() says of devices that it cannot have:  vfio_refusals FIRMWARE URI URI */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 
 #include <dibber/dibber.h>
 
-#define BRIDGE "vfio:0000:00:1f.0"	/* of q35: a device, but no card and not vfio-pci's */
+#define BRIDGE "vfio:0000:00:1f.0" /* of q35: a device, but no card and not vfio-pci's */
 
 static int wrong;
 
@@ -35,8 +33,10 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		return 2;
 	expect("no address", dib_open("vfio:1:2", NULL, &card), DIB_ERR_ARGUMENT, "0000:01:00.0");
-	expect("no device", dib_open("vfio:0000:fe:00.0", NULL, &card), DIB_ERR_NOT_FOUND, "no PCI device");
-	expect("no driver", dib_open(BRIDGE, NULL, &card), DIB_ERR_NOT_FOUND, "not bound to vfio-pci");
+	expect("no device", dib_open("vfio:0000:fe:00.0", NULL, &card), DIB_ERR_NOT_FOUND,
+	       "no PCI device");
+	expect("no driver", dib_open(BRIDGE, NULL, &card), DIB_ERR_NOT_FOUND,
+	       "not bound to vfio-pci");
 
 	expect("open", dib_open(argv[2], NULL, &card), 0, "");
 	expect("twice", dib_open(argv[2], NULL, &other), DIB_ERR_IN_USE, "another process");
@@ -47,10 +47,12 @@ int main(int argc, char **argv)
 	expect("again", dib_open(argv[2], NULL, &card), 0, "");
 	dib_close(card);
 
-	/* As an ordinary user may find it: nothing can be pinned. Root may always, so that it is another user here. */
+	/* As an ordinary user may find it: nothing can be pinned. Root may always, so that it is
+	 * another user here. */
 	child = fork();
 	if (child == 0) {
-		if (dib_open(argv[3], NULL, &card) || setrlimit(RLIMIT_MEMLOCK, &no_pinned) || setuid(1))
+		if (dib_open(argv[3], NULL, &card) || setrlimit(RLIMIT_MEMLOCK, &no_pinned) ||
+		    setuid(1))
 			return 1;
 		expect("pinning", dib_firmware_load(card, argv[1]), DIB_ERR_NO_MEMORY, "ulimit -l");
 		dib_close(card);

@@ -1,16 +1,17 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* The cable by itself, on standard output.
  *
- *     cable-bench code                       encoder: "K byte disparity symbol disparity_after" a line
- *     cable-bench decode                     decoder: "symbol disparity byte K code_error disparity_error" a line
- *     cable-bench words PROFILE CYCLES SEED [fault=KIND:T0:T1] [loopback=C0:C1] [table.key=value]...
+ *     cable-bench code                       encoder: "K byte disparity symbol disparity_after" a
+ * line cable-bench decode                     decoder: "symbol disparity byte K code_error
+ * disparity_error" a line cable-bench words PROFILE CYCLES SEED [fault=KIND:T0:T1] [loopback=C0:C1]
+ * [table.key=value]...
  *
- * `words` sends numbered words and comma words in turn for CYCLES cycles of the card's clock, and prints as
- * JSON how many were taken, when each word came, and the errors. From cycle C0 until C1 the sender's transceiver is in
- * loopback: `looped_delays` is after how many cycles each word came back, those that are not what was sent left out.
+ * `words` sends numbered words and comma words in turn for CYCLES cycles of the card's clock, and
+ * prints as JSON how many were taken, when each word came, and the errors. From cycle C0 until C1
+ * the sender's transceiver is in loopback: `looped_delays` is after how many cycles each word came
+ * back, those that are not what was sent left out.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <cinttypes>
 #include <cstdio>
@@ -45,8 +46,8 @@ int print_decoder()
         for (bool before : {false, true}) {
             bool disparity = before;
             auto decoded = code.decode(symbol, disparity);
-            printf("%u %d %u %d %d %d\n", symbol, before, decoded.byte, decoded.k, decoded.code_error,
-                   decoded.disparity_error);
+            printf("%u %d %u %d %d %d\n", symbol, before, decoded.byte, decoded.k,
+                   decoded.code_error, decoded.disparity_error);
         }
     return 0;
 }
@@ -77,11 +78,12 @@ int carry_words(int argc, char** argv)
     std::vector<Symbols> sent;
     std::vector<uint64_t> sent_at;
     for (uint64_t cycle = 0; cycle < cycles; cycle++) {
-        Time now = cycle*profile.period();
+        Time now = cycle * profile.period();
         cable.drive_transmit(in, now);
         cable.drive_receive(in, now);
         if (in.serial_rx_valid) {
-            bool good = came < sent.size() && in.serial_rx.data == sent[came].data && in.serial_rx.k == sent[came].k;
+            bool good = came < sent.size() && in.serial_rx.data == sent[came].data &&
+                        in.serial_rx.k == sent[came].k;
             bool marked = in.serial_rx_code_error || in.serial_rx_disparity_error;
             wrong += !good;
             unmarked += !good && !marked;
@@ -98,7 +100,8 @@ int carry_words(int argc, char** argv)
         }
         silent += cycle > 100 && !in.serial_rx_signal;
         quiet_after = in.serial_rx_signal ? quiet_after : cycle;
-        out.serial_tx = taken % 2 ? Symbols{uint32_t(taken)*0x9e3779b9u, 0} : Symbols{0x4a4a00bc, 1};
+        out.serial_tx =
+            taken % 2 ? Symbols{uint32_t(taken) * 0x9e3779b9u, 0} : Symbols{0x4a4a00bc, 1};
         bool begins = !out.serial_loopback && cycle >= loop_from && cycle < loop_until;
         out.serial_loopback = cycle >= loop_from && cycle < loop_until;
         if (begins)
@@ -112,16 +115,24 @@ int carry_words(int argc, char** argv)
         cable.meet(true);
     }
     auto& s = cable.statistics();
-    nlohmann::json result = {
-        {"taken", taken}, {"came", came}, {"wrong", wrong}, {"unmarked", unmarked}, {"delays", delays},
-        {"looped_signal", looped_signal}, {"looped_delays", looped_delays},
-        {"silent_cycles", silent}, {"last_silent_cycle", quiet_after}, {"bit_errors", s.bit_errors},
-        {"code_errors", s.code_errors}, {"disparity_errors", s.disparity_errors}, {"lost_words", s.lost_words}};
+    nlohmann::json result = {{"taken", taken},
+                             {"came", came},
+                             {"wrong", wrong},
+                             {"unmarked", unmarked},
+                             {"delays", delays},
+                             {"looped_signal", looped_signal},
+                             {"looped_delays", looped_delays},
+                             {"silent_cycles", silent},
+                             {"last_silent_cycle", quiet_after},
+                             {"bit_errors", s.bit_errors},
+                             {"code_errors", s.code_errors},
+                             {"disparity_errors", s.disparity_errors},
+                             {"lost_words", s.lost_words}};
     printf("%s\n", result.dump().c_str());
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv)
 {
@@ -136,6 +147,7 @@ int main(int argc, char** argv)
         fprintf(stderr, "%s\n", error.what());
         return 1;
     }
-    fprintf(stderr, "usage: cable-bench code | decode | words PROFILE CYCLES SEED [key=value]...\n");
+    fprintf(stderr,
+            "usage: cable-bench code | decode | words PROFILE CYCLES SEED [key=value]...\n");
     return 2;
 }

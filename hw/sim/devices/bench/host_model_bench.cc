@@ -1,14 +1,13 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What the host model allows a card without limits of its own, as JSON on standard output.
  *
  *     host-model-bench PROFILE write|read BYTES COUNT [address=A] [stride=S] [in_flight=N] [seed=S]
  *                      [master=0] [table.key=value]...
  *
- * Bytes a second are those of the payload: of writes from the first being in memory to the last, of reads
- * from the first beat taken to the end of the last completion.
+ * Bytes a second are those of the payload: of writes from the first being in memory to the last, of
+ * reads from the first beat taken to the end of the last completion.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +25,8 @@ namespace {
 constexpr uint64_t memory_bytes = 1 << 24;
 
 /* Run the work on a card of its own, then look at time, memory and statistics. */
-nlohmann::json measure(const Profile& profile, const Options& options, const Generator::Work& work, bool master)
+nlohmann::json measure(const Profile& profile, const Options& options, const Generator::Work& work,
+                       bool master)
 {
     Simulation simulation(profile, options);
     auto& generator = dynamic_cast<Generator&>(simulation.device(0));
@@ -64,16 +64,19 @@ nlohmann::json measure(const Profile& profile, const Options& options, const Gen
     }
     const HostStatistics& host = simulation.host(0).statistics();
     out["first_latency_ns"] =
-        host.writes ? (double(host.first_write) - double(generator.first_cycle())*period)/1e3 : 0;
+        host.writes ? (double(host.first_write) - double(generator.first_cycle()) * period) / 1e3
+                    : 0;
     out["bytes_per_second"] = work.read
-        ? double(work.bytes)*work.count/(double(last - generator.first_cycle() + 1)*period)*1e12
-        : double(work.bytes)*(work.count - 1)/double(host.last_write - host.first_write)*1e12;
+                                  ? double(work.bytes) * work.count /
+                                        (double(last - generator.first_cycle() + 1) * period) * 1e12
+                                  : double(work.bytes) * (work.count - 1) /
+                                        double(host.last_write - host.first_write) * 1e12;
     out["finished"] = generator.finished();
     uint64_t wrong = 0;
     uint64_t base = work.address & 4095;
     for (unsigned n = 0; !work.read && n < work.count; n++)
         for (unsigned i = 0; i < work.bytes; i++)
-            wrong += memory[base + n*work.stride + i] != uint8_t(n*7 + i);
+            wrong += memory[base + n * work.stride + i] != uint8_t(n * 7 + i);
     out["bytes_wrong"] = wrong;
     return out;
 }
@@ -83,15 +86,15 @@ int run(int argc, char** argv)
     if (argc < 5)
         throw UsageError("usage: host-model-bench PROFILE write|read BYTES COUNT [key=value]...");
     Options options;
-    options.device  = "generator";
-    options.cards   = 1;
+    options.device = "generator";
+    options.cards = 1;
     options.threads = 1;
     options.participants = 0;
     Generator::Work work;
-    work.read    = !strcmp(argv[2], "read");
-    work.bytes   = unsigned(strtoul(argv[3], nullptr, 0));
-    work.count   = unsigned(strtoul(argv[4], nullptr, 0));
-    work.stride  = work.bytes;
+    work.read = !strcmp(argv[2], "read");
+    work.bytes = unsigned(strtoul(argv[3], nullptr, 0));
+    work.count = unsigned(strtoul(argv[4], nullptr, 0));
+    work.stride = work.bytes;
     bool master = true;
     for (int i = 5; i < argc; i++) {
         std::string text = argv[i], key = text.substr(0, text.find('='));
@@ -100,22 +103,29 @@ int run(int argc, char** argv)
             continue;
         }
         uint64_t value = strtoull(text.c_str() + key.size() + 1, nullptr, 0);
-        if (key == "address")        work.address = value;
-        else if (key == "stride")    work.stride = value;
-        else if (key == "in_flight") work.in_flight = unsigned(value);
-        else if (key == "seed")      options.seed = value;
-        else if (key == "master")    master = value;
-        else if (key == "trace")     options.tlp_trace = text.substr(6);
-        else throw UsageError("unknown argument " + key);
+        if (key == "address")
+            work.address = value;
+        else if (key == "stride")
+            work.stride = value;
+        else if (key == "in_flight")
+            work.in_flight = unsigned(value);
+        else if (key == "seed")
+            options.seed = value;
+        else if (key == "master")
+            master = value;
+        else if (key == "trace")
+            options.tlp_trace = text.substr(6);
+        else
+            throw UsageError("unknown argument " + key);
     }
-    if (work.stride*work.count + work.bytes + 4096 > memory_bytes || work.in_flight > 256)
+    if (work.stride * work.count + work.bytes + 4096 > memory_bytes || work.in_flight > 256)
         throw UsageError("more than this program's memory or tags");
     Profile profile = read_profile(argv[1], options.overrides);
     printf("%s\n", measure(profile, options, work, master).dump().c_str());
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv)
 {

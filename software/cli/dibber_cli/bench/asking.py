@@ -1,35 +1,38 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Commands of 8 bytes that have an answer, one at a time or several: from the call to the poll that
+took the completion.
+"""
 
-"""Commands of 8 bytes that have an answer, one at a time or several: from the call to the poll that took the completion."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
 import libdibber
 import numpy as np
-
 from dibber.interface.description import RIGHT, STATUS
+
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
-WORD     = 8      # bytes of a command
-QUIET_NS = 20_000 # of silence, after which nothing comes any more
+WORD = 8  # bytes of a command
+QUIET_NS = 20_000  # of silence, after which nothing comes any more
 GET, FETCH_ADD, PUT = "get", "fetch-add", "put"
 
 
 @dataclass(frozen=True)
 class Asking:
-    """`count` commands of one kind with `outstanding` under way, from card 0 to card 1, whose program does nothing.
+    """`count` commands of one kind with `outstanding` under way, from card 0 to card 1, whose
+    program does nothing.
 
     x : of the report
     """
-    series      : str
-    operation   : str
-    count       : int
-    outstanding : int   = 1
-    fast        : bool  = False
-    number      : int   = 0
-    x           : object = "rounds"
-    senders     : tuple = (0,)
+
+    series: str
+    operation: str
+    count: int
+    outstanding: int = 1
+    fast: bool = False
+    number: int = 0
+    x: object = "rounds"
+    senders: tuple = (0,)
 
     @property
     def messages(self):
@@ -37,26 +40,30 @@ class Asking:
 
     @property
     def payload(self):
-        return WORD*self.count
+        return WORD * self.count
 
     def words(self, seed):
         """What lies at the other card before, or is put there, command by command."""
-        return np.random.default_rng((seed, self.number, WORD)).integers(1, 1 << 63, self.count, dtype=np.uint64)
+        return np.random.default_rng((seed, self.number, WORD)).integers(
+            1, 1 << 63, self.count, dtype=np.uint64
+        )
 
 
 class Area:
-    """The memory of a program that takes part: `here`, read and written at home; `there`, for the other card.
+    """The memory of a program that takes part: `here`, read and written at home; `there`, for the
+    other card.
 
     points : of the benchmark; those that are not Asking count for nothing
 
-    Both programs prepare the same words; what card 0 finds is compared with what card 1 must have had.
+    Both programs prepare the same words; what card 0 finds is compared with what card 1 must have
+    had.
     """
 
     def __init__(self, program, points):
-        count       = max((point.count for point in points if isinstance(point, Asking)), default=1)
-        register    = lambda rights: program.endpoint.register(libdibber.alloc(WORD*count), rights)
-        self.here   = register(RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE)
-        self.there  = register(RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE)
+        count = max((point.count for point in points if isinstance(point, Asking)), default=1)
+        register = lambda rights: program.endpoint.register(libdibber.alloc(WORD * count), rights)
+        self.here = register(RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE)
+        self.there = register(RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE)
         self.counts = count
 
     def close(self):
@@ -64,25 +71,27 @@ class Area:
         self.there.close()
 
     def _view(self, region):
-        return region.memory[:WORD*self.counts].view(np.uint64)
+        return region.memory[: WORD * self.counts].view(np.uint64)
 
     def prepare(self, point, seed):
         words = np.zeros(self.counts, dtype=np.uint64)
-        words[:point.count] = point.words(seed)
+        words[: point.count] = point.words(seed)
         self._view(self.there)[:] = 0 if point.operation == PUT else words
-        self._view(self.here)[:]  = words if point.operation == PUT else 0
+        self._view(self.here)[:] = words if point.operation == PUT else 0
 
     def _ask(self, point, endpoint, key, n):
         """Command `n`, with its number as the tag."""
         if point.operation == GET:
-            endpoint.get(key, WORD*n, self.here.key, WORD*n, WORD, node=1, tag=n)
+            endpoint.get(key, WORD * n, self.here.key, WORD * n, WORD, node=1, tag=n)
         elif point.operation == PUT:
-            endpoint.put(self.here.key, WORD*n, key, WORD*n, WORD, node=1, tag=n)
+            endpoint.put(self.here.key, WORD * n, key, WORD * n, WORD, node=1, tag=n)
         else:
-            endpoint.fetch_add(key, WORD*n, n + 1, node=1, tag=n)
+            endpoint.fetch_add(key, WORD * n, n + 1, node=1, tag=n)
 
     def run(self, point, seed, endpoint, key):
-        """All commands: the answer of a program, with the picoseconds of each when there is one at a time."""
+        """All commands: the answer of a program, with the picoseconds of each when there is one at
+        a time.
+        """
         rounds, sent, ended = [], 0, 0
         begin = start = endpoint.clock()
         while ended < point.count:
@@ -101,8 +110,13 @@ class Area:
             end = endpoint.clock()
             rounds.append(end.now_ps - start.now_ps)
             start = end
-        return {"rounds_ps": rounds, "elapsed_ps": end.now_ps - begin.now_ps, "cpu_ps": end.cpu_ps - begin.cpu_ps,
-                "free": end.free, **self.compare(self.here, point, point.words(seed))}
+        return {
+            "rounds_ps": rounds,
+            "elapsed_ps": end.now_ps - begin.now_ps,
+            "cpu_ps": end.cpu_ps - begin.cpu_ps,
+            "free": end.free,
+            **self.compare(self.here, point, point.words(seed)),
+        }
 
     def left(self, point, seed):
         """What card 1 has in the end."""
@@ -117,7 +131,9 @@ class Area:
         while program.endpoint.wait(QUIET_NS):
             reap(program.endpoint)
         answer = self.run(point, program.seed, program.endpoint, keys["there"])
-        program.endpoint.put_inline(bytes(WORD), keys["target"], 0, node=1, notice=point.number, endpoint=1)
+        program.endpoint.put_inline(
+            bytes(WORD), keys["target"], 0, node=1, notice=point.number, endpoint=1
+        )
         while not reap(program.endpoint):
             program.endpoint.wait(TIMEOUT_NS)
         return answer
@@ -131,13 +147,14 @@ class Area:
 
     def compare(self, region, point, words):
         wanted = np.zeros(self.counts, dtype=np.uint64)
-        wanted[:point.count] = words
-        wrong = np.count_nonzero(wanted.view(np.uint8) != region.memory[:WORD*self.counts])
-        return {"bytes_wrong": int(wrong), "guards": WORD*(self.counts - point.count)}
+        wanted[: point.count] = words
+        wrong = np.count_nonzero(wanted.view(np.uint8) != region.memory[: WORD * self.counts])
+        return {"bytes_wrong": int(wrong), "guards": WORD * (self.counts - point.count)}
 
 
 class AskingProgram(Program):
-    """A program that has points of its own beside those of Asking: prepare_other(point), run_other(point, keys).
+    """A program that has points of its own beside those of Asking: prepare_other(point),
+    run_other(point, keys).
 
     Its __init__ ends with add_area().
     """
@@ -162,4 +179,6 @@ class AskingProgram(Program):
     def run(self, point, keys):
         if not isinstance(point, Asking):
             return self.run_other(point, keys)
-        return self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
+        return (
+            self.area.ask(point, self, keys) if self.node == 0 else self.area.be_asked(point, self)
+        )

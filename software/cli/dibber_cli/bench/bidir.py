@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`bidir`: both cards send at once; each direction beside one way alone in the same run."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import replace
 
@@ -11,53 +10,87 @@ from dibber_cli.bench.views import Panel, Table
 
 NAME = "bidir"
 
-STRIDES    = (1, 2, 3, 4, 6, 8, 16, 64) # elements of 8 bytes; 1 is contiguous
-SERIES     = ("put-dst-strided", "put-both-strided")
-CHOICE     = SERIES
+STRIDES = (1, 2, 3, 4, 6, 8, 16, 64)  # elements of 8 bytes; 1 is contiguous
+SERIES = ("put-dst-strided", "put-both-strided")
+CHOICE = SERIES
 DIRECTIONS = ("0to1", "1to0")
 
-QUICK = {"strides": (1, 8, 64)}    # of points()
+QUICK = {"strides": (1, 8, 64)}  # of points()
 
 
 def points(strides=STRIDES, series=SERIES):
     def one_way(name, x):
-        return Point(f"{name}-one-way", x, *(stride.side(strided, x) for strided in stride.OURS[name]), stride.TRANSFERS)
+        return Point(
+            f"{name}-one-way",
+            x,
+            *(stride.side(strided, x) for strided in stride.OURS[name]),
+            stride.TRANSFERS,
+        )
 
     pairs = [(name, x) for name in series for x in strides]
-    return numbered(point for name, x in pairs
-                    for point in (one_way(name, x), replace(one_way(name, x), series=name, senders=(0, 1))))
+    return numbered(
+        point
+        for name, x in pairs
+        for point in (one_way(name, x), replace(one_way(name, x), series=name, senders=(0, 1)))
+    )
 
 
 def evaluate(profile, seed, results):
-    alone = {(r["point"].series, r["point"].x): session.evaluate(profile, r, "elements")
-             for r in results if r["point"].senders == (0,)}
+    alone = {
+        (r["point"].series, r["point"].x): session.evaluate(profile, r, "elements")
+        for r in results
+        if r["point"].senders == (0,)
+    }
     found = list(alone.values())
     for result in (r for r in results if r["point"].senders == (0, 1)):
         one_way = alone[f"{result['point'].series}-one-way", result["point"].x]["value"]
         for sender, direction in enumerate(DIRECTIONS):
             point = session.evaluate(profile, result, "elements", sender)
-            found.append({**point, "series": f"{point['series']}-{direction}",
-                          "percent_of_one_way": round(100*point["value"]/one_way, 1)})
+            found.append(
+                {
+                    **point,
+                    "series": f"{point['series']}-{direction}",
+                    "percent_of_one_way": round(100 * point["value"] / one_way, 1),
+                }
+            )
     worst = _worst([p for p in found if "percent_of_one_way" in p])
-    return {"points": found, "worst": worst,
-            "findings": [f"{name}: at least {w['percent_of_one_way']} % of one way and {w['percent_of_bound']} % of its bound"
-                         for name, w in worst.items()],
-            "notes": [f"{stride.TRANSFERS} transfers of {stride.ELEMENTS*stride.ELEMENT >> 10} KiB under way in each "
-                      "direction"]}
+    return {
+        "points": found,
+        "worst": worst,
+        "findings": [
+            f"{name}: at least {w['percent_of_one_way']} % of one way and {w['percent_of_bound']} % of its bound"
+            for name, w in worst.items()
+        ],
+        "notes": [
+            f"{stride.TRANSFERS} transfers of {stride.ELEMENTS * stride.ELEMENT >> 10} KiB under way in each "
+            "direction"
+        ],
+    }
 
 
 def _worst(points):
-    """The least shares of any direction and stride, for contiguous transfers and each strided series."""
+    """The least shares of any direction and stride, for contiguous transfers and each strided
+    series.
+    """
     groups = {}
     for point in points:
-        groups.setdefault("contiguous" if point["x"] == 1 else point["series"].rpartition("-")[0], []).append(point)
-    return {name: {"percent_of_one_way": min(p["percent_of_one_way"] for p in group),
-                   "percent_of_bound": round(min(100*p["value"]/p["bound"] for p in group), 1)}
-            for name, group in groups.items()}
+        groups.setdefault(
+            "contiguous" if point["x"] == 1 else point["series"].rpartition("-")[0], []
+        ).append(point)
+    return {
+        name: {
+            "percent_of_one_way": min(p["percent_of_one_way"] for p in group),
+            "percent_of_bound": round(min(100 * p["value"] / p["bound"] for p in group), 1),
+        }
+        for name, group in groups.items()
+    }
 
 
 def _series(report):
-    return [[s for s in dict.fromkeys(p["series"] for p in report["points"]) if s.startswith(name)] for name in SERIES]
+    return [
+        [s for s in dict.fromkeys(p["series"] for p in report["points"]) if s.startswith(name)]
+        for name in SERIES
+    ]
 
 
 def tables(report):
@@ -65,5 +98,10 @@ def tables(report):
 
 
 def panels(report):
-    return [Panel(f"both cards send, profile {report['profile']}", [s for series in _series(report) for s in series],
-                  "stride (elements of 8 bytes; 1 is contiguous)")]
+    return [
+        Panel(
+            f"both cards send, profile {report['profile']}",
+            [s for series in _series(report) for s in series],
+            "stride (elements of 8 bytes; 1 is contiguous)",
+        )
+    ]

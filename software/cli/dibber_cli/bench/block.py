@@ -1,9 +1,11 @@
-# This file is part of Dibber.
+"""`block`: contiguous puts, gets and messages of 4 bytes to 1 MiB, streamed and one at a time, and
+N½ of all.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""`block`: contiguous puts, gets and messages of 4 bytes to 1 MiB, streamed and one at a time, and N½ of all."""
-
 from dibber.interface.description import C
+
 from dibber_cli.bench import session
 from dibber_cli.bench.figures import half_size
 from dibber_cli.bench.messages import EXCHANGES, Messages
@@ -13,54 +15,70 @@ from dibber_cli.bench.views import Panel, Table, of_series
 
 NAME = "block"
 
-SIZES  = tuple(4 << n for n in range(19))    # bytes
-STREAM = 16                                  # commands under way in a stream
-ENOUGH = 256*1024                            # bytes of a point, in at most …
-MANY   = {STREAM: 128, 1: 16}                # … so many transfers, by how many are under way
-MOST   = 4*1024*1024                         # bytes of a point, whatever else there should be
+SIZES = tuple(4 << n for n in range(19))  # bytes
+STREAM = 16  # commands under way in a stream
+ENOUGH = 256 * 1024  # bytes of a point, in at most …
+MANY = {STREAM: 128, 1: 16}  # … so many transfers, by how many are under way
+MOST = 4 * 1024 * 1024  # bytes of a point, whatever else there should be
 
 # Series: (operation of worker.OPERATIONS, commands under way).
 SERIES = {
-    "put"                     : ("put", STREAM),
-    "put-one-at-a-time"       : ("put", 1),
-    "put-inline"              : ("put-inline", STREAM),
+    "put": ("put", STREAM),
+    "put-one-at-a-time": ("put", 1),
+    "put-inline": ("put-inline", STREAM),
     "put-inline-one-at-a-time": ("put-inline", 1),
-    "get"                     : ("get", STREAM),
-    "get-one-at-a-time"       : ("get", 1),
+    "get": ("get", STREAM),
+    "get-one-at-a-time": ("get", 1),
 }
-# In the order in which they are measured. What the control programs execute, gets and sends, comes last: for some hundred
-# commands after it they keep the flows to themselves.
-CHOICE = (*(s for s in SERIES if not s.startswith("get")), "sendrecv-postal", "get", "get-one-at-a-time", "sendrecv-restricted")
+# In the order in which they are measured. What the control programs execute, gets and sends, comes
+# last: for some hundred commands after it they keep the flows to themselves.
+CHOICE = (
+    *(s for s in SERIES if not s.startswith("get")),
+    "sendrecv-postal",
+    "get",
+    "get-one-at-a-time",
+    "sendrecv-restricted",
+)
 
 # Of messages, which go both ways: bytes of a point in one direction, and how many messages.
-MESSAGE_BYTES = 128*1024
-MESSAGES      = {"sendrecv-restricted": (1, 8), "sendrecv-postal": (2, 32)}    # least, most
+MESSAGE_BYTES = 128 * 1024
+MESSAGES = {"sendrecv-restricted": (1, 8), "sendrecv-postal": (2, 32)}  # least, most
 
-QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}    # of points()
+QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}  # of points()
 
 
 def transfers(size, outstanding):
-    """How many a point has: in a stream so many that `outstanding` can be under way, else two at least."""
-    return min(MANY[outstanding], max(ENOUGH//size, outstanding, 2), MOST//size)
+    """How many a point has: in a stream so many that `outstanding` can be under way, else two at
+    least.
+    """
+    return min(MANY[outstanding], max(ENOUGH // size, outstanding, 2), MOST // size)
 
 
 def points(sizes=SIZES, series=CHOICE):
     def point(name, size):
         if name in EXCHANGES:
             least, most = MESSAGES[name]
-            pattern = Pattern.contiguous(size, min(most, max(MESSAGE_BYTES//size, least)))
+            pattern = Pattern.contiguous(size, min(most, max(MESSAGE_BYTES // size, least)))
             return Messages(name, size, pattern, pattern, 1, operation=name)
         operation, outstanding = SERIES[name]
         pattern = Pattern.contiguous(size, transfers(size, outstanding))
         return Point(name, size, pattern, pattern, outstanding, operation=operation)
 
-    return numbered(point(s, x) for s in series for x in sizes
-                    if not s.startswith("put-inline") or x <= C.INLINE_BYTES)
+    return numbered(
+        point(s, x)
+        for s in series
+        for x in sizes
+        if not s.startswith("put-inline") or x <= C.INLINE_BYTES
+    )
 
 
 def curve(points, name):
-    """(x, value) of a series; one that ends at INLINE_BYTES goes on as the put that a program would take beyond."""
-    series = [name] if not name.startswith("put-inline") else [name, name.replace("put-inline", "put")]
+    """(x, value) of a series; one that ends at INLINE_BYTES goes on as the put that a program would
+    take beyond.
+    """
+    series = (
+        [name] if not name.startswith("put-inline") else [name, name.replace("put-inline", "put")]
+    )
     values = {}
     for one in series:
         for p in points:
@@ -71,24 +89,36 @@ def curve(points, name):
 
 def evaluate(profile, seed, results):
     measured = [session.evaluate(profile, result, "bytes") for result in results]
-    halves   = {}
+    halves = {}
     for name in dict.fromkeys(p["series"] for p in measured):
         half = half_size(curve(measured, name))
         halves[name] = half and round(half, 1)
-    return {"points": measured, "half_size_bytes": halves,
-            "findings": [f"N½ of {name}: {f'{half:.0f} bytes' if half else 'below the smallest size'}"
-                         for name, half in halves.items()],
-            "notes": ["N½: half of the series' own peak, on a straight line over log size between two points; that of "
-                      f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and others by 'put'",
-                      "'sendrecv-restricted': ping-pong, half a round, receives posted first. 'sendrecv-postal': both cards send at "
-                      "once, by mailbox; the value is that of one direction, copies out of the ring are in it",
-                      f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as {MOST >> 20} MiB have"]}
+    return {
+        "points": measured,
+        "half_size_bytes": halves,
+        "findings": [
+            f"N½ of {name}: {f'{half:.0f} bytes' if half else 'below the smallest size'}"
+            for name, half in halves.items()
+        ],
+        "notes": [
+            "N½: half of the series' own peak, on a straight line over log size between two points; that of "
+            f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and others by 'put'",
+            "'sendrecv-restricted': ping-pong, half a round, receives posted first. 'sendrecv-postal': both cards send at "
+            "once, by mailbox; the value is that of one direction, copies out of the ring are in it",
+            f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as {MOST >> 20} MiB have",
+        ],
+    }
 
 
 def tables(report):
     present = [s for s in SERIES if of_series(report, s)]
-    groups  = [*([s for s in present if SERIES[s][0] == operation] for operation in ("put", "put-inline", "get")),
-               [s for s in EXCHANGES if of_series(report, s)]]
+    groups = [
+        *(
+            [s for s in present if SERIES[s][0] == operation]
+            for operation in ("put", "put-inline", "get")
+        ),
+        [s for s in EXCHANGES if of_series(report, s)],
+    ]
     return [Table("bytes", group) for group in groups if group]
 
 

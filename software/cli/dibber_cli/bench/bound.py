@@ -1,28 +1,28 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The bound: what no card behind this PCIe and this cable can pass, in payload bytes a second.
 
     bound = min(link, PCIe up, PCIe down, engine)
 
-It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes a packet of 4096 and the
-engine at one beat of the PCIe stream a cycle, so that no term becomes better or worse with our design. A TLP has beats of its
-own: with 8 bytes of payload it takes 2 cycles at 128 bits and 3 at 64, with 4 bytes one less.
+It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes a
+packet of 4096 and the engine at one beat of the PCIe stream a cycle, so that no term becomes better
+or worse with our design. A TLP has beats of its own: with 8 bytes of payload it takes 2 cycles at
+128 bits and 3 at 64, with 4 bytes one less.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import math
-
 from dataclasses import dataclass
 
-PACKET_PAYLOAD  = 4096    # bytes …
-PACKET_OVERHEAD = 48      # … and what the bound grants a packet for framing, header and check
-MESSAGE_OVERHEAD = 40     # the same of a short one: what ours takes, for that is less
-PAGE            = 4096    # no TLP crosses it: PCIe Base 3.0, 2.2.7
-COMPLETION_HEADER = 12    # PCIe Base 3.0, 2.2.9: always 3 DW
-DW              = 4
-LIST_ENTRY      = 8       # bytes of an entry of an index list
-COVER           = 40      # reading over a longer gap costs more bytes and cycles of completions than it saves
+PACKET_PAYLOAD = 4096  # bytes …
+PACKET_OVERHEAD = 48  # … and what the bound grants a packet for framing, header and check
+MESSAGE_OVERHEAD = 40  # the same of a short one: what ours takes, for that is less
+PAGE = 4096  # no TLP crosses it: PCIe Base 3.0, 2.2.7
+COMPLETION_HEADER = 12  # PCIe Base 3.0, 2.2.9: always 3 DW
+DW = 4
+LIST_ENTRY = 8  # bytes of an entry of an index list
+# reading over a longer gap costs more bytes and cycles of completions than it saves
+COVER = 40
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,26 @@ class Side:
     address : of the first block, bytes; above 4 GiB headers of requests are 4 DW
     entries : of an index list, bytes that are added to `address`; () when there is none
     """
-    block   : int
-    levels  : tuple = ()
-    address : int = 0
-    entries : tuple = ()
+
+    block: int
+    levels: tuple = ()
+    address: int = 0
+    entries: tuple = ()
 
     @property
     def length(self):
-        return self.block*math.prod(count for count, _ in self.levels)*max(1, len(self.entries))
+        return self.block * math.prod(count for count, _ in self.levels) * max(1, len(self.entries))
 
     @property
     def list(self):
-        """Where the list itself lies, which is read on the host whose memory it names; None when there is none."""
-        return Side(LIST_ENTRY*len(self.entries), address=self.address//PAGE*PAGE) if self.entries else None
+        """Where the list itself lies, which is read on the host whose memory it names; None when
+        there is none.
+        """
+        return (
+            Side(LIST_ENTRY * len(self.entries), address=self.address // PAGE * PAGE)
+            if self.entries
+            else None
+        )
 
     @property
     def header(self):
@@ -53,10 +60,12 @@ class Side:
         return 16 if self.address >= 1 << 32 else 12
 
     def pieces(self):
-        """Contiguous pieces as (address, length); blocks that follow each other without a gap are one piece."""
+        """Contiguous pieces as (address, length); blocks that follow each other without a gap are
+        one piece.
+        """
         blocks = [self.address]
         for count, stride in self.levels:
-            blocks = [address + i*stride for i in range(count) for address in blocks]
+            blocks = [address + i * stride for i in range(count) for address in blocks]
         if self.entries:
             blocks = [entry + address for entry in self.entries for address in blocks]
         pieces = [(blocks[0], self.block)]
@@ -72,10 +81,11 @@ class Side:
 @dataclass(frozen=True)
 class Cost:
     """What one side costs: bytes of PCIe in each direction, cycles of the card in each direction."""
-    up          : int = 0
-    down        : int = 0
-    up_cycles   : int = 0
-    down_cycles : int = 0
+
+    up: int = 0
+    down: int = 0
+    up_cycles: int = 0
+    down_cycles: int = 0
 
     def __add__(self, other):
         return Cost(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
@@ -84,10 +94,11 @@ class Cost:
 @dataclass(frozen=True)
 class Bound:
     """Payload bytes a second of each term; `value` is the least, `name` its name."""
-    link      : float
-    pcie_up   : float
-    pcie_down : float
-    engine    : float
+
+    link: float
+    pcie_up: float
+    pcie_down: float
+    engine: float
 
     @property
     def value(self):
@@ -99,8 +110,10 @@ class Bound:
 
 
 def _split(address, length, limit, boundary=PAGE):
-    """Cut [address, address + length), rounded out to dwords, at `boundary` and into `limit` bytes: lengths."""
-    begin, end = address//DW*DW, -(-(address + length)//DW)*DW
+    """Cut [address, address + length), rounded out to dwords, at `boundary` and into `limit` bytes:
+    lengths.
+    """
+    begin, end = address // DW * DW, -(-(address + length) // DW) * DW
     while begin < end:
         step = min(end - begin, limit, boundary - begin % boundary)
         yield step
@@ -109,7 +122,7 @@ def _split(address, length, limit, boundary=PAGE):
 
 def _beats(profile, header, payload=0):
     """Cycles of a TLP on the PCIe stream; bytes."""
-    return -(-(header + payload)*8//profile.data_width)
+    return -(-(header + payload) * 8 // profile.data_width)
 
 
 def write_cost(profile, side):
@@ -117,7 +130,7 @@ def write_cost(profile, side):
     up = cycles = 0
     for address, length in side.pieces():
         for payload in _split(address, length, profile.max_payload):
-            up     += side.header + payload + profile.framing
+            up += side.header + payload + profile.framing
             cycles += _beats(profile, side.header, payload)
     return Cost(up=up, up_cycles=cycles)
 
@@ -125,21 +138,25 @@ def write_cost(profile, side):
 def _read_pieces(profile, header, pieces):
     up = down = up_cycles = down_cycles = 0
     for address, length in pieces:
-        at = address//DW*DW
+        at = address // DW * DW
         for request in _split(address, length, profile.max_read_request):
-            up        += header + profile.framing
+            up += header + profile.framing
             up_cycles += _beats(profile, header)
             # "random" splits in expectation no better than "maximum": the bound takes that.
-            boundary = profile.read_completion_boundary if profile.completion_split == "boundary" else PAGE
+            boundary = (
+                profile.read_completion_boundary if profile.completion_split == "boundary" else PAGE
+            )
             for payload in _split(at, request, profile.max_payload, boundary):
-                down        += COMPLETION_HEADER + payload + profile.framing
+                down += COMPLETION_HEADER + payload + profile.framing
                 down_cycles += _beats(profile, COMPLETION_HEADER, payload)
             at += request
     return Cost(up, down, up_cycles, down_cycles)
 
 
 def _ascending(side):
-    """The pieces by address, what overlaps or touches being one: whoever reads may choose the order."""
+    """The pieces by address, what overlaps or touches being one: whoever reads may choose the
+    order.
+    """
     runs = []
     for address, length in sorted(side.pieces()):
         if runs and address <= runs[-1][1]:
@@ -150,12 +167,13 @@ def _ascending(side):
 
 
 def _joined(profile, runs, within, across):
-    """Runs as pieces: several in one request over gaps of up to `within` bytes where completions are not cut, and of
+    """Runs as pieces: several in one request over gaps of up to `within` bytes where completions
+    are not cut, and of
     `across` bytes where they are."""
     unit, pieces = profile.read_completion_boundary, []
     for begin, end in runs:
         last = pieces[-1] if pieces else None
-        gap  = last and (within if (last[1] - 1)//unit == begin//unit else across)
+        gap = last and (within if (last[1] - 1) // unit == begin // unit else across)
         if last and begin - last[1] <= gap and end - last[0] <= profile.max_read_request:
             last[1] = end
         else:
@@ -164,55 +182,90 @@ def _joined(profile, runs, within, across):
 
 
 def read_costs(profile, side, cover=math.inf):
-    """Fetch: a request for each piece, or for several with the gaps of up to `cover` bytes between them; one Cost for each
+    """Fetch: a request for each piece, or for several with the gaps of up to `cover` bytes between
+    them; one Cost for each
     way to choose."""
     runs = _ascending(side)
-    gaps = sorted({gap for before, following in zip(runs, runs[1:]) if (gap := following[0] - before[1]) <= cover})
+    gaps = sorted(
+        {
+            gap
+            for before, following in zip(runs, runs[1:])
+            if (gap := following[0] - before[1]) <= cover
+        }
+    )
     ways = [(within, across) for within in (0, *gaps) for across in (0, *gaps) if across <= within]
     return [_read_pieces(profile, side.header, _joined(profile, runs, *way)) for way in ways]
 
 
 def list_cost(profile, side):
-    """What the card must read to know the places of a side: its list, once, in its order, by the longest requests."""
+    """What the card must read to know the places of a side: its list, once, in its order, by the
+    longest requests.
+    """
     return read_costs(profile, side.list)[0] if side.list else Cost()
 
 
 def _rate(length, units, units_per_second):
-    return length*units_per_second/units if units else float("inf")
+    return length * units_per_second / units if units else float("inf")
 
 
 def _mixtures(profile, one, other, write):
-    """The cost of reading in the way `one`, and of reading a part in the way `other` so that upstream, which also has to
-    take what `write` costs, is as busy as downstream, or as the engine that takes what comes down."""
+    """The cost of reading in the way `one`, and of reading a part in the way `other` so that
+    upstream, which also has to
+    take what `write` costs, is as busy as downstream, or as the engine that takes what comes down.
+    """
     yield one
     for down, rate in (("down", profile.pcie_bytes), ("down_cycles", profile.clock_hz)):
-        before, after = ((way.up + write.up)/profile.pcie_bytes - (getattr(way, down) + getattr(write, down))/rate
-                         for way in (one, other))
+        before, after = (
+            (way.up + write.up) / profile.pcie_bytes
+            - (getattr(way, down) + getattr(write, down)) / rate
+            for way in (one, other)
+        )
         if before > 0 > after:
-            share = before/(before - after)
-            yield Cost(*(a + share*(b - a) for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other))))
+            share = before / (before - after)
+            yield Cost(
+                *(
+                    a + share * (b - a)
+                    for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other))
+                )
+            )
 
 
 def bound(profile, source, target, both_ways=False):
-    """The bound of a transfer from `source` on one host to `target` on the other; for each direction when
+    """The bound of a transfer from `source` on one host to `target` on the other; for each
+    direction when
     `both_ways`, both cards then doing the same."""
     length = source.length
-    write  = write_cost(profile, target) + list_cost(profile, target)
-    link   = profile.link_bytes*PACKET_PAYLOAD/(PACKET_PAYLOAD + PACKET_OVERHEAD)
+    write = write_cost(profile, target) + list_cost(profile, target)
+    link = profile.link_bytes * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD)
 
     def limits(read):
-        # One way, the reading and the writing host are two; both ways, requests and writes share one upstream.
+        # One way, the reading and the writing host are two; both ways, requests and writes share
+        # one upstream.
         host = [read + write] if both_ways else [read, write]
         return Bound(
-            link      = link,
-            pcie_up   = _rate(length, max(cost.up for cost in host), profile.pcie_bytes),
-            pcie_down = _rate(length, max(cost.down for cost in host), profile.pcie_bytes),
-            engine    = _rate(length, max(max(cost.up_cycles, cost.down_cycles) for cost in (read, write)), profile.clock_hz))
+            link=link,
+            pcie_up=_rate(length, max(cost.up for cost in host), profile.pcie_bytes),
+            pcie_down=_rate(length, max(cost.down for cost in host), profile.pcie_bytes),
+            engine=_rate(
+                length,
+                max(max(cost.up_cycles, cost.down_cycles) for cost in (read, write)),
+                profile.clock_hz,
+            ),
+        )
 
-    # Requests are never more bytes than their completions, so that one way only these are worth saving.
-    ways = [way + list_cost(profile, source) for way in read_costs(profile, source, math.inf if both_ways else COVER)]
+    # Requests are never more bytes than their completions, so that one way only these are worth
+    # saving.
+    ways = [
+        way + list_cost(profile, source)
+        for way in read_costs(profile, source, math.inf if both_ways else COVER)
+    ]
     if both_ways:
-        ways = [mixture for one in ways for other in ways for mixture in _mixtures(profile, one, other, write)]
+        ways = [
+            mixture
+            for one in ways
+            for other in ways
+            for mixture in _mixtures(profile, one, other, write)
+        ]
     return max((limits(read) for read in ways), key=lambda b: b.value)
 
 
@@ -220,25 +273,37 @@ def bound_of_writes(profile, target):
     """The bound of a card that only writes: no cable, no source to read."""
     cost = write_cost(profile, target)
     free = float("inf")
-    return Bound(link=free, pcie_up=_rate(target.length, cost.up, profile.pcie_bytes), pcie_down=free,
-                 engine=_rate(target.length, cost.up_cycles, profile.clock_hz))
+    return Bound(
+        link=free,
+        pcie_up=_rate(target.length, cost.up, profile.pcie_bytes),
+        pcie_down=free,
+        engine=_rate(target.length, cost.up_cycles, profile.clock_hz),
+    )
 
 
 # Messages -----------------------------------------------------------------------------------------
 
+
 def _message_bytes(profile, length):
-    """What one message costs: bytes of PCIe on either host, bytes of the cable, each message being a packet."""
+    """What one message costs: bytes of PCIe on either host, bytes of the cable, each message being
+    a packet.
+    """
     return Side(length).header + length + profile.framing, length + MESSAGE_OVERHEAD
 
 
 def messages(profile, length):
-    """(messages a second, name of the term) of distinct puts whose bytes the CPU writes into the card."""
+    """(messages a second, name of the term) of distinct puts whose bytes the CPU writes into the
+    card.
+    """
     pcie, cable = _message_bytes(profile, length)
-    return min((profile.link_bytes/cable, "link"), (profile.pcie_bytes/pcie, "pcie_down"))
+    return min((profile.link_bytes / cable, "link"), (profile.pcie_bytes / pcie, "pcie_down"))
 
 
 def message_seconds(profile, length):
     """From the CPU's write to the bytes in the other host's memory, with no card in between."""
     pcie, cable = _message_bytes(profile, length)
-    return (2*pcie/profile.pcie_bytes + cable/profile.link_bytes +
-            1e-9*(profile.posted_down_ns + profile.cable_ns + profile.posted_up_ns))
+    return (
+        2 * pcie / profile.pcie_bytes
+        + cable / profile.link_bytes
+        + 1e-9 * (profile.posted_down_ns + profile.cable_ns + profile.posted_up_ns)
+    )

@@ -1,14 +1,15 @@
-/* This file is part of Dibber. */
-/* SPDX-License-Identifier: BSD-2-Clause */
-
 /* What a strided copy costs on this machine's CPU.
  *
- *     calibrate MIB       working set of a strided side; it should be well above the last-level cache
+ *     calibrate MIB       working set of a strided side; it should be well above the last-level
+ * cache
  *
- * Prints a line for each element size, stride and kind: "BYTES STRIDE KIND NS". NS is nanoseconds an element, STRIDE
- * in elements, KIND which side has the stride: gather (source), scatter (target), both. The best of
- * several passes counts: whatever else the machine does only makes a pass longer.
+ * Prints a line for each element size, stride and kind: "BYTES STRIDE KIND NS". NS is nanoseconds
+ * an element, STRIDE in elements, KIND which side has the stride: gather (source), scatter
+ * (target), both. The best of several passes counts: whatever else the machine does only makes a
+ * pass longer.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -31,12 +32,14 @@ static double now_ns(void)
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* A copy of `size` bytes that the compiler knows, so that an element is loads and stores and no call. */
-#define COPY(size) \
-	static void copy_##size(uint8_t *to, size_t to_stride, const uint8_t *from, size_t from_stride, size_t count) \
-	{ \
-		for (size_t i = 0; i < count; i++) \
-			memcpy(to + i * to_stride, from + i * from_stride, size); \
+/* A copy of `size` bytes that the compiler knows, so that an element is loads and stores and no
+ * call. */
+#define COPY(size)                                                                  \
+	static void copy_##size(uint8_t *to, size_t to_stride, const uint8_t *from, \
+				size_t from_stride, size_t count)                   \
+	{                                                                           \
+		for (size_t i = 0; i < count; i++)                                  \
+			memcpy(to + i * to_stride, from + i * from_stride, size);   \
 	}
 COPY(1)
 COPY(8)
@@ -45,8 +48,8 @@ COPY(64)
 typedef void (*copy_function)(uint8_t *, size_t, const uint8_t *, size_t, size_t);
 static const copy_function copies[] = { copy_1, copy_8, copy_64 };
 
-static double best_ns(copy_function copy, uint8_t *to, size_t to_stride, const uint8_t *from, size_t from_stride,
-		      size_t count)
+static double best_ns(copy_function copy, uint8_t *to, size_t to_stride, const uint8_t *from,
+		      size_t from_stride, size_t count)
 {
 	double best = 1e18;
 

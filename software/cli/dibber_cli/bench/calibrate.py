@@ -1,15 +1,15 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`calibrate`: what copying costs this machine's CPU; where the constants of the profiles' table
+[benchmark] come from.
 
-"""`calibrate`: what copying costs this machine's CPU; where the constants of the profiles' table [benchmark] come from.
-
-calibrate.c measures; what is not a constant of bench/cpu.py is there to show how well that model fits.
+calibrate.c measures; what is not a constant of bench/cpu.py is there to show how well that model
+fits.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import statistics
 import subprocess
-
 from pathlib import Path
 
 from dibber_cli import output, paths
@@ -18,16 +18,16 @@ from dibber_cli.bench.pattern import Pattern
 from dibber_cli.errors import CommandError
 
 SOURCE = Path(__file__).with_suffix(".c")
-MIB    = 128     # working set
-FAR    = 16      # from this stride on, 8-byte elements lie in lines that are no neighbours
-COUNT  = 4096    # elements that the model is asked for
+MIB = 128  # working set
+FAR = 16  # from this stride on, 8-byte elements lie in lines that are no neighbours
+COUNT = 4096  # elements that the model is asked for
 # Which side is strided.
-KINDS  = {"gather": (True, False), "scatter": (False, True), "both": (True, True)}
+KINDS = {"gather": (True, False), "scatter": (False, True), "both": (True, True)}
 
 
 def measure(mib=MIB):
     """{(element bytes, stride in elements, kind): nanoseconds an element}"""
-    program = paths.BUILD/"bench"/"calibrate"
+    program = paths.BUILD / "bench" / "calibrate"
     program.parent.mkdir(parents=True, exist_ok=True)
     for command in (["cc", "-O2", "-std=c11", "-o", program, SOURCE], [program, str(mib)]):
         try:
@@ -42,38 +42,65 @@ def measure(mib=MIB):
 
 def constants(measured, line_bytes):
     """The constants of bench/cpu.py, by the names that a Profile has for them."""
-    elements = line_bytes//8    # of 8 bytes in a line
-    line     = measured[8, 1, "both"]*elements/2    # one loaded, one stored
+    elements = line_bytes // 8  # of 8 bytes in a line
+    line = measured[8, 1, "both"] * elements / 2  # one loaded, one stored
 
     def far(kind):
-        return statistics.median(ns - line/elements for (size, stride, k), ns in measured.items()
-                                 if size == 8 and stride >= FAR and k == kind)
+        return statistics.median(
+            ns - line / elements
+            for (size, stride, k), ns in measured.items()
+            if size == 8 and stride >= FAR and k == kind
+        )
 
-    return {"copy_element_ns": measured[1, 1, "both"], "copy_line_ns": line,
-            "copy_far_load_ns": far("gather"), "copy_far_store_ns": far("scatter")}
+    return {
+        "copy_element_ns": measured[1, 1, "both"],
+        "copy_line_ns": line,
+        "copy_far_load_ns": far("gather"),
+        "copy_far_store_ns": far("scatter"),
+    }
 
 
 def modelled(profile, size, stride, kind):
-    """Nanoseconds an element by the model; adjacent elements too are copied one by one, as calibrate.c does."""
-    pitches = (size*stride if strided else size for strided in KINDS[kind])
-    source, target = (Pattern(size, ((COUNT, pitch),), COUNT*pitch) for pitch in pitches)
-    return cpu.copy_ns(profile, source, target)/COUNT
+    """Nanoseconds an element by the model; adjacent elements too are copied one by one, as
+    calibrate.c does.
+    """
+    pitches = (size * stride if strided else size for strided in KINDS[kind])
+    source, target = (Pattern(size, ((COUNT, pitch),), COUNT * pitch) for pitch in pitches)
+    return cpu.copy_ns(profile, source, target) / COUNT
 
 
 def show(profile, mib=MIB):
     """Measure, and print the constants and how well the model fits."""
     measured = measure(mib)
-    found    = constants(measured, profile.line)
-    fitted   = dataclasses.replace(profile, **found)
+    found = constants(measured, profile.line)
+    fitted = dataclasses.replace(profile, **found)
     print(f"{_processor()}, last-level cache {_last_level_cache()}, working set {mib} MiB\n")
     for size in (8, 64):
-        output.table([f"{size}-byte elements, stride", *(h for kind in KINDS for h in (f"{kind} ns", "model"))],
-                     [[stride, *(f"{ns:.2f}" for kind in KINDS
-                                 for ns in (measured[size, stride, kind], modelled(fitted, size, stride, kind)))]
-                      for stride in dict.fromkeys(s for e, s, _ in measured if e == size)])
+        output.table(
+            [
+                f"{size}-byte elements, stride",
+                *(h for kind in KINDS for h in (f"{kind} ns", "model")),
+            ],
+            [
+                [
+                    stride,
+                    *(
+                        f"{ns:.2f}"
+                        for kind in KINDS
+                        for ns in (
+                            measured[size, stride, kind],
+                            modelled(fitted, size, stride, kind),
+                        )
+                    ),
+                ]
+                for stride in dict.fromkeys(s for e, s, _ in measured if e == size)
+            ],
+        )
         print()
-    output.table(["[benchmark]", "here", f"in {profile.name}"],
-                 [[name, f"{value:.2f}", f"{getattr(profile, name):.2f}"] for name, value in found.items()])
+    output.table(
+        ["[benchmark]", "here", f"in {profile.name}"],
+        [[name, f"{value:.2f}", f"{getattr(profile, name):.2f}"] for name, value in found.items()],
+    )
     return found
 
 

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A report as a chart."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import matplotlib
 
@@ -15,10 +14,28 @@ from dibber_cli.bench.views import of_series
 # Contiguous transfer between two PCs over Myrinet: Kurmann and Stricker, EMMSEC 1998.
 MYRINET_1998 = 126
 MARKERS = "os^DvPX<>p"
-COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b4ea3", "#b8860b", "#2a9d8f", "#8d5524", "#5c677d", "#d81b60", "#264653")
-TERMS   = {"link": "link", "pcie_up": "PCIe up", "pcie_down": "PCIe down", "engine": "engine", "wire": "wire"}    # of the bound
-BEYOND  = 2    # a series that lies above so many times the highest bound is named, not drawn
-ALIKE   = 0.02 # of the chart's height: lines that are no farther apart cover each other
+COLOURS = (
+    "#1b6ca8",
+    "#c8553d",
+    "#588157",
+    "#7b4ea3",
+    "#b8860b",
+    "#2a9d8f",
+    "#8d5524",
+    "#5c677d",
+    "#d81b60",
+    "#264653",
+)
+# of the bound
+TERMS = {
+    "link": "link",
+    "pcie_up": "PCIe up",
+    "pcie_down": "PCIe down",
+    "engine": "engine",
+    "wire": "wire",
+}
+BEYOND = 2  # a series that lies above so many times the highest bound is named, not drawn
+ALIKE = 0.02  # of the chart's height: lines that are no farther apart cover each other
 
 
 def _in_words(points):
@@ -34,56 +51,100 @@ def _bound_in_words(name, points, first):
 def _layers(lines, ceiling):
     """How many lines lie over each line, for lines that are drawn one over the other in this order.
 
-    lines : for each series its values by x. A line that another one covers is drawn wider, so that both are seen.
+    lines : for each series its values by x. A line that another one covers is drawn wider, so that
+            both are seen.
     """
+
     def covers(low, high):
-        alike = [abs(value - high[x]) <= ALIKE*ceiling for x, value in low.items() if x in high]
-        return 2*sum(alike) > len(alike)
-    above  = [0]*len(lines)
+        alike = [abs(value - high[x]) <= ALIKE * ceiling for x, value in low.items() if x in high]
+        return 2 * sum(alike) > len(alike)
+
+    above = [0] * len(lines)
     for n in reversed(range(len(lines))):
-        above[n] = max((above[m] + 1 for m in range(n + 1, len(lines)) if covers(lines[n], lines[m])), default=0)
+        above[n] = max(
+            (above[m] + 1 for m in range(n + 1, len(lines)) if covers(lines[n], lines[m])),
+            default=0,
+        )
     return above
 
 
 def _series(axes, report, panel, places, ceiling):
-    """Draw each series that was measured, and each different bound dashed; one of a single point is in the table only."""
-    bounds  = set()
+    """Draw each series that was measured, and each different bound dashed; one of a single point is
+    in the table only.
+    """
+    bounds = set()
     present = [name for name in panel.series if of_series(report, name)]
-    above   = _layers([{p["x"]: p["value"] for p in of_series(report, name) if p["value"] is not None} for name in present], ceiling)
-    for name, marker, colour, covered in zip(present, MARKERS*2, COLOURS*2, above):
+    above = _layers(
+        [
+            {p["x"]: p["value"] for p in of_series(report, name) if p["value"] is not None}
+            for name in present
+        ],
+        ceiling,
+    )
+    for name, marker, colour, covered in zip(present, MARKERS * 2, COLOURS * 2, above):
         points = of_series(report, name)
-        done   = [p for p in points if p["value"] is not None]
-        if done and min(p["value"] for p in done) > BEYOND*ceiling:
+        done = [p for p in points if p["value"] is not None]
+        if done and min(p["value"] for p in done) > BEYOND * ceiling:
             axes.plot([], [], marker=marker, color=colour, label=f"{name}: {_in_words(done)}")
             continue
-        axes.plot([places.index(p["x"]) for p in done], [p["value"] for p in done], marker=marker, color=colour,
-                  markersize=4 + 2*covered, linewidth=1.5 + 2.5*covered, linestyle="none" if isinstance(places[0], str) else "-",
-                  label=name)
+        axes.plot(
+            [places.index(p["x"]) for p in done],
+            [p["value"] for p in done],
+            marker=marker,
+            color=colour,
+            markersize=4 + 2 * covered,
+            linewidth=1.5 + 2.5 * covered,
+            linestyle="none" if isinstance(places[0], str) else "-",
+            label=name,
+        )
         missing = [places.index(p["x"]) for p in points if p["value"] is None]
         if missing:
-            axes.plot(missing, [0]*len(missing), marker="x", color=colour, linestyle="none", clip_on=False,
-                      label=f"{name}: not possible")
+            axes.plot(
+                missing,
+                [0] * len(missing),
+                marker="x",
+                color=colour,
+                linestyle="none",
+                clip_on=False,
+                label=f"{name}: not possible",
+            )
         limit = tuple((places.index(p["x"]), p["bound"]) for p in done if p["bound"])
         if len(limit) > 1 and not any(set(limit) <= drawn for drawn in bounds):
-            axes.plot(*zip(*limit), linestyle="--", color=colour if bounds else "black", linewidth=1,
-                      label=_bound_in_words(name, done, not bounds))
+            axes.plot(
+                *zip(*limit),
+                linestyle="--",
+                color=colour if bounds else "black",
+                linewidth=1,
+                label=_bound_in_words(name, done, not bounds),
+            )
             bounds.add(frozenset(limit))
 
 
 def _panel(axes, report, panel):
-    points  = [p for name in panel.series for p in of_series(report, name)]
-    places  = list(dict.fromkeys(p["x"] for p in points))
+    points = [p for name in panel.series for p in of_series(report, name)]
+    places = list(dict.fromkeys(p["x"] for p in points))
     bounded = [p for p in points if p["bound"]]
     ceiling = max(max(p["bound"] or 0, p["value"] or 0) for p in bounded or points)
     _series(axes, report, panel, places, ceiling)
     if panel.history:
-        axes.plot([0], [MYRINET_1998], marker="*", markersize=11, linestyle="none", color="#7a7a7a",
-                  label="Myrinet 1998, contiguous (126 MB/s)")
-    axes.set_xticks(range(len(places)), places, rotation=45 if len(places) > 14 or isinstance(places[0], str) else 0)
+        axes.plot(
+            [0],
+            [MYRINET_1998],
+            marker="*",
+            markersize=11,
+            linestyle="none",
+            color="#7a7a7a",
+            label="Myrinet 1998, contiguous (126 MB/s)",
+        )
+    axes.set_xticks(
+        range(len(places)),
+        places,
+        rotation=45 if len(places) > 14 or isinstance(places[0], str) else 0,
+    )
     if panel.logarithmic:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(0, 1.1*ceiling)
+        axes.set_ylim(0, 1.1 * ceiling)
     axes.set_xlabel(panel.label)
     axes.set_ylabel(f"{unit_of(points[0]).axis} ({points[0]['unit']}, simulated time)")
     axes.set_title(f"Dibber, {report['test']}: {panel.title}", fontsize=10)
@@ -92,14 +153,26 @@ def _panel(axes, report, panel):
 
 
 def draw(report, panels, paths):
-    """Draw `panels` one above the other into files, or into streams that take SVG. The same report gives the same bytes."""
-    # A fixed salt and no date: else no two SVG files would be alike. What goes into a page keeps its text as text.
+    """Draw `panels` one above the other into files, or into streams that take SVG. The same report
+    gives the same bytes.
+    """
+    # A fixed salt and no date: else no two SVG files would be alike. What goes into a page keeps
+    # its text as text.
     streams = any(hasattr(path, "write") for path in paths)
-    with plt.rc_context({"svg.hashsalt": "dibber", "svg.fonttype": "none" if streams else "path", "font.size": 9}):
-        figure, axes = plt.subplots(len(panels), figsize=(11, 4.6*len(panels)), constrained_layout=True, squeeze=False)
+    with plt.rc_context(
+        {"svg.hashsalt": "dibber", "svg.fonttype": "none" if streams else "path", "font.size": 9}
+    ):
+        figure, axes = plt.subplots(
+            len(panels), figsize=(11, 4.6 * len(panels)), constrained_layout=True, squeeze=False
+        )
         for one, panel in zip(axes[:, 0], panels):
             _panel(one, report, panel)
         for path in paths:
             kind = "svg" if streams else path.suffix[1:]
-            figure.savefig(path, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
+            figure.savefig(
+                path,
+                format=kind,
+                dpi=150,
+                metadata={"Date": None} if kind == "svg" else {"Software": None},
+            )
         plt.close(figure)

@@ -1,39 +1,43 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber bench TEST | all | report | compare | calibrate`.
 
 What draws charts is imported where it is needed: it takes a second, which `dibber info` should not.
 """
 
+# SPDX-License-Identifier: BSD-2-Clause
+
 import json
 import resource
 import tempfile
 import time
-
 from pathlib import Path
 
 from dibber_cli import numbers, output, profile
 from dibber_cli.bench import TESTS, compare, results
 from dibber_cli.errors import CommandError, UsageError
 
-
 # Runs ---------------------------------------------------------------------------------------------
 
+
 def _points(test, series, quick):
-    """The benchmark's points; with `series`, names separated by commas, those alone. Raises CommandError."""
+    """The benchmark's points; with `series`, names separated by commas, those alone. Raises
+    CommandError.
+    """
     few = test.QUICK if quick else {}
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
     if unknown := [name for name in names if name not in choice]:
-        raise UsageError(f"bench {test.NAME}: no series '{unknown[0]}' to choose",
-                         f"there are: {', '.join(choice)}" if choice else "it always measures all")
+        raise UsageError(
+            f"bench {test.NAME}: no series '{unknown[0]}' to choose",
+            f"there are: {', '.join(choice)}" if choice else "it always measures all",
+        )
     return test.points(**{**few, "series": tuple(names)})
 
 
 def _check(names, arguments):
-    """Raise CommandError, before anything is measured, if these benchmarks cannot run or --out cannot be written."""
+    """Raise CommandError, before anything is measured, if these benchmarks cannot run or --out
+    cannot be written.
+    """
     from dibber_cli.bench import session
 
     # A command line that makes no sense is told before what is missing.
@@ -46,7 +50,10 @@ def _check(names, arguments):
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise CommandError(f"results cannot be written to {out}: {error.strerror}", "choose another folder with --out") from None
+        raise CommandError(
+            f"results cannot be written to {out}: {error.strerror}",
+            "choose another folder with --out",
+        ) from None
     session.check()
     for name in names:
         getattr(results.module(name), "check", lambda: None)()
@@ -57,9 +64,20 @@ def _keep(name, error, arguments):
     measured = getattr(error, "measured", None)
     if not measured:
         return ""
-    file = Path(arguments.out)/f"{name}-{Path(arguments.profile).stem}.partial.json"
-    file.write_text(json.dumps({"test": name, "profile": arguments.profile, "seed": arguments.seed, "measured": measured},
-                               indent=2) + "\n", encoding="utf-8")
+    file = Path(arguments.out) / f"{name}-{Path(arguments.profile).stem}.partial.json"
+    file.write_text(
+        json.dumps(
+            {
+                "test": name,
+                "profile": arguments.profile,
+                "seed": arguments.seed,
+                "measured": measured,
+            },
+            indent=2,
+        )
+        + "\n",
+        encoding="utf-8",
+    )
     return f"{len(measured)} points were measured before: {file}"
 
 
@@ -67,11 +85,11 @@ def _run(name, arguments, series=""):
     """Run one benchmark; returns (its module, the result, files)."""
     from dibber_cli.bench import report, session
 
-    test     = results.module(name)
-    chosen   = profile.load(arguments.profile)
-    points   = _points(test, series, arguments.quick)
+    test = results.module(name)
+    chosen = profile.load(arguments.profile)
+    points = _points(test, series, arguments.quick)
     progress = output.Progress(len(points), shown=not arguments.json)
-    command  = f"dibber bench {name} --profile {arguments.profile} --seed {arguments.seed}"
+    command = f"dibber bench {name} --profile {arguments.profile} --seed {arguments.seed}"
     if series:
         command += f" --series {series}"
     if arguments.quick:
@@ -90,7 +108,10 @@ def _run(name, arguments, series=""):
     if arguments.quick:
         result["quick"] = True
         kept = "".join(f"; {name} {value}" for name, value in test.QUICK.items())
-        result["notes"] = [f"quick: {len(points)} of {len(test.points())} points{kept}", *result.get("notes", ())]
+        result["notes"] = [
+            f"quick: {len(points)} of {len(test.points())} points{kept}",
+            *result.get("notes", ()),
+        ]
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
 
 
@@ -117,40 +138,64 @@ def _cpu_seconds():
 
 
 def run_all(arguments):
-    """`dibber bench all`: every benchmark, then the pages. One that fails is a row with its reason, and ends the command
-    with 1 after the others. CPU time says what the run takes on a machine that is not busy with something else."""
+    """`dibber bench all`: every benchmark, then the pages. One that fails is a row with its reason,
+    and ends the command
+    with 1 after the others. CPU time says what the run takes on a machine that is not busy with
+    something else."""
     from dibber_cli.bench import page
 
     _check(TESTS, arguments)
     begin, rows, failed = time.monotonic(), [], []
     for name in TESTS:
         started, used = time.monotonic(), _cpu_seconds()
-        row     = {"test": name, "points": None, "bytes_wrong": None, "failed": None}
+        row = {"test": name, "points": None, "bytes_wrong": None, "failed": None}
         try:
             _, result, _ = _run(name, arguments)
             row.update(points=len(result["points"]), bytes_wrong=result["bytes_wrong"])
         except CommandError as error:
             row["failed"] = str(error)
-        row.update(wall_seconds=round(time.monotonic() - started, 1), cpu_seconds=round(_cpu_seconds() - used, 1))
+        row.update(
+            wall_seconds=round(time.monotonic() - started, 1),
+            cpu_seconds=round(_cpu_seconds() - used, 1),
+        )
         rows.append(row)
         if row["failed"] or row["bytes_wrong"]:
             failed.append(name)
         if not arguments.json:
             said = row["failed"] or f"{row['points']} points, {row['bytes_wrong']} bytes wrong"
-            print(f"{name:8} {row['wall_seconds']:6.1f} s, of CPU {row['cpu_seconds']:6.1f} s  {said}", flush=True)
-    out   = Path(arguments.out)
+            print(
+                f"{name:8} {row['wall_seconds']:6.1f} s, of CPU {row['cpu_seconds']:6.1f} s  {said}",
+                flush=True,
+            )
+    out = Path(arguments.out)
     files = page.write(results.load(out), out) if any(row["points"] for row in rows) else []
-    wall, cpu = round(time.monotonic() - begin, 1), round(sum(row["cpu_seconds"] for row in rows), 1)
+    wall, cpu = (
+        round(time.monotonic() - begin, 1),
+        round(sum(row["cpu_seconds"] for row in rows), 1),
+    )
     if arguments.json:
-        print(json.dumps({"tests": rows, "wall_seconds": wall, "cpu_seconds": cpu, "files": [str(f) for f in files]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "tests": rows,
+                    "wall_seconds": wall,
+                    "cpu_seconds": cpu,
+                    "files": [str(f) for f in files],
+                },
+                indent=2,
+            )
+        )
     else:
-        print(f"{wall/60:.1f} minutes, {cpu/60:.1f} of CPU; written: {', '.join(str(f) for f in files)}")
+        print(
+            f"{wall / 60:.1f} minutes, {cpu / 60:.1f} of CPU; written: {', '.join(str(f) for f in files)}"
+        )
     if failed:
         raise CommandError(f"failed: {', '.join(failed)}")
     return 0
 
 
 # What was measured --------------------------------------------------------------------------------
+
 
 def report(arguments):
     """`dibber bench report [FOLDER]`."""
@@ -159,7 +204,15 @@ def report(arguments):
     found = results.load(Path(arguments.folder))
     files = page.write(found, Path(arguments.out or arguments.folder))
     if arguments.json:
-        print(json.dumps({"results": [f"{r['test']}-{r['profile']}" for r in found], "files": [str(f) for f in files]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "results": [f"{r['test']}-{r['profile']}" for r in found],
+                    "files": [str(f) for f in files],
+                },
+                indent=2,
+            )
+        )
     else:
         print(f"{len(found)} results; written: {', '.join(str(f) for f in files)}")
     return 0
@@ -167,10 +220,16 @@ def report(arguments):
 
 def comparison(arguments):
     """`dibber bench compare A B`."""
-    found = compare.compare(results.load(Path(arguments.before)), results.load(Path(arguments.after)), arguments.tolerance)
+    found = compare.compare(
+        results.load(Path(arguments.before)),
+        results.load(Path(arguments.after)),
+        arguments.tolerance,
+    )
     if not found["compared"]:
-        raise CommandError(f"{arguments.before} and {arguments.after} have no value in common",
-                           "compare results of the same benchmarks and profiles")
+        raise CommandError(
+            f"{arguments.before} and {arguments.after} have no value in common",
+            "compare results of the same benchmarks and profiles",
+        )
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
@@ -188,38 +247,85 @@ def calibrate(arguments):
 
 # Command line -------------------------------------------------------------------------------------
 
+
 def _add_out(p):
-    p.add_argument("--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)")
+    p.add_argument(
+        "--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)"
+    )
     p.add_argument("--quick", action="store_true", help="fewer points, and the result says so")
 
 
 def add_to(sub, group, command, add_profile):
     """Add the group `bench`; `group`, `command` and `add_profile` are those of dibber_cli.main."""
-    bench = group(sub, "bench", "Measure, with the bound beside each value; report and compare what was measured.", "TEST")
+    bench = group(
+        sub,
+        "bench",
+        "Measure, with the bound beside each value; report and compare what was measured.",
+        "TEST",
+    )
     for name, text in TESTS.items():
-        p = command(bench, name, run, text, [f"dibber bench {name}", f"dibber bench {name} --profile gen2x1 --seed 7 --json"])
+        p = command(
+            bench,
+            name,
+            run,
+            text,
+            [f"dibber bench {name}", f"dibber bench {name} --profile gen2x1 --seed 7 --json"],
+        )
         p.set_defaults(test=name)
         add_profile(p)
         p.add_argument("--series", default="", metavar="NAME,…", help="measure these series alone")
         _add_out(p)
 
-    p = command(bench, "all", run_all, "Every benchmark, one after the other, and the pages of 'report'.",
-                ["dibber bench all --quick --out quick", "dibber bench all --profile gen2x1"])
+    p = command(
+        bench,
+        "all",
+        run_all,
+        "Every benchmark, one after the other, and the pages of 'report'.",
+        ["dibber bench all --quick --out quick", "dibber bench all --profile gen2x1"],
+    )
     add_profile(p)
     _add_out(p)
 
-    p = command(bench, "report", report, "Make an HTML and a Markdown page out of a folder of results.",
-                ["dibber bench report", "dibber bench report old --out pages"])
-    p.add_argument("folder", metavar="FOLDER", nargs="?", default="out", help="of results (default out)")
+    p = command(
+        bench,
+        "report",
+        report,
+        "Make an HTML and a Markdown page out of a folder of results.",
+        ["dibber bench report", "dibber bench report old --out pages"],
+    )
+    p.add_argument(
+        "folder", metavar="FOLDER", nargs="?", default="out", help="of results (default out)"
+    )
     p.add_argument("--out", metavar="DIR", help="folder for the pages (default FOLDER)")
 
-    p = command(bench, "compare", comparison, "Say what became slower or faster: 1 when something is slower, gone or wrong.",
-                ["dibber bench compare before out", "dibber bench compare a/rate-gen2x4.json b/rate-gen2x4.json --tolerance 0.5"])
+    p = command(
+        bench,
+        "compare",
+        comparison,
+        "Say what became slower or faster: 1 when something is slower, gone or wrong.",
+        [
+            "dibber bench compare before out",
+            "dibber bench compare a/rate-gen2x4.json b/rate-gen2x4.json --tolerance 0.5",
+        ],
+    )
     p.add_argument("before", metavar="A", help="folder of results, or one file")
     p.add_argument("after", metavar="B", help="the same, newer")
-    p.add_argument("--tolerance", type=numbers.real(0, 1000), default=compare.TOLERANCE, metavar="PERCENT",
-                   help=f"what differs by no more is alike (default {compare.TOLERANCE:g})")
+    p.add_argument(
+        "--tolerance",
+        type=numbers.real(0, 1000),
+        default=compare.TOLERANCE,
+        metavar="PERCENT",
+        help=f"what differs by no more is alike (default {compare.TOLERANCE:g})",
+    )
 
-    p = command(bench, "calibrate", calibrate, "Measure this machine's strided copies, beside a profile's constants.",
-                ["dibber bench calibrate --profile gen2x4"], as_json=False)
-    p.add_argument("--profile", default="gen2x4", metavar="P", help="to compare with (default gen2x4)")
+    p = command(
+        bench,
+        "calibrate",
+        calibrate,
+        "Measure this machine's strided copies, beside a profile's constants.",
+        ["dibber bench calibrate --profile gen2x4"],
+        as_json=False,
+    )
+    p.add_argument(
+        "--profile", default="gen2x4", metavar="P", help="to compare with (default gen2x4)"
+    )

@@ -1,12 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber bench compare A B`: what became slower or faster from one folder of results to another."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli import output
 from dibber_cli.bench.units import unit_of
 
-TOLERANCE = 2.0                         # percent: simulated figures of one seed repeat, CPU models do not change by chance
+# percent: simulated figures of one seed repeat, CPU models do not change by chance
+TOLERANCE = 2.0
 WORSE, BETTER, GONE, NEW = "slower", "faster", "gone", "new"
 
 
@@ -21,16 +21,22 @@ def _points(result):
 def _rows(name, before, after, tolerance):
     """Rows of compare() for one result, with None as the verdict of a value that is alike."""
     old, new = _points(before), _points(after)
-    few      = before.get("quick") != after.get("quick")    # then only points that both have say anything
+    # then only points that both have say anything
+    few = before.get("quick") != after.get("quick")
     for key in dict.fromkeys([*old, *new]):
         one, other = (points.get(key, {}).get("value") for points in (old, new))
-        missing    = (one is None) + (other is None)
+        missing = (one is None) + (other is None)
         if missing == 2 or missing and few:
             continue
         point = new.get(key) or old[key]
-        row   = {**dict(zip(("test", "profile", "series", "x"), (*name, *key))), "unit": point["unit"],
-                 "before": one, "after": other, "percent": None,
-                 "verdict": GONE if other is None else NEW if one is None else None}
+        row = {
+            **dict(zip(("test", "profile", "series", "x"), (*name, *key))),
+            "unit": point["unit"],
+            "before": one,
+            "after": other,
+            "percent": None,
+            "verdict": GONE if other is None else NEW if one is None else None,
+        }
         if not missing:
             percent = unit_of(point).better(one, other)
             if abs(percent) > tolerance:
@@ -39,25 +45,34 @@ def _rows(name, before, after, tolerance):
 
 
 def compare(before, after, tolerance=TOLERANCE):
-    """What differs between two lists of results, as a dictionary. Results that only one of them has are not compared.
+    """What differs between two lists of results, as a dictionary. Results that only one of them has
+    are not compared.
 
-    changes : rows {test, profile, series, x, unit, before, after, percent, verdict}, the worst first; percent is of
-              speed: negative is slower. GONE: a value that only `before` has; NEW: one that only `after` has
+    changes : rows {test, profile, series, x, unit, before, after, percent, verdict}, the worst
+              first; percent is of speed: negative is slower. GONE: a value that only `before` has;
+              NEW: one that only `after` has
     compared, alike : how many values are in both; how many of those within `tolerance` percent
     bytes_wrong : of `after`
     remarks  : sentences on what else differs between the runs
     worse    : True when something is slower, gone or wrong
     """
     old, new = _by_name(before), _by_name(after)
-    rows     = [row for name in old if name in new for row in _rows(name, old[name], new[name], tolerance)]
-    changes  = [row for row in rows if row["verdict"]]
-    order    = (GONE, WORSE, BETTER, NEW)
+    rows = [
+        row for name in old if name in new for row in _rows(name, old[name], new[name], tolerance)
+    ]
+    changes = [row for row in rows if row["verdict"]]
+    order = (GONE, WORSE, BETTER, NEW)
     changes.sort(key=lambda row: (order.index(row["verdict"]), row["percent"] or 0))
-    wrong    = sum(result["bytes_wrong"] for result in after)
-    return {"tolerance_percent": tolerance, "compared": sum(row["verdict"] not in (GONE, NEW) for row in rows),
-            "alike": sum(row["verdict"] is None for row in rows), "changes": changes, "bytes_wrong": wrong,
-            "remarks": list(_remarks(old, new)),
-            "worse": bool(wrong) or any(row["verdict"] in (WORSE, GONE) for row in changes)}
+    wrong = sum(result["bytes_wrong"] for result in after)
+    return {
+        "tolerance_percent": tolerance,
+        "compared": sum(row["verdict"] not in (GONE, NEW) for row in rows),
+        "alike": sum(row["verdict"] is None for row in rows),
+        "changes": changes,
+        "bytes_wrong": wrong,
+        "remarks": list(_remarks(old, new)),
+        "worse": bool(wrong) or any(row["verdict"] in (WORSE, GONE) for row in changes),
+    }
 
 
 def _remarks(before, after):
@@ -81,9 +96,21 @@ def _remarks(before, after):
 
 def show(result, names):
     """What people see of compare(); `names` of the two."""
-    rows = [(f"{r['test']}-{r['profile']}", r["series"], r["x"],
-             *("–" if value is None else unit_of(r).show(value) for value in (r["before"], r["after"])), r["unit"],
-             "" if r["percent"] is None else f"{r['percent']:+.1f}", r["verdict"]) for r in result["changes"]]
+    rows = [
+        (
+            f"{r['test']}-{r['profile']}",
+            r["series"],
+            r["x"],
+            *(
+                "–" if value is None else unit_of(r).show(value)
+                for value in (r["before"], r["after"])
+            ),
+            r["unit"],
+            "" if r["percent"] is None else f"{r['percent']:+.1f}",
+            r["verdict"],
+        )
+        for r in result["changes"]
+    ]
     if rows:
         output.table(["result", "series", "x", *names, "unit", "%", ""], rows)
         print()
@@ -94,8 +121,13 @@ def show(result, names):
 
 def sentence(result):
     """All in one."""
-    counts = {verdict: sum(r["verdict"] == verdict for r in result["changes"]) for verdict in (WORSE, BETTER, GONE, NEW)}
-    parts  = [f"{n} {verdict}" for verdict, n in counts.items() if n]
-    wrong  = f"; {result['bytes_wrong']} bytes are wrong" if result["bytes_wrong"] else ""
-    return (f"{result['compared']} values compared, {result['alike']} alike within {result['tolerance_percent']:g} %"
-            f"{''.join(f', {part}' for part in parts)}{wrong}")
+    counts = {
+        verdict: sum(r["verdict"] == verdict for r in result["changes"])
+        for verdict in (WORSE, BETTER, GONE, NEW)
+    }
+    parts = [f"{n} {verdict}" for verdict, n in counts.items() if n]
+    wrong = f"; {result['bytes_wrong']} bytes are wrong" if result["bytes_wrong"] else ""
+    return (
+        f"{result['compared']} values compared, {result['alike']} alike within {result['tolerance_percent']:g} %"
+        f"{''.join(f', {part}' for part in parts)}{wrong}"
+    )

@@ -1,34 +1,39 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What copying costs the CPU: the model of host memory that packing, unpacking and local copies are
+charged by.
 
-"""What copying costs the CPU: the model of host memory that packing, unpacking and local copies are charged by.
+    time = max(elements × element_ns, lines near × line_ns + lines far × far_load_ns or
+    far_store_ns)
 
-    time = max(elements × element_ns, lines near × line_ns + lines far × far_load_ns or far_store_ns)
-
-A line of memory is charged once, however many elements it holds; it is near when the line before it is touched too, so that
-prefetching has it, else far. Nothing is found in a cache. The constants stand in the table [benchmark] of the profile and
-come from `dibber bench calibrate`. The model is kind to the CPU: time to issue loads and stores and time of memory overlap.
+A line of memory is charged once, however many elements it holds; it is near when the line before it
+is touched too, so that prefetching has it, else far. Nothing is found in a cache. The constants
+stand in the table [benchmark] of the profile and come from `dibber bench calibrate`. The model is
+kind to the CPU: time to issue loads and stores and time of memory overlap.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import numpy as np
 
 
 def lines(pattern, line_bytes):
     """(near, far): lines of memory that one transfer of `pattern` touches."""
-    begin   = pattern.blocks()
-    touched = np.zeros(pattern.extent//line_bytes + 2, dtype=np.int64)
-    np.add.at(touched, begin//line_bytes, 1)
-    np.add.at(touched, (begin + pattern.block - 1)//line_bytes + 1, -1)
+    begin = pattern.blocks()
+    touched = np.zeros(pattern.extent // line_bytes + 2, dtype=np.int64)
+    np.add.at(touched, begin // line_bytes, 1)
+    np.add.at(touched, (begin + pattern.block - 1) // line_bytes + 1, -1)
     touched = np.cumsum(touched) > 0
-    near    = int(np.count_nonzero(touched[1:] & touched[:-1]))
+    near = int(np.count_nonzero(touched[1:] & touched[:-1]))
     return near, int(np.count_nonzero(touched)) - near
 
 
 def copy_ns(profile, source, target):
     """Nanoseconds to copy all transfers from Pattern `source` to Pattern `target`."""
-    loads, far_loads   = lines(source, profile.line)
+    loads, far_loads = lines(source, profile.line)
     stores, far_stores = lines(target, profile.line)
-    memory   = ((loads + stores)*profile.copy_line_ns + far_loads*profile.copy_far_load_ns +
-                far_stores*profile.copy_far_store_ns)
+    memory = (
+        (loads + stores) * profile.copy_line_ns
+        + far_loads * profile.copy_far_load_ns
+        + far_stores * profile.copy_far_store_ns
+    )
     elements = max(len(source.blocks()), len(target.blocks()))
-    return source.transfers*max(elements*profile.copy_element_ns, memory)
+    return source.transfers * max(elements * profile.copy_element_ns, memory)

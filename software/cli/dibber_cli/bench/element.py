@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`element`: elements of 1 to 256 bytes at twice and eight times their size, direct and packed, and
+where they cross.
+"""
 
-"""`element`: elements of 1 to 256 bytes at twice and eight times their size, direct and packed, and where they cross."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.bench import litepcie, session
 from dibber_cli.bench.figures import crossover
@@ -11,16 +12,16 @@ from dibber_cli.bench.views import Panel, Table
 
 NAME = "element"
 
-SIZES     = (1, 2, 3, 4, 7, 8, 16, 24, 32, 64, 100, 128, 256)    # bytes
-TIMES     = (2, 8)                                               # stride, in elements
-LENGTH    = 64*1024                                              # bytes of a transfer, in at most …
-MOST      = 8192                                                 # … so many elements
-TRANSFERS = 2                                                    # under way at once
+SIZES = (1, 2, 3, 4, 7, 8, 16, 24, 32, 64, 100, 128, 256)  # bytes
+TIMES = (2, 8)  # stride, in elements
+LENGTH = 64 * 1024  # bytes of a transfer, in at most …
+MOST = 8192  # … so many elements
+TRANSFERS = 2  # under way at once
 
 # Which side is strided.
 SIDES = {"dst": (False, True), "src": (True, False), "both": (True, True)}
 
-QUICK = {"sizes": (1, 3, 8, 64, 256), "times": (2,)}    # of points()
+QUICK = {"sizes": (1, 3, 8, 64, 256), "times": (2,)}  # of points()
 
 
 def name(way, side, times):
@@ -40,14 +41,26 @@ def alignment(size, strided):
 
 
 def side(size, times, strided):
-    count = min(MOST, LENGTH//size)
-    return Pattern.strided(size, count, size*times if strided else size, TRANSFERS, alignment(size, strided))
+    count = min(MOST, LENGTH // size)
+    return Pattern.strided(
+        size, count, size * times if strided else size, TRANSFERS, alignment(size, strided)
+    )
 
 
 def points(sizes=SIZES, times=TIMES, sides=tuple(SIDES)):
-    return numbered(Point(name(way, s, t), size, *(side(size, t, strided) for strided in SIDES[s]), TRANSFERS,
-                          packed=way == "packed")
-                    for t in times for s in sides for way in ("direct", "packed") for size in sizes)
+    return numbered(
+        Point(
+            name(way, s, t),
+            size,
+            *(side(size, t, strided) for strided in SIDES[s]),
+            TRANSFERS,
+            packed=way == "packed",
+        )
+        for t in times
+        for s in sides
+        for way in ("direct", "packed")
+        for size in sizes
+    )
 
 
 def _found(x):
@@ -56,7 +69,7 @@ def _found(x):
     return f"direct is faster from {x:.1f} bytes" if x else "direct is faster from the start"
 
 
-check = litepcie.check    # what is needed beside the simulator
+check = litepcie.check  # what is needed beside the simulator
 
 
 def evaluate(profile, seed, results):
@@ -65,17 +78,26 @@ def evaluate(profile, seed, results):
     def curve(series):
         return [(p["x"], p["value"]) for p in measured if p["series"] == series]
 
-    sizes     = dict.fromkeys(p["x"] for p in measured)
-    times     = [t for t in TIMES if any(p["series"].endswith(f"-x{t}") for p in measured)]
-    peers     = [litepcie.descriptors(profile, seed, size, size*t, size, "bytes", peer(t)) for t in times for size in sizes]
-    direct    = [s for s in dict.fromkeys(p["series"] for p in measured) if s.startswith("direct")]
+    sizes = dict.fromkeys(p["x"] for p in measured)
+    times = [t for t in TIMES if any(p["series"].endswith(f"-x{t}") for p in measured)]
+    peers = [
+        litepcie.descriptors(profile, seed, size, size * t, size, "bytes", peer(t))
+        for t in times
+        for size in sizes
+    ]
+    direct = [s for s in dict.fromkeys(p["series"] for p in measured) if s.startswith("direct")]
     crossings = {s: crossover(curve(s), curve(s.replace("direct", "packed"))) for s in direct}
-    return {"points": measured + peers,
-            "crossover_bytes": {s: x and round(x, 1) for s, x in crossings.items()},
-            "findings": [f"{s}: {_found(x)}" for s, x in crossings.items()],
-            "notes": [f"{LENGTH >> 10} KiB a transfer, {MOST} elements at most; {TRANSFERS} transfers under way",
-                      "odd sizes begin 1 byte after a dword where contiguous, 3 bytes where strided",
-                      "packing and unpacking: computed from the profile's table [benchmark], not overlapped", *litepcie.NOTES]}
+    return {
+        "points": measured + peers,
+        "crossover_bytes": {s: x and round(x, 1) for s, x in crossings.items()},
+        "findings": [f"{s}: {_found(x)}" for s, x in crossings.items()],
+        "notes": [
+            f"{LENGTH >> 10} KiB a transfer, {MOST} elements at most; {TRANSFERS} transfers under way",
+            "odd sizes begin 1 byte after a dword where contiguous, 3 bytes where strided",
+            "packing and unpacking: computed from the profile's table [benchmark], not overlapped",
+            *litepcie.NOTES,
+        ],
+    }
 
 
 def _grouped(report):
@@ -85,10 +107,17 @@ def _grouped(report):
 
 
 def tables(report):
-    return [Table("bytes", [s for s in series if s.startswith("direct") == direct], brief=not direct)
-            for series in _grouped(report).values() for direct in (True, False) if series]
+    return [
+        Table("bytes", [s for s in series if s.startswith("direct") == direct], brief=not direct)
+        for series in _grouped(report).values()
+        for direct in (True, False)
+        if series
+    ]
 
 
 def panels(report):
-    return [Panel(f"stride {t} elements, profile {report['profile']}", series, "bytes an element")
-            for t, series in _grouped(report).items() if series]
+    return [
+        Panel(f"stride {t} elements, profile {report['profile']}", series, "bytes an element")
+        for t, series in _grouped(report).items()
+        if series
+    ]

@@ -1,23 +1,25 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Figures that are read off whole curves."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import math
 
 
 def _where(level, below, above):
-    """x between the points `below` and `above` at which a straight line over log x comes to `level`."""
+    """x between the points `below` and `above` at which a straight line over log x comes to
+    `level`.
+    """
     (x0, y0), (x1, y1) = below, above
-    return math.exp(math.log(x0) + (level - y0)/(y1 - y0)*(math.log(x1) - math.log(x0)))
+    return math.exp(math.log(x0) + (level - y0) / (y1 - y0) * (math.log(x1) - math.log(x0)))
 
 
 def half_size(curve):
-    """N½: the x at which a curve first comes to half of its own peak; None when it begins above that.
+    """N½: the x at which a curve first comes to half of its own peak; None when it begins above
+    that.
 
     curve : [(x, value), …], x rising. Between points: a straight line over log x.
     """
-    half = max(value for _, value in curve)/2
+    half = max(value for _, value in curve) / 2
     if curve[0][1] >= half:
         return None
     for before, after in zip(curve, curve[1:]):
@@ -26,8 +28,8 @@ def half_size(curve):
 
 
 def crossover(direct, packed):
-    """The x from which `direct` is at least as fast as `packed` up to the end: 0 when it always is, None when it is
-    not at the end.
+    """The x from which `direct` is at least as fast as `packed` up to the end: 0 when it always is,
+    None when it is not at the end.
 
     Both are [(x, value), …] over the same x, rising. Between points: a straight line over log x.
     """
@@ -43,4 +45,4 @@ def crossover(direct, packed):
 def percentile(values, percent):
     """The least of `values` that at least `percent` of them do not pass (nearest rank)."""
     ordered = sorted(values)
-    return ordered[max(math.ceil(len(ordered)*percent/100), 1) - 1]
+    return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1]

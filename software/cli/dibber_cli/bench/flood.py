@@ -1,20 +1,20 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""The programs of `rate`: one thread puts 8-byte messages through one or several endpoints and takes the completions; or gives
+"""The programs of `rate`: one thread puts 8-byte messages through one or several endpoints and
+takes the completions; or gives
 commands of one endpoint that have an answer (asking.py)."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
 import numpy as np
-
 from dibber.interface.description import C
+
 from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
-WORD     = 8      # bytes of a message; each goes to a place of its own
-PAUSE_NS = 64     # with several endpoints: from one vain round of polls to the next
+WORD = 8  # bytes of a message; each goes to a place of its own
+PAUSE_NS = 64  # with several endpoints: from one vain round of polls to the next
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,14 @@ class Flood:
     x    : outstanding, of the report
     fast : by the fast path
     """
-    series      : str
-    outstanding : int
-    endpoints   : int
-    messages    : int
-    fast        : bool  = True
-    number      : int   = 0
-    senders     : tuple = (0,)
+
+    series: str
+    outstanding: int
+    endpoints: int
+    messages: int
+    fast: bool = True
+    number: int = 0
+    senders: tuple = (0,)
 
     @property
     def x(self):
@@ -38,10 +39,12 @@ class Flood:
 
     @property
     def payload(self):
-        return WORD*self.messages
+        return WORD * self.messages
 
     def data(self, seed):
-        return np.random.default_rng((seed, self.number)).integers(0, 256, self.payload, dtype=np.uint8)
+        return np.random.default_rng((seed, self.number)).integers(
+            0, 256, self.payload, dtype=np.uint8
+        )
 
 
 def _numbers(count):
@@ -54,9 +57,11 @@ class Flooder(AskingProgram):
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
-        self.allocate(WORD, max(p.payload for p in points) + 2*GUARD)
+        self.allocate(WORD, max(p.payload for p in points) + 2 * GUARD)
         if node == 0:
-            for number in _numbers(max((p.endpoints for p in points if isinstance(p, Flood)), default=1)):
+            for number in _numbers(
+                max((p.endpoints for p in points if isinstance(p, Flood)), default=1)
+            ):
                 self.open(number)
         self.add_area(points)
 
@@ -67,16 +72,21 @@ class Flooder(AskingProgram):
         return self._send(point, keys) if self.node == 0 else self._receive(point)
 
     def _send(self, point, keys):
-        data      = point.data(self.seed).tobytes()
+        data = point.data(self.seed).tobytes()
         endpoints = [self.open(number) for number in _numbers(point.endpoints)]
-        under_way = [0]*point.endpoints
-        sent      = 0
-        begin     = self.endpoint.clock()
+        under_way = [0] * point.endpoints
+        sent = 0
+        begin = self.endpoint.clock()
         while sent < point.messages or any(under_way):
             idle = True
             for n, endpoint in enumerate(endpoints):
                 while sent < point.messages and under_way[n] < point.outstanding:
-                    endpoint.put_inline(data[WORD*sent:WORD*(sent + 1)], keys["target"], GUARD + WORD*sent, node=1)
+                    endpoint.put_inline(
+                        data[WORD * sent : WORD * (sent + 1)],
+                        keys["target"],
+                        GUARD + WORD * sent,
+                        node=1,
+                    )
                     under_way[n] += 1
                     sent += 1
                 if under_way[n] and (done := reap(endpoint, point.outstanding)):
@@ -86,11 +96,21 @@ class Flooder(AskingProgram):
                 self._pause(endpoints)
         end = self.endpoint.clock()
         # All are in memory by now: tell.
-        self.endpoint.put_inline(data[-WORD:], keys["target"], GUARD + WORD*(point.messages - 1), node=1,
-                                 notice=point.number, endpoint=1)
+        self.endpoint.put_inline(
+            data[-WORD:],
+            keys["target"],
+            GUARD + WORD * (point.messages - 1),
+            node=1,
+            notice=point.number,
+            endpoint=1,
+        )
         while not self.endpoint.poll():
             self._pause([self.endpoint])
-        return {"elapsed_ps": end.now_ps - begin.now_ps, "cpu_ps": end.cpu_ps - begin.cpu_ps, "free": end.free}
+        return {
+            "elapsed_ps": end.now_ps - begin.now_ps,
+            "cpu_ps": end.cpu_ps - begin.cpu_ps,
+            "free": end.free,
+        }
 
     def _pause(self, endpoints):
         """Nothing was there: sleep until something is, as far as the library can tell."""
@@ -104,6 +124,9 @@ class Flooder(AskingProgram):
             if not self.endpoint.wait(TIMEOUT_NS):
                 raise Failed("no notice came")
         wanted = np.full(len(self.target.memory), FILL, dtype=np.uint8)
-        wanted[GUARD:GUARD + point.payload] = point.data(self.seed)
-        return {"free": self.endpoint.clock().free, "bytes_wrong": int(np.count_nonzero(wanted != self.target.memory)),
-                "guards": len(wanted) - point.payload}
+        wanted[GUARD : GUARD + point.payload] = point.data(self.seed)
+        return {
+            "free": self.endpoint.clock().free,
+            "bytes_wrong": int(np.count_nonzero(wanted != self.target.memory)),
+            "guards": len(wanted) - point.payload,
+        }

@@ -1,16 +1,17 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`link`: what the cable carries by its length, with and without STOP/GO, and what its bit errors
+cost.
 
-"""`link`: what the cable carries by its length, with and without STOP/GO, and what its bit errors cost.
-
-Each point has a pair of cards with a cable of its own. How it is measured: dibber_cli/link/measure.py.
+Each point has a pair of cards with a cable of its own. How it is measured:
+dibber_cli/link/measure.py.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
 import libdibber
-
 from dibber.interface.description import RIGHT
+
 from dibber_cli.bench import session
 from dibber_cli.bench.bound import PACKET_OVERHEAD, PACKET_PAYLOAD, bound
 from dibber_cli.bench.pattern import Pattern
@@ -22,28 +23,33 @@ from dibber_cli.simulator import Pair
 
 NAME = "link"
 
-LENGTHS = (0, 3, 20, 50, 100)         # metres
-BERS    = (0, 1e-7, 1e-6, 1e-5)       # of the cable
-QUICK   = {"lengths": (3, 50), "bers": (1e-6,)}
+LENGTHS = (0, 3, 20, 50, 100)  # metres
+BERS = (0, 1e-7, 1e-6, 1e-5)  # of the cable
+QUICK = {"lengths": (3, 50), "bers": (1e-6,)}
 
-TOTAL      = 1 << 20    # bytes of a rate …
-TOTAL_GAPS = 1 << 17    # … byte by byte, so that the target's PCIe cannot keep up and STOP holds …
-TOTAL_BER  = 1 << 19    # … and over a cable with bit errors
-PRBS_NS    = 2_000_000
-WINDOW_NS  = 250_000    # over which words are counted
+TOTAL = 1 << 20  # bytes of a rate …
+TOTAL_GAPS = 1 << 17  # … byte by byte, so that the target's PCIe cannot keep up and STOP holds …
+TOTAL_BER = 1 << 19  # … and over a cable with bit errors
+PRBS_NS = 2_000_000
+WINDOW_NS = 250_000  # over which words are counted
 
-VERSIONS = ("build", "mcp_identity", "interface_version", "interface_hash")    # of Card.info()
+VERSIONS = ("build", "mcp_identity", "interface_version", "interface_hash")  # of Card.info()
 
 
 @dataclass(frozen=True)
 class Cable:
     """A cable of so many metres, or with such a bit error rate."""
-    series : str
-    x      : float
+
+    series: str
+    x: float
 
     @property
     def options(self):
-        return ["--set", f"link.length_m={self.x}"] if self.series == "length" else ["--ber", str(self.x)]
+        return (
+            ["--set", f"link.length_m={self.x}"]
+            if self.series == "length"
+            else ["--ber", str(self.x)]
+        )
 
 
 def points(lengths=LENGTHS, bers=BERS):
@@ -52,8 +58,11 @@ def points(lengths=LENGTHS, bers=BERS):
 
 # Measurements -------------------------------------------------------------------------------------
 
+
 def rate(ends, total, block=0):
-    """MB/s from card 0 to card 1; raises CommandError when a transfer failed. Returns (MB/s, bytes that came wrong)."""
+    """MB/s from card 0 to card 1; raises CommandError when a transfer failed. Returns (MB/s, bytes
+    that came wrong).
+    """
     _, key = ends.both(lambda side: None, cable.offer)
     (value, bad), _ = ends.both(lambda side: cable.send(side, key, total, block), lambda side: None)
     _, wrong = ends.both(lambda side: None, lambda side: cable.wrong_bytes(side, block))
@@ -63,19 +72,20 @@ def rate(ends, total, block=0):
 
 
 def payload_share(ends):
-    """Percent of the words that reach card 1 that are payload, under contiguous puts of card 0 alone.
+    """Percent of the words that reach card 1 that are payload, under contiguous puts of card 0
+    alone.
 
     Read between the ends of two packets, so that a whole number of them was counted.
     """
     _, key = ends.both(lambda side: None, cable.offer)
-    names  = ("BYTES_RECEIVED", "WORDS_RECEIVED")    # both count words: bytes in units of 4
-    begin  = max(ends.both(lambda side: side.now())) + 50_000
+    names = ("BYTES_RECEIVED", "WORDS_RECEIVED")  # both count words: bytes in units of 4
+    begin = max(ends.both(lambda side: side.now())) + 50_000
 
     def load(side):
         region = side.endpoint.register(libdibber.alloc(cable.CHUNK), RIGHT.LOCAL_READ)
         under_way = 0
-        while side.now() < begin + 2*WINDOW_NS or under_way:
-            while under_way < 2 and side.now() < begin + 2*WINDOW_NS:
+        while side.now() < begin + 2 * WINDOW_NS or under_way:
+            while under_way < 2 and side.now() < begin + 2 * WINDOW_NS:
                 side.endpoint.put(region.key, 0, key, 0, cable.CHUNK, node=1)
                 under_way += 1
             side.endpoint.wait(100_000_000)
@@ -92,9 +102,9 @@ def payload_share(ends):
         side.sleep(begin - side.now())
         first = at_packet_end(side)
         side.sleep(WINDOW_NS)
-        last  = at_packet_end(side)
+        last = at_packet_end(side)
         payload, words = (b - a for a, b in zip(first, last))
-        return 100*payload/words
+        return 100 * payload / words
 
     _, share = ends.both(load, watch)
     ends.both(lambda side: None, lambda side: side.region.close())
@@ -107,7 +117,7 @@ def by_length(ends, point):
     found["rate"], wrong = rate(ends, TOTAL)
     found["rate_gaps"], wrong_gaps = rate(ends, TOTAL_GAPS, 1)
     found["payload_share"] = payload_share(ends)
-    return {**found, "bytes_wrong": wrong + wrong_gaps, "bytes_compared": 2*cable.CHUNK}
+    return {**found, "bytes_wrong": wrong + wrong_gaps, "bytes_compared": 2 * cable.CHUNK}
 
 
 def by_errors(ends, point):
@@ -116,61 +126,92 @@ def by_errors(ends, point):
         raise CommandError("bench link: a card does not find the bit sequence")
     ends.both(cable.wait_up)
     value, wrong = rate(ends, TOTAL_BER)
-    return {"bits": sum(e["bits"] for e in errors), "errors": sum(e["errors"] for e in errors), "rate": value,
-            "bytes_wrong": wrong, "bytes_compared": cable.CHUNK}
+    return {
+        "bits": sum(e["bits"] for e in errors),
+        "errors": sum(e["errors"] for e in errors),
+        "rate": value,
+        "bytes_wrong": wrong,
+        "bytes_compared": cable.CHUNK,
+    }
 
 
 def measure(profile, seed, points, progress=None):
-    """A pair for each point; results are dictionaries with the point and what by_length() or by_errors() found."""
+    """A pair for each point; results are dictionaries with the point and what by_length() or
+    by_errors() found.
+    """
     results, versions = [], {}
     for point in points:
         if progress:
             progress.draw(f"{point.series}, {point.x:g}")
         with Pair(profile, seed=seed, options=point.options) as pair, Ends(pair.uris) as ends:
             if any(time is None for _, time in ends.both(cable.wait_up)):
-                raise CommandError(f"bench link: no link at {point.series} {point.x:g}", "'dibber link test' says why")
+                raise CommandError(
+                    f"bench link: no link at {point.series} {point.x:g}",
+                    "'dibber link test' says why",
+                )
             found = (by_length if point.series == "length" else by_errors)(ends, point)
-            info  = ends.both(lambda side: side.card.info())[0]
+            info = ends.both(lambda side: side.card.info())[0]
             results.append({"point": point, "clock_hz": info["clock_hz"], **found})
             versions = session.versions_of(*(info[name] for name in VERSIONS))
         if progress:
             progress.step(f"{point.series}, {point.x:g}")
-    return results, versions, {"bytes_compared": sum(r["bytes_compared"] for r in results), "guard_bytes_compared": 0,
-                               "bytes_wrong": sum(r["bytes_wrong"] for r in results)}
+    return (
+        results,
+        versions,
+        {
+            "bytes_compared": sum(r["bytes_compared"] for r in results),
+            "guard_bytes_compared": 0,
+            "bytes_wrong": sum(r["bytes_wrong"] for r in results),
+        },
+    )
 
 
 # Report -------------------------------------------------------------------------------------------
 
+
 def _row(series, x, x_unit, value, unit, most, term):
-    return {"series": series, "x": x, "x_unit": x_unit, "value": value, "unit": unit, "bound": most, "bound_by": term,
-            "limit": None, "limited_by": None, "cycles": None, "cpu_percent": None}
+    return {
+        "series": series,
+        "x": x,
+        "x_unit": x_unit,
+        "value": value,
+        "unit": unit,
+        "bound": most,
+        "bound_by": term,
+        "limit": None,
+        "limited_by": None,
+        "cycles": None,
+        "cpu_percent": None,
+    }
 
 
 def _bound(profile, block=0):
-    """MB/s of cable.send(): contiguous bytes to contiguous ones, or to blocks at twice their distance."""
+    """MB/s of cable.send(): contiguous bytes to contiguous ones, or to blocks at twice their
+    distance.
+    """
     source = Pattern.contiguous(cable.CHUNK)
-    target = Pattern.strided(block, cable.CHUNK//block, 2*block) if block else source
-    found  = bound(profile, source.side(session.BUS_ADDRESS), target.side(session.BUS_ADDRESS))
-    return round(found.value/1e6, 1), found.name
+    target = Pattern.strided(block, cable.CHUNK // block, 2 * block) if block else source
+    found = bound(profile, source.side(session.BUS_ADDRESS), target.side(session.BUS_ADDRESS))
+    return round(found.value / 1e6, 1), found.name
 
 
 def _lengths(profile, results):
-    link   = cable.transceivers(profile)
-    framed = round(100*PACKET_PAYLOAD/(PACKET_PAYLOAD + PACKET_OVERHEAD), 2)
+    link = cable.transceivers(profile)
+    framed = round(100 * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD), 2)
     for r in results:
-        x    = r["point"].x
-        wire = round(2*(link["transmit_ns"] + link["receive_ns"] + x*link["delay_ns_per_m"]), 1)
+        x = r["point"].x
+        wire = round(2 * (link["transmit_ns"] + link["receive_ns"] + x * link["delay_ns_per_m"]), 1)
         yield _row("rate", x, "m", round(r["rate"], 1), "MB/s", *_bound(profile))
         yield _row("rate-stop-go", x, "m", round(r["rate_gaps"], 1), "MB/s", *_bound(profile, 1))
         yield _row("payload-share", x, "m", round(r["payload_share"], 2), "%", framed, "link")
         yield _row("round-trip", x, "m", round(r["round_trip_ns"], 1), "ns", wire, "wire")
-        yield _row("training", x, "m", round(r["train_ns"]/1000, 2), "us", None, None)
+        yield _row("training", x, "m", round(r["train_ns"] / 1000, 2), "us", None, None)
 
 
 def _errors(profile, results):
     for r in results:
         x = r["point"].x
-        yield _row("errors-found", x, "BER", r["errors"]/r["bits"], "/bit", None, None)
+        yield _row("errors-found", x, "BER", r["errors"] / r["bits"], "/bit", None, None)
         yield _row("rate-with-errors", x, "BER", round(r["rate"], 1), "MB/s", *_bound(profile))
 
 
@@ -180,21 +221,27 @@ def _findings(profile, results):
         metres, doubt = cable.cable_length(r["round_trip_ns"], link, r["clock_hz"])
         yield f"{r['point'].x:g} m of cable: {metres:.1f} ± {doubt:.1f} m by the round trip"
     for r in (r for r in results if r["point"].series == "ber"):
-        yield (f"bit error rate {r['point'].x:g} of the cable: {r['errors']} errors in {r['bits']:.2g} bits, with 95 % confidence "
-               f"below {cable.upper_bound(r['errors'], r['bits']):.1e}")
+        yield (
+            f"bit error rate {r['point'].x:g} of the cable: {r['errors']} errors in {r['bits']:.2g} bits, with 95 % confidence "
+            f"below {cable.upper_bound(r['errors'], r['bits']):.1e}"
+        )
 
 
 def evaluate(profile, seed, results):
     of = {kind: [r for r in results if r["point"].series == kind] for kind in ("length", "ber")}
-    return {"points": [*_lengths(profile, of["length"]), *_errors(profile, of["ber"])],
-            "findings": list(_findings(profile, results)),
-            "notes": [f"rate: {TOTAL >> 10} KiB in puts of {cable.CHUNK >> 10} KiB, {cable.DEPTH} under way; "
-                      f"with errors: {TOTAL_BER >> 10} KiB",
-                      f"rate-stop-go: {TOTAL_GAPS >> 10} KiB, each byte with a gap behind it in the target, "
-                      "whose PCIe cannot keep up",
-                      "payload-share: of all words that reach the target's card, flow words and idle ones included",
-                      f"errors-found: PRBS31 for {PRBS_NS/1e6:g} ms in both directions; a symbol that is wrong counts as one bit",
-                      "bytes compared: what the last put of each run left"]}
+    return {
+        "points": [*_lengths(profile, of["length"]), *_errors(profile, of["ber"])],
+        "findings": list(_findings(profile, results)),
+        "notes": [
+            f"rate: {TOTAL >> 10} KiB in puts of {cable.CHUNK >> 10} KiB, {cable.DEPTH} under way; "
+            f"with errors: {TOTAL_BER >> 10} KiB",
+            f"rate-stop-go: {TOTAL_GAPS >> 10} KiB, each byte with a gap behind it in the target, "
+            "whose PCIe cannot keep up",
+            "payload-share: of all words that reach the target's card, flow words and idle ones included",
+            f"errors-found: PRBS31 for {PRBS_NS / 1e6:g} ms in both directions; a symbol that is wrong counts as one bit",
+            "bytes compared: what the last put of each run left",
+        ],
+    }
 
 
 LENGTH = ("rate", "rate-stop-go", "payload-share", "round-trip", "training")
@@ -207,15 +254,23 @@ def _present(report, names):
 
 
 def tables(report):
-    return [Table(heading, series, brief) for heading, series, brief in (
-        ("metres", _present(report, LENGTH[:2]), False), ("metres", _present(report, LENGTH[2:]), False),
-        ("BER of the cable", _present(report, ERRORS), False)) if series]
+    return [
+        Table(heading, series, brief)
+        for heading, series, brief in (
+            ("metres", _present(report, LENGTH[:2]), False),
+            ("metres", _present(report, LENGTH[2:]), False),
+            ("BER of the cable", _present(report, ERRORS), False),
+        )
+        if series
+    ]
 
 
 def panels(report):
     profile = f"profile {report['profile']}"
-    panels_ = [Panel(f"64 KiB a put, {profile}", LENGTH[:2], "length of the cable (m)"),
-               Panel(f"payload among all words, {profile}", LENGTH[2:3], "length of the cable (m)"),
-               Panel(f"ping to pong, {profile}", LENGTH[3:4], "length of the cable (m)"),
-               Panel(f"64 KiB a put, {profile}", ERRORS[:1], "bit error rate of the cable")]
+    panels_ = [
+        Panel(f"64 KiB a put, {profile}", LENGTH[:2], "length of the cable (m)"),
+        Panel(f"payload among all words, {profile}", LENGTH[2:3], "length of the cable (m)"),
+        Panel(f"ping to pong, {profile}", LENGTH[3:4], "length of the cable (m)"),
+        Panel(f"64 KiB a put, {profile}", ERRORS[:1], "bit error rate of the cable"),
+    ]
     return [panel for panel in panels_ if _present(report, panel.series)]

@@ -1,12 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The peer on the same host model: LitePCIe's DMA as released, contiguous and with a descriptor for
+each element.
 
-"""The peer on the same host model: LitePCIe's DMA as released, contiguous and with a descriptor for each element.
-
-It has no cable: its reader ends, and its writer begins, at a stream in the card. So its values are what PCIe and the DMA
-allow, and stand beside a bound without a link. It is built for 64 bits, the width at which its DMA is exact, and
-every profile runs it at that width.
+It has no cable: its reader ends, and its writer begins, at a stream in the card. So its values are
+what PCIe and the DMA allow, and stand beside a bound without a link. It is built for 64 bits, the
+width at which its DMA is exact, and every profile runs it at that width.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import json
@@ -16,22 +16,24 @@ from dibber_cli import paths
 from dibber_cli.bench.bound import PAGE, Side, bound, bound_of_writes
 from dibber_cli.errors import CommandError
 
-PROGRAM  = "litepcie-rate"
-WIDTH    = 64            # bits
-TABLE    = 256           # descriptors that its table holds
-BYTES    = 256*1024      # of the contiguous transfer
-ADDRESS  = 0x100_0000    # where it writes: 3-DW headers
-NO_CABLE = 1e15          # bits a second
-NOTES    = (f"LitePCIe's DMA: {WIDTH} bits wide in every profile (at 128 its writer hangs on 8-byte elements); host to card "
-            "or card to host, no cable",
-            f"LitePCIe with a descriptor for each of {TABLE} elements: its table is full before it starts")
+PROGRAM = "litepcie-rate"
+WIDTH = 64  # bits
+TABLE = 256  # descriptors that its table holds
+BYTES = 256 * 1024  # of the contiguous transfer
+ADDRESS = 0x100_0000  # where it writes: 3-DW headers
+NO_CABLE = 1e15  # bits a second
+NOTES = (
+    f"LitePCIe's DMA: {WIDTH} bits wide in every profile (at 128 its writer hangs on 8-byte elements); host to card "
+    "or card to host, no cable",
+    f"LitePCIe with a descriptor for each of {TABLE} elements: its table is full before it starts",
+)
 
 
 def why_not(element, stride):
     """Why its writer cannot deposit elements of that size and distance; None when it can."""
-    if element % (WIDTH//8):
-        return f"its DMA moves whole words of {WIDTH//8} bytes"
-    if any((ADDRESS + i*stride) % PAGE + element > PAGE for i in range(TABLE)):
+    if element % (WIDTH // 8):
+        return f"its DMA moves whole words of {WIDTH // 8} bytes"
+    if any((ADDRESS + i * stride) % PAGE + element > PAGE for i in range(TABLE)):
         return f"an element crosses {PAGE} bytes, where its DMA does not cut"
     return None
 
@@ -43,18 +45,24 @@ def check():
 
 
 def _binary():
-    return paths.BUILD/"sim"/PROGRAM
+    return paths.BUILD / "sim" / PROGRAM
 
 
 def _run(profile, *words):
     check()
-    done = subprocess.run([str(_binary()), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
-                          capture_output=True, encoding="utf-8", errors="replace")
+    done = subprocess.run(
+        [str(_binary()), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
     if done.returncode:
         raise CommandError(f"{PROGRAM}: {done.stderr.strip()}")
     result = json.loads(done.stdout)
     if not result["finished"] or result["words_wrong"]:
-        raise CommandError(f"{PROGRAM} {' '.join(map(str, words))}: not finished, or wrong words: {result}")
+        raise CommandError(
+            f"{PROGRAM} {' '.join(map(str, words))}: not finished, or wrong words: {result}"
+        )
     return result["bytes_per_second"]
 
 
@@ -63,26 +71,48 @@ def _without_cable(profile):
 
 
 def _point(profile, series, x, x_unit, rate, length, best):
-    return {"series": series, "x": x, "x_unit": x_unit, "value": round(rate/1e6, 1), "unit": "MB/s",
-            "bound": round(best.value/1e6, 1), "bound_by": best.name,
-            "cycles": round(length/rate*profile.clock_hz), "cpu_percent": 0.0}
+    return {
+        "series": series,
+        "x": x,
+        "x_unit": x_unit,
+        "value": round(rate / 1e6, 1),
+        "unit": "MB/s",
+        "bound": round(best.value / 1e6, 1),
+        "bound_by": best.name,
+        "cycles": round(length / rate * profile.clock_hz),
+        "cpu_percent": 0.0,
+    }
 
 
 def contiguous(profile, seed, x_unit, x=1):
     """A point of the report: the slower of its reader and its writer, one descriptor for all."""
     rate = min(_run(profile, half, BYTES, f"seed={seed}") for half in ("read", "write"))
     side = Side(BYTES, address=ADDRESS)
-    return _point(profile, "litepcie-dma", x, x_unit, rate, BYTES, bound(_without_cable(profile), side, side))
+    return _point(
+        profile, "litepcie-dma", x, x_unit, rate, BYTES, bound(_without_cable(profile), side, side)
+    )
 
 
 def descriptors(profile, seed, element, stride, x, x_unit, series="litepcie-descriptors"):
     """A point of the report: its writer with a table full of descriptors, one for each element."""
     reason = why_not(element, stride)
     if reason:
-        return {"series": series, "x": x, "x_unit": x_unit, "value": None, "unit": "MB/s",
-                "bound": None, "bound_by": None, "cycles": None, "cpu_percent": None, "not_possible": reason}
-    length = TABLE*element
-    rate   = _run(profile, "write", length, f"element={element}", f"stride={stride}", f"seed={seed}")
+        return {
+            "series": series,
+            "x": x,
+            "x_unit": x_unit,
+            "value": None,
+            "unit": "MB/s",
+            "bound": None,
+            "bound_by": None,
+            "cycles": None,
+            "cpu_percent": None,
+            "not_possible": reason,
+        }
+    length = TABLE * element
+    rate = _run(profile, "write", length, f"element={element}", f"stride={stride}", f"seed={seed}")
     # Neighbours have a TLP each, too: for the bound there is always a gap.
-    target = Side(element, ((TABLE, max(stride, 2*element)),), ADDRESS)
-    return _point(profile, series, x, x_unit, rate, length, bound_of_writes(_without_cable(profile), target))
+    target = Side(element, ((TABLE, max(stride, 2 * element)),), ADDRESS)
+    return _point(
+        profile, series, x, x_unit, rate, length, bound_of_writes(_without_cable(profile), target)
+    )

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose, rows by an
+index; direct and packed.
+"""
 
-"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose, rows by an index; direct and packed."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import numpy as np
 
@@ -12,81 +13,109 @@ from dibber_cli.bench.views import Panel, Table
 
 NAME = "matrix"
 
-DOUBLE      = 8                # bytes
-TRANSFERS   = 4                # under way at once: neighbouring columns, the same face of two grids, two blocks
-COLUMN      = (8192, 128)      # rows, columns of doubles
-GRID, HALO  = 96, 1            # points a side, and of the halo around them
-TRANSPOSE   = 128              # rows and columns of the block that changes hands, of a matrix twice as wide
-ATOMS       = (16384, 4096)    # here, and of them sent: three doubles each
-OBJECTS     = (8192, 2048)     # places on each node, and objects that move …
-OBJECT      = 64               # … of so many bytes
-WAYS        = ("direct", "packed")
+DOUBLE = 8  # bytes
+# under way at once: neighbouring columns, the same face of two grids, two blocks
+TRANSFERS = 4
+COLUMN = (8192, 128)  # rows, columns of doubles
+GRID, HALO = 96, 1  # points a side, and of the halo around them
+# rows and columns of the block that changes hands, of a matrix twice as wide
+TRANSPOSE = 128
+ATOMS = (16384, 4096)  # here, and of them sent: three doubles each
+OBJECTS = (8192, 2048)  # places on each node, and objects that move …
+OBJECT = 64  # … of so many bytes
+WAYS = ("direct", "packed")
 
-QUICK = {}    # there is nothing to leave out: its points are few
+QUICK = {}  # there is nothing to leave out: its points are few
 
 
 def column(rows=COLUMN[0], columns=COLUMN[1]):
     """A column of a row-major matrix, to the same column of the other node's."""
-    side = Pattern(DOUBLE, ((rows, columns*DOUBLE),), DOUBLE, TRANSFERS)
+    side = Pattern(DOUBLE, ((rows, columns * DOUBLE),), DOUBLE, TRANSFERS)
     return side, side
 
 
 def face(axis, grid=GRID):
     """A face of a 3-D grid to the halo of the neighbour; axis 0 varies fastest in memory."""
-    side   = grid + 2*HALO
-    pitch  = [DOUBLE, DOUBLE*side, DOUBLE*side*side]
+    side = grid + 2 * HALO
+    pitch = [DOUBLE, DOUBLE * side, DOUBLE * side * side]
     others = [a for a in range(3) if a != axis]
 
     def layer(index):
-        first = index*pitch[axis] + sum(HALO*pitch[a] for a in others)
+        first = index * pitch[axis] + sum(HALO * pitch[a] for a in others)
         if axis == 0:
-            return Pattern(DOUBLE, tuple((grid, pitch[a]) for a in others), DOUBLE*side**3, TRANSFERS, first)
-        return Pattern(DOUBLE*grid, ((grid, pitch[others[1]]),), DOUBLE*side**3, TRANSFERS, first)
+            return Pattern(
+                DOUBLE, tuple((grid, pitch[a]) for a in others), DOUBLE * side**3, TRANSFERS, first
+            )
+        return Pattern(
+            DOUBLE * grid, ((grid, pitch[others[1]]),), DOUBLE * side**3, TRANSFERS, first
+        )
 
-    return layer(grid), layer(0)    # the last layer of ours is what the neighbour has before its first
+    # the last layer of ours is what the neighbour has before its first
+    return layer(grid), layer(0)
 
 
 def transpose(n=TRANSPOSE):
-    """A block of a matrix that two nodes hold by rows, to where its transpose lies on the other: rows become columns."""
-    pitch  = 2*n*DOUBLE
-    source = Pattern(n*DOUBLE, ((n, pitch),), n*pitch, TRANSFERS, n*DOUBLE)
-    target = Pattern(DOUBLE, ((n, pitch), (n, DOUBLE)), n*pitch, TRANSFERS)
+    """A block of a matrix that two nodes hold by rows, to where its transpose lies on the other:
+    rows become columns.
+    """
+    pitch = 2 * n * DOUBLE
+    source = Pattern(n * DOUBLE, ((n, pitch),), n * pitch, TRANSFERS, n * DOUBLE)
+    target = Pattern(DOUBLE, ((n, pitch), (n, DOUBLE)), n * pitch, TRANSFERS)
     return source, target
 
 
 def atoms(here=ATOMS[0], sent=ATOMS[1]):
-    """Positions of those atoms that the neighbour must know, as LAMMPS sends them: by a list that ascends with gaps, to
+    """Positions of those atoms that the neighbour must know, as LAMMPS sends them: by a list that
+    ascends with gaps, to
     one row behind the neighbour's own."""
-    element = 3*DOUBLE
-    chosen  = np.sort(np.random.default_rng(1).permutation(here)[:sent])
-    return (Pattern.indexed(element, chosen, here*element, TRANSFERS),
-            Pattern(element*sent, (), (here + sent)*element, TRANSFERS, here*element))
+    element = 3 * DOUBLE
+    chosen = np.sort(np.random.default_rng(1).permutation(here)[:sent])
+    return (
+        Pattern.indexed(element, chosen, here * element, TRANSFERS),
+        Pattern(element * sent, (), (here + sent) * element, TRANSFERS, here * element),
+    )
 
 
 def objects(places=OBJECTS[0], moved=OBJECTS[1], size=OBJECT):
     """Objects that leave from anywhere here and land anywhere there."""
     leave, land = (np.random.default_rng(2 + n).permutation(places)[:moved] for n in range(2))
-    return tuple(Pattern.indexed(size, chosen, places*size, TRANSFERS) for chosen in (leave, land))
+    return tuple(
+        Pattern.indexed(size, chosen, places * size, TRANSFERS) for chosen in (leave, land)
+    )
 
 
 def shapes():
     """Name: (source, target)."""
-    return {"column": column(), "halo-x": face(0), "halo-y": face(1), "halo-z": face(2), "transpose": transpose(),
-            "atoms": atoms(), "objects": objects()}
+    return {
+        "column": column(),
+        "halo-x": face(0),
+        "halo-y": face(1),
+        "halo-z": face(2),
+        "transpose": transpose(),
+        "atoms": atoms(),
+        "objects": objects(),
+    }
 
 
 def points(chosen=None):
-    return numbered(Point(way, name, source, target, TRANSFERS, packed=way == "packed")
-                    for way in WAYS for name, (source, target) in (chosen or shapes()).items())
+    return numbered(
+        Point(way, name, source, target, TRANSFERS, packed=way == "packed")
+        for way in WAYS
+        for name, (source, target) in (chosen or shapes()).items()
+    )
 
 
 def evaluate(profile, seed, results):
-    return {"points": [session.evaluate(profile, result, "shape") for result in results],
-            "notes": [f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo of {HALO}; "
-                      f"transpose of {TRANSPOSE} × {TRANSPOSE}; {TRANSFERS} transfers under way",
-                      f"atoms: 3 doubles of {ATOMS[1]} of {ATOMS[0]} by a list, to a row; objects: {OBJECTS[1]} of "
-                      f"{OBJECT} bytes, lists on both sides; the bound has the reading of the lists",
-                      "packing and unpacking: computed from the profile's table [benchmark], not overlapped"]}
+    return {
+        "points": [session.evaluate(profile, result, "shape") for result in results],
+        "notes": [
+            f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo of {HALO}; "
+            f"transpose of {TRANSPOSE} × {TRANSPOSE}; {TRANSFERS} transfers under way",
+            f"atoms: 3 doubles of {ATOMS[1]} of {ATOMS[0]} by a list, to a row; objects: {OBJECTS[1]} of "
+            f"{OBJECT} bytes, lists on both sides; the bound has the reading of the lists",
+            "packing and unpacking: computed from the profile's table [benchmark], not overlapped",
+        ],
+    }
 
 
 def tables(report):

@@ -1,28 +1,31 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Messages of `block` in two semantics, as Kurmann and Stricker tell them apart (EMMSEC 1998).
 
-restricted : the receive is posted first, and the payload goes straight to its place: dib_send() and dib_receive(), ping-pong
-postal     : sent at any time, buffered where it arrives, copied out: a mailbox, ping-ping, both programs sending at once
+restricted : the receive is posted first, and the payload goes straight to its place: dib_send() and
+             dib_receive(), ping-pong
+postal     : sent at any time, buffered where it arrives, copied out: a mailbox, ping-ping, both
+             programs sending at once
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
 from dibber.interface.description import STATUS
-from dibber_cli.bench.point import Point
-from dibber_cli.bench.program import TIMEOUT_NS, Failed
 from libdibber.mailbox import MESSAGE, ROOM
 
+from dibber_cli.bench.point import Point
+from dibber_cli.bench.program import TIMEOUT_NS, Failed
+
 MAILBOX_ENDPOINT = 2
-POSTED_NS = 10_000    # after which a receive that was posted is known at the other card
-SENT, RECEIVED = 0, 1    # tags
+POSTED_NS = 10_000  # after which a receive that was posted is known at the other card
+SENT, RECEIVED = 0, 1  # tags
 
 
 @dataclass(frozen=True)
 class Messages(Point):
     """As many messages each way as there are transfers; the operation says in which semantics."""
-    senders : tuple = (0, 1)
+
+    senders: tuple = (0, 1)
 
     @property
     def both_ways(self):
@@ -32,26 +35,32 @@ class Messages(Point):
 def message(point, side, memory, n):
     """The bytes of message `n` on the side of a Pattern, a view of that side's memory."""
     moved, base = point.moved(side)
-    return memory[base + n*moved.span:base + n*moved.span + moved.length]
+    return memory[base + n * moved.span : base + n * moved.span + moved.length]
 
 
 def times(begin, end, ways=1):
     """The answer of a program; `ways`: passages of which only one counts at a time."""
-    return {"elapsed_ps": (end.now_ps - begin.now_ps)//ways, "cpu_ps": (end.cpu_ps - begin.cpu_ps)//ways, "free": end.free}
+    return {
+        "elapsed_ps": (end.now_ps - begin.now_ps) // ways,
+        "cpu_ps": (end.cpu_ps - begin.cpu_ps) // ways,
+        "free": end.free,
+    }
 
 
 def ping_pong(worker, point, keys):
     """Restricted: node 0 begins, each answers what it got. The time is half of that of all rounds."""
     endpoint, size, other = worker.endpoint, point.source.length, 1 - worker.node
-    base  = point.moved(point.source)[1]
+    base = point.moved(point.source)[1]
     ended = [0, 0]
 
     def post(n):
         if n < point.transfers:
-            endpoint.receive(worker.target.key, base + n*size, size, node=other, endpoint=1, tag=RECEIVED)
+            endpoint.receive(
+                worker.target.key, base + n * size, size, node=other, endpoint=1, tag=RECEIVED
+            )
 
     def send(n):
-        endpoint.send(worker.source.key, base + n*size, size, node=other, endpoint=1, tag=SENT)
+        endpoint.send(worker.source.key, base + n * size, size, node=other, endpoint=1, tag=SENT)
 
     def complete(tag, count):
         while ended[tag] < count:
@@ -85,10 +94,15 @@ def ping_ping(worker, point, keys):
     sent = received = 0
     begin = worker.endpoint.clock()
     while sent < point.transfers or received < point.transfers:
-        if sent < point.transfers and mailbox.send(message(point, point.source, worker.source.memory, sent)):
+        if sent < point.transfers and mailbox.send(
+            message(point, point.source, worker.source.memory, sent)
+        ):
             sent += 1
-        elif mailbox.receive_into(message(point, point.target, worker.target.memory, received)
-                                  if received < point.transfers else worker.target.memory[:0]):
+        elif mailbox.receive_into(
+            message(point, point.target, worker.target.memory, received)
+            if received < point.transfers
+            else worker.target.memory[:0]
+        ):
             received += 1
         elif not mailbox.wait(MESSAGE | ROOM if sent < point.transfers else MESSAGE, TIMEOUT_NS):
             raise Failed(f"{sent} messages were sent and {received} received of {point.transfers}")

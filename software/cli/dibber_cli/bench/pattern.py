@@ -1,23 +1,21 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Where the bytes of a benchmark's transfers lie on one side."""
 
-import math
+# SPDX-License-Identifier: BSD-2-Clause
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-
+from libdibber import List, Walk
 from numpy.lib.stride_tricks import as_strided
 
 from dibber_cli.bench.bound import Side
-from libdibber import List, Walk
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """`transfers` times blocks at strides, or such a nest at each place of a list, as one side of a point has them in memory.
+    """`transfers` times blocks at strides, or such a nest at each place of a list, as one side of a
+    point has them in memory.
 
     Attributes
     ----------
@@ -26,14 +24,16 @@ class Pattern:
     span      : bytes from one transfer's first byte to the next one's
     transfers : how many there are
     offset    : bytes from the start of memory to the first transfer; odd ones test alignment
-    entries   : of an index list: bytes from a transfer's first byte, not negative; () when there is none
+    entries   : of an index list: bytes from a transfer's first byte, not negative; () when there is
+                none
     """
-    block     : int
-    levels    : tuple
-    span      : int
-    transfers : int = 1
-    offset    : int = 0
-    entries   : tuple = ()
+
+    block: int
+    levels: tuple
+    span: int
+    transfers: int = 1
+    offset: int = 0
+    entries: tuple = ()
 
     @classmethod
     def contiguous(cls, length, transfers=1, offset=0):
@@ -41,15 +41,19 @@ class Pattern:
 
     @classmethod
     def strided(cls, element, count, stride, transfers=1, offset=0):
-        """`count` elements of `element` bytes, `stride` bytes apart; one behind the other when that leaves no gap."""
+        """`count` elements of `element` bytes, `stride` bytes apart; one behind the other when that
+        leaves no gap.
+        """
         if stride == element:
-            return cls.contiguous(element*count, transfers, offset)
-        return cls(element, ((count, stride),), count*stride, transfers, offset)
+            return cls.contiguous(element * count, transfers, offset)
+        return cls(element, ((count, stride),), count * stride, transfers, offset)
 
     @classmethod
     def indexed(cls, element, places, span, transfers=1, offset=0):
         """An element of `element` bytes at each of `places`, which are counted in elements."""
-        return cls(element, (), span, transfers, offset, tuple(element*int(place) for place in places))
+        return cls(
+            element, (), span, transfers, offset, tuple(element * int(place) for place in places)
+        )
 
     @property
     def is_contiguous(self):
@@ -58,47 +62,64 @@ class Pattern:
     @property
     def length(self):
         """Payload bytes of one transfer."""
-        return self.block*math.prod(count for count, _ in self.levels)*max(1, len(self.entries))
+        return self.block * math.prod(count for count, _ in self.levels) * max(1, len(self.entries))
 
     @property
     def extent(self):
         """Bytes from the start of memory to the end of the last transfer, gaps included."""
-        reach = max(self.entries, default=0) + sum((count - 1)*stride for count, stride in self.levels) + self.block
-        return self.offset + max((self.transfers - 1)*self.span + reach, self.transfers*self.span)
+        reach = (
+            max(self.entries, default=0)
+            + sum((count - 1) * stride for count, stride in self.levels)
+            + self.block
+        )
+        return self.offset + max(
+            (self.transfers - 1) * self.span + reach, self.transfers * self.span
+        )
 
     def packed(self):
         """The same payload without gaps: what a program packs it into."""
         return Pattern.contiguous(self.length, self.transfers)
 
     def walk(self, key, base, transfer, list_key=0, list_offset=0):
-        """One transfer for libdibber; memory begins `base` bytes after the region. Of the list: where it lies."""
+        """One transfer for libdibber; memory begins `base` bytes after the region. Of the list:
+        where it lies.
+        """
         places = List(list_key, len(self.entries), list_offset) if self.entries else None
-        return Walk(key, self.block, base + self.offset + transfer*self.span, self.levels, places)
+        return Walk(key, self.block, base + self.offset + transfer * self.span, self.levels, places)
 
     def side(self, address):
         """The first transfer for the bound; memory begins at bus address `address`."""
         return Side(self.block, self.levels, address + self.offset, self.entries)
 
     def view(self, memory, transfer):
-        """The payload of one transfer in `memory`, in its order, as an array that can be written. Not of a list."""
+        """The payload of one transfer in `memory`, in its order, as an array that can be written.
+        Not of a list.
+        """
         outer = tuple(reversed(self.levels))
-        return as_strided(memory[self.offset + transfer*self.span:], (*(count for count, _ in outer), self.block),
-                          (*(stride for _, stride in outer), 1))
+        return as_strided(
+            memory[self.offset + transfer * self.span :],
+            (*(count for count, _ in outer), self.block),
+            (*(stride for _, stride in outer), 1),
+        )
 
     def blocks(self):
         """Offset of each block of the first transfer, in the order of the transfer."""
         offsets = np.array([self.offset])
         for count, stride in self.levels:
-            offsets = (np.arange(count)[:, None]*stride + offsets).ravel()
+            offsets = (np.arange(count)[:, None] * stride + offsets).ravel()
         return (np.array(self.entries)[:, None] + offsets).ravel() if self.entries else offsets
 
     def _bytes(self, transfer):
         """Where each byte of one transfer is, in its order."""
-        return ((self.blocks() + transfer*self.span)[:, None] + np.arange(self.block)).ravel()
+        return ((self.blocks() + transfer * self.span)[:, None] + np.arange(self.block)).ravel()
 
     def take(self, memory, transfer):
         """The payload of one transfer in `memory`, in its order."""
-        return memory[self._bytes(transfer)] if self.entries else self.view(memory, transfer).reshape(-1)
+        return (
+            memory[self._bytes(transfer)]
+            if self.entries
+            else self.view(memory, transfer).reshape(-1)
+        )
 
     def store(self, memory, transfer, payload):
         """Put it there."""

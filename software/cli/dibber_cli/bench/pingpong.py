@@ -1,8 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""The two programs of `latency`: 8-byte inline puts to and fro, each program looking at its memory until they are there; or
+"""The two programs of `latency`: 8-byte inline puts to and fro, each program looking at its memory
+until they are there; or
 commands of one that have an answer (asking.py)."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
@@ -12,36 +12,43 @@ from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
-WORD      = 8            # bytes of a ping, at the start of the target's memory
-END       = b"the end."
-BULK      = 64*1024      # bytes of a transfer of bulk, from BULK_AT on
-BULK_AT   = GUARD
-TRANSFERS = 4            # of bulk under way
+WORD = 8  # bytes of a ping, at the start of the target's memory
+END = b"the end."
+BULK = 64 * 1024  # bytes of a transfer of bulk, from BULK_AT on
+BULK_AT = GUARD
+TRANSFERS = 4  # of bulk under way
 BULK_ENDPOINT = 2
-LOOK_NS   = 32           # from one look at memory to the next
-MARGIN_NS = 4*LOOK_NS    # the looks begin so long before the soonest arrival yet
+LOOK_NS = 32  # from one look at memory to the next
+MARGIN_NS = 4 * LOOK_NS  # the looks begin so long before the soonest arrival yet
 PATIENCE_NS = 1_000_000  # a ping that takes longer is lost
 
 
 @dataclass(frozen=True)
 class PingPong:
-    """`rounds` rounds; with `bulk`, both cards keep sending bulk from another endpoint meanwhile. `fast`: by the fast path."""
-    series  : str
-    rounds  : int
-    bulk    : bool = False
-    fast    : bool = True
-    number  : int  = 0
-    x       : str  = "rounds"
-    senders : tuple = (0, 1)
+    """`rounds` rounds; with `bulk`, both cards keep sending bulk from another endpoint meanwhile.
+    `fast`: by the fast path.
+    """
+
+    series: str
+    rounds: int
+    bulk: bool = False
+    fast: bool = True
+    number: int = 0
+    x: str = "rounds"
+    senders: tuple = (0, 1)
 
     @property
     def payload(self):
         """Bytes of one direction that are compared."""
-        return WORD*self.rounds + (BULK if self.bulk else 0)
+        return WORD * self.rounds + (BULK if self.bulk else 0)
 
     def words(self, seed, node):
         """What `node` sends, round by round; never what lies in memory before."""
-        return np.random.default_rng((seed, self.number, node)).permutation(1 << 20)[:self.rounds].astype(np.uint64)
+        return (
+            np.random.default_rng((seed, self.number, node))
+            .permutation(1 << 20)[: self.rounds]
+            .astype(np.uint64)
+        )
 
 
 class Player(AskingProgram):
@@ -55,13 +62,15 @@ class Player(AskingProgram):
         self.add_area(points)
 
     def _bulk_of(self, point, node):
-        return np.random.default_rng((self.seed, point.number, node, BULK)).integers(0, 256, BULK, dtype=np.uint8)
+        return np.random.default_rng((self.seed, point.number, node, BULK)).integers(
+            0, 256, BULK, dtype=np.uint8
+        )
 
     def prepare_other(self, point):
         self.source.memory[:] = self._bulk_of(point, self.node)
         self.target.memory[:] = FILL
         self.soonest_ns = 0
-        self.under_way  = 0
+        self.under_way = 0
 
     def _feed(self, keys):
         """Take what completed of the bulk, and send as much again."""
@@ -75,13 +84,15 @@ class Player(AskingProgram):
         self.endpoint.put_inline(word.tobytes(), keys["target"], 0, node=1 - self.node)
 
     def _see(self, word):
-        """Return when `word` is in memory. The soonest arrival so far says how long a look would be in vain."""
-        begin = now = self.endpoint.clock().now_ps//1000
+        """Return when `word` is in memory. The soonest arrival so far says how long a look would be
+        in vain.
+        """
+        begin = now = self.endpoint.clock().now_ps // 1000
         first = begin + max(self.soonest_ns - MARGIN_NS, 0)
         while self.word[0] != word:
             if self.endpoint.wait(max(first - now, LOOK_NS)):
                 reap(self.endpoint)
-            now = self.endpoint.clock().now_ps//1000
+            now = self.endpoint.clock().now_ps // 1000
             if now - begin > PATIENCE_NS:
                 raise Failed("a ping was lost")
         self.soonest_ns = min(self.soonest_ns or now - begin, now - begin)
@@ -92,7 +103,9 @@ class Player(AskingProgram):
             if not self.bulk.wait(TIMEOUT_NS):
                 raise Failed(f"{self.under_way} transfers of bulk did not complete")
             self.under_way -= reap(self.bulk)
-        self.endpoint.put_inline(END, keys["target"], WORD, node=1 - self.node, notice=point.number, endpoint=1)
+        self.endpoint.put_inline(
+            END, keys["target"], WORD, node=1 - self.node, notice=point.number, endpoint=1
+        )
         while not self.endpoint.poll_events():
             if not self.endpoint.wait(TIMEOUT_NS):
                 raise Failed("no notice came")
@@ -101,14 +114,16 @@ class Player(AskingProgram):
     def _wrong(self, point, last):
         """Bytes of the target's memory that are not as they must be."""
         wanted = np.full(len(self.target.memory), FILL, dtype=np.uint8)
-        wanted[:WORD]        = np.frombuffer(last.tobytes(), np.uint8)
-        wanted[WORD:2*WORD]  = np.frombuffer(END, np.uint8)
+        wanted[:WORD] = np.frombuffer(last.tobytes(), np.uint8)
+        wanted[WORD : 2 * WORD] = np.frombuffer(END, np.uint8)
         if point.bulk:
-            wanted[BULK_AT:BULK_AT + BULK] = self._bulk_of(point, 1 - self.node)
+            wanted[BULK_AT : BULK_AT + BULK] = self._bulk_of(point, 1 - self.node)
         return int(np.count_nonzero(wanted != self.target.memory))
 
     def run_other(self, point, keys):
-        """All rounds: the picoseconds of each, there and back, from the call to the look that sees the answer."""
+        """All rounds: the picoseconds of each, there and back, from the call to the look that sees
+        the answer.
+        """
         ours, theirs = (point.words(self.seed, node) for node in (self.node, 1 - self.node))
         rounds, begin = [], self.endpoint.clock()
         if point.bulk:
@@ -126,6 +141,11 @@ class Player(AskingProgram):
                 self._feed(keys)
         end = self.endpoint.clock()
         self._meet(point, keys)
-        return {"rounds_ps": rounds, "elapsed_ps": end.now_ps - begin.now_ps, "cpu_ps": end.cpu_ps - begin.cpu_ps,
-                "free": end.free, "bytes_wrong": self._wrong(point, theirs[-1]),
-                "guards": len(self.target.memory) - 2*WORD - BULK*point.bulk}
+        return {
+            "rounds_ps": rounds,
+            "elapsed_ps": end.now_ps - begin.now_ps,
+            "cpu_ps": end.cpu_ps - begin.cpu_ps,
+            "free": end.free,
+            "bytes_wrong": self._wrong(point, theirs[-1]),
+            "guards": len(self.target.memory) - 2 * WORD - BULK * point.bulk,
+        }

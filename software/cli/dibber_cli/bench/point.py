@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One point of a benchmark: which transfers, and what memory must hold afterwards."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass, replace
 
@@ -9,9 +8,9 @@ import numpy as np
 
 from dibber_cli.bench.pattern import Pattern, copy
 
-GUARD = 4096    # bytes before the first and behind the last transfer, and around packed bytes
-FILL  = 0xee    # what the target's memory holds before
-LINE  = 64      # bytes; a program aligns what it packs into
+GUARD = 4096  # bytes before the first and behind the last transfer, and around packed bytes
+FILL = 0xEE  # what the target's memory holds before
+LINE = 64  # bytes; a program aligns what it packs into
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,21 @@ class Point:
     source, target : Pattern on either side, in the program's own memory
     outstanding    : commands under way at once
     senders        : whose memory is read: (0,) or, with both cards sending, (0, 1)
-    packed         : True when the CPU packs a strided source and unpacks a strided target, and the card
-                     moves contiguous bytes
+    packed         : True when the CPU packs a strided source and unpacks a strided target, and the
+                     card moves contiguous bytes
     operation      : of worker.OPERATIONS
     number         : of the point in its run; seeds its payload
     """
-    series      : str
-    x           : object
-    source      : Pattern
-    target      : Pattern
-    outstanding : int
-    senders     : tuple = (0,)
-    packed      : bool = False
-    operation   : str  = "put"
-    number      : int  = 0
+
+    series: str
+    x: object
+    source: Pattern
+    target: Pattern
+    outstanding: int
+    senders: tuple = (0,)
+    packed: bool = False
+    operation: str = "put"
+    number: int = 0
 
     @property
     def transfers(self):
@@ -64,7 +64,7 @@ class Point:
     @property
     def payload(self):
         """Bytes of all transfers of one direction."""
-        return self.transfers*self.source.length
+        return self.transfers * self.source.length
 
     def staged(self, pattern):
         """True when the CPU packs or unpacks that side."""
@@ -73,23 +73,28 @@ class Point:
     def moved(self, pattern):
         """What the card moves on that side: (pattern, where it begins in memory)."""
         if self.staged(pattern):
-            return pattern.packed(), -(-(pattern.extent + 2*GUARD)//LINE)*LINE
+            return pattern.packed(), -(-(pattern.extent + 2 * GUARD) // LINE) * LINE
         return pattern, GUARD
 
     def extent(self, pattern):
-        """Bytes of memory of that side: guard, pattern, guard; for a staged one packed bytes and a guard behind them."""
+        """Bytes of memory of that side: guard, pattern, guard; for a staged one packed bytes and a
+        guard behind them.
+        """
         moved, base = self.moved(pattern)
         return base + moved.extent + GUARD
 
     @property
     def guards(self):
         """Bytes of the target's memory in which nothing may change."""
-        return self.extent(self.target) - (2 if self.staged(self.target) else 1)*self.payload
+        return self.extent(self.target) - (2 if self.staged(self.target) else 1) * self.payload
 
     def source_memory(self, seed, sender):
-        """What the source's memory holds before the CPU packs: random bytes, in gaps and guards too."""
-        return np.random.default_rng((seed, self.number, sender)).integers(0, 256, self.extent(self.source),
-                                                                           dtype=np.uint8)
+        """What the source's memory holds before the CPU packs: random bytes, in gaps and guards
+        too.
+        """
+        return np.random.default_rng((seed, self.number, sender)).integers(
+            0, 256, self.extent(self.source), dtype=np.uint8
+        )
 
     def pack(self, memory):
         """What the source's CPU does before the transfers."""

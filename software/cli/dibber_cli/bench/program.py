@@ -1,24 +1,25 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One of the two programs of a benchmark: a process with a card of its own.
 
-Each is driven over a pipe by the process that started both. While it waits for that pipe it is outside the simulator's
-clock; both leave and both come back for each order, so that simulated time stands in between.
+Each is driven over a pipe by the process that started both. While it waits for that pipe it is
+outside the simulator's clock; both leave and both come back for each order, so that simulated time
+stands in between.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import traceback
 
 import libdibber
-
 from dibber.interface.description import HOST, RIGHT, STATUS
-from dibber_cli.bench import stages
 from libdibber import DibberError
 
-TIMEOUT_NS = 100_000_000    # of simulated time, for one wait
-COUNT      = "count"        # the order to read counters; any other is (point, keys of the other side)
-FAST_PATH  = HOST["FAST_PATH"].reset
+from dibber_cli.bench import stages
+
+TIMEOUT_NS = 100_000_000  # of simulated time, for one wait
+# the order to read counters; any other is (point, keys of the other side)
+COUNT = "count"
+FAST_PATH = HOST["FAST_PATH"].reset
 
 
 class Failed(Exception):
@@ -28,8 +29,8 @@ class Failed(Exception):
 class Program:
     """A card with its control program, endpoint 1, and memory.
 
-    Subclasses prepare a point while time stands (prepare(point)) and do their part of it (run(point, keys): a
-    dictionary, "free" in it as in libdibber's clock).
+    Subclasses prepare a point while time stands (prepare(point)) and do their part of it
+    (run(point, keys): a dictionary, "free" in it as in libdibber's clock).
 
     A point with `fast` False is done by the control programs alone.
 
@@ -41,9 +42,9 @@ class Program:
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(firmware)
-        self.fast      = True
+        self.fast = True
         self.endpoints = {}
-        self.endpoint  = self.open(1)
+        self.endpoint = self.open(1)
 
     def open(self, number):
         """Endpoint `number`, opened once."""
@@ -60,8 +61,12 @@ class Program:
 
     def allocate(self, source_bytes, target_bytes, owner=1):
         """Memory to read from, owned by endpoint `owner`, and to write to."""
-        self.source = self.open(owner).register(libdibber.alloc(source_bytes), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ)
-        self.target = self.endpoint.register(libdibber.alloc(target_bytes), RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE)
+        self.source = self.open(owner).register(
+            libdibber.alloc(source_bytes), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ
+        )
+        self.target = self.endpoint.register(
+            libdibber.alloc(target_bytes), RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE
+        )
 
     @property
     def keys(self):
@@ -104,13 +109,22 @@ def _obey(program, order):
 
 
 def main(pipe, kind, uri, node, firmware, seed, points):
-    """The process of a program of class `kind`: open, then do each order that comes over the pipe, until None comes."""
+    """The process of a program of class `kind`: open, then do each order that comes over the pipe,
+    until None comes.
+    """
     try:
         program = kind(uri, node, firmware, seed, points)
-        info    = program.card.info()
+        info = program.card.info()
         with program.endpoint.outside_clock():
-            pipe.send({"keys": program.keys, "build": info["build"], "identity": info["mcp_identity"],
-                       "interface": info["interface_version"], "hash": info["interface_hash"]})
+            pipe.send(
+                {
+                    "keys": program.keys,
+                    "build": info["build"],
+                    "identity": info["mcp_identity"],
+                    "interface": info["interface_version"],
+                    "hash": info["interface_hash"],
+                }
+            )
             order = _next_order(pipe, program)
         while order:
             result = _obey(program, order)

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`rate`: distinct 8-byte inline puts a second, none coalesced, completions taken, one thread; gets
+and fetch-adds of 8 bytes.
+"""
 
-"""`rate`: distinct 8-byte inline puts a second, none coalesced, completions taken, one thread; gets and fetch-adds of 8 bytes."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.bench import bound, stages
 from dibber_cli.bench.asking import FETCH_ADD, GET, Asking
@@ -9,16 +10,16 @@ from dibber_cli.bench.flood import WORD, Flood, Flooder
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table, of_series
 
-NAME    = "rate"
+NAME = "rate"
 PROGRAM = Flooder
 
-OUTSTANDING = (1, 2, 4, 8, 16, 32)       # of an endpoint: up to its slots
-ENDPOINTS   = (1, 2, 4, 8)
-ASKED       = {"mcp-get": GET, "mcp-fetch-add": FETCH_ADD}
-FEW, MANY   = 96, 320                    # messages of a point …
-FULL        = 8                          # … few, when fewer than this are under way
+OUTSTANDING = (1, 2, 4, 8, 16, 32)  # of an endpoint: up to its slots
+ENDPOINTS = (1, 2, 4, 8)
+ASKED = {"mcp-get": GET, "mcp-fetch-add": FETCH_ADD}
+FEW, MANY = 96, 320  # messages of a point …
+FULL = 8  # … few, when fewer than this are under way
 
-QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 8)}    # of points()
+QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 8)}  # of points()
 
 
 def series(endpoints, fast):
@@ -27,42 +28,79 @@ def series(endpoints, fast):
 
 
 def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY):
-    return numbered([
-        *(Flood(series(e, fast), o, e, many if o*e >= FULL else FEW, fast)
-          for fast in (True, False) for e in endpoints for o in outstanding),
-        *(Asking(name, operation, FEW, o, x=o) for name, operation in ASKED.items() for o in outstanding)])
+    return numbered(
+        [
+            *(
+                Flood(series(e, fast), o, e, many if o * e >= FULL else FEW, fast)
+                for fast in (True, False)
+                for e in endpoints
+                for o in outstanding
+            ),
+            *(
+                Asking(name, operation, FEW, o, x=o)
+                for name, operation in ASKED.items()
+                for o in outstanding
+            ),
+        ]
+    )
 
 
 def _report(profile, result):
     point, answer = result["point"], result["answers"][0]
-    seconds       = answer["elapsed_ps"]*1e-12
-    most, name    = bound.messages(profile, WORD)
-    limited_by, share = stages.limit(*result["busy"], seconds*profile.clock_hz)
-    rate          = point.messages/seconds/1e6
-    return {"series": point.series, "x": point.x, "x_unit": "outstanding", "value": round(rate, 4),
-            "unit": "Mmsg/s", "bound": round(most/1e6, 4), "bound_by": name,
-            "limit": share and round(rate/share, 4), "limited_by": limited_by,
-            "cycles": round(seconds*profile.clock_hz),
-            "cpu_percent": round(100*answer["cpu_ps"]/answer["elapsed_ps"], 2)}
+    seconds = answer["elapsed_ps"] * 1e-12
+    most, name = bound.messages(profile, WORD)
+    limited_by, share = stages.limit(*result["busy"], seconds * profile.clock_hz)
+    rate = point.messages / seconds / 1e6
+    return {
+        "series": point.series,
+        "x": point.x,
+        "x_unit": "outstanding",
+        "value": round(rate, 4),
+        "unit": "Mmsg/s",
+        "bound": round(most / 1e6, 4),
+        "bound_by": name,
+        "limit": share and round(rate / share, 4),
+        "limited_by": limited_by,
+        "cycles": round(seconds * profile.clock_hz),
+        "cpu_percent": round(100 * answer["cpu_ps"] / answer["elapsed_ps"], 2),
+    }
 
 
 def evaluate(profile, seed, results):
     found = [_report(profile, result) for result in results]
-    best  = {name: max(p["value"] for p in found if p["series"] == name) for name in dict.fromkeys(p["series"] for p in found)}
-    return {"points": found, "best": best,
-            "findings": [f"{name}: {value:.3f} million messages a second at best" for name, value in best.items()],
-            "notes": [f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under way; from the first call "
-                      "to the poll that took the last completion",
-                      "each rings the doorbell; outstanding: of each endpoint",
-                      "mcp: host register FAST_PATH is 0 on both cards",
-                      f"mcp-get, mcp-fetch-add: {FEW} commands a point; both control programs work for each"]}
+    best = {
+        name: max(p["value"] for p in found if p["series"] == name)
+        for name in dict.fromkeys(p["series"] for p in found)
+    }
+    return {
+        "points": found,
+        "best": best,
+        "findings": [
+            f"{name}: {value:.3f} million messages a second at best" for name, value in best.items()
+        ],
+        "notes": [
+            f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under way; from the first call "
+            "to the poll that took the last completion",
+            "each rings the doorbell; outstanding: of each endpoint",
+            "mcp: host register FAST_PATH is 0 on both cards",
+            f"mcp-get, mcp-fetch-add: {FEW} commands a point; both control programs work for each",
+        ],
+    }
 
 
 def tables(report):
-    return [Table("outstanding", [name]) for name in dict.fromkeys(p["series"] for p in report["points"])
-            if of_series(report, name)]
+    return [
+        Table("outstanding", [name])
+        for name in dict.fromkeys(p["series"] for p in report["points"])
+        if of_series(report, name)
+    ]
 
 
 def panels(report):
-    return [Panel(f"8 bytes, profile {report['profile']}", list(dict.fromkeys(p["series"] for p in report["points"])),
-                  "messages under way of each endpoint")]
+    return [
+        Panel(
+            f"8 bytes, profile {report['profile']}",
+            list(dict.fromkeys(p["series"] for p in report["points"])),
+            "messages under way of each endpoint",
+        )
+    ]

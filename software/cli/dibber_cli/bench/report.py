@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""What a benchmark leaves in its output folder: JSON, CSV and chart, and the tables that people
+see.
+"""
 
-"""What a benchmark leaves in its output folder: JSON, CSV and chart, and the tables that people see."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import csv
 import json
@@ -20,12 +21,17 @@ def stem(report):
 def write(report, panels, folder):
     """Write out/<test>-<profile>.json, .csv, .png and .svg; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    json_, csv_, png, svg = (folder/f"{stem(report)}.{kind}" for kind in ("json", "csv", "png", "svg"))
+    json_, csv_, png, svg = (
+        folder / f"{stem(report)}.{kind}" for kind in ("json", "csv", "png", "svg")
+    )
     json_.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     with open(csv_, "w", newline="", encoding="utf-8") as f:
         # Not every point has every key: why a point is not possible, what one way gave.
-        rows = csv.DictWriter(f, list(dict.fromkeys(key for point in report["points"] for key in point)),
-                              lineterminator="\n")
+        rows = csv.DictWriter(
+            f,
+            list(dict.fromkeys(key for point in report["points"] for key in point)),
+            lineterminator="\n",
+        )
         rows.writeheader()
         rows.writerows(report["points"])
     chart.draw(report, panels, [png, svg])
@@ -34,26 +40,38 @@ def write(report, panels, folder):
 
 # Tables -------------------------------------------------------------------------------------------
 
+
 def share(point):
     """Percent of the bound that the value comes to, where there are both; else None."""
     value, bound = point["value"], point.get("bound")
     if not value or not bound:
         return None
-    return 100*(bound/value if unit_of(point).less else value/bound)
+    return 100 * (bound / value if unit_of(point).less else value / bound)
 
 
 def _limit(point):
     if not point.get("limited_by"):
         return "–"
-    return f"{unit_of(point).show(point['limit'])} {point['limited_by']}" if point["limit"] else point["limited_by"]
+    return (
+        f"{unit_of(point).show(point['limit'])} {point['limited_by']}"
+        if point["limit"]
+        else point["limited_by"]
+    )
 
 
 def _cells(point, brief):
     if point is None or point["value"] is None:
-        return ["–"]*(2 if brief else 5)
-    show   = unit_of(point).show
-    beside = [] if brief else [*([show(point["bound"]), f"{share(point):.0f}"] if share(point) else ["–"]*2), _limit(point)]
-    cpu    = point.get("cpu_percent")
+        return ["–"] * (2 if brief else 5)
+    show = unit_of(point).show
+    beside = (
+        []
+        if brief
+        else [
+            *([show(point["bound"]), f"{share(point):.0f}"] if share(point) else ["–"] * 2),
+            _limit(point),
+        ]
+    )
+    cpu = point.get("cpu_percent")
     return [show(point["value"]), *beside, "–" if cpu is None else f"{cpu:.1f}"]
 
 
@@ -62,32 +80,49 @@ def tabulate(report, table):
     at = {(p["series"], p["x"]): p for p in report["points"]}
     xs = list(dict.fromkeys(p["x"] for s in table.series for p in of_series(report, s)))
     beside = ["CPU %"] if table.brief else ["bound", "%", "limit", "CPU %"]
-    units  = {s: of_series(report, s)[0]["unit"] for s in table.series}
-    names  = {s: f"{s}, {unit}" if len(set(units.values())) > 1 else s for s, unit in units.items()}
-    return ([table.heading, *(h for s in table.series for h in (names[s], *beside))],
-            [[x, *(cell for s in table.series for cell in _cells(at.get((s, x)), table.brief))] for x in xs])
+    units = {s: of_series(report, s)[0]["unit"] for s in table.series}
+    names = {s: f"{s}, {unit}" if len(set(units.values())) > 1 else s for s, unit in units.items()}
+    return (
+        [table.heading, *(h for s in table.series for h in (names[s], *beside))],
+        [
+            [x, *(cell for s in table.series for cell in _cells(at.get((s, x)), table.brief))]
+            for x in xs
+        ],
+    )
 
 
 def units(report):
     """The units of all points, in words."""
-    return ", ".join(UNITS[unit].words for unit in dict.fromkeys(p["unit"] for p in report["points"]))
+    return ", ".join(
+        UNITS[unit].words for unit in dict.fromkeys(p["unit"] for p in report["points"])
+    )
 
 
 def remarks(report):
-    """Sentences below the tables: what is not possible, what was found, how it was measured, what was compared."""
+    """Sentences below the tables: what is not possible, what was found, how it was measured, what
+    was compared.
+    """
     reasons = {}
     for point in report["points"]:
         if point["value"] is None:
             reasons.setdefault((point["series"], point["not_possible"]), []).append(str(point["x"]))
-    return [*(f"{series} at {', '.join(xs)}: not possible: {reason}" for (series, reason), xs in reasons.items()),
-            *report.get("findings", ()), *report.get("notes", ()),
-            f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes compared, "
-            f"{report['bytes_wrong']} wrong; {report['wall_seconds']} s"]
+    return [
+        *(
+            f"{series} at {', '.join(xs)}: not possible: {reason}"
+            for (series, reason), xs in reasons.items()
+        ),
+        *report.get("findings", ()),
+        *report.get("notes", ()),
+        f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes compared, "
+        f"{report['bytes_wrong']} wrong; {report['wall_seconds']} s",
+    ]
 
 
 def show(report, tables):
     """What people see: the tables, what was found besides, and what was compared."""
-    print(f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} in simulated time")
+    print(
+        f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} in simulated time"
+    )
     for table in tables:
         print()
         output.table(*tabulate(report, table), group=2 if table.brief else 5)

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Results of earlier runs, read from a folder or a file."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import importlib
 import json
@@ -9,7 +8,7 @@ import json
 from dibber_cli.bench import TESTS
 from dibber_cli.errors import CommandError
 
-KEYS = {"test", "profile", "seed", "points", "versions"}    # of the JSON that report.write() leaves
+KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() leaves
 
 
 def module(test):
@@ -22,7 +21,10 @@ def _read(path):
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}", "it is not what 'dibber bench' writes: measure again, or take it away")
+        raise CommandError(
+            f"{path}: {error}",
+            "it is not what 'dibber bench' writes: measure again, or take it away",
+        )
     is_one = isinstance(value, dict) and KEYS <= set(value) and value["test"] in TESTS
     return value if is_one else None
 
@@ -30,13 +32,19 @@ def _read(path):
 def load(path):
     """The results in a folder, or the one in a file, in the order of TESTS and of profiles.
 
-    Other files, JSON of something else included, are passed over. Raises CommandError when no result is there.
+    Other files, JSON of something else included, are passed over. Raises CommandError when no
+    result is there.
     """
     if not path.exists():
-        raise CommandError(f"there is no {path}", "'dibber bench TEST' writes results to 'out', or where --out says")
+        raise CommandError(
+            f"there is no {path}",
+            "'dibber bench TEST' writes results to 'out', or where --out says",
+        )
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     found = [result for file in files if (result := _read(file))]
     if not found:
-        raise CommandError(f"no results in {path}", f"'dibber bench all --out {path}' measures them")
+        raise CommandError(
+            f"no results in {path}", f"'dibber bench all --out {path}' measures them"
+        )
     order = list(TESTS)
     return sorted(found, key=lambda result: (order.index(result["test"]), result["profile"]))

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Points measured on a pair of simulated cards, and the report that they make."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import multiprocessing
@@ -15,7 +14,8 @@ from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.simulator import Pair
 
-# Where the library begins to hand out bus addresses; the bound needs to know only whether that is below 4 GiB.
+# Where the library begins to hand out bus addresses; the bound needs to know only whether that is
+# below 4 GiB.
 BUS_ADDRESS = 0x1000_0000
 
 
@@ -34,8 +34,11 @@ class Workers:
     def _start(self, context, kind, seed, points):
         for node in range(2):
             ours, theirs = context.Pipe()
-            process = context.Process(target=program.main, daemon=True, args=(
-                theirs, kind, self.pair.uris[node], node, str(paths.FIRMWARE), seed, points))
+            process = context.Process(
+                target=program.main,
+                daemon=True,
+                args=(theirs, kind, self.pair.uris[node], node, str(paths.FIRMWARE), seed, points),
+            )
             with signals.kept_from_children():
                 process.start()
             theirs.close()
@@ -46,10 +49,14 @@ class Workers:
         return self
 
     def receive(self):
-        """What both programs answer. Raises CommandError when one failed, SimulatorError when the simulator ended."""
+        """What both programs answer. Raises CommandError when one failed, SimulatorError when the
+        simulator ended.
+        """
         answers, open_pipes = [None, None], list(self.pipes)
         while open_pipes:
-            ready = multiprocessing.connection.wait([*open_pipes, *(p.sentinel for p in self.processes)], 1)
+            ready = multiprocessing.connection.wait(
+                [*open_pipes, *(p.sentinel for p in self.processes)], 1
+            )
             for n, pipe in enumerate(self.pipes):
                 if pipe in ready and pipe in open_pipes:
                     open_pipes.remove(pipe)
@@ -59,7 +66,10 @@ class Workers:
                         answers[n] = {"failed": "its process ended"}
                     if "failed" in answers[n]:
                         self.pair.check()
-                        raise CommandError(f"card {n}: {answers[n]['failed']}", advice_on(answers[n].get("name"), answers[n]["failed"]))
+                        raise CommandError(
+                            f"card {n}: {answers[n]['failed']}",
+                            advice_on(answers[n].get("name"), answers[n]["failed"]),
+                        )
             if not ready:
                 self.pair.check()
         return answers
@@ -97,23 +107,31 @@ class Workers:
 
 
 def measure(profile, seed, points, progress=None, options=(), kind=Worker):
-    """Run `points` on a pair of simulated cards. Returns (results, versions, simulator's statistics file as text).
+    """Run `points` on a pair of simulated cards. Returns (results, versions, simulator's statistics
+    file as text).
 
-    A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it had the commands,
-    bytes_wrong and guards (guard bytes compared) where it received; busy, one of each card: stages.between().
+    A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it
+    had the commands, bytes_wrong and guards (guard bytes compared) where it received; busy, one of
+    each card: stages.between().
 
     kind : class of the programs that do the points
 
-    If a point fails, the error has what the points before it took as its `measured`: a list of dictionaries with series,
-    x, and elapsed_ps of both cards.
+    If a point fails, the error has what the points before it took as its `measured`: a list of
+    dictionaries with series, x, and elapsed_ps of both cards.
     """
     check()
     results = []
     try:
         stats, versions = _measure(profile, seed, points, progress, options, kind, results)
     except (CommandError, KeyboardInterrupt) as error:
-        error.measured = [{"series": result["point"].series, "x": result["point"].x,
-                           "elapsed_ps": [answer.get("elapsed_ps") for answer in result["answers"]]} for result in results]
+        error.measured = [
+            {
+                "series": result["point"].series,
+                "x": result["point"].x,
+                "elapsed_ps": [answer.get("elapsed_ps") for answer in result["answers"]],
+            }
+            for result in results
+        ]
         raise
     return results, versions, stats
 
@@ -128,19 +146,28 @@ def _measure(profile, seed, points, progress, options, kind, results):
     """measure(); each result is in the list `results` as soon as it is there."""
     with Pair(profile, seed=seed, options=options) as pair:
         with Workers(pair, kind, seed, points) as workers:
-            opened   = workers.receive()
-            keys     = [answer["keys"] for answer in opened]
-            versions = versions_of(opened[0]["build"], opened[0]["identity"], opened[0]["interface"], opened[0]["hash"])
-            before   = workers.count()
+            opened = workers.receive()
+            keys = [answer["keys"] for answer in opened]
+            versions = versions_of(
+                opened[0]["build"], opened[0]["identity"], opened[0]["interface"], opened[0]["hash"]
+            )
+            before = workers.count()
             for point in points:
                 if progress:
                     progress.draw(f"{point.series}, {point.x}")
                 answers = workers.do(point, keys)
                 if any(answer["free"] for answer in answers):
-                    raise CommandError("a client without the clock takes part: the figures would not repeat")
+                    raise CommandError(
+                        "a client without the clock takes part: the figures would not repeat"
+                    )
                 after = workers.count()
-                results.append({"point": point, "answers": answers,
-                                "busy": [stages.between(*times) for times in zip(before, after)]})
+                results.append(
+                    {
+                        "point": point,
+                        "answers": answers,
+                        "busy": [stages.between(*times) for times in zip(before, after)],
+                    }
+                )
                 before = after
                 if progress:
                     progress.step(f"{point.series}, {point.x}")
@@ -151,73 +178,110 @@ def _measure(profile, seed, points, progress, options, kind, results):
 
 def versions_of(build, identity, interface, hash_):
     """What was measured: words of the gateware, the control program and the library."""
-    return {"gateware": f"{build:08x}", "firmware": f"{identity:08x}",
-            "library": f"{interface >> 16}.{interface & 0xffff}-{hash_:08x}"}
+    return {
+        "gateware": f"{build:08x}",
+        "firmware": f"{identity:08x}",
+        "library": f"{interface >> 16}.{interface & 0xFFFF}-{hash_:08x}",
+    }
 
 
 # Report -------------------------------------------------------------------------------------------
 
+
 def bound_of(profile, point):
     """The Bound of what the card does for a point."""
-    sides = [pattern.side(BUS_ADDRESS + base) for pattern, base in (point.moved(point.source), point.moved(point.target))]
+    sides = [
+        pattern.side(BUS_ADDRESS + base)
+        for pattern, base in (point.moved(point.source), point.moved(point.target))
+    ]
     return bound(profile, *sides, both_ways=point.both_ways)
 
 
 def copying_ps(profile, point):
     """CPU time for packing and unpacking, which the card's time does not contain."""
-    return 1e3*sum(cpu.copy_ns(profile, *pair) for pattern, pair in (
-        (point.source, (point.source, point.source.packed())),
-        (point.target, (point.target.packed(), point.target))) if point.staged(pattern))
+    return 1e3 * sum(
+        cpu.copy_ns(profile, *pair)
+        for pattern, pair in (
+            (point.source, (point.source, point.source.packed())),
+            (point.target, (point.target.packed(), point.target)),
+        )
+        if point.staged(pattern)
+    )
 
 
 def limit_of(profile, result, best, sender=0):
-    """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing was busy).
+    """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing
+    was busy).
 
     best : the Bound of the point
     """
-    point   = result["point"]
-    seconds = result["answers"][point.issuer(sender)]["elapsed_ps"]*1e-12
-    moved   = point.moved(point.source)[0]
-    pieces  = 0 if moved.is_contiguous else len(moved.blocks())*point.transfers
-    name, share = stages.limit(result["busy"][sender], result["busy"][1 - sender], seconds*profile.clock_hz, pieces,
-                               (best.name, point.payload/seconds/best.value))
-    return name, share and point.payload/seconds/share
+    point = result["point"]
+    seconds = result["answers"][point.issuer(sender)]["elapsed_ps"] * 1e-12
+    moved = point.moved(point.source)[0]
+    pieces = 0 if moved.is_contiguous else len(moved.blocks()) * point.transfers
+    name, share = stages.limit(
+        result["busy"][sender],
+        result["busy"][1 - sender],
+        seconds * profile.clock_hz,
+        pieces,
+        (best.name, point.payload / seconds / best.value),
+    )
+    return name, share and point.payload / seconds / share
 
 
 def evaluate(profile, result, x_unit, sender=0):
     """A point of the report: of the direction in which card `sender` sends."""
-    point   = result["point"]
-    answer  = result["answers"][point.issuer(sender)]
-    best    = bound_of(profile, point)
+    point = result["point"]
+    answer = result["answers"][point.issuer(sender)]
+    best = bound_of(profile, point)
     copying = copying_ps(profile, point)
     elapsed = answer["elapsed_ps"] + copying
     limited_by, limit = limit_of(profile, result, best, sender)
-    return {"series": point.series, "x": point.x, "x_unit": x_unit,
-            "value": round(point.payload/(elapsed*1e-12)/1e6, 1), "unit": "MB/s",
-            "bound": round(best.value/1e6, 1), "bound_by": best.name,
-            "limit": limit and round(limit/1e6, 1), "limited_by": limited_by,
-            "cycles": round(elapsed*1e-12*profile.clock_hz),
-            "cpu_percent": round(100*(answer["cpu_ps"] + copying)/elapsed, 2)}
+    return {
+        "series": point.series,
+        "x": point.x,
+        "x_unit": x_unit,
+        "value": round(point.payload / (elapsed * 1e-12) / 1e6, 1),
+        "unit": "MB/s",
+        "bound": round(best.value / 1e6, 1),
+        "bound_by": best.name,
+        "limit": limit and round(limit / 1e6, 1),
+        "limited_by": limited_by,
+        "cycles": round(elapsed * 1e-12 * profile.clock_hz),
+        "cpu_percent": round(100 * (answer["cpu_ps"] + copying) / elapsed, 2),
+    }
 
 
 def run(test, profile, seed, command, points=None, progress=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
-    test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of the report that
-           are its own, "points" among them; PROGRAM, when it is not a Worker; measure(profile, seed, points, progress) →
-           (results, versions, counts), when it needs pairs of its own
+    test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
+           the report that are its own, "points" among them; PROGRAM, when it is not a Worker;
+           measure(profile, seed, points, progress) → (results, versions, counts), when it needs
+           pairs of its own
     """
-    begin  = time.monotonic()
+    begin = time.monotonic()
     points = test.points() if points is None else points
     if hasattr(test, "measure"):
         results, versions, counts = test.measure(profile, seed, points, progress)
     else:
-        results, versions, _ = measure(profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker))
+        results, versions, _ = measure(
+            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker)
+        )
         counts = compared(results)
     parts = test.evaluate(profile, seed, results)
-    return {"test": test.NAME, "profile": profile.name, "machine": machine(profile), "seed": seed, "command": command,
-            "versions": versions, "time_base": "simulated", **counts,
-            "wall_seconds": round(time.monotonic() - begin, 1), **parts}
+    return {
+        "test": test.NAME,
+        "profile": profile.name,
+        "machine": machine(profile),
+        "seed": seed,
+        "command": command,
+        "versions": versions,
+        "time_base": "simulated",
+        **counts,
+        "wall_seconds": round(time.monotonic() - begin, 1),
+        **parts,
+    }
 
 
 def machine(profile):
@@ -228,7 +292,11 @@ def machine(profile):
 
 def compared(results):
     """How many bytes were compared, and how many were wrong."""
-    answers = [answer for result in results for answer in result["answers"] if "bytes_wrong" in answer]
-    return {"bytes_compared": sum(len(r["point"].senders)*r["point"].payload for r in results),
-            "guard_bytes_compared": sum(a["guards"] for a in answers),
-            "bytes_wrong": sum(a["bytes_wrong"] for a in answers)}
+    answers = [
+        answer for result in results for answer in result["answers"] if "bytes_wrong" in answer
+    ]
+    return {
+        "bytes_compared": sum(len(r["point"].senders) * r["point"].payload for r in results),
+        "guard_bytes_compared": sum(a["guards"] for a in answers),
+        "bytes_wrong": sum(a["bytes_wrong"] for a in answers),
+    }

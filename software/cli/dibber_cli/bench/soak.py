@@ -1,13 +1,12 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""`soak`: random transfers of all kinds both ways, over a cable with bit errors that is pulled now and then; every byte compared.
+"""`soak`: random transfers of all kinds both ways, over a cable with bit errors that is pulled now
+and then; every byte compared.
 
 What the commands are, and what memory must hold: dibber_cli/soak. `make soak` runs many more.
 """
 
-import random
+# SPDX-License-Identifier: BSD-2-Clause
 
+import random
 from dataclasses import dataclass
 
 from dibber_cli import paths
@@ -18,25 +17,32 @@ from dibber_cli.soak.run import Soak
 
 NAME = "soak"
 
-SEGMENTS  = 8          # of the run; each is a point
-TRANSFERS = 150        # of a segment
-QUICK     = {"segments": 3, "transfers": 80}
-BER       = 1e-6       # of the cable
-# The cable is out for OUT_US once in each EVERY_US, as often as there may be time for. It does not matter that it begins while the
-# programs open their cards.
+SEGMENTS = 8  # of the run; each is a point
+TRANSFERS = 150  # of a segment
+QUICK = {"segments": 3, "transfers": 80}
+BER = 1e-6  # of the cable
+# The cable is out for OUT_US once in each EVERY_US, as often as there may be time for. It does not
+# matter that it begins while the programs open their cards.
 EVERY_US, OUT_US, TIMES = 1_000, 150, 200
 # Counters of both cards that the findings tell, in words.
-COUNTED = {"link_lost": "times the link was lost", "code_errors": "code errors", "disparity_errors": "disparity errors",
-           "header_crc_error": "header CRC errors", "payload_crc_error": "payload CRC errors",
-           "naks_sent": "calls for a packet again", "packet_duplicate": "packets twice"}
+COUNTED = {
+    "link_lost": "times the link was lost",
+    "code_errors": "code errors",
+    "disparity_errors": "disparity errors",
+    "header_crc_error": "header CRC errors",
+    "payload_crc_error": "payload CRC errors",
+    "naks_sent": "calls for a packet again",
+    "packet_duplicate": "packets twice",
+}
 
 
 @dataclass(frozen=True)
 class Segment:
     """So many transfers more."""
-    x         : int
-    transfers : int
-    series    : str = "transfers"
+
+    x: int
+    transfers: int
+    series: str = "transfers"
 
 
 def points(segments=SEGMENTS, transfers=TRANSFERS):
@@ -47,13 +53,15 @@ def faults(seed):
     """Options of the simulator: when the cable is out."""
     choice, options = random.Random(f"{seed}/cable"), ["--ber", str(BER)]
     for n in range(TIMES):
-        begin = EVERY_US*n + choice.randrange(EVERY_US - OUT_US)
+        begin = EVERY_US * n + choice.randrange(EVERY_US - OUT_US)
         options += ["--fault", f"unplugged:{begin}:{begin + OUT_US}"]
     return options
 
 
 def measure(profile, seed, points, progress=None):
-    """One run; a result is what came to pass in a segment. What is not a wrong byte and yet wrong ends it."""
+    """One run; a result is what came to pass in a segment. What is not a wrong byte and yet wrong
+    ends it.
+    """
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     results, total = [], sum(point.transfers for point in points)
@@ -62,36 +70,75 @@ def measure(profile, seed, points, progress=None):
             if progress:
                 progress.draw(f"{point.series}, {point.x}")
             bytes_, elapsed, busy = soak.bytes, soak.elapsed_ps, soak.busy_ps
-            soak.go_on(sum(p.transfers for p in points[:n + 1]))
+            soak.go_on(sum(p.transfers for p in points[: n + 1]))
             if soak.trouble and not soak.wrong_bytes:
-                raise CommandError(f"soak: {soak.trouble[0]}", "tests/soak/transfers.py --rounds runs a round alone")
-            results.append({"point": point, "bytes": soak.bytes - bytes_, "elapsed_ps": soak.elapsed_ps - elapsed,
-                            "cpu_ps": soak.busy_ps - busy, "until_ps": soak.elapsed_ps})
+                raise CommandError(
+                    f"soak: {soak.trouble[0]}",
+                    "tests/soak/transfers.py --rounds runs a round alone",
+                )
+            results.append(
+                {
+                    "point": point,
+                    "bytes": soak.bytes - bytes_,
+                    "elapsed_ps": soak.elapsed_ps - elapsed,
+                    "cpu_ps": soak.busy_ps - busy,
+                    "until_ps": soak.elapsed_ps,
+                }
+            )
             if progress:
                 progress.step(f"{point.series}, {point.x}")
         counted = soak.counters_of_cards()
-    results[-1].update(operations=dict(sorted(soak.operations.items())), counted=counted, trouble=soak.trouble)
-    return results, soak.versions, {"bytes_compared": soak.bytes, "guard_bytes_compared": soak.compared - soak.bytes,
-                                    "bytes_wrong": soak.wrong_bytes}
+    results[-1].update(
+        operations=dict(sorted(soak.operations.items())), counted=counted, trouble=soak.trouble
+    )
+    return (
+        results,
+        soak.versions,
+        {
+            "bytes_compared": soak.bytes,
+            "guard_bytes_compared": soak.compared - soak.bytes,
+            "bytes_wrong": soak.wrong_bytes,
+        },
+    )
 
 
 def evaluate(profile, seed, results):
-    link  = profile.link_bytes*bound.PACKET_PAYLOAD/(bound.PACKET_PAYLOAD + bound.PACKET_OVERHEAD)
-    found = [{"series": r["point"].series, "x": round(r["until_ps"]*1e-9, 2), "x_unit": "ms",
-              "value": round(r["bytes"]/r["elapsed_ps"]*1e6, 1), "unit": "MB/s", "bound": round(2*link/1e6, 1), "bound_by": "link",
-              "limit": None, "limited_by": None, "cycles": round(r["elapsed_ps"]*1e-12*profile.clock_hz),
-              "cpu_percent": round(100*r["cpu_ps"]/r["elapsed_ps"]/2, 2)} for r in results]
-    last  = results[-1]
+    link = (
+        profile.link_bytes * bound.PACKET_PAYLOAD / (bound.PACKET_PAYLOAD + bound.PACKET_OVERHEAD)
+    )
+    found = [
+        {
+            "series": r["point"].series,
+            "x": round(r["until_ps"] * 1e-9, 2),
+            "x_unit": "ms",
+            "value": round(r["bytes"] / r["elapsed_ps"] * 1e6, 1),
+            "unit": "MB/s",
+            "bound": round(2 * link / 1e6, 1),
+            "bound_by": "link",
+            "limit": None,
+            "limited_by": None,
+            "cycles": round(r["elapsed_ps"] * 1e-12 * profile.clock_hz),
+            "cpu_percent": round(100 * r["cpu_ps"] / r["elapsed_ps"] / 2, 2),
+        }
+        for r in results
+    ]
+    last = results[-1]
     kinds = ", ".join(f"{n} {kind}" for kind, n in last["operations"].items())
-    seen  = ", ".join(f"{last['counted'][name]} {words}" for name, words in COUNTED.items())
-    return {"points": found, "operations": last["operations"], "counted": last["counted"],
-            "findings": [*last["trouble"], f"operations: {kinds}", f"on both cards: {seen}"],
-            "notes": ["random sizes, strides and alignments, both directions at once; some commands have a mistake, for which "
-                      "they must fail",
-                      f"bit error rate {BER:g}; the cable is out for {OUT_US} µs once in every {EVERY_US} µs",
-                      "values: payload of both directions; transfers are small and few are under way: no measure of the card's "
-                      "speed",
-                      "every byte of both memories is compared after each round of 80 transfers"]}
+    seen = ", ".join(f"{last['counted'][name]} {words}" for name, words in COUNTED.items())
+    return {
+        "points": found,
+        "operations": last["operations"],
+        "counted": last["counted"],
+        "findings": [*last["trouble"], f"operations: {kinds}", f"on both cards: {seen}"],
+        "notes": [
+            "random sizes, strides and alignments, both directions at once; some commands have a mistake, for which "
+            "they must fail",
+            f"bit error rate {BER:g}; the cable is out for {OUT_US} µs once in every {EVERY_US} µs",
+            "values: payload of both directions; transfers are small and few are under way: no measure of the card's "
+            "speed",
+            "every byte of both memories is compared after each round of 80 transfers",
+        ],
+    }
 
 
 def tables(report):
@@ -99,5 +146,10 @@ def tables(report):
 
 
 def panels(report):
-    return [Panel(f"random transfers, bit errors, cable pulled, profile {report['profile']}", ["transfers"],
-                  "simulated time with transfers under way (ms)")]
+    return [
+        Panel(
+            f"random transfers, bit errors, cable pulled, profile {report['profile']}",
+            ["transfers"],
+            "simulated time with transfers under way (ms)",
+        )
+    ]

@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""How fast the simulator is: cycles of each card a second of wall time, harness and host model
+included.
+"""
 
-"""How fast the simulator is: cycles of each card a second of wall time, harness and host model included."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import subprocess
@@ -10,8 +11,9 @@ from dibber_cli import paths
 from dibber_cli.bench import session, stride
 from dibber_cli.errors import CommandError
 
-STRIDES   = (2, 8, 32)
-REFERENCE = "reference-speed"    # below build/sim: the bare model, run for some seconds; prints JSON
+STRIDES = (2, 8, 32)
+# below build/sim: the bare model, run for some seconds; prints JSON
+REFERENCE = "reference-speed"
 
 
 def of_stride(profile, seed):
@@ -22,8 +24,10 @@ def of_stride(profile, seed):
 
 
 def of_reference(profile):
-    """Cycles a second of a bare VexRiscv + LitePCIe model of the profile's data width; None when it is not built."""
-    binary = paths.BUILD/"sim"/f"{REFERENCE}-{profile.data_width}"
+    """Cycles a second of a bare VexRiscv + LitePCIe model of the profile's data width; None when it
+    is not built.
+    """
+    binary = paths.BUILD / "sim" / f"{REFERENCE}-{profile.data_width}"
     if not binary.exists():
         return None
     result = subprocess.run([str(binary)], capture_output=True, encoding="utf-8", errors="replace")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The units of benchmarks' values: how they are called, shown and compared."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
@@ -12,31 +11,33 @@ class Unit:
     form         : format specification of a value
     less         : less is better
     """
-    words : str
-    axis  : str
-    form  : str
-    less  : bool = False
+
+    words: str
+    axis: str
+    form: str
+    less: bool = False
 
     def show(self, value):
         return format(value, self.form)
 
     def better(self, before, after):
-        """By how many percent `after` is better than `before`; negative: worse. Of speed, so that twice the time is -50;
+        """By how many percent `after` is better than `before`; negative: worse. Of speed, so that
+        twice the time is -50;
         100 from nothing."""
         if before == after:
             return 0.0
         if self.less:
             before, after = after, before
-        return 100*(after/before - 1) if before else 100.0
+        return 100 * (after / before - 1) if before else 100.0
 
 
 UNITS = {
-    "MB/s"  : Unit("MB/s of payload",           "payload",        ".1f"),
-    "us"    : Unit("microseconds",              "latency",        ".3f", less=True),
-    "ns"    : Unit("nanoseconds",               "round trip",     ".0f", less=True),
-    "Mmsg/s": Unit("million messages a second", "messages",       ".3f"),
-    "%"     : Unit("percent",                   "payload",        ".2f"),
-    "/bit"  : Unit("errors a bit",              "bit error rate", ".1e", less=True),
+    "MB/s": Unit("MB/s of payload", "payload", ".1f"),
+    "us": Unit("microseconds", "latency", ".3f", less=True),
+    "ns": Unit("nanoseconds", "round trip", ".0f", less=True),
+    "Mmsg/s": Unit("million messages a second", "messages", ".3f"),
+    "%": Unit("percent", "payload", ".2f"),
+    "/bit": Unit("errors a bit", "bit error rate", ".1e", less=True),
 }
 
 

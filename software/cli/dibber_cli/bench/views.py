@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What a benchmark shows of its report: tables for people and panels of its chart."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
@@ -14,9 +13,10 @@ class Table:
     series  : names, in order
     brief   : leave the bound out
     """
-    heading : str
-    series  : list
-    brief   : bool = False
+
+    heading: str
+    series: list
+    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,12 @@ class Panel:
     history      : mark what is known of Myrinet in 1998 at the first x
     logarithmic  : scale of the values
     """
-    title       : str
-    series      : list
-    label       : str
-    history     : bool = False
-    logarithmic : bool = False
+
+    title: str
+    series: list
+    label: str
+    history: bool = False
+    logarithmic: bool = False
 
 
 def of_series(report, name):

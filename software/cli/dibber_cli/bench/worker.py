@@ -1,19 +1,21 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The program that transfers the points of `stride`, `block`, `element`, `bidir` and `matrix`, and
+compares every byte.
+"""
 
-"""The program that transfers the points of `stride`, `block`, `element`, `bidir` and `matrix`, and compares every byte."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import libdibber
 import numpy as np
+from dibber.interface.description import RIGHT, C
 
-from dibber.interface.description import C, RIGHT
 from dibber_cli.bench.messages import EXCHANGES, MAILBOX_ENDPOINT
 from dibber_cli.bench.point import FILL
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
-
 # Operations ---------------------------------------------------------------------------------------
-# One transfer between the Walk `source` and the Walk `target`, by the call that a program would take for it.
+# One transfer between the Walk `source` and the Walk `target`, by the call that a program would
+# take for it.
+
 
 def put(worker, source, target, **how):
     if source.list or target.list:
@@ -21,11 +23,13 @@ def put(worker, source, target, **how):
     elif source.levels or target.levels:
         worker.endpoint.put_strided(source, target, **how)
     else:
-        worker.endpoint.put(source.key, source.offset, target.key, target.offset, source.length, **how)
+        worker.endpoint.put(
+            source.key, source.offset, target.key, target.offset, source.length, **how
+        )
 
 
 def put_inline(worker, source, target, **how):
-    data = worker.source.memory[source.offset:source.offset + source.length]
+    data = worker.source.memory[source.offset : source.offset + source.length]
     worker.endpoint.put_inline(data.tobytes(), target.key, target.offset, **how)
 
 
@@ -36,7 +40,9 @@ def get(worker, source, target, *, node, tag, **_):
     elif source.levels or target.levels:
         worker.endpoint.get_strided(source, target, node=node, tag=tag)
     else:
-        worker.endpoint.get(source.key, source.offset, target.key, target.offset, source.length, node=node, tag=tag)
+        worker.endpoint.get(
+            source.key, source.offset, target.key, target.offset, source.length, node=node, tag=tag
+        )
 
 
 OPERATIONS = {"put": put, "put-inline": put_inline, "get": get}
@@ -44,25 +50,39 @@ OPERATIONS = {"put": put, "put-inline": put_inline, "get": get}
 
 # Program ------------------------------------------------------------------------------------------
 
+
 class Worker(Program):
-    """Memory for the largest point on either side, and for the longest lists of both: the source's, then the target's."""
+    """Memory for the largest point on either side, and for the longest lists of both: the source's,
+    then the target's.
+    """
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
-        self.allocate(max((p.extent(p.source) for p in points if node in p.senders), default=1),
-                      max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1))
-        self.lists   = None
-        self.entries = max((len(pattern.entries) for p in points for pattern in (p.source, p.target)), default=0)
+        self.allocate(
+            max((p.extent(p.source) for p in points if node in p.senders), default=1),
+            max((p.extent(p.target) for p in points if 1 - node in p.senders), default=1),
+        )
+        self.lists = None
+        self.entries = max(
+            (len(pattern.entries) for p in points for pattern in (p.source, p.target)), default=0
+        )
         if self.entries:
-            self.lists = self.endpoint.register(libdibber.alloc(2*self.entries*C.LIST_ENTRY_BYTES), RIGHT.LOCAL_READ)
-        longest      = max((p.source.length for p in points if p.operation == "sendrecv-postal"), default=0)
+            self.lists = self.endpoint.register(
+                libdibber.alloc(2 * self.entries * C.LIST_ENTRY_BYTES), RIGHT.LOCAL_READ
+            )
+        longest = max(
+            (p.source.length for p in points if p.operation == "sendrecv-postal"), default=0
+        )
         self.mailbox = self.open(MAILBOX_ENDPOINT).mailbox(max_length=longest) if longest else None
         self.connected = False
 
     @property
     def keys(self):
-        return {**super().keys, "mailbox": self.mailbox and self.mailbox.address(),
-                **({"lists": self.lists.key} if self.lists else {})}
+        return {
+            **super().keys,
+            "mailbox": self.mailbox and self.mailbox.address(),
+            **({"lists": self.lists.key} if self.lists else {}),
+        }
 
     def connected_mailbox(self, address):
         """The mailbox, connected with that of the other side."""
@@ -79,19 +99,25 @@ class Worker(Program):
         super().close()
 
     def _place_of_list(self, key, target):
-        return {"list_key": key, "list_offset": target*self.entries*C.LIST_ENTRY_BYTES} if self.lists else {}
+        return (
+            {"list_key": key, "list_offset": target * self.entries * C.LIST_ENTRY_BYTES}
+            if self.lists
+            else {}
+        )
 
     def prepare(self, point):
         """Fill memory, write lists, pack."""
         for number, pattern in enumerate((point.source, point.target)):
             if pattern.entries:
-                self.lists.memory.view(np.int64)[number*self.entries:][:len(pattern.entries)] = pattern.entries
+                self.lists.memory.view(np.int64)[number * self.entries :][
+                    : len(pattern.entries)
+                ] = pattern.entries
         if self.node in point.senders:
-            memory = self.source.memory[:point.extent(point.source)]
+            memory = self.source.memory[: point.extent(point.source)]
             memory[:] = point.source_memory(self.seed, self.node)
             point.pack(memory)
         if 1 - self.node in point.senders:
-            self.target.memory[:point.extent(point.target)] = FILL
+            self.target.memory[: point.extent(point.target)] = FILL
             self.wanted = point.expected(self.seed, 1 - self.node)
 
     def _issue(self, point, n, keys):
@@ -101,9 +127,23 @@ class Worker(Program):
         last = n == point.transfers - 1
         OPERATIONS[point.operation](
             self,
-            source.walk(source_keys["source"], source_base, n, **self._place_of_list(source_keys.get("lists"), False)),
-            target.walk(target_keys["target"], target_base, n, **self._place_of_list(target_keys.get("lists"), True)),
-            node=1 - self.node, tag=n, notice=point.number if last else None, endpoint=1)
+            source.walk(
+                source_keys["source"],
+                source_base,
+                n,
+                **self._place_of_list(source_keys.get("lists"), False),
+            ),
+            target.walk(
+                target_keys["target"],
+                target_base,
+                n,
+                **self._place_of_list(target_keys.get("lists"), True),
+            ),
+            node=1 - self.node,
+            tag=n,
+            notice=point.number if last else None,
+            endpoint=1,
+        )
 
     def _noticed(self, point):
         """Whether the other side's last transfer has come."""
@@ -114,30 +154,45 @@ class Worker(Program):
         return bool(events)
 
     def _transfer(self, point, keys):
-        """Issue, with `outstanding` commands under way, and wait for what comes. Times from the first call to the
+        """Issue, with `outstanding` commands under way, and wait for what comes. Times from the
+        first call to the
         poll that took the last completion."""
         begin = end = self.endpoint.clock()
         issued, left = 0, point.transfers if self.node in point.issuers else 0
         awaited = 1 - self.node in point.senders and not point.pulls
         while left or awaited:
-            while left and issued < point.transfers and issued - (point.transfers - left) < point.outstanding:
+            while (
+                left
+                and issued < point.transfers
+                and issued - (point.transfers - left) < point.outstanding
+            ):
                 self._issue(point, issued, keys)
                 issued += 1
             if not self.endpoint.wait(TIMEOUT_NS):
-                raise Failed(f"{left} of {point.transfers} transfers did not complete" if left else "no notice came")
+                raise Failed(
+                    f"{left} of {point.transfers} transfers did not complete"
+                    if left
+                    else "no notice came"
+                )
             if left:
                 left -= reap(self.endpoint)
                 if not left:
                     end = self.endpoint.clock()
             if awaited:
                 awaited = not self._noticed(point)
-        return {"elapsed_ps": end.now_ps - begin.now_ps, "cpu_ps": end.cpu_ps - begin.cpu_ps, "free": end.free}
+        return {
+            "elapsed_ps": end.now_ps - begin.now_ps,
+            "cpu_ps": end.cpu_ps - begin.cpu_ps,
+            "free": end.free,
+        }
 
     def run(self, point, keys):
         """Transfer, unpack, compare every byte."""
         result = EXCHANGES.get(point.operation, Worker._transfer)(self, point, keys)
         if 1 - self.node in point.senders:
-            memory = self.target.memory[:point.extent(point.target)]
+            memory = self.target.memory[: point.extent(point.target)]
             point.unpack(memory)
-            result.update(bytes_wrong=int(np.count_nonzero(memory != self.wanted)), guards=point.guards)
+            result.update(
+                bytes_wrong=int(np.count_nonzero(memory != self.wanted)), guards=point.guards
+            )
         return result

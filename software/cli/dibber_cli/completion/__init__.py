@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber completion SHELL`: a script that completes the command line, made from the parser itself."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.completion.shells import SHELLS
 from dibber_cli.completion.tree import leaves
@@ -14,8 +13,17 @@ def show(arguments):
 
 def add_to(sub, command, parser):
     """Add `completion`; `command` and `parser` are those of dibber_cli.main."""
-    p = command(sub, "completion", show, "Print a script that completes this command's line in a shell.",
-                ["source <(dibber completion bash)", "dibber completion zsh > ~/.zfunc/_dibber",
-                 "dibber completion fish > ~/.config/fish/completions/dibber.fish"], as_json=False)
+    p = command(
+        sub,
+        "completion",
+        show,
+        "Print a script that completes this command's line in a shell.",
+        [
+            "source <(dibber completion bash)",
+            "dibber completion zsh > ~/.zfunc/_dibber",
+            "dibber completion fish > ~/.config/fish/completions/dibber.fish",
+        ],
+        as_json=False,
+    )
     p.add_argument("shell", metavar="SHELL", choices=list(SHELLS), help=", ".join(SHELLS))
     p.set_defaults(parser=parser)

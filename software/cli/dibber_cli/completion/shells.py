@@ -1,15 +1,15 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The completion scripts: a Place each becomes cases of bash and zsh, and lines of fish.
 
-bash and zsh walk along the words that stand already: they find the Place, how many positionals it has, and
-whether an option waits for its value. Sockets of the simulator in the background complete as URIs.
+bash and zsh walk along the words that stand already: they find the Place, how many positionals it
+has, and whether an option waits for its value. Sockets of the simulator in the background complete
+as URIs.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.completion.tree import FILES, URIS
 
-HEAD    = "# Completion of dibber; made by 'dibber completion'.\n"
+HEAD = "# Completion of dibber; made by 'dibber completion'.\n"
 SOCKETS = '"${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}"/dibber-"$(id -u)"/card*.sock'
 
 
@@ -25,7 +25,9 @@ def _walk_cases(places):
 
 
 def _value_cases(places):
-    """(pattern, Value) for each value that an option of some place takes, and each positional: "path #n"."""
+    """(pattern, Value) for each value that an option of some place takes, and each positional:
+    "path #n".
+    """
     for p in places:
         for o in p.options:
             if o.value:
@@ -37,44 +39,57 @@ def _value_cases(places):
 
 # bash ---------------------------------------------------------------------------------------------
 
+
 def bash(places):
     steps, takes = _walk_cases(places)
-    lines = [HEAD + "_dibber() {",
-             '\tlocal current=${COMP_WORDS[COMP_CWORD]} place=dibber count=0 waits= word words= kind= i before=',
-             "\t# Bash takes ':' and '=' for words of their own: what stands around them is one.",
-             "\tfor ((i = 1; i < COMP_CWORD; i++)); do",
-             "\t\tword=${COMP_WORDS[i]}",
-             '\t\tif [[ $word == [:=] || $before == [:=] ]]; then before=$word; continue; fi',
-             "\t\tbefore=$word",
-             '\t\tif [[ $waits ]]; then waits=; continue; fi',
-             '\t\tcase "$place $word" in',
-             f'\t\t{steps}) place="$place $word" ;;',
-             f"\t\t{takes}) waits=$word ;;",
-             "\t\t*) [[ $word == -* ]] || ((count++)) ;;",
-             "\t\tesac",
-             "\tdone",
-             '\tif [[ $current == [:=] ]]; then current=; fi',
-             '\tif [[ $before == : && ! $waits ]]; then ((count--)); fi',
-             '\tcase "$place ${waits:-#$count}" in']
+    lines = [
+        HEAD + "_dibber() {",
+        "\tlocal current=${COMP_WORDS[COMP_CWORD]} place=dibber count=0 waits= word words= kind= i before=",
+        "\t# Bash takes ':' and '=' for words of their own: what stands around them is one.",
+        "\tfor ((i = 1; i < COMP_CWORD; i++)); do",
+        "\t\tword=${COMP_WORDS[i]}",
+        "\t\tif [[ $word == [:=] || $before == [:=] ]]; then before=$word; continue; fi",
+        "\t\tbefore=$word",
+        "\t\tif [[ $waits ]]; then waits=; continue; fi",
+        '\t\tcase "$place $word" in',
+        f'\t\t{steps}) place="$place $word" ;;',
+        f"\t\t{takes}) waits=$word ;;",
+        "\t\t*) [[ $word == -* ]] || ((count++)) ;;",
+        "\t\tesac",
+        "\tdone",
+        "\tif [[ $current == [:=] ]]; then current=; fi",
+        "\tif [[ $before == : && ! $waits ]]; then ((count--)); fi",
+        '\tcase "$place ${waits:-#$count}" in',
+    ]
     for pattern, value in _value_cases(places):
         lines.append(f"\t{pattern}) words={_quoted(' '.join(value.words))} kind={value.kind} ;;")
-    lines += ["\tesac", '\tif [[ ! $waits && ( $current == -* || ! $words$kind ) ]]; then', '\t\tcase "$place" in']
+    lines += [
+        "\tesac",
+        "\tif [[ ! $waits && ( $current == -* || ! $words$kind ) ]]; then",
+        '\t\tcase "$place" in',
+    ]
     for p in places:
         names = [name for name, _ in p.commands] + [name for o in p.options for name in o.names]
         lines.append(f'\t\t"{p.path}") words={_quoted(" ".join(names))} kind= ;;')
-    lines += ["\t\tesac", "\tfi",
-              '\tif [[ $kind == uris ]]; then',
-              f'\t\tfor word in {SOCKETS}; do [[ -S $word && -O $word ]] && words+=" sim:$word"; done',
-              "\tfi",
-              '\tCOMPREPLY=()',
-              '\tif [[ $kind == uris && ( $before == : || ${COMP_WORDS[COMP_CWORD]} == : ) ]]; then words=${words//sim:/}; fi',
-              '\twhile IFS= read -r word; do COMPREPLY+=("$word"); done < <(',
-              '\t\t[[ $words ]] && compgen -W "$words" -- "$current"; [[ $kind == files ]] && compgen -f -- "$current")',
-              "}", "complete -o filenames -F _dibber dibber", ""]
+    lines += [
+        "\t\tesac",
+        "\tfi",
+        "\tif [[ $kind == uris ]]; then",
+        f'\t\tfor word in {SOCKETS}; do [[ -S $word && -O $word ]] && words+=" sim:$word"; done',
+        "\tfi",
+        "\tCOMPREPLY=()",
+        "\tif [[ $kind == uris && ( $before == : || ${COMP_WORDS[COMP_CWORD]} == : ) ]]; then words=${words//sim:/}; fi",
+        '\twhile IFS= read -r word; do COMPREPLY+=("$word"); done < <(',
+        '\t\t[[ $words ]] && compgen -W "$words" -- "$current"; [[ $kind == files ]] && compgen -f -- "$current")',
+        "}",
+        "complete -o filenames -F _dibber dibber",
+        "",
+    ]
     return "\n".join(lines)
 
 
 # zsh ----------------------------------------------------------------------------------------------
+
 
 def _pairs(items):
     """name:text words of _describe."""
@@ -84,33 +99,44 @@ def _pairs(items):
 
 def zsh(places):
     steps, takes = _walk_cases(places)
-    lines = ["#compdef dibber", HEAD + "_dibber() {",
-             "\tlocal place=dibber waits= word kind= count=0 i", "\tlocal -a named options found",
-             "\tfor ((i = 2; i < CURRENT; i++)); do",
-             "\t\tword=${words[i]}",
-             "\t\tif [[ -n $waits ]]; then waits=; continue; fi",
-             '\t\tcase "$place $word" in',
-             f'\t\t{steps}) place="$place $word" ;;',
-             f"\t\t{takes}) waits=$word ;;",
-             "\t\t*) [[ $word == -* ]] || ((count++)) ;;",
-             "\t\tesac",
-             "\tdone",
-             '\tcase "$place" in']
+    lines = [
+        "#compdef dibber",
+        HEAD + "_dibber() {",
+        "\tlocal place=dibber waits= word kind= count=0 i",
+        "\tlocal -a named options found",
+        "\tfor ((i = 2; i < CURRENT; i++)); do",
+        "\t\tword=${words[i]}",
+        "\t\tif [[ -n $waits ]]; then waits=; continue; fi",
+        '\t\tcase "$place $word" in',
+        f'\t\t{steps}) place="$place $word" ;;',
+        f"\t\t{takes}) waits=$word ;;",
+        "\t\t*) [[ $word == -* ]] || ((count++)) ;;",
+        "\t\tesac",
+        "\tdone",
+        '\tcase "$place" in',
+    ]
     for p in places:
         options = [(name, o.text) for o in p.options for name in o.names]
         lines.append(f'\t"{p.path}") named=({_pairs(p.commands)}); options=({_pairs(options)}) ;;')
     lines += ["\tesac", '\tcase "$place ${waits:-#$count}" in']
     for pattern, value in _value_cases(places):
-        lines.append(f"\t{pattern}) found=({' '.join(map(_quoted, value.words))}); kind={value.kind} ;;")
-    lines += ["\tesac",
-              f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(NU); do found+=("sim:$word"); done; fi',
-              "\tif [[ -z $waits ]]; then",
-              '\t\t(( ${#named} )) && _describe command named',
-              "\t\t_describe option options",
-              "\tfi",
-              '\t(( ${#found} )) && compadd -- "${found[@]}"',
-              "\t[[ $kind == files ]] && _files",
-              "\treturn 0", "}", 'if [[ $funcstack[1] == _dibber ]]; then _dibber "$@"; else compdef _dibber dibber; fi', ""]
+        lines.append(
+            f"\t{pattern}) found=({' '.join(map(_quoted, value.words))}); kind={value.kind} ;;"
+        )
+    lines += [
+        "\tesac",
+        f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(NU); do found+=("sim:$word"); done; fi',
+        "\tif [[ -z $waits ]]; then",
+        "\t\t(( ${#named} )) && _describe command named",
+        "\t\t_describe option options",
+        "\tfi",
+        '\t(( ${#found} )) && compadd -- "${found[@]}"',
+        "\t[[ $kind == files ]] && _files",
+        "\treturn 0",
+        "}",
+        'if [[ $funcstack[1] == _dibber ]]; then _dibber "$@"; else compdef _dibber dibber; fi',
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -151,8 +177,12 @@ def fish(places):
         at = f"complete -c dibber -n \"test (__dibber_place) = '{p.path}'\""
         lines += [f"{at} -a {name} -d {_quoted(text)}" for name, text in p.commands]
         for o in p.options:
-            names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in o.names)
-            lines.append(f"{at} {names} -d {_quoted(o.text)} {_fish_value(o.value, True) if o.value else ''}".rstrip())
+            names = " ".join(
+                f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in o.names
+            )
+            lines.append(
+                f"{at} {names} -d {_quoted(o.text)} {_fish_value(o.value, True) if o.value else ''}".rstrip()
+            )
         for value in p.positionals:
             if words := _fish_value(value, False):
                 lines.append(f"{at} {words}")

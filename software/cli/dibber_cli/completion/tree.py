@@ -1,10 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What can stand where on the command line, read off an argparse parser."""
 
-import argparse
+# SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 from dataclasses import dataclass, field
 
 from dibber_cli import profile
@@ -16,17 +14,21 @@ KINDS = {"FILE": FILES, "FOLDER": FILES, "DIR": FILES, "A": FILES, "B": FILES, "
 
 @dataclass(frozen=True)
 class Value:
-    """Of an option or a positional: one of `words`, or something of a `kind` (FILES, URIS, "" for anything)."""
-    words : tuple = ()
-    kind  : str   = ""
+    """Of an option or a positional: one of `words`, or something of a `kind` (FILES, URIS, "" for
+    anything).
+    """
+
+    words: tuple = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True)
 class Option:
     """names : ("--seed",); value : None when it takes none"""
-    names : tuple
-    text  : str
-    value : Value | None = None
+
+    names: tuple
+    text: str
+    value: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,12 @@ class Place:
     commands : ((name, text), …) of a group
     many     : the last of the positionals may be repeated
     """
-    path        : str
-    commands    : tuple
-    options     : tuple
-    positionals : tuple = field(default=())
-    many        : bool  = False
+
+    path: str
+    commands: tuple
+    options: tuple
+    positionals: tuple = field(default=())
+    many: bool = False
 
 
 def _value(action):
@@ -59,10 +62,10 @@ def _text(help_):
 
 def leaves(parser, path=None):
     """Every Place of a parser, groups before what is in them."""
-    path  = path or parser.prog
+    path = path or parser.prog
     found = []
     commands, options, positionals, many = [], [], [], False
-    for action in parser._actions:    # argparse has no public way to its tree
+    for action in parser._actions:  # argparse has no public way to its tree
         if isinstance(action, argparse._SubParsersAction):
             texts = {choice.dest: choice.help for choice in action._choices_actions}
             for name, inner in action.choices.items():
@@ -70,7 +73,13 @@ def leaves(parser, path=None):
                 found += leaves(inner, f"{path} {name}")
         elif action.option_strings:
             takes = action.nargs != 0
-            options.append(Option(tuple(action.option_strings), _text(action.help), _value(action) if takes else None))
+            options.append(
+                Option(
+                    tuple(action.option_strings),
+                    _text(action.help),
+                    _value(action) if takes else None,
+                )
+            )
         else:
             positionals.append(_value(action))
             many = action.nargs in ("*", "+")

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What hw/openocd/boards.toml says of each board."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
 import tomllib
@@ -9,25 +8,28 @@ import tomllib
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
 
-FOLDER = paths.ROOT/"hw"/"openocd"
+FOLDER = paths.ROOT / "hw" / "openocd"
 
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """A table of that file; `golden` and `user` are None where there is room for one image, `loader` where the flash is not written."""
-    name:   str
+    """A table of that file; `golden` and `user` are None where there is room for one image,
+    `loader` where the flash is not written.
+    """
+
+    name: str
     family: str
-    part:   str
+    part: str
     loader: list | None = None
-    flash:  int = 0
+    flash: int = 0
     golden: int | None = None
-    user:   int | None = None
-    jedec:  tuple = ()
+    user: int | None = None
+    jedec: tuple = ()
 
     @property
     def config(self):
         """OpenOCD's configuration."""
-        return FOLDER/f"{self.name}.cfg"
+        return FOLDER / f"{self.name}.cfg"
 
     def room(self, golden):
         """(address, bytes) of the place of an image."""
@@ -35,11 +37,13 @@ class Board:
             return 0, self.flash
         begin, other = (self.golden, self.user) if golden else (self.user, self.golden)
         # The last page of an ECP5's flash has the jump, and is erased with its sector.
-        return begin, (other if other > begin else self.flash - (SECTOR if self.family == "ecp5" else 0)) - begin
+        return begin, (
+            other if other > begin else self.flash - (SECTOR if self.family == "ecp5" else 0)
+        ) - begin
 
 
-PAGE   = 256         # bytes, of every serial flash
-SECTOR = 256*1024    # bytes, of the S25FL256S: no other has larger ones
+PAGE = 256  # bytes, of every serial flash
+SECTOR = 256 * 1024  # bytes, of the S25FL256S: no other has larger ones
 
 
 def names():
@@ -54,9 +58,11 @@ def find(name):
 
 
 def of(board, variant=None):
-    """The board of a file in boards/, with its variant if it has some: a speed grade makes no difference here."""
+    """The board of a file in boards/, with its variant if it has some: a speed grade makes no
+    difference here.
+    """
     return find(f"{board}_{variant.rstrip('+')}" if variant else board)
 
 
 def _tables():
-    return tomllib.loads((FOLDER/"boards.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((FOLDER / "boards.toml").read_text(encoding="utf-8"))

@@ -1,20 +1,25 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""`dibber flash`: a bitstream that its manifest stands for, into a board: over JTAG, or through a
+card that is up.
+"""
 
-"""`dibber flash`: a bitstream that its manifest stands for, into a board: over JTAG, or through a card that is up."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 from pathlib import Path
 
 from dibber_cli import numbers, output
 from dibber_cli.errors import CommandError, UsageError
-from dibber_cli.flash import board as boards, manifest, tools, up
+from dibber_cli.flash import board as boards
+from dibber_cli.flash import manifest, tools, up
 
-# The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of boards/.
+# The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of
+# boards/.
 MANIFEST_NAMES = {"cle215p": "cle-215", "cle215": "cle-215", "cle101": "cle-101"}
 
 
 def board_of(name):
-    """The board that a manifest names: `ecpix5_link` is an ecpix5, `acorn_cle215p` an acorn_cle-215."""
+    """The board that a manifest names: `ecpix5_link` is an ecpix5, `acorn_cle215p` an
+    acorn_cle-215.
+    """
     for old, new in MANIFEST_NAMES.items():
         name = name.replace(old, new)
     known = [board for board in boards.names() if name == board or name.startswith(board + "_")]
@@ -24,7 +29,9 @@ def board_of(name):
 
 
 def bitstream(path, golden):
-    """A bitstream, or the only one in a folder that is, or is no, golden image. Of an ECP5 any can be it, and none is named so."""
+    """A bitstream, or the only one in a folder that is, or is no, golden image. Of an ECP5 any can
+    be it, and none is named so.
+    """
     if not path.is_dir():
         return path
     manifest.check_run(path)
@@ -37,8 +44,12 @@ def bitstream(path, golden):
 
 
 def flash(arguments):
-    file  = bitstream(arguments.file, arguments.golden)
-    board = boards.find(arguments.board) if arguments.board else board_of(str(manifest.check(file, None).get("board")))
+    file = bitstream(arguments.file, arguments.golden)
+    board = (
+        boards.find(arguments.board)
+        if arguments.board
+        else board_of(str(manifest.check(file, None).get("board")))
+    )
     manifest.check(file, board)
     if arguments.uri:
         return up.flash(arguments, board, file)
@@ -51,22 +62,47 @@ def flash(arguments):
         return 0
     tools.flash(board, file, arguments.golden, arguments.show)
     if not arguments.show and board.golden is not None:
-        print(f"{board.name}: {file.name} is the {'golden' if arguments.golden else 'user'} image at {board.room(arguments.golden)[0]:#x}")
+        print(
+            f"{board.name}: {file.name} is the {'golden' if arguments.golden else 'user'} image at {board.room(arguments.golden)[0]:#x}"
+        )
     return 0
 
 
 def add_to(sub, command):
     """Add `flash` to the command line; `command` is that of dibber_cli.main."""
-    p = command(sub, "flash", flash,
-                "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, through its own card while that "
-                "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls back, is left alone unless "
-                "--golden says otherwise.",
-                ["dibber flash out/bitstream/ecpix5", "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
-                 "dibber flash uart:/dev/ttyUSB1 --golden out/bitstream/ecpix5_link", "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit"])
-    p.add_argument("uri", metavar="URI", nargs="?", type=numbers.uri, help=f"card that writes its own flash: {output.URI}")
-    p.add_argument("file", type=Path, metavar="FILE", help="bitstream, or its folder; manifest.json lies beside it")
-    p.add_argument("--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)")
+    p = command(
+        sub,
+        "flash",
+        flash,
+        "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, through its own card while that "
+        "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls back, is left alone unless "
+        "--golden says otherwise.",
+        [
+            "dibber flash out/bitstream/ecpix5",
+            "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
+            "dibber flash uart:/dev/ttyUSB1 --golden out/bitstream/ecpix5_link",
+            "dibber flash --load --board ecpix5 FOLDER/dibber_ecpix5.bit",
+        ],
+    )
+    p.add_argument(
+        "uri",
+        metavar="URI",
+        nargs="?",
+        type=numbers.uri,
+        help=f"card that writes its own flash: {output.URI}",
+    )
+    p.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="bitstream, or its folder; manifest.json lies beside it",
+    )
+    p.add_argument(
+        "--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)"
+    )
     which = p.add_mutually_exclusive_group()
     which.add_argument("--golden", action="store_true", help="it is the golden image")
-    which.add_argument("--load", action="store_true", help="into the FPGA alone, until the power goes")
+    which.add_argument(
+        "--load", action="store_true", help="into the FPGA alone, until the power goes"
+    )
     p.add_argument("--show", action="store_true", help="print what would be done, and do nothing")

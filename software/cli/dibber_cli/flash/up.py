@@ -1,61 +1,75 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A bitstream into the flash of a card that is up, through the card itself: over PCIe or its UART."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import time
 
 import libdibber
-
 from dibber.interface.description import HOST
+
 from dibber_cli import errors, output
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 from dibber_cli.flash.board import PAGE
 
-SECTOR  = 64*1024                   # bytes that the library erases together
-CHUNK   = 16*PAGE                   # from one step of the bar to the next
-STARTS  = "when the board's power was off and on again"
+SECTOR = 64 * 1024  # bytes that the library erases together
+CHUNK = 16 * PAGE  # from one step of the bar to the next
+STARTS = "when the board's power was off and on again"
 PRESENT = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")
 
 # Checks -------------------------------------------------------------------------------------------
 
+
 def check(card, board, file):
-    """What is known of the flash. Raises CommandError when this bitstream should not go into that card."""
+    """What is known of the flash. Raises CommandError when this bitstream should not go into that
+    card.
+    """
     if not card.info()["features"] & PRESENT:
         raise CommandError("this card has no way to its flash", "over JTAG: 'dibber flash FILE'")
     name = card.board()
     if name != board.name:
-        raise CommandError(f"{file.name} is for {board.name}, the card is " + (f"on {name}" if name else "on a board that it does not name"))
-    info  = card.flash_info()
+        raise CommandError(
+            f"{file.name} is for {board.name}, the card is "
+            + (f"on {name}" if name else "on a board that it does not name")
+        )
+    info = card.flash_info()
     jedec = f"{info.jedec:06x}"
     if board.jedec and jedec not in board.jedec:
-        raise CommandError(f"the flash has identity {jedec}, that of {board.name} is {' or '.join(board.jedec)}",
-                           "another flash? Then add it in hw/openocd/boards.toml")
+        raise CommandError(
+            f"the flash has identity {jedec}, that of {board.name} is {' or '.join(board.jedec)}",
+            "another flash? Then add it in hw/openocd/boards.toml",
+        )
     if info.bytes < board.flash:
-        raise CommandError(f"the flash has {info.bytes} bytes, {board.name} should have {board.flash}")
+        raise CommandError(
+            f"the flash has {info.bytes} bytes, {board.name} should have {board.flash}"
+        )
     return info
+
 
 # Writing ------------------------------------------------------------------------------------------
 
+
 def sectors(address, length):
     """(first byte, bytes) of the sectors that a range touches."""
-    begin = address//SECTOR*SECTOR
-    return begin, -(-(address + length)//SECTOR)*SECTOR - begin
+    begin = address // SECTOR * SECTOR
+    return begin, -(-(address + length) // SECTOR) * SECTOR - begin
 
 
 def pieces(address, content):
-    """(address, bytes) in the order in which they are written: the first page, by which the FPGA knows an image, is the last. So what is
-    cut short is no image, and the FPGA goes on to the other one.
+    """(address, bytes) in the order in which they are written: the first page, by which the FPGA
+    knows an image, is the last. So what is cut short is no image, and the FPGA goes on to the other
+    one.
     """
     for at in range(PAGE, len(content), CHUNK):
-        yield address + at, content[at:at + CHUNK]
+        yield address + at, content[at : at + CHUNK]
     yield address, content[:PAGE]
 
 
 def write(card, parts, progress):
-    """Erase, write and read back each of `parts`, (address, bytes). Nothing else can be changed meanwhile."""
+    """Erase, write and read back each of `parts`, (address, bytes). Nothing else can be changed
+    meanwhile.
+    """
     for address, content in parts:
         begin, length = sectors(address, len(content))
         card.flash_allow(begin, length)
@@ -72,45 +86,70 @@ def write(card, parts, progress):
 def compare(address, wanted, found):
     if found != wanted:
         at = next(n for n in range(len(wanted)) if found[n] != wanted[n])
-        raise CommandError(f"at {address + at:#x} the flash has {found[at]:#04x}, {wanted[at]:#04x} was written",
-                           "run it again; if that does not help, over JTAG: 'dibber flash FILE'")
+        raise CommandError(
+            f"at {address + at:#x} the flash has {found[at]:#04x}, {wanted[at]:#04x} was written",
+            "run it again; if that does not help, over JTAG: 'dibber flash FILE'",
+        )
 
 
 def steps(parts):
-    return sum(sectors(address, len(content))[1]//SECTOR + sum(1 for _ in pieces(address, content)) for address, content in parts)
+    return sum(
+        sectors(address, len(content))[1] // SECTOR + sum(1 for _ in pieces(address, content))
+        for address, content in parts
+    )
+
 
 # Command ------------------------------------------------------------------------------------------
+
 
 def flash(arguments, board, file):
     if arguments.load:
         raise CommandError("a card that is up cannot load itself", "without a URI: over JTAG")
     content = file.read_bytes()
-    plan    = images.plan(board, content, arguments.golden)
+    plan = images.plan(board, content, arguments.golden)
     content = images.bits(content)
-    parts   = [(address, content if part is None else part) for address, part in plan]
-    which   = "golden" if arguments.golden else "user"
+    parts = [(address, content if part is None else part) for address, part in plan]
+    which = "golden" if arguments.golden else "user"
     address = parts[0][0]
     if arguments.show:
         for at, data in parts:
             begin, length = sectors(at, len(data))
-            print(f"erase {begin:#x} to {begin + length:#x}; write {len(data)} bytes at {at:#x}, its first page last; read back")
+            print(
+                f"erase {begin:#x} to {begin + length:#x}; write {len(data)} bytes at {at:#x}, its first page last; read back"
+            )
         return 0
     if board.golden is None:
-        errors.warn(f"{board.name} has one image: when this is cut short, JTAG alone helps", arguments.json)
+        errors.warn(
+            f"{board.name} has one image: when this is cut short, JTAG alone helps", arguments.json
+        )
     began = time.monotonic()
     with libdibber.Card(arguments.uri, observe=True) as card:
-        info     = check(card, board, file)
+        info = check(card, board, file)
         progress = output.Progress(steps(parts), shown=not arguments.json)
         try:
             write(card, parts, progress)
         finally:
             progress.clear()
     if arguments.json:
-        print(json.dumps({
-            "uri": arguments.uri, "board": board.name, "file": str(file), "image": which, "address": address, "bytes": len(content),
-            "flash": {"jedec": f"{info.jedec:06x}", "bytes": info.bytes}, "seconds": round(time.monotonic() - began, 3),
-            "starts": STARTS}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "uri": arguments.uri,
+                    "board": board.name,
+                    "file": str(file),
+                    "image": which,
+                    "address": address,
+                    "bytes": len(content),
+                    "flash": {"jedec": f"{info.jedec:06x}", "bytes": info.bytes},
+                    "seconds": round(time.monotonic() - began, 3),
+                    "starts": STARTS,
+                },
+                indent=2,
+            )
+        )
     else:
-        print(f"{board.name}: {file.name} is the {which} image at {address:#x}: {len(content)} bytes written and read back")
+        print(
+            f"{board.name}: {file.name} is the {which} image at {address:#x}: {len(content)} bytes written and read back"
+        )
         print(f"It starts {STARTS}.")
     return 0

@@ -1,12 +1,10 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber fw trace | top | coredump | debug`, and `dibber reset`."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import json
 import sys
-
 from pathlib import Path
 
 from dibber_cli import numbers, output, paths, signals
@@ -28,7 +26,12 @@ def fw_trace(arguments):
             if lost and not arguments.json and before:
                 print(f"{lost} entries were overwritten before they were read")
             for entry in found:
-                print(json.dumps(entry) if arguments.json else trace.line(entry, before, info["clock_hz"]), flush=True)
+                print(
+                    json.dumps(entry)
+                    if arguments.json
+                    else trace.line(entry, before, info["clock_hz"]),
+                    flush=True,
+                )
                 before = entry
             state = trap.diagnose(card)
             if state["stopped"] or not arguments.follow:
@@ -39,6 +42,7 @@ def fw_trace(arguments):
     print(json.dumps(state) if arguments.json else state["sentence"])
     return 1
 
+
 # Top ----------------------------------------------------------------------------------------------
 
 
@@ -48,7 +52,9 @@ def _show(arguments, rates):
         return
     if not arguments.once and sys.stdout.isatty():
         print("\x1b[H\x1b[2J", end="")
-    print(f"{arguments.uri}: {rates['state']}, over {1e3*rates['seconds']:.3g} ms of the card's time")
+    print(
+        f"{arguments.uri}: {rates['state']}, over {1e3 * rates['seconds']:.3g} ms of the card's time"
+    )
     for table in top.tables(rates):
         print()
         output.table(*table)
@@ -73,22 +79,30 @@ def fw_top(arguments):
         except KeyboardInterrupt:
             return 0
 
+
 # Core files ---------------------------------------------------------------------------------------
 
 
 def fw_coredump(arguments):
     with programmed(arguments.uri) as card:
         state = trap.diagnose(card)
-        size  = card.sram_bytes
-        sram  = card.read_firmware(0, size)
+        size = card.sram_bytes
+        sram = card.read_firmware(0, size)
     Path(arguments.file).write_bytes(coredump.core(sram, state["trap"]))
     if arguments.json:
         print(json.dumps({"file": arguments.file, **state}, indent=2))
         return 0
     print(state["sentence"])
-    registers = "memory and registers" if state["trap"] else "memory, and no registers, for it did not leave them"
-    print(f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} {arguments.file}")
+    registers = (
+        "memory and registers"
+        if state["trap"]
+        else "memory, and no registers, for it did not leave them"
+    )
+    print(
+        f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} {arguments.file}"
+    )
     return 0
+
 
 # Reset --------------------------------------------------------------------------------------------
 
@@ -96,7 +110,11 @@ def fw_coredump(arguments):
 def reset(arguments):
     if arguments.image:
         images.check(arguments.image)
-    chosen = contextlib.nullcontext((arguments.image, arguments.image)) if arguments.image else images.last(arguments.uri)
+    chosen = (
+        contextlib.nullcontext((arguments.image, arguments.image))
+        if arguments.image
+        else images.last(arguments.uri)
+    )
     with chosen as (path, image), programmed(arguments.uri) as card:
         before = trap.diagnose(card)
         card.load_firmware(path)
@@ -104,36 +122,98 @@ def reset(arguments):
     if arguments.image:
         images.remember(arguments.uri, image)
     if arguments.json:
-        print(json.dumps({"uri": arguments.uri, "image": str(image), "identity": f"{identity:08x}", "before": before}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "uri": arguments.uri,
+                    "image": str(image),
+                    "identity": f"{identity:08x}",
+                    "before": before,
+                },
+                indent=2,
+            )
+        )
         return 0
     if before["stopped"]:
         print(f"it had been {before['sentence']}")
     print(f"{arguments.uri} runs again: identity {identity:08x}")
     return 0
 
+
 # Command line -------------------------------------------------------------------------------------
 
 
 def add_to(sub, fw, command):
     """Add to the group `fw`, and `reset` beside it; `command` is that of dibber_cli.main."""
+
     def card_command(group, name, function, text, as_json=True):
         p = command(group, name, function, text, as_json=as_json)
         if name == "coredump":
             p.add_argument("file", metavar="FILE", help="to write")
-        p.add_argument("uri", metavar="URI", type=numbers.uri, help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI)
+        p.add_argument(
+            "uri",
+            metavar="URI",
+            type=numbers.uri,
+            help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI,
+        )
         return p
 
-    p = card_command(fw, "trace", fw_trace, "Show what a control program did last, also one that has stopped.",
-                     as_json="lines")
-    p.add_argument("--follow", action="store_true", help="and what it does from now on, until it stops or Ctrl-C")
-    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=0.2, metavar="SECONDS", help="from one look to the next (default 0.2)")
-    p = card_command(fw, "top", fw_top, "Show what a control program does with its time: handlers, rates, queues.",
-                     as_json="lines")
+    p = card_command(
+        fw,
+        "trace",
+        fw_trace,
+        "Show what a control program did last, also one that has stopped.",
+        as_json="lines",
+    )
+    p.add_argument(
+        "--follow",
+        action="store_true",
+        help="and what it does from now on, until it stops or Ctrl-C",
+    )
+    p.add_argument(
+        "--interval",
+        type=numbers.real(*numbers.SECONDS),
+        default=0.2,
+        metavar="SECONDS",
+        help="from one look to the next (default 0.2)",
+    )
+    p = card_command(
+        fw,
+        "top",
+        fw_top,
+        "Show what a control program does with its time: handlers, rates, queues.",
+        as_json="lines",
+    )
     p.add_argument("--once", action="store_true", help="one look")
-    p.add_argument("--interval", type=numbers.real(*numbers.SECONDS), default=1.0, metavar="SECONDS", help="from one look to the next (default 1)")
-    p = card_command(fw, "debug", debug.fw_debug, "Debug a simulated card's control program: gdb and OpenOCD.",
-                     as_json=False)
+    p.add_argument(
+        "--interval",
+        type=numbers.real(*numbers.SECONDS),
+        default=1.0,
+        metavar="SECONDS",
+        help="from one look to the next (default 1)",
+    )
+    p = card_command(
+        fw,
+        "debug",
+        debug.fw_debug,
+        "Debug a simulated card's control program: gdb and OpenOCD.",
+        as_json=False,
+    )
     p.add_argument("--show", action="store_true", help="only print the command line")
-    card_command(fw, "coredump", fw_coredump, "Write a control program's memory and registers to an ELF core file, for gdb.")
-    p = card_command(sub, "reset", reset, "Halt a card, load its control program again, and wait until that is ready.")
-    p.add_argument("--image", metavar="FILE", help="to load; without it what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw")
+    card_command(
+        fw,
+        "coredump",
+        fw_coredump,
+        "Write a control program's memory and registers to an ELF core file, for gdb.",
+    )
+    p = card_command(
+        sub,
+        "reset",
+        reset,
+        "Halt a card, load its control program again, and wait until that is ready.",
+    )
+    p.add_argument(
+        "--image",
+        metavar="FILE",
+        help="to load; without it what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw",
+    )

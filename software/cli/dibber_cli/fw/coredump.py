@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A stopped control program as an ELF core file, for gdb."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import struct
 
@@ -12,7 +11,8 @@ EHDR, PHDR = "<16s2H5I6H", "<8I"
 ET_CORE, EM_RISCV, PT_LOAD, PT_NOTE, NT_PRSTATUS = 4, 243, 1, 4, 1
 READ_WRITE_EXECUTE = 7
 
-# struct elf_prstatus of 32-bit RISC-V Linux, which gdb takes from a bare machine, too: what is not named is 0.
+# struct elf_prstatus of 32-bit RISC-V Linux, which gdb takes from a bare machine, too: what is not
+# named is 0.
 PRSTATUS_SIZE, PR_CURSIG, PR_PID, PR_REG = 204, 12, 24, 72
 
 
@@ -26,18 +26,39 @@ def prstatus(trap):
 
 
 def core(sram, trap):
-    """The file's bytes. `sram` from address 0; `trap` is struct mcp_trap, or None: no registers then."""
+    """The file's bytes. `sram` from address 0; `trap` is struct mcp_trap, or None: no registers
+    then.
+    """
     notes = b""
     if trap is not None:
         status = prstatus(trap)
-        notes  = struct.pack("<3I8s", len(b"CORE\0"), len(status), NT_PRSTATUS, b"CORE") + status
-    begin   = struct.calcsize(EHDR) + 2*struct.calcsize(PHDR)
-    memory  = begin + len(notes)
-    ident   = b"\x7fELF" + bytes([1, 1, 1])     # 32 bits, little-endian, version 1
-    header  = struct.pack(EHDR, ident, ET_CORE, EM_RISCV, 1, 0, struct.calcsize(EHDR), 0, 0,
-                          struct.calcsize(EHDR), struct.calcsize(PHDR), 2, 0, 0, 0)
-    return b"".join([
-        header,
-        struct.pack(PHDR, PT_NOTE, begin, 0, 0, len(notes), 0, 0, 4),
-        struct.pack(PHDR, PT_LOAD, memory, 0, 0, len(sram), len(sram), READ_WRITE_EXECUTE, 4),
-        notes, sram])
+        notes = struct.pack("<3I8s", len(b"CORE\0"), len(status), NT_PRSTATUS, b"CORE") + status
+    begin = struct.calcsize(EHDR) + 2 * struct.calcsize(PHDR)
+    memory = begin + len(notes)
+    ident = b"\x7fELF" + bytes([1, 1, 1])  # 32 bits, little-endian, version 1
+    header = struct.pack(
+        EHDR,
+        ident,
+        ET_CORE,
+        EM_RISCV,
+        1,
+        0,
+        struct.calcsize(EHDR),
+        0,
+        0,
+        struct.calcsize(EHDR),
+        struct.calcsize(PHDR),
+        2,
+        0,
+        0,
+        0,
+    )
+    return b"".join(
+        [
+            header,
+            struct.pack(PHDR, PT_NOTE, begin, 0, 0, len(notes), 0, 0, 4),
+            struct.pack(PHDR, PT_LOAD, memory, 0, 0, len(sram), len(sram), READ_WRITE_EXECUTE, 4),
+            notes,
+            sram,
+        ]
+    )

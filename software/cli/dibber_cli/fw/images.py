@@ -1,20 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Which image a card was given last, so that a reset can give it again: a copy, whatever becomes of
+the file.
+"""
 
-"""Which image a card was given last, so that a reset can give it again: a copy, whatever becomes of the file."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import hashlib
 import os
-
 from pathlib import Path
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
 
-
-ELF   = b"\x7fELF"
-SHOWN = "build/firmware/mcp.dibfw"    # the image of this tree, in messages
+ELF = b"\x7fELF"
+SHOWN = "build/firmware/mcp.dibfw"  # the image of this tree, in messages
 
 
 def _name(uri):
@@ -28,7 +27,9 @@ def remember(uri, file):
 
 
 def check(file):
-    """Raise CommandError, which says what to load, when `file` is not there, is no file, or is the ELF beside an image."""
+    """Raise CommandError, which says what to load, when `file` is not there, is no file, or is the
+    ELF beside an image.
+    """
     path = Path(file)
     if not path.exists():
         raise CommandError(f"there is no file {file}", f"'make firmware' makes {SHOWN}")
@@ -37,8 +38,17 @@ def check(file):
     with open(path, "rb") as content:
         is_elf = content.read(len(ELF)) == ELF
     if is_elf:
-        found = next((image for image in (path.with_suffix(".dibfw"), path.parent.parent/"mcp.dibfw") if image.exists()), SHOWN)
-        raise CommandError(f"{file} is an ELF file, for a debugger; a card takes an image", f"load {found}")
+        found = next(
+            (
+                image
+                for image in (path.with_suffix(".dibfw"), path.parent.parent / "mcp.dibfw")
+                if image.exists()
+            ),
+            SHOWN,
+        )
+        raise CommandError(
+            f"{file} is an ELF file, for a debugger; a card takes an image", f"load {found}"
+        )
 
 
 @contextlib.contextmanager
@@ -50,10 +60,13 @@ def last(uri):
     with contextlib.ExitStack() as opened:
         try:
             folder = opened.enter_context(paths.RunFolder())
-            file   = opened.enter_context(folder.open(_name(uri)))
-            found  = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), folder.path/_name(uri)
+            file = opened.enter_context(folder.open(_name(uri)))
+            found = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"), folder.path / _name(uri)
         except FileNotFoundError:
             if not paths.FIRMWARE.exists():
-                raise CommandError(f"nothing is known that {uri} could be loaded with", "give an image: --image FILE") from None
+                raise CommandError(
+                    f"nothing is known that {uri} could be loaded with",
+                    "give an image: --image FILE",
+                ) from None
             found = paths.FIRMWARE, paths.FIRMWARE
         yield found

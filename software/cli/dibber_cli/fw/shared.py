@@ -1,11 +1,13 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""struct mcp_shared: what a control program tells of itself, while it runs and after it has
+stopped.
+"""
 
-"""struct mcp_shared: what a control program tells of itself, while it runs and after it has stopped."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import struct
 
-from dibber.interface.description import C, INTERFACE, MCP_STATE, SHARED, STRUCTS
+from dibber.interface.description import INTERFACE, MCP_STATE, SHARED, STRUCTS, C
+
 from dibber_cli.errors import CommandError
 
 SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s64": "q"}
@@ -14,15 +16,18 @@ LAYOUTS = {layout.name: layout for layout in STRUCTS}
 
 def decode(layout, data):
     """A structure of the interface description as a dictionary; several of a kind are a list."""
-    return {m.name: _member(m, data[m.offset:m.offset + m.size]) for m in layout.members}
+    return {m.name: _member(m, data[m.offset : m.offset + m.size]) for m in layout.members}
 
 
 def _member(member, data):
-    size = member.size//member.count
+    size = member.size // member.count
     if member.kind in SCALARS:
         values = list(struct.unpack(f"<{member.count}{SCALARS[member.kind]}", data))
     else:
-        values = [decode(LAYOUTS[member.kind], data[n*size:(n + 1)*size]) for n in range(member.count)]
+        values = [
+            decode(LAYOUTS[member.kind], data[n * size : (n + 1) * size])
+            for n in range(member.count)
+        ]
     return values if member.count > 1 else values[0]
 
 
@@ -39,21 +44,30 @@ class Shared:
     """
 
     def __init__(self, read, sram_bytes):
-        self._read  = read
+        self._read = read
         self._place = sram_bytes - C.SHARED_FROM_END
 
     @classmethod
     def of(cls, card):
-        """That of a card; raises CommandError when no program has written it. One that stopped may not have come so far."""
+        """That of a card; raises CommandError when no program has written it. One that stopped may
+        not have come so far.
+        """
         shared = cls(card.read_firmware, card.sram_bytes)
         if not has_stopped(card.read_register("MCP_STATE")) and not shared.is_known():
-            raise CommandError("no control program of this interface has begun in this card since it was powered up",
-                               "load one: 'dibber fw load build/firmware/mcp.dibfw URI'")
+            raise CommandError(
+                "no control program of this interface has begun in this card since it was powered up",
+                "load one: 'dibber fw load build/firmware/mcp.dibfw URI'",
+            )
         return shared
 
     def is_known(self):
-        """Whether a program of this interface has begun. It may be long gone: memory outlives a reset of the card."""
-        return (self.member("version"), self.member("hash")) == (INTERFACE.version_word, INTERFACE.hash)
+        """Whether a program of this interface has begun. It may be long gone: memory outlives a
+        reset of the card.
+        """
+        return (self.member("version"), self.member("hash")) == (
+            INTERFACE.version_word,
+            INTERFACE.hash,
+        )
 
     def member(self, name):
         return _member(SHARED[name], self._bytes(SHARED[name].offset, SHARED[name].size))
@@ -61,9 +75,9 @@ class Shared:
     def elements(self, name, first, count):
         """Some of those that there are several of."""
         member = SHARED[name]
-        size   = member.size//member.count
-        data   = self._bytes(member.offset + first*size, count*size)
-        return [decode(LAYOUTS[member.kind], data[n*size:(n + 1)*size]) for n in range(count)]
+        size = member.size // member.count
+        data = self._bytes(member.offset + first * size, count * size)
+        return [decode(LAYOUTS[member.kind], data[n * size : (n + 1) * size]) for n in range(count)]
 
     def _bytes(self, offset, length):
         return self._read(self._place + offset, length)

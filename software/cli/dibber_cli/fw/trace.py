@@ -1,46 +1,55 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The trace ring of a control program, in words."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import re
 
-from dibber.interface.description import C, LANE, MCP, MCP_STATE, STATUS, TRACE
+from dibber.interface.description import LANE, MCP, MCP_STATE, STATUS, TRACE, C
 
-MODULO = 1 << 32    # of the ring's head, and of the clock's low word
+MODULO = 1 << 32  # of the ring's head, and of the clock's low word
 
 # Ring ---------------------------------------------------------------------------------------------
 
 
 def read(shared, since=0):
-    """(entries, lost, next): what was traced since entry `since`, and how many of these the ring has no more.
+    """(entries, lost, next): what was traced since entry `since`, and how many of these the ring
+    has no more.
 
     A head before `since` is that of a program that began anew: all that it traced is shown.
 
-    An entry is a dictionary; `next` is the `since` of the following call. The program may run: its oldest entry
-    is left out, for that may be the one that it writes now.
+    An entry is a dictionary; `next` is the `since` of the following call. The program may run: its
+    oldest entry is left out, for that may be the one that it writes now.
     """
-    head  = shared.member("trace_head")
-    if (head - since) % MODULO >= MODULO//2:
+    head = shared.member("trace_head")
+    if (head - since) % MODULO >= MODULO // 2:
         since = 0
     first = (head - min((head - since) % MODULO, C.TRACE_ENTRIES)) % MODULO
-    raw   = []
+    raw = []
     while len(raw) < (head - first) % MODULO:
         at = (first + len(raw)) % C.TRACE_ENTRIES
-        raw += shared.elements("trace", at, min((head - first) % MODULO - len(raw), C.TRACE_ENTRIES - at))
+        raw += shared.elements(
+            "trace", at, min((head - first) % MODULO - len(raw), C.TRACE_ENTRIES - at)
+        )
     written = (shared.member("trace_head") - first) % MODULO
-    gone    = min(max(0, written - (C.TRACE_ENTRIES - 1)), len(raw))
+    gone = min(max(0, written - (C.TRACE_ENTRIES - 1)), len(raw))
     entries = [_entry((first + n) % MODULO, raw[n]) for n in range(gone, len(raw))]
     return entries, (first + gone - since) % MODULO, head
 
 
 def _entry(index, raw):
     event = raw["event"] >> 8
-    return {"index": index, "cycles": raw["cycles"], "handler": MCP_STATE.name_of(raw["event"] & 0xff),
-            "event": TRACE.name_of(event), "arguments": raw["argument"], "text": arguments(event, raw["argument"])}
+    return {
+        "index": index,
+        "cycles": raw["cycles"],
+        "handler": MCP_STATE.name_of(raw["event"] & 0xFF),
+        "event": TRACE.name_of(event),
+        "arguments": raw["argument"],
+        "text": arguments(event, raw["argument"]),
+    }
 
 
 # Arguments ----------------------------------------------------------------------------------------
+
 
 def names_of(event):
     """The names of an event's two arguments, as the description has them in parentheses."""
@@ -51,21 +60,27 @@ def names_of(event):
 
 def arguments(event, values):
     """Both in a line of text."""
-    return ", ".join(_argument(name, value) for name, value in zip(names_of(event), values) if name != "0")
+    return ", ".join(
+        _argument(name, value) for name, value in zip(names_of(event), values) if name != "0"
+    )
 
 
 def _argument(name, value):
     if name in REGISTERS:
         return _fields(name, value)
     if name.startswith("tag"):
-        return "no transfer" if value == 0xffff else tag(value)
+        return "no transfer" if value == 0xFFFF else tag(value)
     if name == "flow":
         return flow(value)
     if name == "endpoint << 8 | status":
-        return f"endpoint {value >> 8}, {STATUS.name_of(value & 0xff)}"
+        return f"endpoint {value >> 8}, {STATUS.name_of(value & 0xFF)}"
     if "flows" in name:
         return f"{name}: {', '.join(flow(n) for n in range(32) if value >> n & 1) or 'none'}"
-    decimal = name in ("endpoint", "incarnation", "COMMAND_HEAD", "cycles") or "PSN" in name or "puts" in name
+    decimal = (
+        name in ("endpoint", "incarnation", "COMMAND_HEAD", "cycles")
+        or "PSN" in name
+        or "puts" in name
+    )
     return f"{name} {value}" if decimal else f"{name} {value:#x}".strip()
 
 
@@ -84,7 +99,11 @@ def _fields(name, value):
         elif field.name in ("status", "reason"):
             texts.append(STATUS.name_of(part))
         else:
-            texts.append({"tag": tag, "flow": flow}.get(field.name, lambda part: f"{field.name} {part}")(part))
+            texts.append(
+                {"tag": tag, "flow": flow}.get(field.name, lambda part: f"{field.name} {part}")(
+                    part
+                )
+            )
     return ", ".join(texts)
 
 
@@ -101,7 +120,12 @@ def flow(value):
 
 # Views --------------------------------------------------------------------------------------------
 
+
 def line(entry, before, clock_hz):
     """For people: when, how long after the entry before, who, what."""
-    gap = "" if before is None else f"+{(entry['cycles'] - before['cycles']) % MODULO*1e6/clock_hz:.2f} µs"
+    gap = (
+        ""
+        if before is None
+        else f"+{(entry['cycles'] - before['cycles']) % MODULO * 1e6 / clock_hz:.2f} µs"
+    )
     return f"{entry['cycles']:>10}  {gap:>14}  {entry['handler']:<9}  {entry['event']:<11}  {entry['text']}".rstrip()

@@ -1,31 +1,39 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Why a control program has stopped."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import signal
 
 from dibber.interface.description import MCP_STATE
+
 from dibber_cli.fw.shared import Shared, has_stopped
 
-WATCHDOG = 0x80000007   # machine timer interrupt
+WATCHDOG = 0x80000007  # machine timer interrupt
 
 # RISC-V Privileged ISA 20211203, table 3.6; and what a debugger calls it.
 CAUSES = {
-    0:        ("a jump to an address that is no multiple of 4", signal.SIGBUS),
-    1:        ("a fetch from where nothing is",  signal.SIGSEGV),
-    2:        ("an illegal instruction",         signal.SIGILL),
-    3:        ("a breakpoint",                   signal.SIGTRAP),
-    4:        ("a misaligned load",              signal.SIGBUS),
-    5:        ("a load from where nothing is",   signal.SIGSEGV),
-    6:        ("a misaligned store",             signal.SIGBUS),
-    7:        ("a store to where nothing is",    signal.SIGSEGV),
-    11:       ("an environment call",            signal.SIGSYS),
+    0: ("a jump to an address that is no multiple of 4", signal.SIGBUS),
+    1: ("a fetch from where nothing is", signal.SIGSEGV),
+    2: ("an illegal instruction", signal.SIGILL),
+    3: ("a breakpoint", signal.SIGTRAP),
+    4: ("a misaligned load", signal.SIGBUS),
+    5: ("a load from where nothing is", signal.SIGSEGV),
+    6: ("a misaligned store", signal.SIGBUS),
+    7: ("a store to where nothing is", signal.SIGSEGV),
+    11: ("an environment call", signal.SIGSYS),
     WATCHDOG: ("the watchdog, for its event loop did not turn", signal.SIGALRM),
 }
 
 # Those that have an instruction or address in mtval.
-WITH_VALUE = {0: "address", 1: "address", 2: "instruction", 4: "address", 5: "address", 6: "address", 7: "address"}
+WITH_VALUE = {
+    0: "address",
+    1: "address",
+    2: "instruction",
+    4: "address",
+    5: "address",
+    6: "address",
+    7: "address",
+}
 
 
 def cause_of(trap):
@@ -43,7 +51,11 @@ def read(shared):
 def sentence(state, trap):
     """What has become of a control program. `state` as enum mcp_state."""
     if trap is not None:
-        value = f" ({WITH_VALUE[trap['cause']]} {trap['value']:#x})" if trap["cause"] in WITH_VALUE else ""
+        value = (
+            f" ({WITH_VALUE[trap['cause']]} {trap['value']:#x})"
+            if trap["cause"] in WITH_VALUE
+            else ""
+        )
         return f"stopped by {cause_of(trap)[0]}{value}, pc {trap['pc']:#x}, ra {trap['x'][1]:#x}, sp {trap['x'][2]:#x}"
     if state == MCP_STATE.BUS_MASTER:
         return "halted, because the host has not let the card reach its memory (PCI Command, Bus Master Enable)"
@@ -55,14 +67,20 @@ def sentence(state, trap):
 
 
 def diagnose(card):
-    """State, whether it has stopped by itself, trap and sentence of a card's control program as a dictionary.
+    """State, whether it has stopped by itself, trap and sentence of a card's control program as a
+    dictionary.
 
-    A card is reset for each program that opens it to drive it, and one in the hands of VFIO for any. The trap is there still.
+    A card is reset for each program that opens it to drive it, and one in the hands of VFIO for
+    any. The trap is there still.
     """
-    state  = card.read_register("MCP_STATE")
+    state = card.read_register("MCP_STATE")
     shared = Shared(card.read_firmware, card.sram_bytes)
-    trap   = None
+    trap = None
     if has_stopped(state) or (state == MCP_STATE.RESET and shared.is_known()):
         trap = read(shared)
-    return {"state": MCP_STATE.name_of(state), "stopped": has_stopped(state) or trap is not None, "trap": trap,
-            "sentence": sentence(state, trap)}
+    return {
+        "state": MCP_STATE.name_of(state),
+        "stopped": has_stopped(state) or trap is not None,
+        "trap": trap,
+        "sentence": sentence(state, trap),
+    }

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber link status | prbs | test`."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import json
@@ -28,12 +27,20 @@ def link_status(arguments):
 
 @contextlib.contextmanager
 def _ends(arguments, alone=False):
-    """The cards named, or a simulated pair with the cable that the options describe. `alone`: one card is enough."""
+    """The cards named, or a simulated pair with the cable that the options describe. `alone`: one
+    card is enough.
+    """
     chosen = profile.load(arguments.profile)
     if arguments.uris:
-        cable = [name for name in ("length", "ber", "fault") if getattr(arguments, name) not in (None, [])]
+        cable = [
+            name
+            for name in ("length", "ber", "fault")
+            if getattr(arguments, name) not in (None, [])
+        ]
         if cable:
-            raise UsageError(f"--{cable[0]} describes a simulated cable: leave it out, or leave the URIs out")
+            raise UsageError(
+                f"--{cable[0]} describes a simulated cable: leave it out, or leave the URIs out"
+            )
         if len(arguments.uris) != 2 and not (alone and len(arguments.uris) == 1):
             raise UsageError("give the URIs of both cards, or none for a simulated pair")
         with Ends(arguments.uris) as ends:
@@ -51,19 +58,41 @@ def _ends(arguments, alone=False):
 def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments, alone=arguments.loopback in ("near", "phy")) as (ends, _):
-        found = measure.prbs(ends, sequence, int(arguments.milliseconds*1e6), arguments.loopback)
+        found = measure.prbs(ends, sequence, int(arguments.milliseconds * 1e6), arguments.loopback)
         links = ends.both(lambda side: measure.wait_up(side)[0])
     deaf = [str(n) for n, errors in enumerate(found) if errors is None]
     if deaf:
-        raise CommandError(f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it")
+        raise CommandError(
+            f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it"
+        )
     results = [{"card": n, **errors} for n, errors in enumerate(found)]
     if arguments.json:
-        print(json.dumps({"sequence": arguments.sequence, "loopback": arguments.loopback, "cards": results,
-                          "links": [{"state": link["state"], "reason": link["reason"]} for link in links]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "sequence": arguments.sequence,
+                    "loopback": arguments.loopback,
+                    "cards": results,
+                    "links": [{"state": link["state"], "reason": link["reason"]} for link in links],
+                },
+                indent=2,
+            )
+        )
     else:
-        output.table(["card", "found", "bits", "errors", "rate", "below, 95 %"],
-                     [(r["card"], "yes" if r["locked"] else "no", f"{r['bits']:.3g}", r["errors"],
-                       f"{r['rate']:.1e}" if r["rate"] is not None else "–", f"{r['rate_below']:.1e}") for r in results])
+        output.table(
+            ["card", "found", "bits", "errors", "rate", "below, 95 %"],
+            [
+                (
+                    r["card"],
+                    "yes" if r["locked"] else "no",
+                    f"{r['bits']:.3g}",
+                    r["errors"],
+                    f"{r['rate']:.1e}" if r["rate"] is not None else "–",
+                    f"{r['rate_below']:.1e}",
+                )
+                for r in results
+            ],
+        )
         if arguments.loopback in (None, "far"):
             for r, link in zip(results, links):
                 if not r["locked"]:
@@ -77,42 +106,104 @@ def link_test(arguments):
             print(f"\r\x1b[K{step} …", end="", file=sys.stderr, flush=True)
 
     with _ends(arguments) as (ends, chosen):
-        result = report.Tester(ends, measure.transceivers(chosen), arguments.seed, say).run(arguments.megabytes, arguments.milliseconds)
+        result = report.Tester(ends, measure.transceivers(chosen), arguments.seed, say).run(
+            arguments.megabytes, arguments.milliseconds
+        )
     say("")
     result["profile"] = chosen.name
     if arguments.json:
         print(json.dumps(result, indent=2))
     else:
-        output.table(["link", f"profile {chosen.name}, simulated time" if not arguments.uris else " ".join(arguments.uris)],
-                     report.rows(result))
+        output.table(
+            [
+                "link",
+                f"profile {chosen.name}, simulated time"
+                if not arguments.uris
+                else " ".join(arguments.uris),
+            ],
+            report.rows(result),
+        )
         print(result["verdict"])
     return 0 if result["pass"] else 1
 
 
 def add_to(sub, command, add_profile):
-    """Add the group `link` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
-    group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(metavar="COMMAND", required=True)
-    p = command(group, "status", link_status, "Show a card's link: state, why it is not up, counters.")
+    """Add the group `link` to the command line; `command` and `add_profile` are those of
+    dibber_cli.main.
+    """
+    group = sub.add_parser("link", help="The cable between two cards.").add_subparsers(
+        metavar="COMMAND", required=True
+    )
+    p = command(
+        group, "status", link_status, "Show a card's link: state, why it is not up, counters."
+    )
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
     for name, function, text in (
-            ("prbs", link_prbs, "Measure bit errors with a pseudo-random sequence, in both directions."),
-            ("test", link_test, "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
-             "Of a link tester, which has none: all but rate and loss.")):
+        (
+            "prbs",
+            link_prbs,
+            "Measure bit errors with a pseudo-random sequence, in both directions.",
+        ),
+        (
+            "test",
+            link_test,
+            "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
+            "Of a link tester, which has none: all but rate and loss.",
+        ),
+    ):
         p = command(group, name, function, text)
         add_profile(p)
-        p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="both cards; without them, a simulated pair"
-                       + ("; one is enough for a loopback near or phy" if name == "prbs" else ""))
-        p.add_argument("--milliseconds", type=numbers.real(0.001, 3_600_000), default=2, metavar="N", help="of bit sequence (default 2)")
-        p.add_argument("--length", type=numbers.real(*profile.RANGES["link.length_m"]), metavar="M", help="of the simulated cable, metres")
-        p.add_argument("--ber", type=numbers.real(*profile.RANGES["link.bit_error_rate"]), metavar="X", help="bit error rate of the simulated cable")
-        p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
-                       help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; from T0 to T1, in µs of "
-                       "simulated time since the run began (loading the control program takes some 1000 of them); direction 0: from the "
-                       "first card, 1: from the second; without it both")
+        p.add_argument(
+            "uris",
+            nargs="*",
+            metavar="URI",
+            type=numbers.uri,
+            help="both cards; without them, a simulated pair"
+            + ("; one is enough for a loopback near or phy" if name == "prbs" else ""),
+        )
+        p.add_argument(
+            "--milliseconds",
+            type=numbers.real(0.001, 3_600_000),
+            default=2,
+            metavar="N",
+            help="of bit sequence (default 2)",
+        )
+        p.add_argument(
+            "--length",
+            type=numbers.real(*profile.RANGES["link.length_m"]),
+            metavar="M",
+            help="of the simulated cable, metres",
+        )
+        p.add_argument(
+            "--ber",
+            type=numbers.real(*profile.RANGES["link.bit_error_rate"]),
+            metavar="X",
+            help="bit error rate of the simulated cable",
+        )
+        p.add_argument(
+            "--fault",
+            action="append",
+            default=[],
+            metavar="KIND[:T0:T1[:DIRECTION]]",
+            help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; from T0 to T1, in µs of "
+            "simulated time since the run began (loading the control program takes some 1000 of them); direction 0: from the "
+            "first card, 1: from the second; without it both",
+        )
         if name == "prbs":
-            p.add_argument("--sequence", default="prbs31", choices=["prbs7", "prbs15", "prbs23", "prbs31"])
-            p.add_argument("--loopback", choices=["near", "phy", "far"],
-                           help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
-                                "cable; far: the first through the cable and the second, which sends back what it hears")
+            p.add_argument(
+                "--sequence", default="prbs31", choices=["prbs7", "prbs15", "prbs23", "prbs31"]
+            )
+            p.add_argument(
+                "--loopback",
+                choices=["near", "phy", "far"],
+                help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
+                "cable; far: the first through the cable and the second, which sends back what it hears",
+            )
         else:
-            p.add_argument("--megabytes", type=numbers.whole(1, 1_000_000), default=2, metavar="N", help="to send for the rate (default 2)")
+            p.add_argument(
+                "--megabytes",
+                type=numbers.whole(1, 1_000_000),
+                default=2,
+                metavar="N",
+                help="to send for the rate (default 2)",
+            )

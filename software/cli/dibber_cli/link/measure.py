@@ -1,26 +1,27 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Measurements on a cable with a card at each end. Times are nanoseconds, simulated where the
+simulator keeps them.
+"""
 
-"""Measurements on a cable with a card at each end. Times are nanoseconds, simulated where the simulator keeps them."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import math
 import tomllib
 
 import libdibber
+from dibber.interface.description import HOST, PRBS, RIGHT, STATUS, C
 
-from dibber.interface.description import C, HOST, PRBS, RIGHT, STATUS
 from dibber_cli.link import status
 
-POLL_NS    = 2_000
-PINGS      = 4
-PING_LOOKS = 50             # 100 µs: 10 km of cable
-SETTLE_NS  = 20_000         # by then both ends have done what they began at one time
-TRAIN_NS   = 1_000_000      # a link that is not up by then does not come up
-BITS_WORD  = 40             # of 8b/10b on the line
+POLL_NS = 2_000
+PINGS = 4
+PING_LOOKS = 50  # 100 µs: 10 km of cable
+SETTLE_NS = 20_000  # by then both ends have done what they began at one time
+TRAIN_NS = 1_000_000  # a link that is not up by then does not come up
+BITS_WORD = 40  # of 8b/10b on the line
 
-CHUNK      = 64 << 10       # bytes of a put …
-SMALL      = 16 << 10       # … on a card behind a UART, which has little memory
-DEPTH      = 16             # puts under way
+CHUNK = 64 << 10  # bytes of a put …
+SMALL = 16 << 10  # … on a card behind a UART, which has little memory
+DEPTH = 16  # puts under way
 
 
 def field(name, **values):
@@ -32,7 +33,9 @@ def field(name, **values):
     assert not values, f"{name} has no such fields: {values}"
     return result
 
+
 # Training -----------------------------------------------------------------------------------------
+
 
 def wait_up(side, limit=TRAIN_NS):
     """Wait until the link is UP; returns the status, and the time it took or None."""
@@ -50,13 +53,16 @@ def train(side, limit=TRAIN_NS):
     side.sleep(POLL_NS)
     return wait_up(side, limit)
 
+
 # Length -------------------------------------------------------------------------------------------
 
-def round_trip(side):
-    """Nanoseconds from the end of this card to the other's and back, transceivers included; None without answer.
 
-    The least of PINGS: a ping or pong that had to wait for another word shows as more. An answer over kilometres of
-    cable takes several looks.
+def round_trip(side):
+    """Nanoseconds from the end of this card to the other's and back, transceivers included; None
+    without answer.
+
+    The least of PINGS: a ping or pong that had to wait for another word shows as more. An answer
+    over kilometres of cable takes several looks.
     """
     found = []
     for _ in range(PINGS):
@@ -66,7 +72,7 @@ def round_trip(side):
             if cycles := side.card.read_register("LINK_ROUND_TRIP"):
                 found.append(cycles)
                 break
-    return min(found)*1e9/side.clock_hz if found else None
+    return min(found) * 1e9 / side.clock_hz if found else None
 
 
 def transceivers(profile):
@@ -76,16 +82,19 @@ def transceivers(profile):
 
 
 def cable_length(nanoseconds, link, clock_hz):
-    """(metres of cable, what they may be wrong by); `link` is the profile's table of that name: the transceivers.
+    """(metres of cable, what they may be wrong by); `link` is the profile's table of that name: the
+    transceivers.
 
-    Either end sees what comes at its next clock edge, on average half a cycle late and at most half a cycle
-    off that: together one cycle too many, and half a cycle of doubt in each direction.
+    Either end sees what comes at its next clock edge, on average half a cycle late and at most half
+    a cycle off that: together one cycle too many, and half a cycle of doubt in each direction.
     """
-    cycle   = 1e9/clock_hz
-    one_way = (nanoseconds - cycle)/2 - link["transmit_ns"] - link["receive_ns"]
-    return max(0.0, one_way/link["delay_ns_per_m"]), cycle/2/link["delay_ns_per_m"]
+    cycle = 1e9 / clock_hz
+    one_way = (nanoseconds - cycle) / 2 - link["transmit_ns"] - link["receive_ns"]
+    return max(0.0, one_way / link["delay_ns_per_m"]), cycle / 2 / link["delay_ns_per_m"]
+
 
 # Loopbacks ----------------------------------------------------------------------------------------
+
 
 def hears_itself(side):
     """Set LINK_CONTROL.phy and tell whether this card then hears its own words.
@@ -94,21 +103,23 @@ def hears_itself(side):
     """
     side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", phy=1))
     nonce = side.card.read_register("LINK_NONCE")
-    probe = (nonce ^ 0xffff) or 1
+    probe = (nonce ^ 0xFFFF) or 1
     side.card.write_register("LINK_NONCE", probe)
     side.sleep(SETTLE_NS)
-    heard = side.card.read_register("LINK_PEER") & 0xffff == probe
+    heard = side.card.read_register("LINK_PEER") & 0xFFFF == probe
     side.card.write_register("LINK_NONCE", nonce)
     return heard
 
 
 def transceiver_delay(side):
-    """(nanoseconds through this card's transmitter and receiver, what they may be wrong by); None without a loopback."""
+    """(nanoseconds through this card's transmitter and receiver, what they may be wrong by); None
+    without a loopback.
+    """
     trip = round_trip(side) if hears_itself(side) else None
     side.card.write_register("LINK_CONTROL", 0)
     # A ping and its pong: twice, and each time half a cycle late on average.
-    cycle = 1e9/side.clock_hz
-    return None if trip is None else (trip/2 - cycle/2, cycle/2)
+    cycle = 1e9 / side.clock_hz
+    return None if trip is None else (trip / 2 - cycle / 2, cycle / 2)
 
 
 def prbs_alone(side, loopback, sequence, nanoseconds):
@@ -126,8 +137,10 @@ def prbs_alone(side, loopback, sequence, nanoseconds):
 
 def prbs_echoed(ends, sequence, nanoseconds):
     """As prbs_result(), of the first card, to which the second sends back what it hears."""
-    ends.both(lambda side: side.sleep(SETTLE_NS),
-              lambda side: side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", far=1)))
+    ends.both(
+        lambda side: side.sleep(SETTLE_NS),
+        lambda side: side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", far=1)),
+    )
     ends.both(lambda side: prbs_settle(side, sequence), lambda side: None)
 
     def count(side):
@@ -139,11 +152,15 @@ def prbs_echoed(ends, sequence, nanoseconds):
     ends.both(lambda side: None, lambda side: side.card.write_register("LINK_CONTROL", 0))
     return found
 
+
 # Bit errors ---------------------------------------------------------------------------------------
+
 
 def prbs_start(side, sequence):
     """Send a sequence and check for it."""
-    side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", transmit=sequence, check=sequence))
+    side.card.write_register(
+        "LINK_CONTROL", field("LINK_CONTROL", transmit=sequence, check=sequence)
+    )
 
 
 def prbs_settle(side, sequence):
@@ -153,7 +170,9 @@ def prbs_settle(side, sequence):
 
 
 def prbs_count(side, sequence, nanoseconds):
-    """After prbs_settle() at both ends: check for so long; as prbs_result(). The other end sends until it has done so too."""
+    """After prbs_settle() at both ends: check for so long; as prbs_result(). The other end sends
+    until it has done so too.
+    """
     prbs_start(side, sequence)
     side.sleep(nanoseconds)
     found = prbs_result(side, then=field("LINK_CONTROL", transmit=sequence))
@@ -165,17 +184,18 @@ def prbs_count(side, sequence, nanoseconds):
 def prbs_result(side, then=0):
     """(words, wrong symbols, locked); LINK_CONTROL is `then` afterwards."""
     locked = status.read_state(side.card)["prbs"]
-    words  = side.card.read_register("LINK_PRBS_WORDS")
-    wrong  = side.card.read_register("LINK_PRBS_ERRORS")
+    words = side.card.read_register("LINK_PRBS_WORDS")
+    wrong = side.card.read_register("LINK_PRBS_ERRORS")
     side.card.write_register("LINK_CONTROL", then)
     return words, wrong, locked
 
 
 def prbs(ends, sequence, nanoseconds, loopback=None):
-    """Bit errors in both directions, as bit_errors() of each card with whether it found the sequence (`locked`).
+    """Bit errors in both directions, as bit_errors() of each card with whether it found the
+    sequence (`locked`).
 
-    With a loopback: `near` or `phy`, what each card hears of itself, or None; `far`, what the first card hears of
-    itself through the second.
+    With a loopback: `near` or `phy`, what each card hears of itself, or None; `far`, what the first
+    card hears of itself through the second.
     """
     if loopback == "far":
         found = [prbs_echoed(ends, sequence, nanoseconds)]
@@ -188,50 +208,67 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
 
 
 def upper_bound(errors, bits, confidence=0.95):
-    """The bit error rate that is not passed with that confidence: exact for a Poisson count (Garwood, 1936).
+    """The bit error rate that is not passed with that confidence: exact for a Poisson count
+    (Garwood, 1936).
 
     The rate for which a count of `errors` or fewer has the probability 1 - confidence.
     """
     if not bits:
         return 1.0
+
     def at_most(mean):
-        return math.fsum(math.exp(n*math.log(mean) - mean - math.lgamma(n + 1)) for n in range(errors + 1))
-    low, high = 1e-9, errors + 20*math.sqrt(errors + 1)
+        return math.fsum(
+            math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(errors + 1)
+        )
+
+    low, high = 1e-9, errors + 20 * math.sqrt(errors + 1)
     for _ in range(100):
-        middle = (low + high)/2
+        middle = (low + high) / 2
         low, high = (middle, high) if at_most(middle) > 1 - confidence else (low, middle)
-    return min(1.0, high/bits)
+    return min(1.0, high / bits)
 
 
 def bit_errors(words, wrong):
     """As a dictionary: rate and its bound, from symbols that were wrong, each taken for one bit."""
-    bits = words*BITS_WORD
-    return {"bits": bits, "errors": wrong, "rate": wrong/bits if bits else None, "rate_below": upper_bound(wrong, bits)}
+    bits = words * BITS_WORD
+    return {
+        "bits": bits,
+        "errors": wrong,
+        "rate": wrong / bits if bits else None,
+        "rate_below": upper_bound(wrong, bits),
+    }
 
 
 def sequence_of(name):
     return getattr(PRBS, name.upper())
 
+
 # Rate and loss ------------------------------------------------------------------------------------
+
 
 def offer(side):
     """Make room for what comes; returns the key."""
-    side.store  = libdibber.alloc(2*side.chunk)
+    side.store = libdibber.alloc(2 * side.chunk)
     side.region = side.endpoint.register(side.store, RIGHT.REMOTE_WRITE)
     return side.region.key
 
 
 def send(side, key, total, block=0):
-    """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at twice their distance.
+    """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at twice
+    their distance.
 
     Returns (MB/s, statuses other than OK); after one of those nothing more is sent.
     """
-    chunk  = side.chunk
-    data   = libdibber.alloc(chunk)
+    chunk = side.chunk
+    data = libdibber.alloc(chunk)
     data[:] = pattern(chunk)
     region = side.endpoint.register(data, RIGHT.LOCAL_READ)
-    walk   = libdibber.Walk(key, block, 0, ((chunk//block, 2*block),)) if block else libdibber.Walk(key, chunk)
-    begin, under_way, left, bad = side.now(), 0, total//chunk, []
+    walk = (
+        libdibber.Walk(key, block, 0, ((chunk // block, 2 * block),))
+        if block
+        else libdibber.Walk(key, chunk)
+    )
+    begin, under_way, left, bad = side.now(), 0, total // chunk, []
     while under_way or left and not bad:
         while left and not bad and under_way < DEPTH:
             side.endpoint.put_strided(libdibber.Walk(region.key, chunk), walk, node=1 - side.node)
@@ -243,16 +280,16 @@ def send(side, key, total, block=0):
                 bad.append(STATUS.name_of(completion.status))
     elapsed = side.now() - begin
     region.close()
-    return (total//chunk)*chunk/elapsed*1e3, bad
+    return (total // chunk) * chunk / elapsed * 1e3, bad
 
 
 def wrong_bytes(side, block=0):
     """How many bytes of what came are not what was sent; the room is given back."""
     expected = pattern(side.chunk)
     if block:
-        came = side.store.reshape(-1, 2*block)[:, :block].ravel()
+        came = side.store.reshape(-1, 2 * block)[:, :block].ravel()
     else:
-        came = side.store[:side.chunk]
+        came = side.store[: side.chunk]
     wrong = int((came != expected).sum())
     side.region.close()
     return wrong
@@ -261,8 +298,9 @@ def wrong_bytes(side, block=0):
 def pattern(length):
     """Bytes of which no two neighbouring 256 are alike."""
     import numpy as np
+
     n = np.arange(length, dtype=np.uint32)
-    return ((n*2654435761 >> 13) & 0xff).astype(np.uint8)
+    return ((n * 2654435761 >> 13) & 0xFF).astype(np.uint8)
 
 
 def counters(side):

@@ -1,16 +1,15 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The whole test of a cable, step by step, and its verdict."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 from dibber_cli import counts
 from dibber_cli.link import causes, measure, status
 
-MEGA    = 1_000_000
-STOP_NS = 100_000   # nobody who works stops an idle link for so long
-SELF_NS = 50_000    # of bit sequence through a card's own transceiver
+MEGA = 1_000_000
+STOP_NS = 100_000  # nobody who works stops an idle link for so long
+SELF_NS = 50_000  # of bit sequence through a card's own transceiver
 
 
 class Tester:
@@ -23,7 +22,7 @@ class Tester:
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
         self.result = {"verdict": "", "pass": False}
-        self.doubts = 1     # half cycles' worth, in the length: of the round trip
+        self.doubts = 1  # half cycles' worth, in the length: of the round trip
 
     def run(self, megabytes, prbs_ms):
         if self.training() and self.flow():
@@ -40,13 +39,17 @@ class Tester:
     def training(self):
         self.say("training")
         nonces = self.random.sample(range(1, 1 << 16), 2)
-        self.ends.both(*[lambda side, n=n: side.card.write_register("LINK_NONCE", n) for n in nonces])
+        self.ends.both(
+            *[lambda side, n=n: side.card.write_register("LINK_NONCE", n) for n in nonces]
+        )
         found = self.ends.both(measure.train)
         self.result["links"] = [link for link, _ in found]
         times = [time for _, time in found]
         self.result["train_ns"] = max(times) if None not in times else None
         if self.result["train_ns"] is None:
-            self.result["verdict"] = "No link. " + self.sentences(time is None for _, time in found) + self.each_alone()
+            self.result["verdict"] = (
+                "No link. " + self.sentences(time is None for _, time in found) + self.each_alone()
+            )
             return False
         return True
 
@@ -62,7 +65,10 @@ class Tester:
         bad = [n for n, e in enumerate(found) if not e["locked"] or e["errors"]]
         if not bad:
             return " Inside its transceiver each card hears itself without error: look at the cable and its plugs."
-        return "".join(f" Card {n} does not hear even itself without error: look at its transceiver." for n in bad)
+        return "".join(
+            f" Card {n} does not hear even itself without error: look at its transceiver."
+            for n in bad
+        )
 
     def flow(self):
         """The other end may say STOP for a moment, and nobody sends yet."""
@@ -82,11 +88,17 @@ class Tester:
 
     def sentences(self, chosen):
         """What the chosen cards say of their link."""
-        said = [f"Card {n}: {status.sentence(link)}" for n, (link, yes) in enumerate(zip(self.result["links"], chosen)) if yes]
+        said = [
+            f"Card {n}: {status.sentence(link)}"
+            for n, (link, yes) in enumerate(zip(self.result["links"], chosen))
+            if yes
+        ]
         return " ".join(s if s[-1] in "?." else s + "." for s in said)
 
     def transceivers(self):
-        """How long they take by themselves. The profile's times have to agree; if not, what was measured counts."""
+        """How long they take by themselves. The profile's times have to agree; if not, what was
+        measured counts.
+        """
         self.say("transceivers")
         found = self.ends.both(measure.transceiver_delay)
         self.ends.both(measure.wait_up)
@@ -94,45 +106,67 @@ class Tester:
         stated = self.link["transmit_ns"] + self.link["receive_ns"]
         if None not in found and any(abs(time - stated) > doubt for time, doubt in found):
             # There and back is through all of both.
-            self.link   = {**self.link, "transmit_ns": sum(time for time, _ in found)/2, "receive_ns": 0}
-            self.doubts = 2     # and of what was measured here
+            self.link = {
+                **self.link,
+                "transmit_ns": sum(time for time, _ in found) / 2,
+                "receive_ns": 0,
+            }
+            self.doubts = 2  # and of what was measured here
 
     def length(self):
         self.say("length")
         times = self.ends.both(measure.round_trip)
         self.result["round_trip_ns"] = times
-        lengths = [None if t is None else measure.cable_length(t, self.link, side.clock_hz)
-                   for t, side in zip(times, self.ends.sides)]
-        self.result["metres"]       = [None if l is None else round(l[0], 1) for l in lengths]
-        self.result["metres_doubt"] = max((round(self.doubts*l[1], 1) for l in lengths if l), default=None)
+        lengths = [
+            None if t is None else measure.cable_length(t, self.link, side.clock_hz)
+            for t, side in zip(times, self.ends.sides)
+        ]
+        self.result["metres"] = [None if l is None else round(l[0], 1) for l in lengths]
+        self.result["metres_doubt"] = max(
+            (round(self.doubts * l[1], 1) for l in lengths if l), default=None
+        )
 
     def bit_errors(self, milliseconds):
         self.say("bit errors")
-        self.result["bit_errors"] = measure.prbs(self.ends, measure.sequence_of("PRBS31"), int(milliseconds*1e6))
+        self.result["bit_errors"] = measure.prbs(
+            self.ends, measure.sequence_of("PRBS31"), int(milliseconds * 1e6)
+        )
         self.ends.both(measure.wait_up)
 
     def rate(self, megabytes):
         before = self.ends.both(measure.counters)
-        rates  = []
-        # In one piece, and byte by byte with gaps: that the target's PCIe cannot keep up with, so that STOP holds.
-        for name, block, total in (("rate", 0, megabytes*MEGA), ("rate with STOP/GO", 1, megabytes*MEGA//8)):
+        rates = []
+        # In one piece, and byte by byte with gaps: that the target's PCIe cannot keep up with, so
+        # that STOP holds.
+        for name, block, total in (
+            ("rate", 0, megabytes * MEGA),
+            ("rate with STOP/GO", 1, megabytes * MEGA // 8),
+        ):
             self.say(name)
             _, key = self.ends.both(lambda side: None, measure.offer)
-            (rate, bad), _ = self.ends.both(lambda side: measure.send(side, key, total, block), lambda side: None)
-            _, wrong = self.ends.both(lambda side: None, lambda side: measure.wrong_bytes(side, block))
+            (rate, bad), _ = self.ends.both(
+                lambda side: measure.send(side, key, total, block), lambda side: None
+            )
+            _, wrong = self.ends.both(
+                lambda side: None, lambda side: measure.wrong_bytes(side, block)
+            )
             rates.append({"mb_per_s": round(rate, 1), "failed": bad, "bytes_wrong": wrong})
-        after  = self.ends.both(measure.counters)
-        self.result["reset"] = [counts.was_reset(b["counters"], a["counters"], b["cycles"], a["cycles"])
-                                for b, a in zip(before, after)]
-        change = [counts.changes(b["counters"], a["counters"], reset)
-                  for b, a, reset in zip(before, after, self.result["reset"])]
+        after = self.ends.both(measure.counters)
+        self.result["reset"] = [
+            counts.was_reset(b["counters"], a["counters"], b["cycles"], a["cycles"])
+            for b, a in zip(before, after)
+        ]
+        change = [
+            counts.changes(b["counters"], a["counters"], reset)
+            for b, a, reset in zip(before, after, self.result["reset"])
+        ]
         self.result["rate"], self.result["rate_stop"] = rates
-        self.result["packets_sent"]     = change[0]["packets_sent"] - change[0]["acks_sent"]
+        self.result["packets_sent"] = change[0]["packets_sent"] - change[0]["acks_sent"]
         self.result["packets_received"] = change[1]["packets_received"] - change[0]["acks_sent"]
-        self.result["packets_missing"]  = change[1]["packet_gap"]
-        self.result["stops"]            = change[1]["stops_sent"]
-        self.result["stopped_ns"]       = change[0]["stopped_cycles"]*1e9/self.ends.sides[0].clock_hz
-        self.result["counters"]         = change
+        self.result["packets_missing"] = change[1]["packet_gap"]
+        self.result["stops"] = change[1]["stops_sent"]
+        self.result["stopped_ns"] = change[0]["stopped_cycles"] * 1e9 / self.ends.sides[0].clock_hz
+        self.result["counters"] = change
 
     # Verdict --------------------------------------------------------------------------------------
 
@@ -145,20 +179,31 @@ class Tester:
             if not e["locked"]:
                 faults.append(f"card {n} did not find the bit sequence")
             elif e["errors"]:
-                faults.append(f"card {n}: {e['errors']} bit errors in {e['bits']:.2g} bits ({e['rate']:.1e})")
+                faults.append(
+                    f"card {n}: {e['errors']} bit errors in {e['bits']:.2g} bits ({e['rate']:.1e})"
+                )
         if not self.ends.testers:
             faults += self.packet_faults()
         r["pass"] = not faults
         if faults:
             r["verdict"] = "Not good: " + "; ".join(faults) + "."
         else:
-            bits, below = sum(e["bits"] for e in r["bit_errors"]), max(e["rate_below"] for e in r["bit_errors"])
-            r["verdict"] = f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % confidence)"
+            bits, below = (
+                sum(e["bits"] for e in r["bit_errors"]),
+                max(e["rate_below"] for e in r["bit_errors"]),
+            )
+            r["verdict"] = (
+                f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % confidence)"
+            )
             if self.ends.testers:
-                r["verdict"] += ". A link tester carries no packets: their rate and loss are the whole card's to tell."
+                r["verdict"] += (
+                    ". A link tester carries no packets: their rate and loss are the whole card's to tell."
+                )
             else:
-                r["verdict"] += (f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
-                                 f"0 of {r['packets_sent']} packets lost.")
+                r["verdict"] += (
+                    f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
+                    f"0 of {r['packets_sent']} packets lost."
+                )
 
     def packet_faults(self):
         """What the transfers of rate() say, each in words."""
@@ -168,8 +213,10 @@ class Tester:
                 faults.append(f"transfers failed: {', '.join(sorted(set(r[name]['failed'])))}")
             if r[name]["bytes_wrong"]:
                 faults.append(f"{r[name]['bytes_wrong']} bytes are wrong")
-        faults += [f"card {n} was reset during the test" for n, reset in enumerate(r["reset"]) if reset]
-        metres  = [length for length in r["metres"] if length is not None]
+        faults += [
+            f"card {n} was reset during the test" for n, reset in enumerate(r["reset"]) if reset
+        ]
+        metres = [length for length in r["metres"] if length is not None]
         faults += causes.sentences(r["counters"], metres[0] if metres else None)
         return faults
 
@@ -178,22 +225,50 @@ def rows(result):
     """For output.table()."""
     found = []
     if result.get("train_ns") is not None:
-        found.append(("trained in", f"{result['train_ns']/1000:.1f} µs"))
+        found.append(("trained in", f"{result['train_ns'] / 1000:.1f} µs"))
     for n, link in enumerate(result["links"]):
         found.append((f"card {n}", status.sentence(link)))
     if "metres" in result:
         if None not in result["transceivers_ns"]:
-            found.append(("transceivers", ", ".join(f"{t:.0f} ns" for t in result["transceivers_ns"])))
-        found.append(("round trip", ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"])))
-        found.append(("cable", ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])
-                      + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else "")))
+            found.append(
+                ("transceivers", ", ".join(f"{t:.0f} ns" for t in result["transceivers_ns"]))
+            )
+        found.append(
+            (
+                "round trip",
+                ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"]),
+            )
+        )
+        found.append(
+            (
+                "cable",
+                ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])
+                + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else ""),
+            )
+        )
         for n, e in enumerate(result["bit_errors"]):
-            found.append((f"PRBS31 at card {n}", f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
-                          if e["locked"] else "not found"))
+            found.append(
+                (
+                    f"PRBS31 at card {n}",
+                    f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
+                    if e["locked"]
+                    else "not found",
+                )
+            )
     if "rate" in result:
         found.append(("rate", f"{result['rate']['mb_per_s']:g} MB/s"))
-        found.append(("under STOP/GO", f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet waited "
-                      f"{result['stopped_ns']/1000:.0f} µs in all"))
-        found.append(("packets", f"{result['packets_sent']} sent, {result['packets_received']} received, "
-                      f"{result['packets_missing']} times one was missing"))
+        found.append(
+            (
+                "under STOP/GO",
+                f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet waited "
+                f"{result['stopped_ns'] / 1000:.0f} µs in all",
+            )
+        )
+        found.append(
+            (
+                "packets",
+                f"{result['packets_sent']} sent, {result['packets_received']} received, "
+                f"{result['packets_missing']} times one was missing",
+            )
+        )
     return found

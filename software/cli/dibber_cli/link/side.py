@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The two ends of a cable, each driven by a thread of its own, as the simulator's clock asks for."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import concurrent.futures
 import contextlib
@@ -21,7 +20,8 @@ START_SECONDS = 120
 
 
 class Side(threading.Thread):
-    """One card with its control program and an endpoint, or a link tester, which has neither; runs what call() gives it.
+    """One card with its control program and an endpoint, or a link tester, which has neither; runs
+    what call() gives it.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class Side(threading.Thread):
             return
         try:
             self.card.set_node(self.node)
-            info          = self.card.info()
+            info = self.card.info()
             self.clock_hz = info["clock_hz"]
-            self.tester   = is_tester(info)
+            self.tester = is_tester(info)
             self.endpoint = self.chunk = None
             if not self.tester:
                 self.card.load_firmware(str(paths.FIRMWARE))
-                self.chunk    = measure.SMALL if info["copies"] else measure.CHUNK
+                self.chunk = measure.SMALL if info["copies"] else measure.CHUNK
                 self.endpoint = self.card.endpoint(1)
         except BaseException as error:
             # Who stays in the clock and does nothing would stop it for the other side.
@@ -68,8 +68,9 @@ class Side(threading.Thread):
             return
         answer = lambda: self.ready.set_result(None)
         while True:
-            # The answer is given outside: who gets the next task before this side has left would find it
-            # in the clock, do its task and leave again, and then this one would wait for its return.
+            # The answer is given outside: who gets the next task before this side has left would
+            # find it in the clock, do its task and leave again, and then this one would wait for
+            # its return.
             with contextlib.nullcontext() if self.tester else self.endpoint.outside_clock():
                 answer()
                 task, future = self.tasks.get()
@@ -89,7 +90,7 @@ class Side(threading.Thread):
     def sleep(self, nanoseconds):
         """Let time go by, simulated where the simulator keeps it, whatever completions come."""
         if self.tester:
-            time.sleep(nanoseconds/1e9)
+            time.sleep(nanoseconds / 1e9)
             return
         end = self.now() + nanoseconds
         while self.now() < end:
@@ -99,7 +100,7 @@ class Side(threading.Thread):
 
     def now(self):
         """Nanoseconds."""
-        return time.monotonic_ns() if self.tester else self.endpoint.clock().now_ps//1000
+        return time.monotonic_ns() if self.tester else self.endpoint.clock().now_ps // 1000
 
 
 class Ends:
@@ -116,7 +117,9 @@ class Ends:
 
     def __enter__(self):
         try:
-            for ready in concurrent.futures.as_completed([side.ready for side in self.sides], START_SECONDS):
+            for ready in concurrent.futures.as_completed(
+                [side.ready for side in self.sides], START_SECONDS
+            ):
                 ready.result()
         except concurrent.futures.TimeoutError:
             raise CommandError(f"a card's control program was not ready after {START_SECONDS} s")
@@ -131,7 +134,7 @@ class Ends:
 
         Always both: who has left the simulator's clock must come back before the other goes on.
         """
-        tasks   = tasks*len(self.sides) if len(tasks) == 1 else tasks
+        tasks = tasks * len(self.sides) if len(tasks) == 1 else tasks
         futures = [side.call(task) for side, task in zip(self.sides, tasks)]
         concurrent.futures.wait(futures)
         return [future.result() for future in futures]

@@ -1,27 +1,31 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """What the registers of a link say, in words."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
 
 # What to do about a reason, for people.
 ADVICE = {
-    "NO_SIGNAL":  "no signal: is the cable plugged in, is the other card on?",
-    "NO_COMMA":   "symbols without comma: what is at the other end is no Dibber card",
+    "NO_SIGNAL": "no signal: is the cable plugged in, is the other card on?",
+    "NO_COMMA": "symbols without comma: what is at the other end is no Dibber card",
     "WRONG_RATE": "most symbols are no code: the other end has another rate, or the cable is broken",
-    "POLARITY":   "the pair is inverted: exchange its two wires, or invert it in the transceiver",
-    "NOT_HEARD":  "the other end does not hear this one: the pair that leaves here, or its receiver",
-    "SILENCE":    "the other end fell silent",
-    "LOOPBACK":   "this card hears itself: a loopback plug, or a far-end loopback that was left on",
-    "TEST":       "a test is on: LINK_CONTROL",
+    "POLARITY": "the pair is inverted: exchange its two wires, or invert it in the transceiver",
+    "NOT_HEARD": "the other end does not hear this one: the pair that leaves here, or its receiver",
+    "SILENCE": "the other end fell silent",
+    "LOOPBACK": "this card hears itself: a loopback plug, or a far-end loopback that was left on",
+    "TEST": "a test is on: LINK_CONTROL",
 }
 
 # A build whose transceivers are all PCIe's.
 ABSENT = "no link: this build has PHY loopback only"
 
-LINK_COUNTERS = [name for name, _ in COUNTERS if name.startswith(("CODE", "DISPARITY", "SLACK", "STOP", "LINK", "WORDS"))
-                 or name.endswith("CRC_ERROR") or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_DUPLICATE")]
+LINK_COUNTERS = [
+    name
+    for name, _ in COUNTERS
+    if name.startswith(("CODE", "DISPARITY", "SLACK", "STOP", "LINK", "WORDS"))
+    or name.endswith("CRC_ERROR")
+    or name in ("PACKET_TRUNCATED", "PACKET_GAP", "PACKET_DUPLICATE")
+]
 
 
 def fields(name, value):
@@ -37,25 +41,28 @@ def read_state(card):
     """What LINK_STATUS says, as a dictionary."""
     status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
     return {
-        "state":   LINK_STATE.name_of(status["state"]),
-        "reason":  LINK_REASON.name_of(status["reason"]),
-        "signal":  bool(status["signal"]),
+        "state": LINK_STATE.name_of(status["state"]),
+        "reason": LINK_REASON.name_of(status["reason"]),
+        "signal": bool(status["signal"]),
         "stopped": [n for n in range(4) if status["stopped"] >> n & 1],
-        "prbs":    bool(status["prbs"]),
-        "absent":  bool(status["absent"]),
+        "prbs": bool(status["prbs"]),
+        "absent": bool(status["absent"]),
     }
 
 
 def read(card):
     """State, reason, peer, slack and counters of a card's link, as a dictionary."""
-    peer   = card.read_register("LINK_PEER")
+    peer = card.read_register("LINK_PEER")
     counts = card.info()["counters"]
     return {
         **read_state(card),
-        "nonce":      card.read_register("LINK_NONCE"),
-        "peer":       peer & 0xffff if peer >> 16 & 1 else None,
-        "slack_high": [4*level for level in fields("LINK_SLACK_HIGH", card.read_register("LINK_SLACK_HIGH")).values()],
-        "counters":   {name.lower(): counts[name.lower()] for name in LINK_COUNTERS},
+        "nonce": card.read_register("LINK_NONCE"),
+        "peer": peer & 0xFFFF if peer >> 16 & 1 else None,
+        "slack_high": [
+            4 * level
+            for level in fields("LINK_SLACK_HIGH", card.read_register("LINK_SLACK_HIGH")).values()
+        ],
+        "counters": {name.lower(): counts[name.lower()] for name in LINK_COUNTERS},
     }
 
 
@@ -64,13 +71,24 @@ def sentence(link):
     if link["absent"]:
         return ABSENT
     if link["state"] == "UP":
-        return "up" + (f", the other end stops channels {', '.join(map(str, link['stopped']))}" if link["stopped"] else "")
+        return "up" + (
+            f", the other end stops channels {', '.join(map(str, link['stopped']))}"
+            if link["stopped"]
+            else ""
+        )
     return f"{link['state'].lower()}: {ADVICE.get(link['reason'], link['reason'].lower())}"
 
 
 def rows(link):
     """For output.table()."""
-    found = [("state", sentence(link)), ("signal", "yes" if link["signal"] else "no"),
-             ("nonce, the other's", f"{link['nonce']:04x}, " + ("not heard" if link["peer"] is None else f"{link['peer']:04x}")),
-             ("slack, most words", " ".join(str(n) for n in link["slack_high"]))]
+    found = [
+        ("state", sentence(link)),
+        ("signal", "yes" if link["signal"] else "no"),
+        (
+            "nonce, the other's",
+            f"{link['nonce']:04x}, "
+            + ("not heard" if link["peer"] is None else f"{link['peer']:04x}"),
+        ),
+        ("slack, most words", " ".join(str(n) for n in link["slack_high"])),
+    ]
     return found + [(name, value) for name, value in link["counters"].items() if value]

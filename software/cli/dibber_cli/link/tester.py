@@ -1,7 +1,8 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""Link testers: host registers and a link with its test equipment, and neither processor nor
+packets (boards/linktest.py).
+"""
 
-"""Link testers: host registers and a link with its test equipment, and neither processor nor packets (boards/linktest.py)."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 
@@ -9,7 +10,7 @@ import libdibber
 
 from dibber_cli.errors import CommandError
 
-BITS   = 32    # of its data path: what has no packets has no lines either
+BITS = 32  # of its data path: what has no packets has no lines either
 ADVICE = "'dibber link test' and 'dibber link prbs' test all that it has"
 
 
@@ -20,7 +21,9 @@ def is_tester(info):
 
 @contextlib.contextmanager
 def programmed(uri):
-    """A card with a control program, to be observed beside the program that has it. Raises CommandError of a link tester."""
+    """A card with a control program, to be observed beside the program that has it. Raises
+    CommandError of a link tester.
+    """
     with libdibber.Card(uri, observe=True) as card:
         if is_tester(card.info()):
             raise CommandError(f"{uri} is a link tester, and has no control program", ADVICE)

@@ -1,32 +1,34 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Items of the link: the loopbacks of this card, and what is at the end of the cable."""
 
+# SPDX-License-Identifier: BSD-2-Clause
+
 from dibber.interface.description import PRBS
+
 from dibber_cli.link import measure, status
 from dibber_cli.selftest.examinee import Impossible, Wrong
 
 SEQUENCES = ("PRBS7", "PRBS15", "PRBS23", "PRBS31")
-LOOP_NS   = 50_000
-STOP_NS   = 100_000     # nobody who works stops an idle link for so long
+LOOP_NS = 50_000
+STOP_NS = 100_000  # nobody who works stops an idle link for so long
 
-CABLES = {"NO_SIGNAL": "none", "LOOPBACK": "loopback"}    # by the reason; others are wrong
+CABLES = {"NO_SIGNAL": "none", "LOOPBACK": "loopback"}  # by the reason; others are wrong
 
 
 def near_end(self):
-    """Each sequence through symbols and back, before the PHY: no error, and one that is injected is found."""
+    """Each sequence through symbols and back, before the PHY: no error, and one that is injected is
+    found.
+    """
     self.needs_program()
     bits = 0
     try:
         for name in SEQUENCES:
             sequence = getattr(PRBS, name)
-            control  = measure.field("LINK_CONTROL", transmit=sequence, check=sequence, near=1)
+            control = measure.field("LINK_CONTROL", transmit=sequence, check=sequence, near=1)
             self.card.write_register("LINK_CONTROL", control)
             self.sleep(LOOP_NS)
             wrong = self.card.read_register("LINK_PRBS_ERRORS")
             self.card.write_register("LINK_COMMAND", measure.field("LINK_COMMAND", error=1))
-            self.sleep(LOOP_NS//10)
+            self.sleep(LOOP_NS // 10)
             words, both, locked = measure.prbs_result(self)
             if not locked or not words:
                 raise Wrong(f"{name} is not found")
@@ -34,7 +36,7 @@ def near_end(self):
                 raise Wrong(f"{name}: {wrong} wrong symbols in {words} words")
             if both != 1:
                 raise Wrong(f"{name}: one bit was turned over, {both} symbols were found wrong")
-            bits += words*measure.BITS_WORD
+            bits += words * measure.BITS_WORD
     finally:
         self.card.write_register("LINK_CONTROL", 0)
     return f"{', '.join(SEQUENCES)}: 0 errors in {bits:.2g} bits, and each injected one found"
@@ -54,36 +56,43 @@ def transceiver(self):
         raise Wrong("PRBS31 is not found")
     if wrong:
         raise Wrong(f"PRBS31: {wrong} wrong symbols in {words} words")
-    return f"PRBS31: 0 errors in {words*measure.BITS_WORD:.2g} bits"
+    return f"PRBS31: 0 errors in {words * measure.BITS_WORD:.2g} bits"
 
 
 def link(self):
     """Train with a nonce of this card's own, and say what is at the other end.
 
-    Without a cable, or with a plug that loops back, the card itself is not at fault: unless both cards are tested, who
-    should then see each other.
+    Without a cable, or with a plug that loops back, the card itself is not at fault: unless both
+    cards are tested, who should then see each other.
     """
     self.needs_program()
     if self.meeting:
-        self.meet()    # both are through with their loopbacks
-    nonce = self.random.randrange(1, 1 << 15)*2 + self.node    # odd and even: never alike
+        self.meet()  # both are through with their loopbacks
+    nonce = self.random.randrange(1, 1 << 15) * 2 + self.node  # odd and even: never alike
     self.card.write_register("LINK_NONCE", nonce)
     found, nanoseconds = measure.train(self)
     if self.meeting:
-        self.meet()    # neither goes on to send, or trains again, before the other is up
+        self.meet()  # neither goes on to send, or trains again, before the other is up
         found = status.read(self.card)
     if found["state"] == "UP":
-        self.cable = "wrong"    # until it has answered
+        self.cable = "wrong"  # until it has answered
         self.sleep(STOP_NS)
         held = set(found["stopped"]) & set(status.read_state(self.card)["stopped"])
         if held:
-            raise Wrong(f"up, and the other end stops channels {', '.join(map(str, sorted(held)))} for ever")
+            raise Wrong(
+                f"up, and the other end stops channels {', '.join(map(str, sorted(held)))} for ever"
+            )
         trip = measure.round_trip(self)
         if trip is None:
             raise Wrong("up, and the other end does not answer a ping")
         self.cable = "direct"
-        return f"direct: up after {nanoseconds/1000:.0f} µs, the other end is {found['peer']:04x}, round trip {trip:.0f} ns"
+        return f"direct: up after {nanoseconds / 1000:.0f} µs, the other end is {found['peer']:04x}, round trip {trip:.0f} ns"
     self.cable = CABLES.get(found["reason"], "wrong")
     if self.cable == "wrong" or self.meeting:
         raise Wrong(status.sentence(found))
-    raise Impossible({"none": "no cable: no signal", "loopback": "loopback to itself: this card hears its own nonce"}[self.cable])
+    raise Impossible(
+        {
+            "none": "no cable: no signal",
+            "loopback": "loopback to itself: this card hears its own nonce",
+        }[self.cable]
+    )

@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """`dibber selftest`: all items of one card or of two, and their verdict."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
 import json
@@ -15,19 +14,19 @@ from dibber_cli.selftest.examinee import PASS, Examinee, Meeting
 from dibber_cli.simulator import Pair
 
 ITEMS = (
-    ("identity",          registers.identity),
-    ("PCIe",              registers.pcie),
-    ("scratch register",  registers.scratch),
-    ("SRAM",              registers.sram),
-    ("control program",   program.start),
-    ("clock",             program.clock),
-    ("queues",            program.queues),
-    ("interrupts",        program.interrupts),
+    ("identity", registers.identity),
+    ("PCIe", registers.pcie),
+    ("scratch register", registers.scratch),
+    ("SRAM", registers.sram),
+    ("control program", program.start),
+    ("clock", program.clock),
+    ("queues", program.queues),
+    ("interrupts", program.interrupts),
     ("near-end loopback", cable.near_end),
-    ("transceiver",       cable.transceiver),
-    ("link",              cable.link),
-    ("DMA patterns",      deposits.deposits),
-    ("PCIe errors",       registers.pcie_errors),
+    ("transceiver", cable.transceiver),
+    ("link", cable.link),
+    ("DMA patterns", deposits.deposits),
+    ("PCIe errors", registers.pcie_errors),
 )
 
 
@@ -43,10 +42,14 @@ def examine(examinee, items):
 
 
 def run(uris, seed, say=lambda text: None, items=ITEMS):
-    """Examine one card or both, each in a thread, as the simulator's clock asks for; returns the Examinees."""
-    meeting   = Meeting() if len(uris) == 2 else None
+    """Examine one card or both, each in a thread, as the simulator's clock asks for; returns the
+    Examinees.
+    """
+    meeting = Meeting() if len(uris) == 2 else None
     examinees = [Examinee(uri, node, seed, meeting, say) for node, uri in enumerate(uris)]
-    threads   = [threading.Thread(target=examine, args=(one, items), daemon=True) for one in examinees]
+    threads = [
+        threading.Thread(target=examine, args=(one, items), daemon=True) for one in examinees
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -56,9 +59,12 @@ def run(uris, seed, say=lambda text: None, items=ITEMS):
 
 # Command ------------------------------------------------------------------------------------------
 
+
 @contextlib.contextmanager
 def _cards(arguments):
-    """The URIs that were given, or those of a simulated pair with the cable that the options describe."""
+    """The URIs that were given, or those of a simulated pair with the cable that the options
+    describe.
+    """
     if arguments.uris:
         yield arguments.uris
         return
@@ -85,17 +91,34 @@ def selftest(arguments):
     say("")
     failed = [card for card in cards if card.failed]
     if arguments.json:
-        print(json.dumps({"pass": not failed, "seed": arguments.seed, "cards": [card.result() for card in cards]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "pass": not failed,
+                    "seed": arguments.seed,
+                    "cards": [card.result() for card in cards],
+                },
+                indent=2,
+            )
+        )
     else:
         for card in cards:
-            output.table([f"card {card.node}", "", simulator.without_folders(card.uri)], [(i.item, i.verdict, i.detail) for i in card.items])
+            output.table(
+                [f"card {card.node}", "", simulator.without_folders(card.uri)],
+                [(i.item, i.verdict, i.detail) for i in card.items],
+            )
             print()
         print(verdict(cards))
     return 1 if failed else 0
 
 
-CABLES = {"none": "no cable", "direct": "direct cable", "loopback": "loopback to itself", "wrong": "wrong cable",
-          "": "cable not tested"}
+CABLES = {
+    "none": "no cable",
+    "direct": "direct cable",
+    "loopback": "loopback to itself",
+    "wrong": "wrong cable",
+    "": "cable not tested",
+}
 
 
 def verdict(cards):
@@ -103,19 +126,46 @@ def verdict(cards):
     said = []
     for card in cards:
         passed = sum(item.verdict == PASS for item in card.items)
-        left   = [item.item for item in card.items if item.verdict != PASS and item.item not in card.failed]
-        text   = f"fails: {', '.join(card.failed)}" if card.failed else f"passes {passed} items"
-        said.append(f"Card {card.node} {text}; {CABLES[card.cable]}" + (f"; not tested: {', '.join(left)}" if left else "") + ".")
+        left = [
+            item.item
+            for item in card.items
+            if item.verdict != PASS and item.item not in card.failed
+        ]
+        text = f"fails: {', '.join(card.failed)}" if card.failed else f"passes {passed} items"
+        said.append(
+            f"Card {card.node} {text}; {CABLES[card.cable]}"
+            + (f"; not tested: {', '.join(left)}" if left else "")
+            + "."
+        )
     return "\n".join(said)
 
 
 def add_to(sub, command, add_profile):
     """Add `selftest` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
-    p = command(sub, "selftest", selftest,
-                "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. Nobody else may use it.",
-                ["dibber selftest sim:/run/user/1000/dibber-1000/card0.sock", "dibber selftest URI0 URI1",
-                 "dibber selftest --fault loopback", "dibber selftest --json | jq .cards[0].failed"])
+    p = command(
+        sub,
+        "selftest",
+        selftest,
+        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. Nobody else may use it.",
+        [
+            "dibber selftest sim:/run/user/1000/dibber-1000/card0.sock",
+            "dibber selftest URI0 URI1",
+            "dibber selftest --fault loopback",
+            "dibber selftest --json | jq .cards[0].failed",
+        ],
+    )
     add_profile(p)
-    p.add_argument("uris", nargs="*", metavar="URI", type=numbers.uri, help="one card, or both for DMA between them; without, a simulated pair")
-    p.add_argument("--fault", action="append", default=[], metavar="KIND[:T0:T1[:DIRECTION]]",
-                   help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs")
+    p.add_argument(
+        "uris",
+        nargs="*",
+        metavar="URI",
+        type=numbers.uri,
+        help="one card, or both for DMA between them; without, a simulated pair",
+    )
+    p.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="KIND[:T0:T1[:DIRECTION]]",
+        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs",
+    )

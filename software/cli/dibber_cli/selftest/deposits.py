@@ -1,45 +1,55 @@
-# This file is part of Dibber.
+"""DMA patterns: what one card reads from its host and the other one writes, each byte compared, in
+both directions at once.
+"""
+
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""DMA patterns: what one card reads from its host and the other one writes, each byte compared, in both directions at once."""
-
-import numpy as np
-
 import libdibber
-
-from dibber.interface.description import C, RIGHT, STATUS
-from dibber_cli.selftest.examinee import Impossible, Wrong
+import numpy as np
+from dibber.interface.description import RIGHT, STATUS, C
 from libdibber import Walk
 
-SIZE    = 16*1024    # bytes of a source …
-SMALL   = 4*1024     # … that has to find room on a card behind a UART
-SPARSE  = 4          # a target is so many times larger: strided transfers leave gaps in it
-FILL    = 0xa5       # of a target before
-ADDS    = 8
+from dibber_cli.selftest.examinee import Impossible, Wrong
+
+SIZE = 16 * 1024  # bytes of a source …
+SMALL = 4 * 1024  # … that has to find room on a card behind a UART
+SPARSE = 4  # a target is so many times larger: strided transfers leave gaps in it
+FILL = 0xA5  # of a target before
+ADDS = 8
 WAIT_NS = 100_000_000
-LINE_NS = 10_000_000_000    # the same through a UART
+LINE_NS = 10_000_000_000  # the same through a UART
 
 # Contents of the source: name: so many bytes, seeded by the sender.
 CONTENTS = {
-    "walking ones":  lambda random, size: np.tile(1 << (np.arange(64, dtype=np.uint64)), size//512).view(np.uint8),
-    "walking zeros": lambda random, size: np.tile(~(1 << (np.arange(64, dtype=np.uint64))), size//512).view(np.uint8),
-    "all and none":  lambda random, size: np.repeat(np.tile(np.array([0, 255], dtype=np.uint8), size//32), 16),
-    "random":        lambda random, size: random.integers(0, 256, size, dtype=np.uint8),
+    "walking ones": lambda random, size: np.tile(
+        1 << (np.arange(64, dtype=np.uint64)), size // 512
+    ).view(np.uint8),
+    "walking zeros": lambda random, size: np.tile(
+        ~(1 << (np.arange(64, dtype=np.uint64))), size // 512
+    ).view(np.uint8),
+    "all and none": lambda random, size: np.repeat(
+        np.tile(np.array([0, 255], dtype=np.uint8), size // 32), 16
+    ),
+    "random": lambda random, size: random.integers(0, 256, size, dtype=np.uint8),
 }
 
 
 def _strided(key, block, stride, offset, length):
-    return Walk(key, block, offset, ((length//block, stride),))
+    return Walk(key, block, offset, ((length // block, stride),))
 
 
 def shapes(source, target, size=SIZE):
-    """Pairs of walks from region `source` to region `target`: name, both walks. They do not meet in the target."""
-    half, part = size//2, size//8
-    return [("contiguous", Walk(source, half), Walk(target, half)),
-            ("odd addresses", Walk(source, 1021, 3), Walk(target, 1021, size + 1)),
-            ("target strided", Walk(source, part, half), _strided(target, 8, 24, size + 2048, part)),
-            ("source strided", _strided(source, 4, 12, half, part), Walk(target, part, half + 1024)),
-            ("bytes", _strided(source, 1, 2, half, 700), _strided(target, 1, 3, 2*size, 700))]
+    """Pairs of walks from region `source` to region `target`: name, both walks. They do not meet in
+    the target.
+    """
+    half, part = size // 2, size // 8
+    return [
+        ("contiguous", Walk(source, half), Walk(target, half)),
+        ("odd addresses", Walk(source, 1021, 3), Walk(target, 1021, size + 1)),
+        ("target strided", Walk(source, part, half), _strided(target, 8, 24, size + 2048, part)),
+        ("source strided", _strided(source, 4, 12, half, part), Walk(target, part, half + 1024)),
+        ("bytes", _strided(source, 1, 2, half, 700), _strided(target, 1, 3, 2 * size, 700)),
+    ]
 
 
 def content(name, seed, node, size=SIZE):
@@ -49,10 +59,12 @@ def content(name, seed, node, size=SIZE):
 
 def expected(data):
     """A target after all shapes of a source that holds `data`."""
-    memory = np.full(SPARSE*len(data), FILL, dtype=np.uint8)
+    memory = np.full(SPARSE * len(data), FILL, dtype=np.uint8)
     for _, source, target in shapes(0, 0, len(data)):
+
         def places(walk):
             return (np.array(walk.blocks())[:, None] + np.arange(walk.block)).ravel()
+
         memory[places(target)] = data[places(source)]
     return memory
 
@@ -72,22 +84,30 @@ def _compare(name, found, wanted):
     wrong = np.flatnonzero(found != wanted)
     if len(wrong):
         first = int(wrong[0])
-        raise Wrong(f"{name}: {len(wrong)} bytes wrong, the first at {first}: {found[first]:02x}, not {wanted[first]:02x}; "
-                    f"bits {int(np.bitwise_or.reduce(found[wrong] ^ wanted[wrong])):02x} differ")
+        raise Wrong(
+            f"{name}: {len(wrong)} bytes wrong, the first at {first}: {found[first]:02x}, not {wanted[first]:02x}; "
+            f"bits {int(np.bitwise_or.reduce(found[wrong] ^ wanted[wrong])):02x} differ"
+        )
 
 
 def deposits(self):
-    """Puts of all shapes with all contents, gets, inline puts and atomics; gaps and guards are compared too."""
+    """Puts of all shapes with all contents, gets, inline puts and atomics; gaps and guards are
+    compared too.
+    """
     self.needs_program()
     if self.cable != "direct":
         raise Impossible("no other card is there")
-    own  = SMALL if self.copies else SIZE
-    size = min(own, self.meet(own))    # raises Impossible when nobody answers
+    own = SMALL if self.copies else SIZE
+    size = min(own, self.meet(own))  # raises Impossible when nobody answers
     other, compared = 1 - self.node, 0
     everything = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
-    with (self.endpoint.register(libdibber.alloc(size), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ) as source,
-          self.endpoint.register(libdibber.alloc(SPARSE*size), everything) as target,
-          self.endpoint.register(libdibber.alloc(size), RIGHT.LOCAL_WRITE) as fetched):
+    with (
+        self.endpoint.register(
+            libdibber.alloc(size), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ
+        ) as source,
+        self.endpoint.register(libdibber.alloc(SPARSE * size), everything) as target,
+        self.endpoint.register(libdibber.alloc(size), RIGHT.LOCAL_WRITE) as fetched,
+    ):
         for name in CONTENTS:
             source.memory[:] = content(name, self.seed, self.node, size)
             target.memory[:] = FILL
@@ -96,13 +116,13 @@ def deposits(self):
                 self.endpoint.put_strided(walk, there, node=other)
             self.endpoint.get(theirs["source"], 0, fetched.key, 0, size, node=other)
             _finish(self, len(shapes(0, 0)) + 1)
-            self.meet()    # what the other one put is here
+            self.meet()  # what the other one put is here
             data = content(name, self.seed, other, size)
             _compare(name, target.memory, expected(data))
             _compare(f"{name}, fetched", fetched.memory, data)
-            compared += (SPARSE + 1)*size
+            compared += (SPARSE + 1) * size
         compared += _small(self, target, theirs["target"])
-        self.meet()        # nobody takes memory away that the other one still reads
+        self.meet()  # nobody takes memory away that the other one still reads
     return f"{len(CONTENTS)} patterns in {len(shapes(0, 0))} shapes, gets, inline puts, atomics: {compared} bytes right"
 
 
@@ -112,8 +132,8 @@ def _small(self, target, key):
     self.meet()
     wanted, place = np.full(len(target.memory), FILL, dtype=np.uint8), 64
     for length in range(1, C.INLINE_BYTES + 1):
-        data = bytes((length + n) & 0xff for n in range(length))
-        wanted[place:place + length] = np.frombuffer(data, np.uint8)
+        data = bytes((length + n) & 0xFF for n in range(length))
+        wanted[place : place + length] = np.frombuffer(data, np.uint8)
         self.endpoint.put_inline(data, key, place, node=1 - self.node)
         _finish(self, 1)
         place += length + 1
@@ -126,6 +146,6 @@ def _small(self, target, key):
         _finish(self, 1)
     self.meet()
     total = int(target.memory[:8].view("<u8")[0])
-    if total != ADDS*(ADDS + 1)//2:
-        raise Wrong(f"the sum of {ADDS} additions is {total}, not {ADDS*(ADDS + 1)//2}")
+    if total != ADDS * (ADDS + 1) // 2:
+        raise Wrong(f"the sum of {ADDS} additions is {total}, not {ADDS * (ADDS + 1) // 2}")
     return len(target.memory) + 8

@@ -1,11 +1,9 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """A card under test: what its items use, and what they found."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 import threading
-
 from dataclasses import asdict, dataclass
 
 from libdibber import DibberError
@@ -29,9 +27,10 @@ class Impossible(Exception):
 @dataclass(frozen=True)
 class Item:
     """One line of the result."""
-    item    : str
-    verdict : str
-    detail  : str
+
+    item: str
+    verdict: str
+    detail: str
 
 
 class Meeting:
@@ -42,7 +41,7 @@ class Meeting:
 
     def __init__(self):
         self.barrier = threading.Barrier(2)
-        self.values  = [None, None]
+        self.values = [None, None]
 
     def meet(self, node, value):
         """The other's value."""
@@ -50,7 +49,7 @@ class Meeting:
             self.values[node] = value
             self.barrier.wait(MEET_SECONDS)
             other = self.values[1 - node]
-            self.barrier.wait(MEET_SECONDS)    # only then may the next value replace this one
+            self.barrier.wait(MEET_SECONDS)  # only then may the next value replace this one
         except threading.BrokenBarrierError:
             raise Impossible("the other card does not get so far")
         return other
@@ -89,7 +88,7 @@ class Examinee:
         try:
             found = Item(name, PASS, test(self))
         except (Wrong, DibberError, OSError, CommandError) as error:
-            text  = f"{error.name}: {error}" if isinstance(error, DibberError) else str(error)
+            text = f"{error.name}: {error}" if isinstance(error, DibberError) else str(error)
             found = Item(name, FAIL, simulator.without_folders(text))
         except Impossible as reason:
             found = Item(name, SKIPPED, str(reason))
@@ -97,8 +96,14 @@ class Examinee:
 
     def result(self):
         """For JSON."""
-        return {"uri": simulator.without_folders(self.uri), "node": self.node, "cable": self.cable, "pass": not self.failed,
-                "failed": self.failed, "items": [asdict(item) for item in self.items]}
+        return {
+            "uri": simulator.without_folders(self.uri),
+            "node": self.node,
+            "cable": self.cable,
+            "pass": not self.failed,
+            "failed": self.failed,
+            "items": [asdict(item) for item in self.items],
+        }
 
     @property
     def failed(self):
@@ -113,7 +118,7 @@ class Examinee:
 
     def now(self):
         """Nanoseconds, simulated where the simulator keeps the time."""
-        return self.endpoint.clock().now_ps//1000
+        return self.endpoint.clock().now_ps // 1000
 
     def sleep(self, nanoseconds):
         """Let time go by, whatever completions come."""

@@ -1,23 +1,24 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Items of one card with its control program: start, clock, queues in host memory, interrupts."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import select
 import struct
 
-from dibber.interface.description import C, COMMAND, FLAG, OPCODE, STATUS
+from dibber.interface.description import COMMAND, FLAG, OPCODE, STATUS, C
+
 from dibber_cli import paths
 from dibber_cli.selftest.examinee import Impossible, Wrong
 
-NOPS       = 150            # more than twice around a completion queue of 64
-WAIT_NS    = 50_000_000
-CLOCK_NS   = 200_000        # of simulated time over which the clock is measured …
-CLOCK_REAL = 20_000_000     # … and on hardware, where a look at the time is not exact …
+NOPS = 150  # more than twice around a completion queue of 64
+WAIT_NS = 50_000_000
+CLOCK_NS = 200_000  # of simulated time over which the clock is measured …
+CLOCK_REAL = 20_000_000  # … and on hardware, where a look at the time is not exact …
 CLOCK_LINE = 2_000_000_000  # … least of all through a UART
-CLOCK_PART = 0.01           # it may be off by
+CLOCK_PART = 0.01  # it may be off by
 
 # Start --------------------------------------------------------------------------------------------
+
 
 def start(self):
     """Load the real control program and open an endpoint of it."""
@@ -34,12 +35,14 @@ def clock(self):
     cycles, begin = self.card.info()["cycles"], self.now()
     self.sleep(CLOCK_NS if simulated else CLOCK_LINE if self.copies else CLOCK_REAL)
     cycles, spent = self.card.info()["cycles"] - cycles, self.now() - begin
-    found = cycles/spent*1e9
-    if abs(found - self.clock_hz) > CLOCK_PART*self.clock_hz:
-        raise Wrong(f"{found/1e6:.2f} MHz, its register says {self.clock_hz/1e6:g}")
-    return f"{found/1e6:.2f} MHz"
+    found = cycles / spent * 1e9
+    if abs(found - self.clock_hz) > CLOCK_PART * self.clock_hz:
+        raise Wrong(f"{found / 1e6:.2f} MHz, its register says {self.clock_hz / 1e6:g}")
+    return f"{found / 1e6:.2f} MHz"
+
 
 # Queues -------------------------------------------------------------------------------------------
+
 
 def nop(flags=0):
     """A command that only completes."""
@@ -49,7 +52,9 @@ def nop(flags=0):
 
 
 def queues(self):
-    """Commands through all slots, and completions around the queue in host memory: the card writes each by DMA."""
+    """Commands through all slots, and completions around the queue in host memory: the card writes
+    each by DMA.
+    """
     self.needs_program()
     sent, got, cycles = 0, 0, 0
     while got < NOPS:
@@ -57,11 +62,19 @@ def queues(self):
             self.endpoint.submit(nop(), tag=sent)
             sent += 1
         if not self.endpoint.wait(WAIT_NS):
-            raise Wrong(f"{got} of {NOPS} commands completed, then nothing for {WAIT_NS//1000000} ms")
+            raise Wrong(
+                f"{got} of {NOPS} commands completed, then nothing for {WAIT_NS // 1000000} ms"
+            )
         for completion in self.endpoint.poll():
-            if completion.tag != got or completion.status != STATUS.OK or completion.cycles < cycles:
-                raise Wrong(f"completion {got} has tag {completion.tag}, status {STATUS.name_of(completion.status)}, "
-                            f"cycle {completion.cycles} after {cycles}")
+            if (
+                completion.tag != got
+                or completion.status != STATUS.OK
+                or completion.cycles < cycles
+            ):
+                raise Wrong(
+                    f"completion {got} has tag {completion.tag}, status {STATUS.name_of(completion.status)}, "
+                    f"cycle {completion.cycles} after {cycles}"
+                )
             got, cycles = got + 1, completion.cycles
     return f"{NOPS} commands, each with its completion in host memory, in order"
 
@@ -71,7 +84,7 @@ def interrupts(self):
     self.needs_program()
     if self.copies:
         raise Impossible("none comes through a UART")
-    others    = range(2, self.card.info()["endpoints"])
+    others = range(2, self.card.info()["endpoints"])
     endpoints = {1: self.endpoint, **{n: self.card.endpoint(n) for n in others}}
     try:
         files = {number: endpoint.event_fd() for number, endpoint in endpoints.items()}
@@ -84,7 +97,9 @@ def interrupts(self):
             endpoint.wait(10_000)
             ready, _, _ = select.select(list(files.values()), [], [], 1)
             if (raised := [n for n, file in files.items() if file in ready]) != [number]:
-                raise Wrong(f"endpoint {number} asked for its interrupt, raised: {raised or 'none'}")
+                raise Wrong(
+                    f"endpoint {number} asked for its interrupt, raised: {raised or 'none'}"
+                )
             with open(files[number], "rb", buffering=0, closefd=False) as file:
                 file.read(8)
     finally:

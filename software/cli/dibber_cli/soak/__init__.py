@@ -1,4 +1,3 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Random transfers of all kinds between two cards, compared with a model byte by byte."""
+
+# SPDX-License-Identifier: BSD-2-Clause

@@ -1,15 +1,15 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""The soak test's model: what a plan's commands do to two arenas, one command after the other, in
+NumPy.
 
-"""The soak test's model: what a plan's commands do to two arenas, one command after the other, in NumPy.
-
-A plan is such that commands without a defined order do not meet, so any order gives the same memory.
+A plan is such that commands without a defined order do not meet, so any order gives the same
+memory.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import zlib
 
 import numpy as np
-
 from dibber.interface.description import OPCODE
 
 from dibber_cli.soak.layout import ARENA, TARGET, fill, fill_source
@@ -19,30 +19,33 @@ def internet_checksum(data):
     """RFC 1071 of bytes."""
     total = sum(np.frombuffer(bytes(data) + bytes(len(data) % 2), dtype=">u2").tolist())
     while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return total ^ 0xffff
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
 
 
 def after_atomic(opcode, size, before, operand, compare, mask):
     """What an atomic operation leaves in memory."""
-    ones = (1 << 8*size) - 1
-    return ones & {
-        OPCODE.FETCH_ADD    : before + operand,
-        OPCODE.SWAP         : operand,
-        OPCODE.COMPARE_SWAP : operand if before == compare & ones else before,
-        OPCODE.MASKED_SWAP  : before & ~mask | operand & mask,
-    }[opcode]
+    ones = (1 << 8 * size) - 1
+    return (
+        ones
+        & {
+            OPCODE.FETCH_ADD: before + operand,
+            OPCODE.SWAP: operand,
+            OPCODE.COMPARE_SWAP: operand if before == compare & ones else before,
+            OPCODE.MASKED_SWAP: before & ~mask | operand & mask,
+        }[opcode]
+    )
 
 
 class Memory:
     """Both arenas as they must be.
 
-    A command that fails after packets left may have written some of its bytes and not others: those have two right
-    values, which `other` and `loose` keep.
+    A command that fails after packets left may have written some of its bytes and not others: those
+    have two right values, which `other` and `loose` keep.
     """
 
     def __init__(self, seed):
-        self.seed  = seed
+        self.seed = seed
         self.arena = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
         self.other = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
         self.loose = [np.zeros(ARENA, dtype=bool) for _ in range(2)]
@@ -56,7 +59,7 @@ class Memory:
             self.loose[node][:] = False
 
     def word(self, node, place, size):
-        return int.from_bytes(self.arena[node][place:place + size].tobytes(), "little")
+        return int.from_bytes(self.arena[node][place : place + size].tobytes(), "little")
 
     def copy(self, source_node, source, target_node, target):
         """A transfer that succeeds; returns its bytes."""
@@ -68,26 +71,34 @@ class Memory:
         self.arena[node][target.bytes()] = np.frombuffer(data, dtype=np.uint8)
 
     def copy_in_part(self, source_node, source, source_region, target_node, target, target_region):
-        """A transfer that fails where one of its sides leaves its region: what lies before may have been written."""
+        """A transfer that fails where one of its sides leaves its region: what lies before may have
+        been written.
+        """
         read, written = source.bytes(), target.bytes()
-        outside = np.flatnonzero((read < source_region.start) | (read >= source_region.end) |
-                                 (written < target_region.start) | (written >= target_region.end))
-        written = written[:outside[0]]
-        self.other[target_node][written] = self.arena[source_node][read[:outside[0]]]
+        outside = np.flatnonzero(
+            (read < source_region.start)
+            | (read >= source_region.end)
+            | (written < target_region.start)
+            | (written >= target_region.end)
+        )
+        written = written[: outside[0]]
+        self.other[target_node][written] = self.arena[source_node][read[: outside[0]]]
         self.loose[target_node][written] = True
 
     def atomic(self, node, place, opcode, size, operand, compare, mask):
         """Returns what was there before."""
         before = self.word(node, place, size)
-        after  = after_atomic(opcode, size, before, operand, compare, mask)
-        self.arena[node][place:place + size] = np.frombuffer(after.to_bytes(size, "little"), dtype=np.uint8)
+        after = after_atomic(opcode, size, before, operand, compare, mask)
+        self.arena[node][place : place + size] = np.frombuffer(
+            after.to_bytes(size, "little"), dtype=np.uint8
+        )
         return before
 
     def wrong(self, node, found):
         """Absolute places that are not as they must be."""
         found = np.frombuffer(found, dtype=np.uint8)
-        bad   = found != self.arena[node]
-        bad  &= ~(self.loose[node] & (found == self.other[node]))
+        bad = found != self.arena[node]
+        bad &= ~(self.loose[node] & (found == self.other[node]))
         return np.flatnonzero(bad)
 
 

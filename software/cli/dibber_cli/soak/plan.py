@@ -1,22 +1,19 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """Random commands for the soak test, with what each must come to.
 
-A round is a list of commands for each side. Those of one endpoint that meet in memory are in an order that
-libdibber defines: puts after puts, inline puts after inline puts, anything after a FENCE. All others
-have places of their own, with gaps between them that nobody may write.
+A round is a list of commands for each side. Those of one endpoint that meet in memory are in an
+order that libdibber defines: puts after puts, inline puts after inline puts, anything after a
+FENCE. All others have places of their own, with gaps between them that nobody may write.
 """
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 import random
 
 import numpy as np
-
-from dibber.interface.description import C, OPCODE
+from dibber.interface.description import OPCODE, C
 from libdibber import List
 
 from dibber_cli.soak import layout
-
 from dibber_cli.soak.commands import Command, Notice
 from dibber_cli.soak.layout import ENDPOINTS, Shape
 from dibber_cli.soak.memory import digest, internet_checksum
@@ -36,21 +33,33 @@ class Round(Mistakes):
     """
 
     def __init__(self, seed, number, memory, keys, size):
-        self.choice   = random.Random(f"{seed}/{number}")
-        self.number   = number
-        self.memory   = memory
-        self.keys     = keys
-        self.regions  = {r.name: r for r in layout.regions()}
+        self.choice = random.Random(f"{seed}/{number}")
+        self.number = number
+        self.memory = memory
+        self.keys = keys
+        self.regions = {r.name: r for r in layout.regions()}
         self.commands = [[], []]
-        self.notices  = [{}, {}]
-        self.depth    = self.choice.choice((1, 2, 4, 8, 16, C.SLOTS))
-        self.added    = [{}, {}]    # values added to the counter of that side, by the index of the command
-        self.lists    = [bytearray(), bytearray()]    # of each side, for its commands and the other's
-        self._free    = [COUNTER + 8 + self.choice.randrange(256) for _ in range(2)]
-        self._last    = {}          # (side, endpoint): the command before, where another may meet it
-        self._edge    = [False, False]
-        makers, weights = zip(*((self._put, 38), (self._get, 15), (self._inline, 18), (self._atomic, 13),
-                                (self._add, 3), (self._nothing, 4), (self._bad, 9)))
+        self.notices = [{}, {}]
+        self.depth = self.choice.choice((1, 2, 4, 8, 16, C.SLOTS))
+        # values added to the counter of that side, by the index of the command
+        self.added = [{}, {}]
+        # of each side, for its commands and the other's
+        self.lists = [bytearray(), bytearray()]
+        self._free = [COUNTER + 8 + self.choice.randrange(256) for _ in range(2)]
+        # (side, endpoint): the command before, where another may meet it
+        self._last = {}
+        self._edge = [False, False]
+        makers, weights = zip(
+            *(
+                (self._put, 38),
+                (self._get, 15),
+                (self._inline, 18),
+                (self._atomic, 13),
+                (self._add, 3),
+                (self._nothing, 4),
+                (self._bad, 9),
+            )
+        )
         for _ in range(size):
             for side in range(2):
                 maker = self.choice.choices(makers, weights)[0]
@@ -60,11 +69,13 @@ class Round(Mistakes):
 
     def _place(self, node, length, apart=True):
         """A target Shape in a place of its own, or None when there is none left."""
-        room = min(layout.EDGE - self._free[node] - 8192, max(4*length, 1 << 16))
+        room = min(layout.EDGE - self._free[node] - 8192, max(4 * length, 1 << 16))
         if room < length:
             return None
         shape, low, high = random_shape(self.choice, length, room, apart)
-        start = self._free[node] + self.choice.choice((0, 1, self.choice.randrange(64), self.choice.randrange(4096)))
+        start = self._free[node] + self.choice.choice(
+            (0, 1, self.choice.randrange(64), self.choice.randrange(4096))
+        )
         self._free[node] = start + high - low
         return shape.moved(start - low)
 
@@ -81,11 +92,19 @@ class Round(Mistakes):
         """A source Shape somewhere in a region."""
         region = self.regions[name]
         shape, low, high = random_shape(self.choice, length, region.end - region.start, False)
-        return shape.moved(region.start - low + self.choice.randrange(region.end - region.start - (high - low) + 1))
+        return shape.moved(
+            region.start - low + self.choice.randrange(region.end - region.start - (high - low) + 1)
+        )
 
     def _walk(self, node, name, shape):
         key, start = self.keys[node][name], self.regions[name].start
-        return key, shape.block, shape.place - start, shape.levels, self._list(node, name[-1], shape.entries)
+        return (
+            key,
+            shape.block,
+            shape.place - start,
+            shape.levels,
+            self._list(node, name[-1], shape.entries),
+        )
 
     def _list(self, node, owner, entries):
         """A List of an endpoint, entered among those of the round; None of none."""
@@ -106,7 +125,9 @@ class Round(Mistakes):
         self._last[side, command.endpoint] = command if last else None
 
     def _met(self, side, endpoint):
-        """The command before when the next one is to meet it, else None. Its announcements are void then."""
+        """The command before when the next one is to meet it, else None. Its announcements are void
+        then.
+        """
         last = self._last.get((side, endpoint))
         if last is None or self.choice.random() > 0.3:
             return None
@@ -123,17 +144,26 @@ class Round(Mistakes):
     def _part(self, shape, most):
         """A contiguous part of what a shape spans, from one of its blocks on."""
         places = shape.bytes()
-        start  = int(self.choice.choice(places))
+        start = int(self.choice.choice(places))
         return Shape(self.choice.randint(1, min(most, int(places.max()) - start + 1)), start)
 
     def _notify(self, side, command, shape):
         """Ask for an event with some of the puts."""
         if self.choice.random() > 0.4:
             return
-        value, endpoint = self.number % 4096 << 16 | len(self.commands[side]), self.choice.choice(ENDPOINTS)
-        command.options.update(notice=value, endpoint=endpoint, interrupt=self.choice.random() < 0.2)
+        value, endpoint = (
+            self.number % 4096 << 16 | len(self.commands[side]),
+            self.choice.choice(ENDPOINTS),
+        )
+        command.options.update(
+            notice=value, endpoint=endpoint, interrupt=self.choice.random() < 0.2
+        )
         self.notices[1 - side][value] = Notice(
-            endpoint, command.length, command.target[0], (shape, digest(self.memory.arena[1 - side], shape)))
+            endpoint,
+            command.length,
+            command.target[0],
+            (shape, digest(self.memory.arena[1 - side], shape)),
+        )
 
     def _put(self, side, endpoint):
         length, target, fence, name = random_length(self.choice), None, False, f"source{endpoint}"
@@ -149,10 +179,16 @@ class Round(Mistakes):
         target = target or self._place(1 - side, source.length)
         if target is None:
             return
-        data    = self.memory.copy(side, source, 1 - side, target)
-        command = Command(endpoint, "put", self._walk(side, name, source),
-                          self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", target),
-                          options={"fence": fence}, length=len(data), written=(1 - side, target))
+        data = self.memory.copy(side, source, 1 - side, target)
+        command = Command(
+            endpoint,
+            "put",
+            self._walk(side, name, source),
+            self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", target),
+            options={"fence": fence},
+            length=len(data),
+            written=(1 - side, target),
+        )
         if self.choice.random() < 0.2:
             command.options["checksum"], command.value = True, internet_checksum(data.tobytes())
         self._notify(side, command, target)
@@ -172,15 +208,23 @@ class Round(Mistakes):
                 target = Shape(length, int(target.bytes().min()))
         data = self.choice.randbytes(target.length)
         self.memory.store(1 - side, target, data)
-        walk    = self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", target)
-        command = Command(endpoint, "inline", (), walk, data,
-                          options={"fence": fence}, length=len(data), written=(1 - side, target))
+        walk = self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", target)
+        command = Command(
+            endpoint,
+            "inline",
+            (),
+            walk,
+            data,
+            options={"fence": fence},
+            length=len(data),
+            written=(1 - side, target),
+        )
         self._notify(side, command, target)
         self._enter(side, command)
 
     def _get(self, side, endpoint):
         last, fence = self._met(side, endpoint), False
-        name   = f"source{self.choice.choice(ENDPOINTS)}"
+        name = f"source{self.choice.choice(ENDPOINTS)}"
         source = self._read(name, random_length(self.choice))
         if last and last.kind in ("put", "inline"):
             # What the one before wrote is fetched back.
@@ -189,10 +233,19 @@ class Round(Mistakes):
         if target is None:
             return
         self.memory.copy(1 - side, source, side, target)
-        self._enter(side, Command(
-            endpoint, "get", self._walk(1 - side, name, source), self._walk(side, f"target{endpoint}", target),
-            options={"fence": fence}, length=target.length, written=(side, target),
-            digest=(target, digest(self.memory.arena[side], target))))
+        self._enter(
+            side,
+            Command(
+                endpoint,
+                "get",
+                self._walk(1 - side, name, source),
+                self._walk(side, f"target{endpoint}", target),
+                options={"fence": fence},
+                length=target.length,
+                written=(side, target),
+                digest=(target, digest(self.memory.arena[side], target)),
+            ),
+        )
 
     def _atomic(self, side, endpoint):
         last, size, fence = self._met(side, endpoint), self.choice.choice((4, 8)), False
@@ -201,32 +254,55 @@ class Round(Mistakes):
             size, place, fence = last.atomic[1], last.written[1].place, True
         if place is None:
             return
-        opcode  = self.choice.choice(ATOMICS)
-        ones    = (1 << 8*size) - 1
+        opcode = self.choice.choice(ATOMICS)
+        ones = (1 << 8 * size) - 1
         operand, mask = self.choice.getrandbits(64) & ones, self.choice.getrandbits(64) & ones
-        compare = self.choice.choice((self.memory.word(1 - side, place, size), self.choice.getrandbits(64) & ones))
-        value   = self.memory.atomic(1 - side, place, opcode, size, operand, compare, mask)
-        shape   = Shape(size, place)
-        self._enter(side, Command(
-            endpoint, "atomic", (), self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", shape),
-            atomic=(opcode, size, operand, compare, mask), options={"fence": fence}, value=value,
-            written=(1 - side, shape)))
+        compare = self.choice.choice(
+            (self.memory.word(1 - side, place, size), self.choice.getrandbits(64) & ones)
+        )
+        value = self.memory.atomic(1 - side, place, opcode, size, operand, compare, mask)
+        shape = Shape(size, place)
+        self._enter(
+            side,
+            Command(
+                endpoint,
+                "atomic",
+                (),
+                self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", shape),
+                atomic=(opcode, size, operand, compare, mask),
+                options={"fence": fence},
+                value=value,
+                written=(1 - side, shape),
+            ),
+        )
 
     def _add(self, side, endpoint):
         """To the counter that everybody adds to: each value before is of its own, the sum is exact."""
         operand, shape = self.choice.getrandbits(64), Shape(8, COUNTER)
         self.memory.atomic(1 - side, COUNTER, OPCODE.FETCH_ADD, 8, operand, 0, 0)
         self.added[1 - side][len(self.commands[side])] = operand
-        self._enter(side, Command(
-            endpoint, "atomic", (), self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", shape),
-            atomic=(OPCODE.FETCH_ADD, 8, operand, 0, 0), value=None, written=(1 - side, shape)), last=False)
+        self._enter(
+            side,
+            Command(
+                endpoint,
+                "atomic",
+                (),
+                self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", shape),
+                atomic=(OPCODE.FETCH_ADD, 8, operand, 0, 0),
+                value=None,
+                written=(1 - side, shape),
+            ),
+            last=False,
+        )
 
     def _nothing(self, side, endpoint):
         """A NOP, and transfers without bytes, whose events must come all the same."""
-        kind  = self.choice.choice(("nop", "empty put", "empty inline", "empty get"))
+        kind = self.choice.choice(("nop", "empty put", "empty inline", "empty get"))
         shape = Shape(0, layout.SOURCE + 64)
-        here  = self._walk(side, f"source{endpoint}", shape)
-        there = self._walk(1 - side, f"target{self.choice.choice(ENDPOINTS)}", Shape(0, layout.TARGET + 64))
+        here = self._walk(side, f"source{endpoint}", shape)
+        there = self._walk(
+            1 - side, f"target{self.choice.choice(ENDPOINTS)}", Shape(0, layout.TARGET + 64)
+        )
         command = Command(endpoint, kind, here, there)
         if kind == "empty get":
             command.source = self._walk(1 - side, "source1", shape)

@@ -1,26 +1,23 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """One side of the soak test: it issues a round's commands and notes how each ended."""
 
-import struct
+# SPDX-License-Identifier: BSD-2-Clause
 
+import struct
 from collections import deque
 
 import libdibber
 import numpy as np
-
-from dibber.interface.description import C, COMMAND, FLAG, OPCODE, RIGHT
+from dibber.interface.description import COMMAND, FLAG, OPCODE, RIGHT, C
 from libdibber import Walk
 
 from dibber_cli.soak import layout
-
 from dibber_cli.soak.layout import ARENA, ENDPOINTS, TARGET
 from dibber_cli.soak.memory import digest
 
-PATIENCE_PS = 60_000_000_000    # of simulated time without any progress
-LOOK_NS     = 2_000             # at one endpoint, before the next one: so long at first, doubled at each
-LOOKS       = 8                 # time up to this power of two while nothing happens
+PATIENCE_PS = 60_000_000_000  # of simulated time without any progress
+# at one endpoint, before the next one: so long at first, doubled at each
+LOOK_NS = 2_000
+LOOKS = 8  # time up to this power of two while nothing happens
 
 
 def prepare(side, seed):
@@ -30,10 +27,13 @@ def prepare(side, seed):
     gone = side.endpoint.register(side.arena)
     for region in layout.regions():
         side.regions[region.name] = side.open(region.owner).register(
-            side.arena[region.start:region.end], region.rights)
+            side.arena[region.start : region.end], region.rights
+        )
     side.lists = libdibber.alloc(layout.LISTS)
     for endpoint in ENDPOINTS:
-        side.regions[f"lists{endpoint}"] = side.open(endpoint).register(side.lists, RIGHT.LOCAL_READ)
+        side.regions[f"lists{endpoint}"] = side.open(endpoint).register(
+            side.lists, RIGHT.LOCAL_READ
+        )
     keys = {name: region.key for name, region in side.regions.items()} | {"gone": gone.key}
     gone.close()
     return keys
@@ -47,7 +47,7 @@ def collect(side):
 def begin(side, seed, number, node, lists):
     """Memory for the next round. Nobody may write or read it at this time."""
     side.arena[TARGET:] = layout.fill(seed, number, node)
-    side.lists[:len(lists)] = np.frombuffer(lists, dtype=np.uint8)
+    side.lists[: len(lists)] = np.frombuffer(lists, dtype=np.uint8)
 
 
 class Play:
@@ -59,15 +59,17 @@ class Play:
     """
 
     def __init__(self, side, commands, notices, depth):
-        self.side      = side
-        self.commands  = commands
-        self.notices   = dict(notices)
-        self.depth     = depth
-        self.node      = 1 - side.node
-        self.waiting   = {e: deque(n for n, c in enumerate(commands) if c.endpoint == e) for e in ENDPOINTS}
+        self.side = side
+        self.commands = commands
+        self.notices = dict(notices)
+        self.depth = depth
+        self.node = 1 - side.node
+        self.waiting = {
+            e: deque(n for n, c in enumerate(commands) if c.endpoint == e) for e in ENDPOINTS
+        }
         self.under_way = {e: [] for e in ENDPOINTS}
-        self.ended     = {}
-        self.trouble   = []
+        self.ended = {}
+        self.trouble = []
 
     def run(self):
         turn, idle, since = 0, 0, self._now()
@@ -78,10 +80,15 @@ class Play:
             turn += 1
             idle += 1
             busy = [e for e in ENDPOINTS if self.under_way[e]] or ENDPOINTS
-            look = LOOK_NS << min(idle//len(busy), LOOKS)
-            if not self.side.endpoints[busy[turn % len(busy)]].wait(look) and self._now() - since > PATIENCE_PS:
-                self.trouble.append(f"nothing moved for {PATIENCE_PS//10**9} ms: under way {self.under_way}, "
-                                    f"events missing {[hex(n) for n in self.notices]}")
+            look = LOOK_NS << min(idle // len(busy), LOOKS)
+            if (
+                not self.side.endpoints[busy[turn % len(busy)]].wait(look)
+                and self._now() - since > PATIENCE_PS
+            ):
+                self.trouble.append(
+                    f"nothing moved for {PATIENCE_PS // 10**9} ms: under way {self.under_way}, "
+                    f"events missing {[hex(n) for n in self.notices]}"
+                )
                 break
         return self.ended, self.trouble
 
@@ -111,11 +118,19 @@ class Play:
         how = dict(command.options, node=self.node, tag=index)
         if command.lists:
             name = "get_indexed" if command.kind == "get" else "put_indexed"
-            getattr(endpoint, name)(Walk(*command.source), Walk(*command.target), command.length, **how)
+            getattr(endpoint, name)(
+                Walk(*command.source), Walk(*command.target), command.length, **how
+            )
         elif command.kind == "put":
             if not command.source[3] and not command.target[3]:
-                endpoint.put(command.source[0], command.source[2], command.target[0], command.target[2],
-                             command.length, **how)
+                endpoint.put(
+                    command.source[0],
+                    command.source[2],
+                    command.target[0],
+                    command.target[2],
+                    command.length,
+                    **how,
+                )
             else:
                 endpoint.put_strided(Walk(*command.source), Walk(*command.target), **how)
         elif command.kind == "get":
@@ -124,8 +139,16 @@ class Play:
             endpoint.put_inline(command.data, command.target[0], command.target[2], **how)
         elif command.kind == "atomic":
             opcode, size, operand, compare, mask = command.atomic
-            endpoint.atomic(opcode, command.target[0], command.target[2], operand, size=size, compare=compare,
-                            mask=mask, **how)
+            endpoint.atomic(
+                opcode,
+                command.target[0],
+                command.target[2],
+                operand,
+                size=size,
+                compare=compare,
+                mask=mask,
+                **how,
+            )
         else:
             endpoint.submit(without_bytes(command, self.node), index)
 
@@ -133,16 +156,30 @@ class Play:
         index, command = completion.tag, self.commands[completion.tag]
         under_way = self.under_way[number]
         # Puts end in their order, inline puts too, unless something was wrong with one.
-        before = under_way[:under_way.index(index)]
-        if command.kind in ("put", "inline") and completion.status == 0 and any(
-                self.commands[n].kind == command.kind and not self.commands[n].mistake for n in before):
-            self.trouble.append(f"{command.kind} {index} of endpoint {number} ended before {before}")
+        before = under_way[: under_way.index(index)]
+        if (
+            command.kind in ("put", "inline")
+            and completion.status == 0
+            and any(
+                self.commands[n].kind == command.kind and not self.commands[n].mistake
+                for n in before
+            )
+        ):
+            self.trouble.append(
+                f"{command.kind} {index} of endpoint {number} ended before {before}"
+            )
         if command.options.get("fence") and before:
-            self.trouble.append(f"command {index} of endpoint {number} has a fence and ended before {before}")
+            self.trouble.append(
+                f"command {index} of endpoint {number} has a fence and ended before {before}"
+            )
         under_way.remove(index)
         self.ended[index] = completion.status, completion.value
-        if completion.length != command.length or completion.node != (0 if command.kind == "nop" else self.node):
-            self.trouble.append(f"command {index}: completion of {completion.length} bytes, node {completion.node}")
+        if completion.length != command.length or completion.node != (
+            0 if command.kind == "nop" else self.node
+        ):
+            self.trouble.append(
+                f"command {index}: completion of {completion.length} bytes, node {completion.node}"
+            )
         if command.digest and completion.status == 0:
             shape, expected = command.digest
             if digest(self.side.arena, shape) != expected:
@@ -151,26 +188,53 @@ class Play:
     def _arrived(self, number, event):
         notice = self.notices.pop(event.notice, None)
         if notice is None:
-            self.trouble.append(f"event {event.notice:#x} of {event.length} bytes: not sent, or the second time")
+            self.trouble.append(
+                f"event {event.notice:#x} of {event.length} bytes: not sent, or the second time"
+            )
             return
-        found, right = ((number, event.length, event.key, event.node),
-                        (notice.endpoint, notice.length, notice.key, self.node))
+        found, right = (
+            (number, event.length, event.key, event.node),
+            (notice.endpoint, notice.length, notice.key, self.node),
+        )
         if found != right:
-            self.trouble.append(f"event {event.notice:#x}: endpoint, length, key, node {found} for {right}")
+            self.trouble.append(
+                f"event {event.notice:#x}: endpoint, length, key, node {found} for {right}"
+            )
         if notice.digest and digest(self.side.arena, notice.digest[0]) != notice.digest[1]:
             self.trouble.append(f"event {event.notice:#x} came before its bytes")
 
 
 def without_bytes(command, node):
     """A NOP, put, get or inline put of nothing, which libdibber does not make."""
-    opcode = {"nop": OPCODE.NOP, "empty put": OPCODE.PUT, "empty inline": OPCODE.PUT_INLINE,
-              "empty get": OPCODE.GET}[command.kind]
-    how   = command.options
-    flags = (FLAG.NOTICE*("notice" in how) | FLAG.INTERRUPT*how.get("interrupt", False) |
-             FLAG.SOLICIT*how.get("solicit", False) | FLAG.FENCE*how.get("fence", False))
-    slot  = bytearray(C.SLOT_BYTES)
-    struct.pack_into("<BBBBHHIIII", slot, 0, opcode, flags, 0, how.get("endpoint", 0), node, 0, 0, 0,
-                     how.get("notice", 0), 0)
+    opcode = {
+        "nop": OPCODE.NOP,
+        "empty put": OPCODE.PUT,
+        "empty inline": OPCODE.PUT_INLINE,
+        "empty get": OPCODE.GET,
+    }[command.kind]
+    how = command.options
+    flags = (
+        FLAG.NOTICE * ("notice" in how)
+        | FLAG.INTERRUPT * how.get("interrupt", False)
+        | FLAG.SOLICIT * how.get("solicit", False)
+        | FLAG.FENCE * how.get("fence", False)
+    )
+    slot = bytearray(C.SLOT_BYTES)
+    struct.pack_into(
+        "<BBBBHHIIII",
+        slot,
+        0,
+        opcode,
+        flags,
+        0,
+        how.get("endpoint", 0),
+        node,
+        0,
+        0,
+        0,
+        how.get("notice", 0),
+        0,
+    )
     for name, walk in (("target", command.target), ("source", command.source)):
         if name == "target" or command.kind != "empty inline":
             struct.pack_into("<IIQ", slot, COMMAND[name].offset, *walk[:3])

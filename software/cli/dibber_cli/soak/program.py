@@ -1,7 +1,6 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
-
 """The two programs of the soak: each plays its commands of a round, then shows its memory."""
+
+# SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
 
@@ -11,12 +10,15 @@ from dibber_cli.soak import player
 
 @dataclass(frozen=True)
 class Turn:
-    """A round as both programs are told it: of each side its commands, the events that it must see, and its lists."""
-    number   : int
-    commands : list
-    notices  : list
-    depth    : int
-    lists    : list
+    """A round as both programs are told it: of each side its commands, the events that it must see,
+    and its lists.
+    """
+
+    number: int
+    commands: list
+    notices: list
+    depth: int
+    lists: list
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,14 @@ class Counters:
 
 
 class Soldier(Program):
-    """A card with three endpoints, one arena under nine regions, and index lists under one region of each endpoint."""
+    """A card with three endpoints, one arena under nine regions, and index lists under one region
+    of each endpoint.
+    """
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
         self.regions = {}
-        self.names   = player.prepare(self, seed)
+        self.names = player.prepare(self, seed)
 
     @property
     def keys(self):
@@ -51,10 +55,18 @@ class Soldier(Program):
         if isinstance(order, Counters):
             return {"counters": self.card.info()["counters"], "free": False}
         begin = self.endpoint.clock()
-        ended, trouble = player.play(self, order.commands[self.node], order.notices[self.node], order.depth)
-        end   = self.endpoint.clock()
-        return {"ended": ended, "trouble": trouble, "begin_ps": begin.now_ps, "end_ps": end.now_ps,
-                "cpu_ps": end.cpu_ps - begin.cpu_ps, "free": end.free}
+        ended, trouble = player.play(
+            self, order.commands[self.node], order.notices[self.node], order.depth
+        )
+        end = self.endpoint.clock()
+        return {
+            "ended": ended,
+            "trouble": trouble,
+            "begin_ps": begin.now_ps,
+            "end_ps": end.now_ps,
+            "cpu_ps": end.cpu_ps - begin.cpu_ps,
+            "free": end.free,
+        }
 
     def close(self):
         for region in self.regions.values():

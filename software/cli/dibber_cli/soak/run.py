@@ -1,12 +1,14 @@
-# This file is part of Dibber.
-# SPDX-License-Identifier: BSD-2-Clause
+"""A soak: rounds of random commands on both sides of a simulated pair, each compared with the
+model.
+"""
 
-"""A soak: rounds of random commands on both sides of a simulated pair, each compared with the model."""
+# SPDX-License-Identifier: BSD-2-Clause
 
 import collections
 import contextlib
 
 from dibber.interface.description import STATUS
+
 from dibber_cli import profile as profiles
 from dibber_cli.bench import session
 from dibber_cli.simulator import Pair
@@ -14,7 +16,7 @@ from dibber_cli.soak import plan
 from dibber_cli.soak.memory import Memory
 from dibber_cli.soak.program import Counters, Show, Soldier, Turn
 
-ROUND  = 40     # commands of each side
+ROUND = 40  # commands of each side
 # Completions of host reads are cut and ordered at random.
 RANDOM = ["--set", 'pcie.completion_split="random"', "--set", "pcie.completion_reorder_ns=300.0"]
 
@@ -22,8 +24,10 @@ RANDOM = ["--set", 'pcie.completion_split="random"', "--set", "pcie.completion_r
 def name_of(number, side, index, command):
     """A command in words."""
     how = ", ".join(f"{k}={v}" for k, v in command.options.items() if v is not False)
-    return (f"round {number}, card {side}, command {index}: endpoint {command.endpoint} {command.kind} "
-            f"{command.source} -> {command.target} {command.atomic or ''} {how} {command.mistake}")
+    return (
+        f"round {number}, card {side}, command {index}: endpoint {command.endpoint} {command.kind} "
+        f"{command.source} -> {command.target} {command.atomic or ''} {how} {command.mistake}"
+    )
 
 
 def check_ends(commands, ended):
@@ -51,41 +55,58 @@ def is_chain(before, added, ended):
 
 def owner_of(commands, node, place):
     """Indices of the commands (side, index) that may write a place."""
-    return [(side, index) for side in range(2) for index, command in enumerate(commands[side])
-            if command.written and command.written[0] == node and place in set(command.written[1].bytes().tolist())]
+    return [
+        (side, index)
+        for side in range(2)
+        for index, command in enumerate(commands[side])
+        if command.written
+        and command.written[0] == node
+        and place in set(command.written[1].bytes().tolist())
+    ]
 
 
 class Soak:
-    """A run of so many transfers, for the length of a `with` statement; or all of it by run(). Counts are its results.
+    """A run of so many transfers, for the length of a `with` statement; or all of it by run().
+    Counts are its results.
 
     Attributes
     ----------
     transfers, bytes : so far
     compared, wrong_bytes : bytes of memory, gaps and guards included
     operations : how many of each kind
-    elapsed_ps : of simulated time in which commands were under way; busy_ps: CPU time charged in it to both sides
+    elapsed_ps : of simulated time in which commands were under way; busy_ps: CPU time charged in it
+                 to both sides
     trouble    : sentences, the first of them
     versions   : of gateware, control program and library
     """
 
     def __init__(self, count, seed=1, profile="gen2x4", options=(), rounds=None, show=None):
-        self.count, self.seed, self.profile, self.options = count, seed, profile, [*RANDOM, *options]
+        self.count, self.seed, self.profile, self.options = (
+            count,
+            seed,
+            profile,
+            [*RANDOM, *options],
+        )
         self.number, self.last = rounds or (0, 1 << 30)
-        self.show       = show or (lambda text: None)
-        self.transfers  = self.bytes = self.wrong_bytes = self.compared = 0
+        self.show = show or (lambda text: None)
+        self.transfers = self.bytes = self.wrong_bytes = self.compared = 0
         self.elapsed_ps = self.busy_ps = 0
         self.operations = collections.Counter()
-        self.trouble    = []
+        self.trouble = []
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            pair = stack.enter_context(Pair(profiles.load(self.profile), seed=self.seed, options=self.options))
-            self.workers  = stack.enter_context(session.Workers(pair, Soldier, self.seed, ()))
-            opened        = self.workers.receive()
-            self.keys     = [answer["keys"] for answer in opened]
-            self.versions = session.versions_of(*(opened[0][name] for name in ("build", "identity", "interface", "hash")))
-            self.memory   = Memory(self.seed)
-            self._stack   = stack.pop_all()
+            pair = stack.enter_context(
+                Pair(profiles.load(self.profile), seed=self.seed, options=self.options)
+            )
+            self.workers = stack.enter_context(session.Workers(pair, Soldier, self.seed, ()))
+            opened = self.workers.receive()
+            self.keys = [answer["keys"] for answer in opened]
+            self.versions = session.versions_of(
+                *(opened[0][name] for name in ("build", "identity", "interface", "hash"))
+            )
+            self.memory = Memory(self.seed)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, kind, *how):
@@ -102,23 +123,27 @@ class Soak:
     def go_on(self, count):
         """Rounds until so many transfers have been made in all, or something was wrong."""
         while self.transfers < count and self.number < self.last and not self.trouble:
-            self._round(min(ROUND, -(-(count - self.transfers)//2)))
+            self._round(min(ROUND, -(-(count - self.transfers) // 2)))
             self.number += 1
-            self.show(f"{self.transfers} of {self.count} transfers, {self.bytes/1e6:.1f} MB")
+            self.show(f"{self.transfers} of {self.count} transfers, {self.bytes / 1e6:.1f} MB")
 
     def counters_of_cards(self):
         """Sums of both cards' counters, by name."""
         found = self.workers.do(Counters(), self.keys)
-        return {name: sum(side["counters"][name] for side in found) for name in found[0]["counters"]}
+        return {
+            name: sum(side["counters"][name] for side in found) for name in found[0]["counters"]
+        }
 
     def _round(self, size):
         self.memory.begin(self.number)
         before = [self.memory.word(node, plan.COUNTER, 8) for node in range(2)]
-        todo   = plan.Round(self.seed, self.number, self.memory, self.keys, size)
-        played = self.workers.do(Turn(self.number, todo.commands, todo.notices, todo.depth, todo.lists), self.keys)
-        found  = self.workers.do(Show(), self.keys)
+        todo = plan.Round(self.seed, self.number, self.memory, self.keys, size)
+        played = self.workers.do(
+            Turn(self.number, todo.commands, todo.notices, todo.depth, todo.lists), self.keys
+        )
+        found = self.workers.do(Show(), self.keys)
         self.elapsed_ps += max(p["end_ps"] for p in played) - min(p["begin_ps"] for p in played)
-        self.busy_ps    += sum(p["cpu_ps"] for p in played)
+        self.busy_ps += sum(p["cpu_ps"] for p in played)
         for side in range(2):
             self._judge(todo, side, played[side], before[1 - side])
         for node in range(2):
@@ -130,33 +155,52 @@ class Soak:
         """How the commands of a side ended."""
         number, commands = self.number, todo.commands[side]
         self.trouble += [f"round {number}, card {side}: {text}" for text in played["trouble"]]
-        self.trouble += [f"{name_of(number, side, index, commands[index])}: {text}"
-                         for index, text in check_ends(commands, played["ended"])]
+        self.trouble += [
+            f"{name_of(number, side, index, commands[index])}: {text}"
+            for index, text in check_ends(commands, played["ended"])
+        ]
         if not is_chain(before, todo.added[1 - side], played["ended"]):
-            self.trouble.append(f"round {number}, card {side}: values before of its additions are no sequence")
+            self.trouble.append(
+                f"round {number}, card {side}: values before of its additions are no sequence"
+            )
         for command in commands:
             self.operations[f"{command.kind}, wrong" if command.mistake else command.kind] += 1
-            self.operations.update(option for option in ("fence", "checksum", "notice") if option in command.options
-                                   and command.options[option] is not False)
+            self.operations.update(
+                option
+                for option in ("fence", "checksum", "notice")
+                if option in command.options and command.options[option] is not False
+            )
             self.operations.update(f"{side} list" for side in command.lists)
             self.transfers += 1
-            self.bytes     += command.length if command.status == STATUS.OK else 0
+            self.bytes += command.length if command.status == STATUS.OK else 0
 
     def _compare(self, todo, node, found):
         """The memory of a side, all of it."""
         wrong = self.memory.wrong(node, found)
-        self.compared    += len(found)
+        self.compared += len(found)
         self.wrong_bytes += len(wrong)
         if not len(wrong):
             return
         place = int(wrong[0])
-        self.trouble.append(f"round {self.number}, card {node}: {len(wrong)} bytes wrong, places {place} to {wrong[-1]}")
+        self.trouble.append(
+            f"round {self.number}, card {node}: {len(wrong)} bytes wrong, places {place} to {wrong[-1]}"
+        )
         owners = owner_of(todo.commands, node, place)
-        self.trouble += [f"  {name_of(self.number, *owner, todo.commands[owner[0]][owner[1]])}" for owner in owners]
+        self.trouble += [
+            f"  {name_of(self.number, *owner, todo.commands[owner[0]][owner[1]])}"
+            for owner in owners
+        ]
         if not owners:
             self.trouble.append("  which nobody may write")
 
     def report(self):
-        return {"transfers": self.transfers, "bytes": self.bytes, "bytes_compared": self.compared,
-                "bytes_wrong": self.wrong_bytes, "operations": dict(sorted(self.operations.items())),
-                "seed": self.seed, "profile": self.profile, "trouble": self.trouble}
+        return {
+            "transfers": self.transfers,
+            "bytes": self.bytes,
+            "bytes_compared": self.compared,
+            "bytes_wrong": self.wrong_bytes,
+            "operations": dict(sorted(self.operations.items())),
+            "seed": self.seed,
+            "profile": self.profile,
+            "trouble": self.trouble,
+        }

@@ -1,7 +1,3 @@
-/* This file is part of Dibber.
- * SPDX-License-Identifier: BSD-2-Clause
- */
-
 /**
  * libdibber: strided deposits into another machine's memory.
  *
@@ -85,6 +81,8 @@
  *
  * Lengths, offsets and strides are bytes. Times are nanoseconds unless their name says otherwise.
  */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_DIBBER_H
 #define DIBBER_DIBBER_H
