@@ -185,6 +185,7 @@ class UnrulyHost:
         self.expected = []  # lines that the checker must show, in order
         self.hits = dict.fromkeys(faults, 0)
         self.now = 0
+        self.recent = []  # completions in their first two cycles at the checker
 
     # Answers -------------------------------------------------------------------------------------
 
@@ -285,6 +286,7 @@ class UnrulyHost:
             self.hits[c.fault] += 1
         self.taken += 1
         owed = read.owed if read else 0
+        counts_before, shown_before = dict(self.judge.counts), len(self.expected)
         verdict, at = self.judge.take(c)
         fields = dict(
             tag=c.tag,
@@ -314,7 +316,23 @@ class UnrulyHost:
             ]
         elif verdict in ("fail", "close"):
             self.expected.append((c.tag, 1, owed, c.bytes, 1, int(verdict == "fail"), None))
+        counted = [n for n, count in self.judge.counts.items() if count != counts_before.get(n, 0)]
+        self.recent.append([2, c.tag, counted, self.expected[shown_before:]])
         return result
+
+    def overtaken(self, tag):
+        """A read takes `tag` anew while a completion of that tag is looked up, in its first two cycles.
+
+        The completion is of no read then: nothing of it is shown, and it is counted as unexpected.
+        """
+        for _, completed, counted, shown in self.recent:
+            if completed == tag:
+                for name in counted:
+                    self.judge.counts[name] -= 1
+                self.judge.count("COMPLETION_UNEXPECTED")
+                self.expected = [
+                    line for line in self.expected if not any(line is gone for gone in shown)
+                ]
 
     # Processes -----------------------------------------------------------------------------------
 
@@ -347,7 +365,9 @@ class UnrulyHost:
             yield
             self.now += 1
             if (yield requests.valid) and (yield requests.ready):
+                self.overtaken((yield requests.tag))
                 self.answer((yield requests.tag), (yield requests.address), (yield requests.length))
+            self.recent = [[left - 1, *rest] for left, *rest in self.recent if left > 1]
 
     @passive
     def watch(self):

@@ -1,0 +1,64 @@
+"""The check of the tree's rooms finds what it looks for: tools/rooms.py."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import ast
+import importlib.util
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    spec = importlib.util.spec_from_file_location("rooms", ROOT / "tools" / "rooms.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_circles_of_two_and_more_are_found_and_each_once(rooms):
+    graph = {
+        "a": {"b"},
+        "b": {"c", "leaf"},
+        "c": {"a"},
+        "d": {"e", "a"},
+        "e": {"d"},
+        "alone": {"alone", "a"},
+    }
+    assert sorted(rooms.circles(graph)) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_a_graph_without_a_circle_has_none(rooms):
+    assert rooms.circles({"a": {"b", "c"}, "b": {"c"}, "c": {"d"}}) == []
+
+
+def test_a_long_chain_does_not_end_the_check(rooms):
+    length = 5000
+    chain = {str(n): {str(n + 1)} for n in range(length)}
+    assert rooms.circles(chain) == []
+    chain[str(length)] = {"0"}
+    assert [len(part) for part in rooms.circles(chain)] == [length + 1]
+
+
+def test_imports_inside_functions_do_not_count_and_relative_ones_do(rooms):
+    tree = ast.parse(
+        "import a.b\nfrom . import c\nfrom ..d import e\n"
+        "try:\n    import f\nexcept ImportError:\n    pass\n"
+        "def g():\n    import h\n"
+    )
+    found = set(rooms.imports(tree, "top.sub.module", False))
+    assert {"a.b", "top.sub.c", "top.d", "top.d.e", "f"} <= found and "h" not in found
+
+
+def test_a_word_in_capitals_that_nobody_explains_is_found(rooms):
+    assert set(rooms.WORD.findall("A HOUSEWORD, an ODD_NAME and a `CODE`, PCI or CRC-32C")) >= {
+        "HOUSEWORD",
+        "ODD_NAME",
+    }
+
+
+def test_the_tree_keeps_the_rules(rooms):
+    assert [fault for check in rooms.CHECKS for fault in check()] == []
