@@ -344,7 +344,7 @@ def slot_write_port(data_width):
         ("dat_w", data_width, DIR_M_TO_S), ("be", data_width//8, DIR_M_TO_S)])
 
 def region_layout():
-    """The answer of the region table."""
+    """The region table's answer; `found` is 0 if no region has this key."""
     return [("found", 1), ("base", 64), ("length", 64), ("rights", 4), ("owner", 8)]
 
 # Packet -------------------------------------------------------------------------------------------

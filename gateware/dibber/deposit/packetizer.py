@@ -1,4 +1,4 @@
-"""From the bytes of a transfer to packets."""
+"""Packetizer: the bytes of a transfer are cut into packets."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

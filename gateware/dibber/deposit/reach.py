@@ -10,12 +10,12 @@ from dibber.deposit.tags import UNEXTENDED
 # Reach --------------------------------------------------------------------------------------------
 
 class Table(namedtuple("Table", "reader lines")):
-    """What reads tables of 64 bytes a line: its tags, and how many lines it has room for, a power
-    of two.
+    """A reader of tables in lines of 64 bytes: its tags, and the lines of its cache, a power of
+    two.
     """
     @property
     def parameters(self):
-        """Those of `Translator`, `PageFinder` and `ListReader`."""
+        """Parameters for `Translator`, `PageFinder` and `ListReader`."""
         return {"lines": self.lines, "tags": self.reader.tags, "base": self.reader.base}
 
 

@@ -1,4 +1,4 @@
-"""The sending engine: from a command slot to packets of payload."""
+"""The sending engine: a command in its slot becomes packets of payload."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

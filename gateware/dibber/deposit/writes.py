@@ -58,10 +58,11 @@ class WriteArbiter(LiteXModule):
         first_valid = owner
         for n in reversed(range(sinks)):
             first_valid = Mux(pipes[n].source.valid, n, first_valid)
-        chosen     = stream.Endpoint(write_layout(data_width))
-        valid      = Signal()
-        go         = Signal()
-        line_taken = Signal()  # the line at `source` was taken in the cycle before, from `held`
+        chosen = stream.Endpoint(write_layout(data_width))
+        valid  = Signal()
+        go     = Signal()
+        # the line at `source` was taken in the previous cycle, from sink `owner`
+        line_taken = Signal()
         sink_valid = [each.source.valid for each in pipes]
         self.comb += [
             choice.eq(Mux(locked, owner, first_valid)),

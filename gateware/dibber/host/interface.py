@@ -1,4 +1,4 @@
-"""The host side as one block."""
+"""The host side as one block: TLPs, BAR 0, MSI-X."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,12 +1,12 @@
-"""What a TLP looks like on LitePCIe's PHY stream, and the stream types inside the host layer.
+"""Format of TLPs on LitePCIe's PHY stream, and the stream types inside the host layer.
 
-A beat holds `data_width//32` DWs, DW 0 of the TLP in bits 31:0 of the first beat. A header DW
-stands as PCIe Base 3.0 draws it: byte 0 of the figure in bits 31:24. A payload DW has its lowest
-byte in bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
+A beat has `data_width//32` DWs; DW 0 of the TLP is in bits 31:0 of the first beat. A header DW is
+as drawn in PCIe Base 3.0: byte 0 of the figure in bits 31:24. A payload DW has its lowest byte in
+bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
 
-Shift: payload DW 0 follows a header of 3 or 4 DWs, but lies in its line where the address puts it.
-Both directions turn a window of two neighbouring beats or lines by `shift` = lane of the first
-payload DW + 1 with a 3-DW header, + 0 with a 4-DW one: 0…data_width//32.
+Shift: the payload follows a header of 3 or 4 DWs, but in a line it is at the lane of its address.
+Both directions shift a window of two neighbouring beats or lines by `shift` = lane of the first
+payload DW, plus 1 with a 3-DW header: 0…data_width//32.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -42,10 +42,10 @@ def line_layout(data_width, address_bits):
     return EndpointDescription([("adr", address_bits), ("dat", data_width), ("be", data_width//8)])
 
 def request_layout(offset_bits):
-    """A non-posted request of the host that asks for an answer.
+    """A non-posted request of the host, which needs a completion.
 
     `offset` counts DWs from the start of BAR 0; `length` is in DWs, 0 stands for 1024. `refused`:
-    it gets Unsupported Request; `memory` tells whether it was a memory read.
+    answer with Unsupported Request. `memory`: the request was a memory read.
     """
     return EndpointDescription([
         ("requester", 16), ("tag", 8), ("attr", 3), ("tc", 3), ("length", 10),

@@ -257,15 +257,15 @@ class TLPAssembler(LiteXModule):
 class TLPTransmitter(LiteXModule):
     """Send whole TLPs of four kinds over one stream.
 
-    Order of choice: posts, replies, then writes and reads by turns. Posts come first because a
-    completion must not overtake a posted write that was there before it (PCIe Base 3.0, 2.4.1):
-    what the host has read must not run ahead of a queue entry or an interrupt. A source should
-    offer the lines of a TLP without gaps; the others wait for its last one.
+    Priority: posts, replies, then writes and reads in turns. Posts come first, because a completion
+    must not pass a posted write that came before it (PCIe Base 3.0, 2.4.1): what the host has read
+    must not run ahead of a queue entry or an interrupt. A source should offer the lines of a TLP
+    without gaps, because the other sources wait for its last line.
 
-    While `enable` is 0 no request begins: posts, writes and reads wait, and replies pass them (PCIe
-    Base 3.0, 7.5.1.1: Bus Master Enable does not affect completions). A TLP that has begun ends
-    whole. With `discard` the requests that may not begin are dropped, each as a whole. A dropped
-    write with `mark` pulses `marked`, because its source waits for that.
+    While `enable` is 0 no request begins. Posts, writes and reads wait, and replies pass them (PCIe
+    Base 3.0, 7.5.1.1: Bus Master Enable does not affect completions). A TLP that has begun is
+    completed. With `discard`, requests that may not begin are dropped, each as a whole. A dropped
+    write with `mark` pulses `marked`, because its source waits for this.
 
     Parameters
     ----------
@@ -281,10 +281,10 @@ class TLPTransmitter(LiteXModule):
     source  : Endpoint(phy_layout), out
     marked  : Signal, out       the PHY takes the last beat of a write or post with `mark`
     id      : Signal(16), in    requester and completer ID
-    enable  : Signal, in        requests may begin; 1 where nothing drives it
+    enable  : Signal, in        requests may begin; 1 if not driven
     discard : Signal, in        requests that may not begin are dropped
-    waits   : Signal, out       a request is here and may not begin
-    dropped : Signal, out       one cycle for each request that is dropped
+    waits   : Signal, out       a request waits because it may not begin
+    dropped : Signal, out       one cycle for each dropped request
 
     Cycles: as many as the TLPs have beats; 2 from a sink to the source.
     """

@@ -17,7 +17,7 @@ def _reflect(value, bits):
     return int(f"{value:0{bits}b}"[::-1], 2)
 
 def _crc32c_bits(state, count):
-    """`state` after `count` zero bits, reflected as in RFC 3720: bit 0 leaves first."""
+    """`state` after `count` zero bits, in the reflected form of RFC 3720: bit 0 leaves first."""
     polynomial = _reflect(C.CRC_POLYNOMIAL, 32)
     for _ in range(count):
         state = (state >> 1) ^ (polynomial if state & 1 else 0)
@@ -83,9 +83,9 @@ class CRC32C(LiteXModule):
     ----------
     word  : Signal(32), in   next word, used in a cycle with `step`
     step  : Signal(), in
-    load  : Signal(), in     start from `seed` instead; wins over `step`
+    load  : Signal(), in     start from `seed` instead; has priority over `step`
     seed  : Signal(32), in   all ones for the standard CRC
-    value : Signal(32), out  CRC of the words so far, as it stands on the wire
+    value : Signal(32), out  CRC of the words so far, in the form of the wire
 
     Cycles: 1 from `step` or `load` to `value`.
     """

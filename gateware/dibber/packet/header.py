@@ -1,8 +1,8 @@
-"""Where the fields of a packet header and its extension stand, from the interface description.
+"""Positions of the fields of a packet header and its extension, from the interface description.
 
-The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level
-stride low, stride high, count; with LIST those of the strides, then of level 2 as it stands in the
-command; with NOTICE value, length and target endpoint.
+The extension follows docs/design.md, section 3. With `levels` > 0: skip, block, and for each level
+stride low, stride high and count. With LIST: the same for each stride, then the words of level 2 as
+in the command. With NOTICE: value, length and target endpoint.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -15,7 +15,7 @@ class GTXSerialPHY(S7SerialPHY):
 
     Parameters
     ----------
-    refclk      : pads `p`, `n` of a reference that reaches the quad
+    refclk      : pads `p`, `n` of a reference clock of the quad
     refclk_freq : Hz
     platform, pads, linerate, sys_clk_freq, los : see S7SerialPHY
     """
