@@ -1,4 +1,4 @@
-"""Bytes moved round in a line."""
+"""Rotation of the bytes of a line."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -6,10 +6,10 @@ from migen import *
 
 
 def rotate(line, by):
-    """`line` with lane i moved to lane (i + by) modulo its lanes: a barrel of multiplexers.
+    """`line` with lane i moved to lane (i + by) modulo its lanes: a barrel shifter.
 
-    `by` has log2(lanes) bits. Two bits a stage: on FPGAs a 4:1 multiplexer is one 6-input table or
-    two 4-input ones.
+    `by` has log2(lanes) bits. Each stage uses two of them, because a 4:1 multiplexer is one 6-input
+    LUT or two 4-input LUTs on FPGAs.
     """
     lanes = [line[8*i:8*i + 8] for i in range(len(line)//8)]
     if len(by) != log2_int(len(lanes)):

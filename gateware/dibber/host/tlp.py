@@ -1,12 +1,12 @@
-"""What a TLP looks like on LitePCIe's PHY stream, and the stream types inside the host layer.
+"""Format of TLPs on LitePCIe's PHY stream, and the stream types inside the host layer.
 
-A beat holds `data_width//32` DWs, DW 0 of the TLP in bits 31:0 of the first beat. A header DW
-stands as PCIe Base 3.0 draws it: byte 0 of the figure in bits 31:24. A payload DW has its lowest
-byte in bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
+A beat has `data_width//32` DWs; DW 0 of the TLP is in bits 31:0 of the first beat. A header DW is
+as drawn in PCIe Base 3.0: byte 0 of the figure in bits 31:24. A payload DW has its lowest byte in
+bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series core).
 
-Shift: payload DW 0 follows a header of 3 or 4 DWs, but lies in its line where the address puts it.
-Both directions turn a window of two neighbouring beats or lines by `shift` = lane of the first
-payload DW + 1 with a 3-DW header, + 0 with a 4-DW one: 0…data_width//32.
+Shift: the payload follows a header of 3 or 4 DWs, but in a line it is at the lane of its address.
+Both directions shift a window of two neighbouring beats or lines by `shift` = lane of the first
+payload DW, plus 1 with a 3-DW header: 0…data_width//32.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -42,17 +42,17 @@ def line_layout(data_width, address_bits):
     return EndpointDescription([("adr", address_bits), ("dat", data_width), ("be", data_width//8)])
 
 def request_layout(offset_bits):
-    """A non-posted request of the host that asks for an answer.
+    """A non-posted request of the host, which needs a completion.
 
     `offset` counts DWs from the start of BAR 0; `length` is in DWs, 0 stands for 1024. `refused`:
-    it gets Unsupported Request; `memory` tells whether it was a memory read.
+    answer with Unsupported Request. `memory`: the request was a memory read.
     """
     return EndpointDescription([
         ("requester", 16), ("tag", 8), ("attr", 3), ("tc", 3), ("length", 10),
         ("first_be", 4), ("last_be", 4), ("memory", 1), ("refused", 1), ("offset", offset_bits)])
 
 def reply_layout(data_width):
-    """A completion to send, as lines. `length` in DWs; 0: without data, one beat. `count` in bytes.
+    """A completion to send, as lines. `length` in DWs (0: one beat without data), `count` in bytes.
     """
     return EndpointDescription(
         [("dat", data_width)],
@@ -60,7 +60,7 @@ def reply_layout(data_width):
          ("count", 13), ("lower", 7)])
 
 def tlp_layout(data_width):
-    """A TLP to send: its header (DW 0 in bits 31:0) beside each of its lines.
+    """A TLP to send: each of its lines has the header beside it (DW 0 in bits 31:0).
 
     `dwords` counts header and payload. A TLP without payload is one beat with `last`.
     """
@@ -71,16 +71,18 @@ def tlp_layout(data_width):
 # Helpers ------------------------------------------------------------------------------------------
 
 def payload_bytes(dat, endianness):
-    """`dat` with the bytes of each payload DW put in the PHY's order, or back: its own inverse."""
+    """`dat` with the bytes of each payload DW in the PHY's order, or back: the function is its own
+    inverse.
+    """
     assert endianness in ("little", "big")
     if endianness == "little":
         return dat
     return Cat(*[dat[32*n + 8*b:32*n + 8*b + 8] for n in range(len(dat)//32) for b in (3, 2, 1, 0)])
 
 def lowest(be):
-    """Index of the lowest byte enabled of a DW; 0 if there is none."""
+    """Index of the lowest enabled byte of a DW; 0 if none is enabled."""
     return Mux(be[0], 0, Mux(be[1], 1, Mux(be[2], 2, Mux(be[3], 3, 0))))
 
 def above(be):
-    """How many bytes of a DW lie above the highest one enabled; 3 if there is none."""
+    """Number of bytes of a DW above the highest enabled one; 3 if none is enabled."""
     return Mux(be[3], 0, Mux(be[2], 1, Mux(be[1], 2, 3)))

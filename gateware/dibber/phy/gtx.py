@@ -1,4 +1,4 @@
-"""The link on a GTX of Kintex-7 or Virtex-7, with a PLL of its own."""
+"""The link on a GTX of Kintex-7 or Virtex-7, with its own PLL."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,7 +15,7 @@ class GTXSerialPHY(S7SerialPHY):
 
     Parameters
     ----------
-    refclk      : pads `p`, `n` of a reference that reaches the quad
+    refclk      : pads `p`, `n` of a reference clock of the quad
     refclk_freq : Hz
     platform, pads, linerate, sys_clk_freq, los : see S7SerialPHY
     """
@@ -26,5 +26,6 @@ class GTXSerialPHY(S7SerialPHY):
 
         # # #
 
-        self.specials += Instance("IBUFDS_GTE2", i_CEB=0, i_I=refclk.p, i_IB=refclk.n, o_O=reference)
+        self.specials += Instance(
+            "IBUFDS_GTE2", i_CEB=0, i_I=refclk.p, i_IB=refclk.n, o_O=reference)
         platform.add_period_constraint(refclk.p, 1e9/refclk_freq)
