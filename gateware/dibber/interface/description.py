@@ -581,7 +581,7 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
     Register("FEATURES", "ro", "what this card has beyond what all have", (
         Field("flash", 1, "a way to the flash that its FPGA is configured from: FLASH_*"),)),
-    Register("BUILD",             "ro", "CRC-32 of the gateware sources"),
+    Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro", "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; empty: it is not told", count=4),
     Register("CLOCK_HZ",          "ro", "frequency of the card's clock"),
     Register("GEOMETRY", "ro", "sizes", (

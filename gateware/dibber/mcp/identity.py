@@ -2,30 +2,20 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
 import struct
-import zlib
 
 from migen import *
 
 from litex.gen import *
 
+from dibber.common.code_identity import code_crc
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.registers import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.counters import Counters
 from dibber.mcp.processor import SRAM_BYTES, image_bytes
 
-# Build --------------------------------------------------------------------------------------------
-
-def source_crc(folder=pathlib.Path(__file__).parents[1]):
-    """CRC-32 over the names and contents of the gateware's Python sources, in the order of names.
-    """
-    crc = 0
-    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):
-        crc = zlib.crc32(path.relative_to(folder).as_posix().encode(), crc)
-        crc = zlib.crc32(path.read_bytes(), crc)
-    return crc
+# Counters -----------------------------------------------------------------------------------------
 
 def collect_counters(*sources):
     """Join the pulses of all layers; every counter of the description has exactly one source.
@@ -136,7 +126,7 @@ class HostRegisters(LiteXModule):
             status["INTERFACE_VERSION"][0].eq(INTERFACE.version_word),
             status["INTERFACE_HASH"][0].eq(INTERFACE.hash),
             status["FEATURES"][0].eq(sum(features[f.name] << f.lsb for f in HOST["FEATURES"].fields)),
-            status["BUILD"][0].eq(source_crc()),
+            status["BUILD"][0].eq(code_crc()),
             status["CLOCK_HZ"][0].eq(int(clock_hz)),
             status["GEOMETRY"][0].eq(sum(geometry[f.name] << f.lsb for f in HOST["GEOMETRY"].fields)),
             status["DATA_WIDTH"][0].eq(data_width),
