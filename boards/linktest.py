@@ -11,15 +11,15 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 
 from dibber.bridge.frames import FrameBridge
-from dibber.bridge.registers import BridgeRegisters
+from dibber.bridge.bridge_registers import BridgeRegisters
 from dibber.bridge.root import BANK_BYTES, BAR_BASE
 from dibber.core import attach
 from dibber.host.flash import FlashPort
 from dibber.interface.description import C, COUNTERS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.link.port import LinkPort
-from dibber.mcp.identity import HostRegisters
-from dibber.mcp.processor import RegisterBridge
+from dibber.mcp.host_registers import HostRegisters
+from dibber.common.register_bridge import RegisterBridge
 
 from boards.bridged import SILENCE
 

@@ -11,13 +11,13 @@ from litex.gen import *
 
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
-from dibber.deposit.express import ExpressLander
+from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.finder import PageFinder
 from dibber.deposit.reach import FAR
 from dibber.deposit.reads import ReadArbiter
 from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.send import SendEngine
+from dibber.deposit.send_engine import SendEngine
 from dibber.deposit.writes import WriteArbiter
 from dibber.host.completions import REASONS, CompletionChecker
 from dibber.host.flash import FlashPort
@@ -26,29 +26,30 @@ from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
-from dibber.mcp.answers import Answers
-from dibber.mcp.arrivals import Arrivals
-from dibber.mcp.asks import ExpectWriter
-from dibber.mcp.commands import FastCommands
-from dibber.mcp.contexts import Contexts
-from dibber.mcp.doorbells import EndpointPages
+from dibber.fastpath.answers import Answers
+from dibber.endpoint.arrivals import Arrivals
+from dibber.fastpath.asks import ExpectWriter
+from dibber.fastpath.fast_commands import FastCommands
+from dibber.fastpath.contexts import Contexts
+from dibber.endpoint.doorbells import EndpointPages
 from dibber.mcp.halt import Cutter, Halt, HaltInserter
-from dibber.mcp.identity import HostRegisters, collect_counters
-from dibber.mcp.keys import KeyCount
-from dibber.mcp.orders import OrderQueue
+from dibber.mcp.host_registers import HostRegisters, collect_counters
+from dibber.deposit.keys import KeyCount
+from dibber.fastpath.orders import OrderQueue
 from dibber.mcp.processor import SRAM_BYTES, Processor
-from dibber.mcp.queues import EventWriter, QueueWriter
-from dibber.mcp.registers import ControlRegisters
-from dibber.mcp.replies import Replies
-from dibber.mcp.requests import Requests
-from dibber.mcp.room import if_present
-from dibber.mcp.slots import Slots
-from dibber.mcp.turns import CommandTurns
+from dibber.endpoint.events import EventWriter
+from dibber.endpoint.queues import QueueWriter
+from dibber.mcp.control_registers import ControlRegisters
+from dibber.fastpath.replies import Replies
+from dibber.fastpath.requests import Requests
+from dibber.endpoint.room import if_present
+from dibber.endpoint.slots import Slots
+from dibber.endpoint.turns import CommandTurns
 from dibber.mcp.watchdog import Watchdog
-from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
+from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout
 from dibber.packet.layer import PacketLayer
-from dibber.packet.pulses import Pulses
-from dibber.places import BlockFIFO
+from dibber.common.pulses import Pulses
+from dibber.common.places import BlockFIFO
 
 # Geometry -----------------------------------------------------------------------------------------
 

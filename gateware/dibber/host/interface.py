@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.host.bar import BARDecoder, bar_windows
 from dibber.host.master import BusMaster
-from dibber.host.msix import MSIX
+from dibber.host.posts import PostWriter
 from dibber.host.receiver import TLPReceiver
 from dibber.host.transmitter import TLPTransmitter
 from dibber.interface import C
@@ -29,7 +29,7 @@ class HostInterface(LiteXModule):
                  leaves, see BusMaster
     data_width : 64 or 128, that of the PHY
     sram_bytes : of the control program's SRAM, which the host has a window on
-    address_bits : see MSIX
+    address_bits : see PostWriter
     patience   : see BusMaster
 
     Attributes
@@ -61,7 +61,7 @@ class HostInterface(LiteXModule):
             bar_size = phy.bar0_size,
             windows  = list(windows.values()))
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
-        self.msix        = msix        = MSIX(data_width, address_bits)
+        self.msix        = msix        = PostWriter(data_width, address_bits)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
 
         self.writes      = transmitter.writes

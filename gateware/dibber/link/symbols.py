@@ -7,7 +7,7 @@ from operator import xor
 
 from migen import *
 
-from dibber.packet.crc import crc8_byte
+from dibber.common.crc import crc8_byte
 
 K_COMMA   = 0xbc  # K28.5: the only one of ours that has the comma, so a receiver can align on it
 K_START   = 0xfb  # K27.7

@@ -9,12 +9,12 @@ from litex.gen import *
 from litex.soc.cores.cpu.vexriscv.core import VexRiscv
 from litex.soc.interconnect import wishbone
 
+from dibber.common.register_bridge import RegisterBridge
+from dibber.common.sram import SharedSRAM
 from dibber.debug.dm import DebugModule
 from dibber.interface.description import C
-from dibber.interface.registers import line_port
 from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp import vexriscv
-from dibber.mcp.sram import SharedSRAM
 
 # Memory -------------------------------------------------------------------------------------------
 
@@ -41,39 +41,7 @@ def slot_set(adr):
     """The set of slots that the word address `adr` in the window lies in."""
     return adr[log2_int(C.SLOTS*C.SLOT_BYTES//4):SLOT_WINDOW_BITS]
 
-# Bridges ------------------------------------------------------------------------------------------
-
-class RegisterBridge(LiteXModule):
-    """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3.
-
-    Parameters
-    ----------
-    whole : whether a store is of a whole word, where that is known earlier than the bus; others are
-            then ignored
-
-    Attributes
-    ----------
-    bus  : wishbone.Interface, in
-    port : line_port(32), out      word addressed
-    """
-    def __init__(self, whole=None):
-        self.bus  = bus  = wishbone.Interface(data_width=32, adr_width=30)
-        self.port = port = line_port(32)
-
-        # # #
-
-        request = bus.cyc & bus.stb
-        waiting = Signal(2)
-        self.sync += waiting.eq(Cat(port.re, waiting[0]))
-        self.comb += [
-            port.adr.eq(bus.adr),
-            port.dat_w.eq(bus.dat_w),
-            port.be.eq(bus.sel if whole is None else 0xf),
-            port.we.eq(request & bus.we & (1 if whole is None else whole)),
-            port.re.eq(request & ~bus.we & (waiting == 0)),
-            bus.dat_r.eq(port.dat_r),
-            bus.ack.eq(request & (bus.we | waiting[1])),
-        ]
+# Slot Bridge --------------------------------------------------------------------------------------
 
 class SlotBridge(LiteXModule):
     """Wishbone loads from the slots of all sets, and stores of whole words into the OUTBOX; other

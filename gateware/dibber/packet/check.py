@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.packet.crc import crc32c_next
+from dibber.common.crc import block_seed, crc32c_next
 from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, header_word, position_after
 
 # Layout -------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class WordInspector(LiteXModule):
             value.eq(~state),
             sink.ready.eq(~source.valid | source.ready),
             taken.eq(sink.valid & sink.ready & (sink.first | inside)),
-            seed.eq(Mux(kind == HEADER_CRC, value, base ^ block)),
+            seed.eq(Mux(kind == HEADER_CRC, value, block_seed(base, block))),
         ]
         # Whether a word is taken is known last, so it is all that these registers wait for: no CRC
         # is compared behind the last one.

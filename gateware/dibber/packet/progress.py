@@ -11,7 +11,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
+from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout
 
 # cycles; less than half of the 100 us after which a source repeats, on a card of 62.5 MHz too
 BEAT     = 2048

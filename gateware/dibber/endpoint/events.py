@@ -1,0 +1,80 @@
+"""Notices of other nodes become event queue entries without the control program."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.endpoint.arrivals import asking_layout, kinds_of
+from dibber.interface.description import C, ENTRY, STATUS
+from dibber.layouts import arrival_layout, entry_layout
+
+# Event Writer -------------------------------------------------------------------------------------
+
+class EventWriter(LiteXModule):
+    """Notices become events by themselves; all other arrivals go to the control program.
+
+    There is one place, so that nothing overtakes: what the control program posts for a message
+    comes behind the notices that arrived before it.
+
+    Parameters
+    ----------
+    endpoints : of the card
+
+    Attributes
+    ----------
+    enable   : Signal(), in                     0: notices go to the control program, too
+    sink     : Endpoint(arrival_layout), in
+    source   : Endpoint(asking_layout), out     for the control program
+    entry    : Endpoint(entry_layout), out      to the QueueWriter
+    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter
+               counts those whose queue is full or closed: they are in FAST_EVENTS
+
+    Cycles: 1.
+    """
+    def __init__(self, endpoints=C.ENDPOINTS):
+        self.enable   = Signal()
+        self.sink     = sink   = stream.Endpoint(arrival_layout())
+        self.source   = source = stream.Endpoint(asking_layout())
+        self.entry    = entry  = stream.Endpoint(entry_layout())
+        self.counters = {"FAST_EVENTS": Signal(), "EVENTS_LOST": Signal()}
+
+        # # #
+
+        # Who gets it is decided as it comes: an offer is not withdrawn when `enable` changes.
+        mine, here = Signal(), Signal()
+        waiting    = Signal()
+        is_event   = Signal()
+        arrival    = Record(arrival_layout().payload_layout)
+        self.comb += [
+            mine.eq(self.enable & ~sink.is_message & ~sink.response),
+            here.eq(sink.endpoint < endpoints),
+            sink.ready.eq(~waiting | Mux(is_event, entry.ready, source.ready)),
+        ]
+        self.sync += [
+            If(sink.ready,
+                waiting.eq(sink.valid & (here | ~mine)),
+                is_event.eq(mine),
+                arrival.eq(sink.payload),
+                # Before it is shown: engines wait for what is made of it.
+                *[getattr(source, name).eq(kind) for name, kind in kinds_of(sink).items()],
+            ),
+            self.counters["FAST_EVENTS"].eq(sink.valid & sink.ready & mine & here),
+            self.counters["EVENTS_LOST"].eq(sink.valid & sink.ready & mine & ~here),
+        ]
+        self.comb += [
+            source.valid.eq(waiting & ~is_event),
+            source.payload.eq(arrival),
+            entry.valid.eq(waiting & is_event),
+            entry.queue.eq(C.ENDPOINTS + arrival.endpoint[:log2_int(C.ENDPOINTS)]),
+            entry.cookie.eq(arrival.value),
+            entry.length.eq(arrival.length),
+            entry.node.eq(arrival.node),
+            entry.kind.eq(ENTRY.NOTICE),
+            entry.status.eq(STATUS.OK),
+            entry.key.eq(arrival.key),
+            entry.interrupt.eq(arrival.interrupt),
+        ]

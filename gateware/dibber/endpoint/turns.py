@@ -1,0 +1,312 @@
+"""Whose command is next, and whether it may be."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from functools import reduce
+from operator import or_
+
+from migen import *
+from migen.genlib.coding import PriorityEncoder
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C
+from dibber.layouts import count_layout, offer_layout, slot_free_layout, verdict_layout
+from dibber.endpoint.room import COUNT_BITS, SLOT_BITS, QueueRoom, SlotsInUse, bits_of, cq_open_layout
+
+# Helpers ------------------------------------------------------------------------------------------
+
+def command_layout():
+    """Something happens to an endpoint's next command, in a cycle with `strobe`."""
+    return [("strobe", 1), ("endpoint", log2_int(C.ENDPOINTS))]
+
+# Command Turns ------------------------------------------------------------------------------------
+
+class CommandTurns(LiteXModule):
+    """What every command needs, whoever executes it: its turn, a slot that is free, room for its
+    completion.
+
+    A scanner looks at one endpoint a cycle: one to which something happened, else the next in turn.
+    While a command is on offer the one behind it is looked at, so that it can be offered at once
+    when the first is taken.
+
+    An endpoint without a completion queue shows its next command in `pending` whatever its slot
+    does, and it is never offered. Only a command that `pending` shows may be taken, and behind a
+    change of `fast` or `again` only when it shows it still.
+
+    Parameters
+    ----------
+    endpoints : how many, a power of two up to ENDPOINTS; no other is taken, skipped or opened
+
+    Attributes
+    ----------
+    producer, cq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbells
+    rung    : Record(command_layout), in              `producer` of this endpoint is another one
+              from this cycle on
+    heads   : list of 2 Record(count_layout), in and out   commands taken
+    held    : Signal, in                              in reset: those of endpoint `index` are none,
+              from its second cycle on
+    index   : Signal, in
+    take    : Record(command_layout), in              the next command is the control program's
+    skip    : Record(command_layout), in              HEAD becomes PRODUCER, nothing is owed
+    frees   : list of 2 Record(slot_free_layout), in
+    open    : Record(cq_open_layout), in           its count starts at what `cq_consumer` is
+    fast    : Signal(endpoints), in                   a bit for each endpoint whose commands are
+              offered first
+    again   : Signal, in                              those that were missed before this cycle are
+              offered again
+    offer   : Endpoint(offer_layout), out             no other one before its verdict
+    verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one
+              acts as `take`
+    pending : Signal(endpoints), out                  a bit for each endpoint whose next command is
+              for the control program
+    room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion
+              queue, with room for one more
+
+    Cycles: 3 from `rung` to the offer, 2 from a verdict to the next one, or 9 from the former
+    offer. `pending` falls in the cycle after `take`, `skip` and `open`, and shows the next command
+    7 cycles after them, 3 after `rung`, 4 after a missed offer, 5 after `frees`; each other event
+    of that time costs one more. `heads` follow in 4, or 1 behind a verdict. A completion that was
+    read is seen within 16, or 32 when other events never end.
+    """
+    def __init__(self, endpoints=C.ENDPOINTS):
+        self.producer    = Record(count_layout())
+        self.cq_consumer = Record(count_layout())
+        self.rung        = rung    = Record(command_layout())
+        self.heads       = [Record(count_layout()) for _ in range(2)]
+        self.held        = Signal()
+        self.index       = Signal(log2_int(C.ENDPOINTS))
+        self.take        = take    = Record(command_layout())
+        self.skip        = skip    = Record(command_layout())
+        self.frees       = [Record(slot_free_layout()) for _ in range(2)]
+        self.open        = open_   = Record(cq_open_layout())
+        self.fast        = fast    = Signal(endpoints)
+        self.again       = Signal()
+        self.offer       = offer   = stream.Endpoint(offer_layout())
+        self.verdict     = verdict = Record(verdict_layout())
+        self.pending     = pending = Signal(endpoints)
+        self.room        = room    = Signal(endpoints)
+
+        # # #
+
+        def only(endpoint, strobe=1):
+            return bits_of(endpoints, endpoint, strobe)
+        def later_than(endpoint):
+            return Cat(0, *[endpoint < n for n in range(1, endpoints)])
+
+        self.slots  = slots  = SlotsInUse(endpoints)
+        self.queues = queues = QueueRoom(endpoints)
+        opened      = queues.opened
+
+        # Each reader of this memory looks one up. No reset reaches it.
+        self.counts = counts = Memory(COUNT_BITS, C.ENDPOINTS, name="heads")
+        write_head  = counts.get_port(write_capable=True)
+        self.specials += counts, write_head
+        def head_of(endpoint):
+            port = counts.get_port(async_read=True)
+            self.specials += port
+            self.comb += port.adr.eq(endpoint)
+            return port.dat_r
+        self.comb += [look.count.eq(head_of(look.endpoint)) for look in self.heads]
+
+        # State: what there is to do, and what is known of the next commands.
+        urgent    = Signal(endpoints)  # to be looked at
+        to_take   = Signal(endpoints)  # HEAD is to move
+        to_skip   = Signal(endpoints)
+        to_open   = Signal(endpoints)  # the queue is to be empty
+        able      = Signal(endpoints)  # the next command has all that it needs
+        missed    = Signal(endpoints)  # it was offered, and is for the control program
+        to_offer  = Signal(endpoints)  # it is to be offered when it is able
+        offered   = Signal()           # one is on offer, or its verdict is awaited
+        following = Signal(COUNT_BITS) # HEAD behind it
+        known     = Signal()           # `following` holds
+        next_able = Signal()           # as `able`, of the command at `following`
+        fresh     = Signal()           # the offer is new
+
+        # Events -----------------------------------------------------------------------------------
+
+        void    = queues.void  # what is under way about this endpoint's next command counts no more
+        taken   = Signal()
+        moving  = Signal()
+        opens   = Signal()
+        looking = Record([("valid", 1), ("endpoint", len(take.endpoint)), ("head", COUNT_BITS), ("producer", COUNT_BITS),
+            ("consumer", COUNT_BITS), ("slots", C.SLOTS), ("take", 1), ("skip", 1), ("open", 1),
+            ("queue", 1), ("credit", 2), ("ahead", 1), ("known", 1)])
+        freed   = [Record(slot_free_layout()) for _ in self.frees]
+        self.sync += [later.eq(free) for later, free in zip(freed, self.frees)]
+        self.comb += [
+            taken.eq(verdict.strobe & verdict.taken),
+            to_offer.eq(fast & opened & ~missed),
+            void.eq(only(take.endpoint, take.strobe) | only(skip.endpoint, skip.strobe) | only(open_.endpoint, open_.strobe)
+                | only(offer.endpoint, verdict.strobe) | only(looking.endpoint, moving | opens)),
+            queues.takes.eq(only(take.endpoint, take.strobe) | only(offer.endpoint, taken)),
+            queues.open.eq(open_),
+        ]
+
+        # The slot of what was taken, which the control program may free in the next cycle. That of
+        # an offer waits for it, and the next offer for that.
+        took = Record(command_layout())
+        late = Record(slot_free_layout())
+        self.sync += [
+            took.eq(take),
+            If(~took.strobe, late.strobe.eq(0)),
+            If(taken, late.raw_bits().eq(Cat(1, offer.slot[:SLOT_BITS], offer.endpoint))),
+        ]
+        self.comb += [
+            slots.use.strobe.eq(took.strobe | late.strobe),
+            slots.use.tag.eq(Mux(took.strobe,
+                Cat(head_of(took.endpoint)[:SLOT_BITS], took.endpoint), late.tag)),
+            *[gone.eq(free) for gone, free in zip(slots.frees, freed)],
+        ]
+
+        # Look -------------------------------------------------------------------------------------
+
+        # Round robin among those to whom something happened. When they never end, all others still
+        # join them, one every second cycle.
+        self.first = first = PriorityEncoder(2*endpoints)
+        calls = Signal(endpoints)
+        share = Signal()
+        turn  = Signal(max=endpoints)
+        look  = Signal(len(take.endpoint))  # whom to read
+        again = Signal(endpoints)
+        called = first.o[:len(turn)]
+        self.comb += [
+            calls.eq(urgent | only(rung.endpoint, rung.strobe)),
+            first.i.eq(Cat(calls & later_than(look), calls)),
+        ]
+        self.sync += [
+            share.eq(~share),
+            look.eq(Mux(first.n, turn, called)),
+            If(first.n | share, turn.eq(turn + 1)),
+            urgent.eq((calls & ~only(called)) | only(turn, share & ~first.n) | again | void | queues.found
+                | reduce(or_, [only(free.tag[SLOT_BITS:], free.strobe) for free in freed])),
+        ]
+
+        # Read, and register what the wide multiplexers give.
+        ahead = Signal()
+        self.comb += [
+            ahead.eq(offered & (offer.endpoint == look)),
+            self.producer.endpoint.eq(look),
+            self.cq_consumer.endpoint.eq(look),
+        ]
+        self.sync += [
+            looking.valid.eq(~(void >> look)[0]),
+            looking.endpoint.eq(look),
+            looking.head.eq(Mux(ahead & known, following, head_of(look))),
+            looking.producer.eq(self.producer.count),
+            looking.consumer.eq(self.cq_consumer.count),
+            looking.slots.eq(Array(slots.words)[look]),
+            looking.take.eq((to_take >> look)[0]),
+            looking.skip.eq((to_skip >> look)[0]),
+            looking.open.eq((to_open >> look)[0]),
+            looking.queue.eq((opened >> look)[0]),
+            looking.credit.eq(Array(queues.credit)[look]),
+            looking.ahead.eq(ahead),
+            looking.known.eq(known),
+        ]
+
+        # Judge, or move.
+        moves = Signal()
+        judge = Signal()
+        ready = Signal()
+        after = Signal(COUNT_BITS)
+        self.comb += [
+            moves.eq(looking.valid & (looking.take | looking.skip)),
+            moving.eq(moves & ~taken),  # HEADs are written one at a time
+            opens.eq(looking.valid & looking.open & ~looking.take & ~looking.skip),
+            judge.eq(looking.valid & ~looking.take & ~looking.skip & ~looking.open),
+            after.eq(looking.head + 1),
+            ready.eq((looking.producer != looking.head) & (~looking.queue | (~(looking.slots >> looking.head[:SLOT_BITS])[0]
+                & Mux(looking.ahead, looking.credit[1], looking.credit != 0)))),
+            again.eq(only(looking.endpoint, moves | opens | (judge & looking.ahead & ~looking.known))
+                | only(offer.endpoint, fresh)),
+        ]
+
+        # HEAD -------------------------------------------------------------------------------------
+
+        value = Signal(COUNT_BITS)
+        self.comb += [
+            # 0 in reset
+            value.eq(Mux(taken, following, Mux(looking.take, after, looking.producer))),
+            write_head.we.eq(moving | (taken & known) | self.held),
+            write_head.adr.eq(Mux(self.held, self.index, Mux(taken, offer.endpoint, looking.endpoint))),
+            write_head.dat_w.eq(value),
+            queues.look.strobe.eq((judge & ~(looking.ahead & looking.known)) | (moving & ~looking.take) | opens),
+            queues.look.endpoint.eq(looking.endpoint),
+            queues.look.head.eq(looking.head),
+            queues.look.producer.eq(looking.producer),
+            queues.look.consumer.eq(looking.consumer),
+            queues.look.skips.eq(moving),
+            queues.look.opens.eq(opens),
+        ]
+        self.sync += [
+            to_take.eq((to_take & ~only(looking.endpoint, moving & looking.take))
+                | only(take.endpoint, take.strobe) | only(offer.endpoint, taken & ~known)),
+            to_skip.eq((to_skip & ~only(looking.endpoint, moving & ~looking.take)) | only(skip.endpoint, skip.strobe)),
+            to_open.eq((to_open & ~only(looking.endpoint, opens) & ~only(open_.endpoint, open_.strobe))
+                | only(open_.endpoint, open_.strobe & ~open_.closed)),
+        ]
+
+        # Next commands ----------------------------------------------------------------------------
+
+        for n in range(endpoints):
+            self.sync += [
+                If(judge & ~looking.ahead & (looking.endpoint == n), able[n].eq(ready)),
+                If(void[n], able[n].eq(0)),
+                If(taken & known & (offer.endpoint == n), able[n].eq(next_able)),
+                If(self.again, missed[n].eq(0)),
+                If(verdict.strobe & verdict.missed & (offer.endpoint == n), missed[n].eq(1)),
+                If((take.strobe & (take.endpoint == n)) | (skip.strobe & (skip.endpoint == n)), missed[n].eq(0)),
+            ]
+        self.sync += [
+            If(judge & looking.ahead,
+                If(looking.known,
+                    next_able.eq(ready)
+                ).Else(
+                    following.eq(after),
+                    known.eq(1)
+                )
+            ),
+            If((void >> offer.endpoint)[0],
+                known.eq(0),
+                next_able.eq(0),
+            ),
+        ]
+
+        # Offer ------------------------------------------------------------------------------------
+
+        # Round robin; when there is none else, the one that is being judged need not wait until it
+        # is known.
+        self.pick  = pick = PriorityEncoder(2*endpoints)
+        candidates = Signal(endpoints)
+        idle       = Signal()
+        direct     = Signal()
+        begins     = Signal()
+        chosen     = pick.o[:log2_int(endpoints)]
+        self.comb += [
+            candidates.eq(able & to_offer),
+            pick.i.eq(Cat(candidates & later_than(offer.endpoint), candidates)),
+            idle.eq(~offered & ~(late.strobe & took.strobe)),
+            direct.eq(judge & ready & (to_offer >> looking.endpoint)[0]),
+            begins.eq(idle & (~pick.n | direct)),
+            pending.eq(able & ~to_offer & ~only(offer.endpoint, offered)),
+            room.eq(opened & Cat(*[credit != 0 for credit in queues.credit])),
+        ]
+        self.sync += [
+            fresh.eq(begins),
+            If(offer.ready, offer.valid.eq(0)),
+            If(verdict.strobe, offered.eq(0)),
+            If(begins,
+                offered.eq(1),
+                offer.valid.eq(1),
+                If(pick.n,
+                    offer.endpoint.eq(looking.endpoint),
+                    offer.slot.eq(looking.head[:SLOT_BITS]),
+                ).Else(
+                    offer.endpoint.eq(chosen),
+                    offer.slot.eq(head_of(chosen)[:SLOT_BITS]),
+                )
+            ),
+        ]

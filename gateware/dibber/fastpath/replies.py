@@ -1,0 +1,94 @@
+"""The way back of what atomics of other nodes have found."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, FAST_KIND, LANE
+from dibber.layouts import fast_put_layout, request_layout
+from dibber.common.places import Place
+
+# Replies ------------------------------------------------------------------------------------------
+
+class Replies(LiteXModule):
+    """Offers replies, which lie in slots of the INBOX, to their flows, by turns with commands; what
+    is not taken the control program sends.
+
+    Nobody waits for room: that would be a wait for acknowledgements of a node, and atomics of
+    others wait behind it. But when the program has armed the flow it may have a reply offered
+    `again`, so that it need not claim what it has just armed.
+
+    Attributes
+    ----------
+    enable   : Signal(), in    the fast path may reply
+    sink     : Endpoint(request_layout), in
+    commands : Endpoint(fast_put_layout), in    what else there is to be put
+    coming   : Signal(), in                     what it shows is looked up
+    put      : Endpoint(fast_put_layout), out
+    taken    : Signal(), in    in the cycle of `put.ready`
+    source   : Endpoint(request_layout), out    for the control program
+    again    : Signal(), in    in a cycle with `source.valid`: offer it again, and if it is not
+               taken show it again
+    twice    : Signal(), out   it was offered again
+
+    Cycles: 0 for commands; a reply is offered 2 behind `sink`, or behind the offer under way. What
+    is not taken 1 more.
+    """
+    def __init__(self):
+        self.enable   = enable   = Signal()
+        self.sink     = sink     = stream.Endpoint(request_layout())
+        self.commands = commands = stream.Endpoint(fast_put_layout())
+        self.coming   = Signal()
+        self.put      = put      = stream.Endpoint(fast_put_layout())
+        self.taken    = taken    = Signal()
+        self.source   = source   = stream.Endpoint(request_layout())
+        self.again    = Signal()
+        self.twice    = twice    = Signal()
+
+        # # #
+
+        self.place = place = Place(request_layout())
+        reply  = place.source
+        turn   = Signal()  # a reply is offered
+        missed = Signal()  # it is the program's
+        self.comb += [
+            If(turn,
+                put.valid.eq(1),
+                put.last.eq(1),
+                put.kind.eq(FAST_KIND.REPLY),
+                put.lane.eq(LANE.EXPRESS),
+                put.node.eq(reply.node),
+                put.endpoint.eq(C.INBOX),
+                put.slot.eq(reply.slot),
+                put.cookie.eq(reply.word),
+            ).Else(
+                commands.connect(put)
+            ),
+            sink.connect(place.sink),
+            reply.connect(source, omit={"valid", "ready"}),
+            source.valid.eq(missed),
+            reply.ready.eq(Mux(missed, source.ready & ~self.again, turn & put.ready & taken)),
+        ]
+        self.sync += [
+            If(turn,
+                If(put.ready,
+                    turn.eq(0),
+                    missed.eq(~taken),
+                )
+            ).Elif(reply.valid & ~missed,
+                If(~enable,
+                    missed.eq(1)
+                ).Elif(~(commands.valid | self.coming) | commands.ready,
+                    turn.eq(1)
+                )
+            ),
+            If(missed & (source.ready | self.again),
+                missed.eq(0),
+                twice.eq(1),
+            ),
+            If(reply.ready, twice.eq(0)),
+        ]
