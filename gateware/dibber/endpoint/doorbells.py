@@ -15,6 +15,14 @@ from dibber.interface.register_bank import line_port
 from dibber.layouts import count_layout
 from dibber.endpoint.turns import command_layout
 
+# Helpers ------------------------------------------------------------------------------------------
+
+def connect_count(user, table):
+    """Statements that connect the Record(count_layout) of a user to that of the block with the
+    counts.
+    """
+    return [table.endpoint.eq(user.endpoint), user.count.eq(table.count)]
+
 # Doorbells ----------------------------------------------------------------------------------------
 
 class Doorbells(LiteXModule):

@@ -31,6 +31,15 @@ def line_port(data_width, address_bits=20):
         ("dat_r", data_width),
     ])
 
+def connect_lines(master, *slaves):
+    """Statements that connect a line port to one slave, or to several; of several, each reads as 0
+    in cycles in which another one is asked.
+    """
+    return [
+        *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
+        master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
+    ]
+
 # Register Bank ------------------------------------------------------------------------------------
 
 class RegisterBank(LiteXModule):
