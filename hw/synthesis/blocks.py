@@ -28,24 +28,24 @@ from dibber.bridge.root import RootComplex
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.finder import PageFinder
+from dibber.deposit.gather import Gather
 from dibber.deposit.reach import FAR
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.gather import Gather
 from dibber.deposit.send_engine import SendEngine
 from dibber.deposit.walker import Walker
+from dibber.endpoint.slots import Slots
+from dibber.endpoint.turns import CommandTurns
+from dibber.fastpath.contexts import Contexts
+from dibber.fastpath.fast_commands import FastCommands
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
 from dibber.link.port import LinkPort
-from dibber.fastpath.fast_commands import FastCommands
-from dibber.fastpath.contexts import Contexts
+from dibber.mcp.control_registers import ControlRegisters
 from dibber.mcp.host_registers import HostRegisters
 from dibber.mcp.processor import SRAM_BYTES, Processor
-from dibber.mcp.control_registers import ControlRegisters
-from dibber.endpoint.slots import Slots
-from dibber.endpoint.turns import CommandTurns
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter

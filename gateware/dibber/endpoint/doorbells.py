@@ -10,10 +10,10 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.endpoint.turns import command_layout
 from dibber.interface.description import C, DOORBELL
 from dibber.interface.register_bank import line_port
 from dibber.layouts import count_layout
-from dibber.endpoint.turns import command_layout
 
 # Helpers ------------------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.endpoint.room import COUNT_BITS, SLOT_BITS, QueueRoom, SlotsInUse, bits_of, cq_open_layout
 from dibber.interface.description import C
 from dibber.layouts import count_layout, offer_layout, slot_free_layout, verdict_layout
-from dibber.endpoint.room import COUNT_BITS, SLOT_BITS, QueueRoom, SlotsInUse, bits_of, cq_open_layout
 
 # Helpers ------------------------------------------------------------------------------------------
 

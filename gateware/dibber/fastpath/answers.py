@@ -11,9 +11,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.expected import TAG
+from dibber.fastpath.asks import TAGS
 from dibber.interface.description import C, MESSAGE, REPLY, STATUS
 from dibber.layouts import answer_layout, arrival_layout, slot_port
-from dibber.fastpath.asks import TAGS
 
 # Answers ------------------------------------------------------------------------------------------
 

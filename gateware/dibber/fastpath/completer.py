@@ -10,10 +10,10 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.fastpath.asks import PLACES
 from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, STATUS
 from dibber.layouts import (acked_layout, answer_layout, ended_layout, entry_layout, flow_event_layout, job_done_layout,
     job_end_layout, judging_layout, slot_free_layout)
-from dibber.fastpath.asks import PLACES
 
 # Kinds of Looks -----------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.deposit.expected import TAG
-from dibber.interface.description import C, FAST_KIND, LANE, MESSAGE
-from dibber.layouts import claimed_layout, express_layout, fast_put_layout, flow_event_layout, job_layout
 from dibber.fastpath.asks import Asks
 from dibber.fastpath.completer import Completer
 from dibber.fastpath.rings import PutRings
+from dibber.interface.description import C, FAST_KIND, LANE, MESSAGE
+from dibber.layouts import claimed_layout, express_layout, fast_put_layout, flow_event_layout, job_layout
 
 # Contexts -----------------------------------------------------------------------------------------
 

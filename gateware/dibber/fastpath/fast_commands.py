@@ -10,9 +10,9 @@ from litex.soc.interconnect import stream
 
 from dibber.deposit.expected import TAG
 from dibber.deposit.fetch import flat_source_lines
+from dibber.fastpath.asks import TAGS
 from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, LANE, OPCODE, WALK
 from dibber.layouts import digest_layout, expect_layout, fast_put_layout, glance_layout, offer_layout, request_layout, slot_port, verdict_layout
-from dibber.fastpath.asks import TAGS
 
 LENGTH_BITS = C.FAST_LENGTH.bit_length()
 assert C.FAST_LENGTH == 2**LENGTH_BITS - 1

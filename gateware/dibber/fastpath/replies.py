@@ -8,9 +8,9 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.places import Place
 from dibber.interface.description import C, FAST_KIND, LANE
 from dibber.layouts import fast_put_layout, request_layout
-from dibber.common.places import Place
 
 # Replies ------------------------------------------------------------------------------------------
 

@@ -8,16 +8,18 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.places import BlockFIFO, Row
+from dibber.deposit.host_memory import region_write_layout
+from dibber.endpoint.arrivals import inbox_free_layout
+from dibber.endpoint.queues import queue_open_layout
+from dibber.endpoint.room import bits_of, if_present
+from dibber.fastpath.digests import PutDigests
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.interface.register_bank import RegisterBank
 from dibber.layouts import (SHOWN, acked_layout, arrival_layout, claimed_layout, count_layout, digest_layout, entry_layout,
     express_layout, flow_event_layout, job_done_layout, job_layout, request_layout, scout_layout, slot_free_layout)
-from dibber.endpoint.arrivals import inbox_free_layout
-from dibber.fastpath.digests import PutDigests
-from dibber.endpoint.room import bits_of, if_present
 from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout, refusal_layout
 from dibber.packet.route import route_write_layout
-from dibber.common.places import BlockFIFO, Row
 
 # Queues -------------------------------------------------------------------------------------------
 
@@ -119,8 +121,7 @@ class ControlRegisters(LiteXModule):
         self.refusal_waiting = Signal()
         self.arrivals      = stream.Endpoint(arrival_layout())
         self.entries       = stream.Endpoint(entry_layout())
-        self.queue         = Record([
-            ("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", 5), ("vector", 3), ("closed", 1)])
+        self.queue         = Record(queue_open_layout())
         self.producer      = Record(count_layout())
         self.head          = Record(count_layout())
         self.take          = Record([("strobe", 1), endpoint])
@@ -157,9 +158,7 @@ class ControlRegisters(LiteXModule):
         self.replies       = stream.Endpoint(request_layout())
         self.replies_again,  self.replies_twice  = Signal(), Signal()
         self.arrivals_again, self.arrivals_twice = Signal(), Signal()
-        self.region        = Record([
-            ("we", 1), ("index", 8), ("key", 32), ("base", 64), ("length", 64),
-            ("rights", 4), ("owner", 8), ("valid", 1), ("table", 64), ("page", 5)])
+        self.region        = Record(region_write_layout())
         self.region_fresh  = Signal()
         self.region_busy   = Signal()
         self.route         = Record(route_write_layout())
@@ -172,12 +171,29 @@ class ControlRegisters(LiteXModule):
 
         self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "LEFT", "PRODUCER", "HEAD", SHOWN),
             single=("LINK_CHANGED", "SRAM_WRITTEN", "SEND_MOVED"))
-        self.port = bank.port
-        status, storage, strobe = bank.status, bank.storage, bank.strobe
-        events = bank.fields(MCP, "EVENTS")
+        self.port    = bank.port
+        self.events  = bank.fields(MCP, "EVENTS")
+        self.digests = PutDigests(endpoints)
+        self.show_state(host)
+        self.add_timer(cycles)
+        self.add_commands(endpoints)
+        self.add_fast_path(endpoints)
+        self.add_link()
+        self.add_jobs()
+        self.add_express()
+        self.add_flows()
+        self.add_arrivals()
+        self.add_requests()
+        self.add_queues()
+        self.add_routes()
+        self.add_regions()
 
-        # State ------------------------------------------------------------------------------------
+    # State ----------------------------------------------------------------------------------------
 
+    def show_state(self, host):
+        """STATE, IDENTITY, and the host registers that the program sees."""
+        bank = self.bank
+        status, storage = bank.status, bank.storage
         self.comb += [
             self.state.eq(storage["STATE"][0]),
             self.identity.eq(storage["IDENTITY"][0]),
@@ -186,8 +202,13 @@ class ControlRegisters(LiteXModule):
             status["CLOCK_HZ"][0].eq(host.clock_hz),
         ]
 
-        # Clock and Timer --------------------------------------------------------------------------
+    # Clock and Timer ------------------------------------------------------------------------------
 
+    def add_timer(self, cycles):
+        """CYCLES_LOW and TIMER."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
         # The timer is reached when the clock is less than half its range beyond it.
         armed, reached = Signal(), Signal()
         ahead = Signal(32)
@@ -201,8 +222,13 @@ class ControlRegisters(LiteXModule):
             If(strobe["TIMER"][0], armed.eq(1), reached.eq(0)),
         ]
 
-        # Commands ---------------------------------------------------------------------------------
+    # Commands -------------------------------------------------------------------------------------
 
+    def add_commands(self, endpoints):
+        """Commands that wait, the slots that are freed, and digests of inline puts."""
+        bank = self.bank
+        status, strobe = bank.status, bank.strobe
+        events = self.events
         free = bank.fields(MCP, "SLOT_FREE")
         post = bank.fields(MCP, "POST_START")
         put  = bank.fields(MCP, "PUT_START")
@@ -231,7 +257,7 @@ class ControlRegisters(LiteXModule):
         ]
 
         # Inline puts, in short. A cookie is looked up by what is being written to POST_PUT.
-        self.digests = digests = PutDigests(endpoints)
+        digests = self.digests
         posted = next(field.lsb for field in MCP["POST_PUT"].fields if field.name == "slot")
         shorts = Signal(endpoints)
         others = Signal(endpoints)
@@ -255,8 +281,14 @@ class ControlRegisters(LiteXModule):
             *[events[name].eq(getattr(digests.shown, name)) for name in ["endpoint", "slot", "node", "solicit", "length"]],
         ]
 
-        # Fast Path --------------------------------------------------------------------------------
+    # Fast Path ------------------------------------------------------------------------------------
 
+    def add_fast_path(self, endpoints):
+        """What the fast path may do, which flows it has, and what it gives back."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
+        digests = self.digests
         opcodes = bank.fields(MCP, "FAST_OPCODES")
         place   = bank.fields(MCP, "ARM_PLACE")
         arm     = bank.fields(MCP, "FLOW_ARM")
@@ -291,8 +323,13 @@ class ControlRegisters(LiteXModule):
             status["ENDPOINTS"][0].eq(endpoints),
         ]
 
-        # Link -------------------------------------------------------------------------------------
+    # Link -----------------------------------------------------------------------------------------
 
+    def add_link(self):
+        """LINK and LINK_CHANGED."""
+        bank = self.bank
+        status, storage = bank.status, bank.storage
+        events = self.events
         before, watching = Signal(), Signal()
         self.comb += [
             status["LINK"][0].eq(self.link_up),
@@ -304,8 +341,13 @@ class ControlRegisters(LiteXModule):
             watching.eq(1),
         ]
 
-        # Jobs -------------------------------------------------------------------------------------
+    # Jobs -----------------------------------------------------------------------------------------
 
+    def add_jobs(self):
+        """Orders to the send engine, and their ends."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
         slot = bank.fields(MCP, "JOB_SLOT")
         flow = bank.fields(MCP, "JOB_FLOW")
         done = bank.fields(MCP, "JOB_DONE")
@@ -333,8 +375,14 @@ class ControlRegisters(LiteXModule):
             done_queue.source.ready.eq(strobe["JOB_DONE_POP"][0]),
         ]
 
-        # Express ----------------------------------------------------------------------------------
+    # Express --------------------------------------------------------------------------------------
 
+    def add_express(self):
+        """Orders of lane EXPRESS."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        digests = self.digests
+        put = bank.fields(MCP, "PUT_START")
         flow  = bank.fields(MCP, "EXPRESS_FLOW")
         start = bank.fields(MCP, "EXPRESS_START")
         self.comb += [
@@ -352,8 +400,13 @@ class ControlRegisters(LiteXModule):
             status["EXPRESS_SPACE"][0].eq(self.express_space),
         ]
 
-        # Flows ------------------------------------------------------------------------------------
+    # Flows ----------------------------------------------------------------------------------------
 
+    def add_flows(self):
+        """What is acknowledged, missing or refused; resets and rewinds of flows."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
         reset   = bank.fields(MCP, "FLOW_RESET")
         rewind  = bank.fields(MCP, "FLOW_REWIND")
         refusal = bank.fields(MCP, "REFUSAL")
@@ -385,8 +438,13 @@ class ControlRegisters(LiteXModule):
             refusal_queue.source.ready.eq(strobe["REFUSAL_POP"][0]),
         ]
 
-        # Arrivals ---------------------------------------------------------------------------------
+    # Arrivals -------------------------------------------------------------------------------------
 
+    def add_arrivals(self):
+        """Notices and messages."""
+        bank = self.bank
+        status, strobe = bank.status, bank.strobe
+        events = self.events
         arrival = bank.fields(MCP, "ARRIVAL")
         self.comb += [
             events["arrival"].eq(self.arrivals.valid),
@@ -401,8 +459,13 @@ class ControlRegisters(LiteXModule):
             self.arrivals_again.eq(strobe["ARRIVAL_AGAIN"][0]),
         ]
 
-        # Inbox, Gets and Atomics ------------------------------------------------------------------
+    # Inbox, Gets and Atomics ----------------------------------------------------------------------
 
+    def add_requests(self):
+        """Slots of the inbox, gets under way, and atomics of other nodes."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
         expect = bank.fields(MCP, "EXPECT_WRITE")
         executed = bank.fields(MCP, "ATOMIC_DONE")
         self.comb += [
@@ -421,8 +484,14 @@ class ControlRegisters(LiteXModule):
             self.replies_again.eq(strobe["ATOMIC_AGAIN"][0]),
         ]
 
-        # Queues -----------------------------------------------------------------------------------
+    # Queues ---------------------------------------------------------------------------------------
 
+    def add_queues(self):
+        """Completion and event queues, and the entries that are posted."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        digests = self.digests
+        post = bank.fields(MCP, "POST_START")
         opened = bank.fields(MCP, "QUEUE_OPEN")
         what   = bank.fields(MCP, "POST_WHAT")
         self.entry_queue = entry_queue = BlockFIFO(entry_layout(), POSTS)
@@ -452,8 +521,13 @@ class ControlRegisters(LiteXModule):
             status["POST_SPACE"][0].eq(POSTS - entry_queue.level),
         ]
 
-        # Routes and Scouts ------------------------------------------------------------------------
+    # Routes and Scouts ----------------------------------------------------------------------------
 
+    def add_routes(self):
+        """The route table, and scouts."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
+        events = self.events
         scout = bank.fields(MCP, "SCOUT_START")
         came  = bank.fields(MCP, "SCOUT")
         self.scout_queue = scout_queue = Row(scout_layout(), C.SCOUTS)
@@ -480,8 +554,12 @@ class ControlRegisters(LiteXModule):
             self.scouts_came.ready.eq(strobe["SCOUT_POP"][0]),
         ]
 
-        # Regions ----------------------------------------------------------------------------------
+    # Regions --------------------------------------------------------------------------------------
 
+    def add_regions(self):
+        """The region table."""
+        bank = self.bank
+        status, storage, strobe = bank.status, bank.storage, bank.strobe
         access = bank.fields(MCP, "REGION_ACCESS")
         self.comb += [
             status["REGION_FRESH"][0].eq(self.region_fresh),
