@@ -6,27 +6,26 @@ from migen import *
 
 from litex.gen import *
 
-# Arbiter ---------------------------------------------------------------------------------------------
+# Arbiter ------------------------------------------------------------------------------------------
 
 class Arbiter(LiteXModule):
-    """Whose turn it is, among many: a register with a bit for each, and each cycle the next one who
-    asks.
+    """Round robin among many clients, with one grant a cycle. The grant is a one-hot register.
+
+    A choice by the number of the last holder would have as many levels of logic as there are
+    clients. Here the clients above the last holder are a register, too.
 
     Parameters
     ----------
     clients   : how many
-    favourite : the one whose turn it is when nobody asks
-    late      : clients of whom one at most asks in a cycle, and it late in that: what the others
-                ask for is compared before
+    favourite : the client that holds the grant when no client requests
+    late      : numbers of clients. At most one of these requests in a cycle, and its request
+                arrives late in the cycle. The other requests are compared before it arrives
 
     Attributes
     ----------
     request : Signal(clients), in
-    grant   : Signal(clients), out   one bit is set: of the one behind the last who asked in the
-              cycle before, or else of the last, if he did
-
-    A choice by the number of the last would have as many levels as there are clients; here those
-    behind the last are a register, too.
+    grant   : Signal(clients), out   one-hot: of those that requested in the cycle before, the first
+              one behind the former holder, or that holder if it was alone
     """
     def __init__(self, clients, favourite=0, late=()):
         self.request = request = Signal(clients)
@@ -34,50 +33,53 @@ class Arbiter(LiteXModule):
 
         # # #
 
-        # those behind the last; who comes round behind them is below
-        above     = Signal(clients, reset=2**clients - 2)
-        following = Signal(clients)
-        behind    = Signal(clients)
-        others    = Signal(clients)  # those who ask, but for the late ones
+        # Clients with a higher number than the holder come before those with a lower one.
+        above      = Signal(clients, reset=2**clients - 2)
+        below      = Signal(clients)
+        next_grant = Signal(clients)
+        next_above = Signal(clients)
+        early      = Signal(clients)  # requests without the late ones
 
-        def first(sides):
-            """The first of those who ask, and all behind it."""
-            found, asked = Constant(0), []
+        def first_of(side):
+            """Grant the first early request of `side`."""
+            found, found_before = Constant(0), []
             for n in range(clients):
-                asked.append(found)
-                found = found | (others[n] & sides[n])
-            return [following[n].eq(others[n] & sides[n] & ~asked[n]) for n in range(clients)] + [behind.eq(Cat(*asked))]
+                found_before.append(found)
+                found = found | (early[n] & side[n])
+            return [
+                *[next_grant[n].eq(early[n] & side[n] & ~found_before[n]) for n in range(clients)],
+                next_above.eq(Cat(*found_before)),
+            ]
 
-        below = Signal(clients)
         self.comb += [
-            others.eq(request & sum(1 << n for n in range(clients) if n not in late)),
+            early.eq(request & sum(1 << n for n in range(clients) if n not in late)),
             below.eq(~(above | grant)),
-            If((others & above) != 0,
-                *first(above)
-            ).Elif((others & below) != 0,
-                *first(below)
-            ).Elif((others & grant) != 0,
-                following.eq(grant),
-                behind.eq(above)
+            If((early & above) != 0,
+                *first_of(above)
+            ).Elif((early & below) != 0,
+                *first_of(below)
+            ).Elif((early & grant) != 0,
+                next_grant.eq(grant),
+                next_above.eq(above)
             ).Else(
-                following.eq(1 << favourite),
-                behind.eq(2**clients - (2 << favourite))
+                next_grant.eq(1 << favourite),
+                next_above.eq(2**clients - (2 << favourite))
             )
         ]
 
-        # A late one: whether it would be before all of them is known when it asks.
+        # Whether a late request would come before all early ones is known when it arrives.
         for n in late:
-            before = Signal(name=f"before{n}")
+            leads = Signal(name=f"before{n}")
             self.comb += [
-                before.eq(Mux(above[n],
-                    (others & above & (2**n - 1)) == 0,
-                    ((others & above) == 0) & ((others & below & Mux(grant[n], 2**clients - 1, 2**n - 1)) == 0))),
-                If(request[n] & before,
-                    following.eq(1 << n),
-                    behind.eq(2**clients - (2 << n)),
+                leads.eq(Mux(above[n],
+                    (early & above & (2**n - 1)) == 0,
+                    ((early & above) == 0) & ((early & below & Mux(grant[n], 2**clients - 1, 2**n - 1)) == 0))),
+                If(request[n] & leads,
+                    next_grant.eq(1 << n),
+                    next_above.eq(2**clients - (2 << n)),
                 ),
             ]
         self.sync += [
-            grant.eq(following),
-            above.eq(behind),
+            grant.eq(next_grant),
+            above.eq(next_above),
         ]

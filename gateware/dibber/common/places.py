@@ -1,7 +1,7 @@
-"""Places where elements of a stream wait, chosen for what they take on an FPGA.
+"""Buffers and FIFOs for streams, chosen by what they cost on an FPGA.
 
-A FIFO in LUT memory, as `stream.SyncFIFO` is, takes six LUT4 for four bits of up to 16 words on
-ECP5.
+`stream.SyncFIFO` is a FIFO in LUT memory. On ECP5 it costs six LUT4 for four bits of up to 16
+words.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,7 +15,7 @@ from litex.soc.interconnect import stream
 # One Place ----------------------------------------------------------------------------------------
 
 class Place(LiteXModule):
-    """A register: no LUTs, and whether it is free depends on nothing else.
+    """A register for one element. It costs no LUTs, and `sink.ready` depends on that register alone.
 
     Attributes
     ----------
@@ -44,22 +44,21 @@ class Place(LiteXModule):
 # Skid ---------------------------------------------------------------------------------------------
 
 class Skid(LiteXModule):
-    """A place beside the way, for the one element that comes when it is not taken: who sends hears
-    of that a cycle later.
+    """Skid buffer: holds the element that arrives during a stall, because the sender sees the stall
+    one cycle later.
 
-    As `stream.PipeReady`, cycle for cycle, but that something was not taken is known too late to
-    reach every register of the place: so it is written whenever it is free, and `held` says whether
-    it counts. `sink.ready` is a register of its own, and the place's enable: were it `~held`,
-    synthesis would put the place behind the choice of the source, and no bit of it that is always 0
-    would fall away.
+    Cycle for cycle it behaves as `stream.PipeReady`. A stall is known too late in the cycle to reach
+    the enable of every register. So the registers are written whenever they are free, and `held`
+    says whether they count. `sink.ready` is a register of its own, and is that enable. If it were
+    `~held`, synthesis would move the registers behind the multiplexer of the source, and could not
+    remove their constant bits.
 
     Attributes
     ----------
     sink, source : Endpoint(layout); `sink.ready` is a register
-    held         : Signal(), out    what `source` shows is in here, and does not come from the sink
-                   in this cycle
+    held         : Signal(), out    `source` shows the held element, not the sink's
 
-    Cycles: none; an element a cycle.
+    Cycles: 0; an element a cycle.
     """
     def __init__(self, layout):
         self.sink   = sink   = stream.Endpoint(layout)
@@ -88,16 +87,16 @@ class Skid(LiteXModule):
 # Row ----------------------------------------------------------------------------------------------
 
 class Row(LiteXModule):
-    """Places one behind the other: a short FIFO of registers.
+    """A short FIFO of registers: `depth` of `Place`, one behind the other.
 
     Attributes
     ----------
     sink, source : Endpoint(layout)
-    level        : Signal, out   elements, those that are on their way to `source` too
-    holds        : Signal, out   there is one
+    level        : Signal, out   elements, also those on their way to `source`
+    holds        : Signal, out   there is at least one element
 
-    Cycles: `depth`; an element every 2 cycles. One that was taken makes room at `sink` as many
-    cycles later.
+    Cycles: `depth`; an element every 2 cycles. When an element is taken, there is room at `sink`
+    `depth` cycles later.
     """
     def __init__(self, layout, depth):
         places = [Place(layout) for _ in range(depth)]
@@ -115,10 +114,10 @@ class Row(LiteXModule):
             self.holds.eq(Reduce("OR", [place.source.valid for place in places])),
         ]
 
-# Places in Block RAM ------------------------------------------------------------------------------
+# FIFOs in Block RAM -------------------------------------------------------------------------------
 
 class BlockFIFO(stream.SyncFIFO):
-    """A FIFO in block RAM, however short it is; `hw/synthesis/flow.py` asks for that by the name of
+    """A FIFO in block RAM, even if it is short. hw/synthesis/flow.py recognises it by the name of
     its memory.
 
     Attributes
@@ -134,16 +133,16 @@ class BlockFIFO(stream.SyncFIFO):
         memory.name_override = "block_storage"
 
 class BypassedFIFO(LiteXModule):
-    """A FIFO in block RAM which what finds it empty does not go through.
+    """A FIFO in block RAM. An element that finds it empty goes round the memory.
 
     Attributes
     ----------
     sink, source : Endpoint(layout)
-    fifo         : stream.SyncFIFO, what has no place at the source
+    fifo         : stream.SyncFIFO, the elements behind the one at the source
     level        : Signal, out   elements
 
-    Cycles: 1 when it is empty, else 3; an element a cycle. When it begins to be emptied after a
-    wait, a cycle may pass without one.
+    Cycles: 1 if it is empty, else 3; an element a cycle. After a stall of the source one cycle may
+    pass without an element.
     """
     def __init__(self, layout, depth):
         self.fifo   = fifo = stream.SyncFIFO(layout, depth, buffered=True)

@@ -1,4 +1,4 @@
-"""What arrived, for a control program that is there or that is halted."""
+"""Notices and messages from the engines, for a control program that runs or is halted."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,25 +15,26 @@ from dibber.layouts import arrival_layout
 # Kinds --------------------------------------------------------------------------------------------
 
 def asking_layout():
-    """An arrival, and whether it is a `get` or an `atomic` of a node that there can be."""
+    """An arrival, and whether it is a `get` or an `atomic` from a valid node."""
     return stream.EndpointDescription(arrival_layout().payload_layout, [("get", 1), ("atomic", 1)])
 
 def kinds_of(arrival):
-    """What asking_layout says of an arrival."""
+    """Dict of the bits that asking_layout adds to an arrival."""
     known = arrival.is_message & (arrival.node[log2_int(C.NODES):] == 0)
     return {"get": known & (arrival.value[:8] == MESSAGE.GET), "atomic": known & (arrival.value[:8] == MESSAGE.ATOMIC)}
 
 # Arrivals -----------------------------------------------------------------------------------------
 
 def inbox_free_layout():
-    """`slot` of the inbox may be used again, in a cycle with `strobe`."""
+    """In a cycle with `strobe`: `slot` of the INBOX is free."""
     return [("strobe", 1), ("slot", log2_int(C.SLOTS))]
 
 class Arrivals(LiteXModule):
-    """Arrivals of several engines to the control program, and its slots of the inbox back to them.
+    """Brings the arrivals of several engines to the control program, and the free slots of the INBOX
+    back to the engines.
 
-    Without a control program nothing waits: `sweep` frees all slots of the inbox, which are those
-    that the last program held, and while it is `halted` arrivals are dropped and their slots freed.
+    While the control program is halted nothing waits for it. `sweep` frees all slots of the INBOX,
+    because the last program may hold them. Arrivals are dropped and their slots freed.
 
     Parameters
     ----------
@@ -43,13 +44,13 @@ class Arrivals(LiteXModule):
     ----------
     sinks  : list of Endpoint(arrival_layout), in
     source : Endpoint(arrival_layout), out
-    free   : Record(inbox_free_layout), in     from the control program; not while it is halted
-    freed  : Record(inbox_free_layout), out    to the inbox
+    free   : Record(inbox_free_layout), in     a slot comes free; not while `halted`
+    freed  : Record(inbox_free_layout), out    to the engine that fills the INBOX
     halted : Signal(), in
     sweep  : Signal(), in      with `halted`: free slot `index`, modulo SLOTS
     index  : Signal, in
 
-    Cycles: 0, or 1 when another engine's turn comes. Engines take turns.
+    Cycles: 0, or 1 when the grant goes to another engine (round robin).
     """
     def __init__(self, sinks):
         self.sinks  = [stream.Endpoint(arrival_layout()) for _ in range(sinks)]

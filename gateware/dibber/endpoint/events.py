@@ -15,10 +15,10 @@ from dibber.layouts import arrival_layout, entry_layout
 # Event Writer -------------------------------------------------------------------------------------
 
 class EventWriter(LiteXModule):
-    """Notices become events by themselves; all other arrivals go to the control program.
+    """Turns notices into event queue entries; all other arrivals go on to the control program.
 
-    There is one place, so that nothing overtakes: what the control program posts for a message
-    comes behind the notices that arrived before it.
+    One register holds the arrival, so that order is kept: the entry that the control program posts
+    for a message comes after those of the notices before it.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class EventWriter(LiteXModule):
     enable   : Signal(), in                     0: notices go to the control program, too
     sink     : Endpoint(arrival_layout), in
     source   : Endpoint(asking_layout), out     for the control program
-    entry    : Endpoint(entry_layout), out      to the QueueWriter
-    counters : FAST_EVENTS, EVENTS_LOST: notices for an endpoint that there is not. The QueueWriter
-               counts those whose queue is full or closed: they are in FAST_EVENTS
+    entry    : Endpoint(entry_layout), out      to QueueWriter
+    counters : FAST_EVENTS; EVENTS_LOST, notices for an endpoint that does not exist. Notices whose
+               queue is full or closed count in FAST_EVENTS, and QueueWriter counts them as lost
 
     Cycles: 1.
     """
@@ -44,26 +44,28 @@ class EventWriter(LiteXModule):
 
         # # #
 
-        # Who gets it is decided as it comes: an offer is not withdrawn when `enable` changes.
-        mine, here = Signal(), Signal()
-        waiting    = Signal()
-        is_event   = Signal()
-        arrival    = Record(arrival_layout().payload_layout)
+        # The way of an arrival is decided when it comes, so that no offer is withdrawn when `enable`
+        # changes.
+        becomes_event = Signal()
+        has_endpoint  = Signal()
+        waiting       = Signal()
+        is_event      = Signal()
+        arrival       = Record(arrival_layout().payload_layout)
         self.comb += [
-            mine.eq(self.enable & ~sink.is_message & ~sink.response),
-            here.eq(sink.endpoint < endpoints),
+            becomes_event.eq(self.enable & ~sink.is_message & ~sink.response),
+            has_endpoint.eq(sink.endpoint < endpoints),
             sink.ready.eq(~waiting | Mux(is_event, entry.ready, source.ready)),
         ]
         self.sync += [
             If(sink.ready,
-                waiting.eq(sink.valid & (here | ~mine)),
-                is_event.eq(mine),
+                waiting.eq(sink.valid & (has_endpoint | ~becomes_event)),
+                is_event.eq(becomes_event),
                 arrival.eq(sink.payload),
-                # Before it is shown: engines wait for what is made of it.
+                # Decoded a cycle early, because engines wait for the result.
                 *[getattr(source, name).eq(kind) for name, kind in kinds_of(sink).items()],
             ),
-            self.counters["FAST_EVENTS"].eq(sink.valid & sink.ready & mine & here),
-            self.counters["EVENTS_LOST"].eq(sink.valid & sink.ready & mine & ~here),
+            self.counters["FAST_EVENTS"].eq(sink.valid & sink.ready & becomes_event & has_endpoint),
+            self.counters["EVENTS_LOST"].eq(sink.valid & sink.ready & becomes_event & ~has_endpoint),
         ]
         self.comb += [
             source.valid.eq(waiting & ~is_event),

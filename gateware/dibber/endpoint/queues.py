@@ -13,14 +13,14 @@ from dibber.layouts import count_layout, entry_layout, post_layout
 
 # Layouts ------------------------------------------------------------------------------------------
 
-SIZE  = 5                                     # bits of the logarithm of a queue's length
-# bits that count a longest queue's entries, and whether the pass is odd
+SIZE  = 5  # bits of the logarithm of a queue's length
+# bits of an index in the longest queue, and one for the parity of the pass
 INDEX = log2_int(C.QUEUE_MAX_ENTRIES) + 1
 ALIGN = log2_int(C.QUEUE_ENTRY_BYTES)
 
 def queue_open_layout():
-    """Queue `queue` has 2^`size` entries from `base` on and is empty, or with `closed` is none; in
-    a cycle with `strobe`.
+    """In a cycle with `strobe`: queue `queue` is opened, empty, with 2**`size` entries from address
+    `base` on; or it is `closed`.
     """
     return [("strobe", 1), ("queue", log2_int(C.QUEUES)), ("base", 64), ("size", SIZE),
         ("vector", log2_int(C.VECTORS)), ("closed", 1)]
@@ -28,29 +28,29 @@ def queue_open_layout():
 # Queue Writer -------------------------------------------------------------------------------------
 
 class QueueWriter(LiteXModule):
-    """Entries of several sources to their queues in host memory, one after the other.
+    """Writes the entries of several sources to completion and event queues in host memory.
 
-    A completion finds room, for it was owed: a command is not taken without. An event may find its
-    queue full, or closed: it is lost, and counted here and in the `overruns` of that queue's later
-    entries. A host whose count runs backwards, or ahead of what there is, has a full queue. A
+    A completion always finds room, because a command is not taken before there is room. An event
+    may find its queue full or closed. Then the event is lost: it is counted here, and in `overruns`
+    of the later entries of that queue. An invalid consumer count is treated as a full queue. A
     completion for a closed queue is dropped.
 
-    An entry that is under way when its queue is opened or closed belongs to the old queue or to the
-    new one as a whole.
+    A queue may be opened or closed while an entry for it is under way. That entry belongs as a whole
+    to the old queue or to the new one.
 
     Parameters
     ----------
     sinks     : how many sources
-    endpoints : of the card, a power of two: the queues of others stay closed
-    address_bits : 64, or less: then a queue whose base is not below half of all addresses stays
-                   closed
+    endpoints : of the card, a power of two; queues of other endpoints stay closed
+    address_bits : 64, or less. If less, a queue stays closed whose base is not in the lower half of
+                   all addresses
 
     Attributes
     ----------
     cycles      : Signal(64), in                the card's clock
     open        : Record(queue_open_layout), in
     eq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbell EQ_CONSUMER
-    sinks       : list of Endpoint(entry_layout), in     they take turns
+    sinks       : list of Endpoint(entry_layout), in     round robin
     source      : Endpoint(post_layout), out    struct queue_entry
     counters    : EVENTS_LOST
 
@@ -70,25 +70,24 @@ class QueueWriter(LiteXModule):
 
         # Turns ------------------------------------------------------------------------------------
 
-        # Whoever comes first behind the last one; not a RoundRobin, which would take a cycle more
-        # for each turn.
+        # Round robin in one cycle; Migen's RoundRobin would take a cycle more for each grant.
         idle   = Signal()
         chosen = stream.Endpoint(entry_layout())
         grant  = Signal(max=sinks)
         last   = Signal(max=sinks)
-        def first_behind(n):
+        def first_after(n):
             turn = [(n + k) % sinks for k in range(1, sinks + 1)]
             statement = grant.eq(turn[-1])
             for m in reversed(turn[:-1]):
                 statement = If(self.sinks[m].valid, grant.eq(m)).Else(statement)
             return statement
         self.comb += [
-            Case(last, {n: first_behind(n) for n in range(sinks)}),
+            Case(last, {n: first_after(n) for n in range(sinks)}),
             Case(grant, {n: sink.connect(chosen) for n, sink in enumerate(self.sinks)}),
             chosen.ready.eq(idle),
         ]
         entry = Record(entry_layout().payload_layout)
-        about = Signal(len(entry.queue))   # the queue that is looked up
+        about = Signal(len(entry.queue))  # the queue that is looked up
         self.comb += about.eq(Mux(idle, chosen.queue, entry.queue))
         self.sync += If(chosen.valid & chosen.ready,
             last.eq(grant),
@@ -97,7 +96,7 @@ class QueueWriter(LiteXModule):
 
         # Queues -----------------------------------------------------------------------------------
 
-        # What is fixed while a queue is open, and what each entry changes.
+        # `fixed` does not change while a queue is open; each entry changes `written`.
         fixed   = Record([("base", address_bits - ALIGN), ("size", SIZE), ("vector", log2_int(C.VECTORS))])
         written = Record([("total", 32), ("index", INDEX), ("overruns", 32)])
         after   = Record(written.layout)
@@ -118,7 +117,7 @@ class QueueWriter(LiteXModule):
             write.adr.eq(Mux(open.strobe, open.queue, about)),
         ]
 
-        # One lookup of the counts for both: a queue that is opened starts at what its host says.
+        # A queue that is opened starts at its host's count. This uses the lookup of an entry's count.
         event    = Signal()
         consumer = self.eq_consumer.count
         self.comb += [
@@ -139,17 +138,17 @@ class QueueWriter(LiteXModule):
 
         # Room and Place ---------------------------------------------------------------------------
 
-        read_by = Signal(32)
-        mask    = Signal(INDEX)   # ones where an index is a place in the queue
-        known   = Signal()
-        unread  = Signal(32)
-        beyond  = Signal(32)      # ones where `unread` says that it is full
-        place   = Signal(INDEX)
-        lost    = Signal()
-        stamp   = Signal(64)
-        phase   = Signal()
+        read_by   = Signal(32)     # the host's count
+        mask      = Signal(INDEX)  # ones at the bits of an entry's number in the queue
+        known     = Signal()
+        unread    = Signal(32)
+        full_bits = Signal(32)     # the queue is full if `unread` has one of these bits
+        place     = Signal(INDEX)
+        lost      = Signal()
+        stamp     = Signal(64)
+        phase     = Signal()
         self.comb += [
-            lost.eq(~known | (event & ((unread & beyond) != 0))),
+            lost.eq(~known | (event & ((unread & full_bits) != 0))),
             after.eq(written),
             If(lost,
                 after.overruns.eq(written.overruns + 1)
@@ -160,7 +159,7 @@ class QueueWriter(LiteXModule):
         ]
 
         self.fsm = fsm = FSM(reset_state="IDLE")
-        # While a queue is opened what was looked up may be what is written just now.
+        # While a queue is opened, an entry is looked up again: its lookup may have read old values.
         fsm.act("IDLE",
             idle.eq(1),
             If(chosen.valid,
@@ -199,7 +198,7 @@ class QueueWriter(LiteXModule):
             If(fsm.ongoing("COUNT"),
                 known.eq(opened >> entry.queue),
                 unread.eq(written.total - read_by),
-                beyond.eq(~mask),
+                full_bits.eq(~mask),
                 place.eq(written.index & mask),
                 stamp.eq(self.cycles),
                 phase.eq(~Array(written.index)[fixed.size]),  # the bit above the place

@@ -1,4 +1,4 @@
-"""Room for a command: its slot, and the place of its completion."""
+"""What a command needs before it is taken: a free slot, and room for its completion."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,32 +18,29 @@ SLOT_BITS  = log2_int(C.SLOTS)
 # Helpers ------------------------------------------------------------------------------------------
 
 def cq_open_layout():
-    """A completion queue of 2^`size` entries is opened, or it is `closed`, in a cycle with
-    `strobe`.
-    """
+    """In a cycle with `strobe`: a completion queue of 2**`size` entries is opened, or `closed`."""
     return [("strobe", 1), ("endpoint", log2_int(C.ENDPOINTS)), ("size", 5), ("closed", 1)]
 
 def bits_of(endpoints, endpoint, strobe=1):
-    """A bit for each endpoint: that of `endpoint`, with `strobe`."""
+    """One-hot, a bit for each endpoint: `endpoint`, in a cycle with `strobe`."""
     return Cat(*[strobe & (endpoint == n) for n in range(endpoints)])
 
 def if_present(endpoints, number, strobe):
-    """`strobe`, if a card of so many endpoints, a power of two, has that of a number below
-    ENDPOINTS.
-    """
+    """`strobe`, if a card with `endpoints` endpoints, a power of two, has endpoint `number`."""
     return strobe & (number[log2_int(endpoints):log2_int(C.ENDPOINTS)] == 0) if endpoints < C.ENDPOINTS else strobe
 
 # Slots In Use -------------------------------------------------------------------------------------
 
 class SlotsInUse(LiteXModule):
-    """A bit for each slot. They are registers, so that one is taken and two are freed in any cycle.
+    """A bit for each slot that is in use. The bits are registers, so that one slot can be taken and
+    two can be freed in one cycle.
 
     Attributes
     ----------
-    use   : Record(slot_free_layout), in            from the next cycle on it is in use; goes before
-            `frees`
-    frees : list of 2 Record(slot_free_layout), in  it is not
-    words : list of Signal(SLOTS), out              of each endpoint
+    use   : Record(slot_free_layout), in            the slot is in use from the next cycle on; wins
+            over `frees`
+    frees : list of 2 Record(slot_free_layout), in  the slot is free from the next cycle on
+    words : list of Signal(SLOTS), out              one word for each endpoint
     """
     def __init__(self, endpoints):
         self.use   = use = Record(slot_free_layout())
@@ -62,26 +59,23 @@ class SlotsInUse(LiteXModule):
 # Queue Room ---------------------------------------------------------------------------------------
 
 class QueueRoom(LiteXModule):
-    """How many commands each completion queue has room for.
+    """How many more commands each completion queue has room for.
 
-    HEAD and CQ_CONSUMER count from different starts; `base` is the difference. A queue has HEAD -
-    base - CQ_CONSUMER completions that were not read yet, those that are only owed included. A
-    consumer that counts backwards, or ahead of what there is, makes this too large: such a queue is
-    full.
+    HEAD and CQ_CONSUMER count from different starts; `base` is the difference. HEAD - base -
+    CQ_CONSUMER completions are written or owed, and not read yet. An invalid consumer count makes
+    this number too large, and so is treated as a full queue.
 
     Attributes
     ----------
     open   : Record(cq_open_layout), in
-    look   : Record, in        an endpoint, its HEAD, PRODUCER and CQ_CONSUMER: to count what is
-             there; with `skips` its
-                               HEAD becomes PRODUCER without commands being taken, with `opens` its
-                               queue is empty
-    void   : Signal, in        a bit for each endpoint: the look at it that is under way counts no
-             more
-    takes  : Signal, in        a bit for each endpoint: a command is taken; `void` too
+    look   : Record, in        count the unread completions of `endpoint`, from its HEAD, PRODUCER
+             and CQ_CONSUMER. With `skips` HEAD becomes PRODUCER, and no command was taken. With
+             `opens` the queue becomes empty
+    void   : Signal, in        a bit for each endpoint: drop the look at it that is under way
+    takes  : Signal, in        a bit for each endpoint: a command is taken; it comes with `void`
     opened : Signal, out       a bit for each endpoint: it has a queue
-    credit : list of Signal(2), out  commands that there is room for, at least; 2 are two or more
-    found  : Signal, out       a bit for each endpoint, for one cycle: there is credit again
+    credit : list of Signal(2), out  how many commands there is room for; 2 means two or more
+    found  : Signal, out       a bit for each endpoint, for one cycle: its credit is not 0 any more
 
     Cycles: 3 from `look` to `credit`.
     """
@@ -98,7 +92,7 @@ class QueueRoom(LiteXModule):
 
         # # #
 
-        # What was not reset with `opened` is written before it is read.
+        # No reset reaches these memories: an entry is written before `opened` makes it count.
         bases, sizes = Memory(COUNT_BITS, endpoints, name="queue_base"), Memory(5, endpoints, name="queue_size")
         base,  size  = bases.get_port(async_read=True), sizes.get_port(async_read=True)
         rebase, open_size = bases.get_port(write_capable=True), sizes.get_port(write_capable=True)
@@ -109,7 +103,7 @@ class QueueRoom(LiteXModule):
             open_size.we.eq(open_.strobe),
         ]
 
-        # Commands since the base; or what to subtract from a count to get a new base.
+        # First stage: commands since the base; or the count to subtract for a new base.
         moves = look.skips | look.opens
         since = Record([("judge", 1), ("rebase", 1), ("endpoint", number), ("count", COUNT_BITS), ("end", COUNT_BITS),
             ("consumer", COUNT_BITS)])
@@ -132,7 +126,7 @@ class QueueRoom(LiteXModule):
             rebase.we.eq(since.rebase),
         ]
 
-        # Those not read yet, and the last place as a number.
+        # Second stage: unread completions, and the index of the queue's last entry.
         unread = Record([("judge", 1), ("endpoint", number), ("count", COUNT_BITS), ("last", log2_int(C.QUEUE_MAX_ENTRIES))])
         self.comb += size.adr.eq(since.endpoint)
         self.sync += [
@@ -142,7 +136,7 @@ class QueueRoom(LiteXModule):
             unread.last.eq(Cat(*[size.dat_r > n for n in range(len(unread.last))])),
         ]
 
-        # Room.
+        # Third stage: room.
         room, more = Signal(), Signal()
         self.comb += [
             room.eq((unread.count & ~unread.last) == 0),

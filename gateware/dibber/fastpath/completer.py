@@ -1,6 +1,4 @@
-"""The end of puts: what is acknowledged, and whose job has ended, becomes a completion; or what its
-kind says.
-"""
+"""The end of puts: a put that is acknowledged, and whose job has ended, becomes a completion."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,30 +15,37 @@ from dibber.layouts import (acked_layout, answer_layout, ended_layout, entry_lay
 
 # Kinds of Looks -----------------------------------------------------------------------------------
 
-# has the oldest put ended; is that its job's end; what is there for the program; whose is it
+# OLDEST: has the oldest put of a flow ended?     JOB: is this the end of a put's job?
+# SHOW: show a claimed flow to the program.        ANSWER: does this answer end an ask?
 OLDEST, JOB, SHOW, ANSWER = range(4)
 
 # Completer ----------------------------------------------------------------------------------------
 
 class Completer(LiteXModule):
-    """Look at rings, one a cycle, and judge what was found there.
+    """Looks at one ring a cycle, and judges what it finds there.
 
-    A look takes four cycles: whose ring is chosen, its places are looked up, its put is read,
-    compared, and judged. What a judgement changes is changed in that one cycle, and no look that
-    saw the flow as it was before is judged after that. First comes a flow whose ACKED moves, then
-    what the program asks for, then the end of a job, then an answer, then a flow of which a put has
-    just ended, else all of them in turn: so nothing has to be remembered of what might end, and
-    nothing is forgotten.
+    A look is a pipeline of four stages: a flow is chosen, its places are looked up, its put is read
+    and compared, and the put is judged. A judgement changes the flow in one cycle. A look that saw
+    the flow before that change is dropped.
 
-    A job's end is the fast path's if its tag is that of the oldest put of an armed flow whose job
-    has not ended: jobs end in the order in which they were given, and a slot is in use by one
-    command only. If that end is not the expected one the flow is given away, and the end with it.
+        cycle   0        1             2               3
+                choose   look up       read, compare   judge
+                         `look`        `reading`       `judged`
 
-    What is no put is in the rings as puts are, and goes to `ended` in place of `entry`.
+    Flows are chosen in this order: a flow whose ACKED moves; the flow that the program claims; the
+    flow of a job that ended; the flow of an answer; a flow of which a put has just ended; else all
+    flows in turn. So the block keeps no list of puts that might end, and forgets none.
 
-    An ask leaves its ring when it is acknowledged, and ends by its answer: the flow is armed, the
-    ask waits, and generation and kind are its own. They are compared at one look and believed at
-    the next: a memory's output is late.
+    The end of a job belongs to the fast path if its tag is that of the oldest put, of an armed flow,
+    whose job has not ended. This is enough because jobs end in the order in which they were given,
+    and one command uses a slot at a time. If the job ended otherwise than expected, the flow is
+    given back to the program, and so is that end.
+
+    Answers and replies lie in the rings as puts do. Their end shows at `ended`, not at `entry`.
+
+    An ask is a get or an atomic of this card. It leaves its ring when it is acknowledged. Its answer
+    ends it if the flow is armed, the ask waits, and generation and kind match. These are compared
+    at one look and used at the next, because a memory's output is late in its cycle.
 
     Parameters
     ----------
@@ -49,30 +54,29 @@ class Completer(LiteXModule):
 
     Attributes
     ----------
-    still   : Signal(), in         the program changes something in this cycle: nothing is judged,
-              all looks begin anew
+    still   : Signal(), in         the program changes a flow in this cycle: no look is judged, and
+              all looks begin again
     armed   : Signal(FLOWS), in
-    enter   : Record, in           what is to be remembered of a put, by its tag
+    enter   : Record, in           details of a put that was taken, kept by its tag
     acked   : Record(acked_layout()), `flow` out, `psn` in
     judging : Record(judging_layout()), in    in a cycle with `strobe`: what `acked` says of `flow`
               may move at its end
-    refusal_waiting : Signal(), in      nothing ends
+    refusal_waiting : Signal(), in      no put ends
     job_done_in : Endpoint(job_end_layout), in
-    job_done    : Endpoint(job_done_layout), out   those that are the program's
+    job_done    : Endpoint(job_done_layout), out   ends of the program's jobs
     ask     : Signal(), in         the program wants to see the ring of flow `asked`, which is not
               armed
-    asked   : Signal, in           from the cycle after `ask` on
-    asking  : Signal(), out        it has not been shown yet
-    shown   : Record, out          the ring and its oldest put; `asks` that wait, and when the ring
-              is empty one of them.
-                                   `place`, `left` and `over` of an ask are for Asks
+    asked   : Signal, in           valid from the cycle after `ask`
+    asking  : Signal(), out        that flow was not shown yet
+    shown   : Record, out          the ring and its oldest put; how many `asks` wait, and one of them
+              if the ring is empty. `place`, `left` and `over` of an ask are for Asks
     move    : Record, out          to the rings
     change  : Record, out          to the asks
-    moved   : Record(flow_event_layout), out   something has ended on this EXPRESS flow; while asks
-              wait, one of them
+    moved   : Record(flow_event_layout), out   a put of this EXPRESS flow ended; while asks wait,
+              only the end of an ask counts
     answer  : Endpoint(answer_layout), in
-    mine    : Signal(), out        in the cycle of `answer.ready`: it ended an ask
-    give    : Record, out          in a cycle with `strobe`: `flow` is not armed any more
+    mine    : Signal(), out        in the cycle of `answer.ready`: the answer ended an ask
+    give    : Record, out          in a cycle with `strobe`: `flow` is given back to the program
     entry   : Endpoint(entry_layout), out
     free    : Record(slot_free_layout), out    in the cycle in which the entry is taken
     ended   : Endpoint(ended_layout), out
@@ -110,7 +114,9 @@ class Completer(LiteXModule):
 
         # # #
 
-        # What is remembered of a put, for its completion.
+        # Details ----------------------------------------------------------------------------------
+
+        # Kept from a put's order to its completion, by tag.
         found  = rings.found
         memory = Memory(sum(bits for _, bits in details), 2**tags)
         write  = memory.get_port(write_capable=True)
@@ -126,30 +132,30 @@ class Completer(LiteXModule):
             detail.raw_bits().eq(read.dat_r),
         ]
 
-        # Choice. One ACKED moves at a time, and has moved when it is looked up.
-        # its places are looked up
-        look     = Record([("valid", 1), ("kind", 2), ("flow", len(self.asked))])
-        # its put is read, and compared
-        reading  = Record(look.layout)
-        judged   = Record(look.layout)
-        stages   = [look, reading, judged]
-        under    = lambda kind: Cat(*[stage.valid & (stage.kind == kind) for stage in stages]) != 0
-        again    = Record([("valid", 1), ("flow", len(self.asked))])
-        turn     = Signal(len(self.asked))
-        prepared = Signal()  # `before` is that of the job
-        theirs   = Signal()  # the job's end is the program's
+        # Choose -----------------------------------------------------------------------------------
+
+        # One ACKED moves at a time, and has moved when it is looked up.
+        look      = Record([("valid", 1), ("kind", 2), ("flow", len(self.asked))])
+        reading   = Record(look.layout)
+        judged    = Record(look.layout)
+        stages    = [look, reading, judged]
+        under_way = lambda kind: Cat(*[stage.valid & (stage.kind == kind) for stage in stages]) != 0
+        again     = Record([("valid", 1), ("flow", len(self.asked))])  # a put of this flow has ended
+        turn      = Signal(len(self.asked))
+        prepared  = Signal()  # `job_last_psn` is that of the job
+        theirs    = Signal()  # the job's end is the program's
         self.sync += [
             look.valid.eq(~still),
             look.kind.eq(OLDEST),
             If(judging.strobe,
                 look.flow.eq(judging.flow)
-            ).Elif(asking & ~under(SHOW),
+            ).Elif(asking & ~under_way(SHOW),
                 look.kind.eq(SHOW),
                 look.flow.eq(self.asked)
-            ).Elif(prepared & ~theirs & ~under(JOB),
+            ).Elif(prepared & ~theirs & ~under_way(JOB),
                 look.kind.eq(JOB),
                 look.flow.eq(Cat(job.node[:nodes], Constant(LANE.BULK, log2_int(C.LANES))))
-            ).Elif(answer.valid & ~under(ANSWER),
+            ).Elif(answer.valid & ~under_way(ANSWER),
                 look.kind.eq(ANSWER),
                 look.flow.eq(Cat(answer.node[:nodes], Constant(LANE.EXPRESS, log2_int(C.LANES))))
             ).Elif(again.valid,
@@ -161,7 +167,9 @@ class Completer(LiteXModule):
             )
         ]
 
-        # Lookup of places, and of ACKED, by flow.
+        # Look Up ----------------------------------------------------------------------------------
+
+        # Places of the ring, and ACKED, by flow.
         is_armed = Signal()
         reached  = Signal(16)
         self.comb += [
@@ -177,19 +185,21 @@ class Completer(LiteXModule):
             reached.eq(acked.psn),
         ]
 
-        # Comparison, by distance.
-        express  = Signal()
-        distance = Signal(16)
-        before   = Signal(16)  # the job's last PSN, if it had one
-        index    = Signal(len(found.index))
-        place    = Record([("entries", len(found.entries)), ("ended", 1), ("tag", tags), ("kind", 2), ("last", 16)])
-        able     = Signal()    # there is a put, and its job has ended
-        passed   = Signal()    # it is acknowledged
-        done     = Signal()
-        mine     = Signal()    # the job is that of the put
-        good     = Signal()    # it ended well
-        hit      = Signal(PLACES)  # the ask looked for
-        waits    = Signal(PLACES)  # asks that do
+        # Compare ----------------------------------------------------------------------------------
+
+        # PSNs are compared by their distance, modulo 2**16.
+        express         = Signal()
+        distance        = Signal(16)
+        job_last_psn    = Signal(16)  # the job's last PSN, if it had one
+        index           = Signal(len(found.index))
+        place           = Record([("entries", len(found.entries)), ("ended", 1), ("tag", tags), ("kind", 2), ("last", 16)])
+        job_has_ended   = Signal()    # there is a put, and its job has ended
+        is_acknowledged = Signal()
+        has_ended       = Signal()    # both
+        job_matches     = Signal()    # the job is that of the put
+        job_succeeded   = Signal()    # it sent the put's last PSN, with status OK
+        hit             = Signal(PLACES)  # the places of the wanted ask
+        waits           = Signal(PLACES)  # the places of asks that wait
         state    = Record([("ours", 1), ("asks", 2), ("place", 1), ("left", PLACES), ("over", PLACES)])
         self.comb += [
             If(reading.kind == ANSWER,
@@ -203,7 +213,7 @@ class Completer(LiteXModule):
             waits.eq(Mux(express & found.alive, asks.found.waits, 0)),
             express.eq(reading.flow[nodes:] == LANE.EXPRESS),
             distance.eq(reached - found.last),
-            done.eq(able & passed),
+            has_ended.eq(job_has_ended & is_acknowledged),
         ]
         self.sync += [
             judged.eq(reading),
@@ -218,32 +228,33 @@ class Completer(LiteXModule):
             state.left.eq(asks.found.left),
             state.over.eq(asks.found.over),
             place.last.eq(found.last),
-            able.eq(found.there & is_armed & (found.ended | express)),
-            passed.eq(~distance[15]),
-            mine.eq(found.there & is_armed & (found.tag == job.tag)),
-            good.eq((found.last == before) & (job.status == STATUS.OK)),
+            job_has_ended.eq(found.there & is_armed & (found.ended | express)),
+            is_acknowledged.eq(~distance[15]),
+            job_matches.eq(found.there & is_armed & (found.tag == job.tag)),
+            job_succeeded.eq((found.last == job_last_psn) & (job.status == STATUS.OK)),
         ]
 
-        # Judgement.
-        over  = Signal()  # what is oldest has ended
-        end   = Signal()  # of a put
-        leave = Signal()  # an ask's message is acknowledged
-        agreed = Signal() # the answer is that to the ask that was looked at
-        looked = Signal()
-        entered = Signal()
-        ends  = Signal()  # an ask, by its answer
-        changes = Signal()
-        gone  = Signal()  # the last one is where it belongs
-        close = Signal()  # of its job
-        here  = Signal()
+        # Judge ------------------------------------------------------------------------------------
+
+        judges      = Signal()  # a look is judged in this cycle
+        oldest_ends = Signal()  # the oldest put or ask of the flow has ended
+        end         = Signal()  # a put ends
+        leave       = Signal()  # an ask leaves its ring, because its message is acknowledged
+        ends        = Signal()  # an ask ends by its answer
+        agreed      = Signal()  # the answer matches the ask that was looked at
+        looked      = Signal()  # `agreed` is valid
+        entered     = Signal()
+        changes     = Signal()  # this judgement changes the flow
+        output_free = Signal()  # the former completion, or `ended`, is taken
+        close       = Signal()  # a put's job ends
         self.comb += [
-            here.eq(judged.valid & ~still),
-            gone.eq((~entry.valid | entry.ready) & (~ended.valid | ended.ready)),
-            over.eq(here & (judged.kind == OLDEST) & done & ~self.refusal_waiting),
-            end.eq(over & (place.kind != FAST_KIND.ASK) & gone),
-            leave.eq(over & (place.kind == FAST_KIND.ASK)),
+            judges.eq(judged.valid & ~still),
+            output_free.eq((~entry.valid | entry.ready) & (~ended.valid | ended.ready)),
+            oldest_ends.eq(judges & (judged.kind == OLDEST) & has_ended & ~self.refusal_waiting),
+            end.eq(oldest_ends & (place.kind != FAST_KIND.ASK) & output_free),
+            leave.eq(oldest_ends & (place.kind == FAST_KIND.ASK)),
             self.mine.eq(state.ours & agreed),
-            answer.ready.eq(here & (judged.kind == ANSWER) & looked & (~self.mine | gone)),
+            answer.ready.eq(judges & (judged.kind == ANSWER) & looked & (~self.mine | output_free)),
             ends.eq(answer.ready & self.mine),
             change.strobe.eq(leave | ends),
             change.end.eq(ends),
@@ -251,8 +262,8 @@ class Completer(LiteXModule):
             *[getattr(change, name).eq(getattr(state, name)) for name in ["place", "left", "over"]],
             moved.strobe.eq(ends | ((end | leave) & (judged.flow[nodes:] == LANE.EXPRESS) & (state.asks == 0))),
             moved.flow.eq(Cat(judged.flow[:nodes], Constant(LANE.EXPRESS, log2_int(C.LANES)))),
-            close.eq(here & (judged.kind == JOB) & mine & good),
-            give.strobe.eq(here & (judged.kind == JOB) & mine & ~good),
+            close.eq(judges & (judged.kind == JOB) & job_matches & job_succeeded),
+            give.strobe.eq(judges & (judged.kind == JOB) & job_matches & ~job_succeeded),
             give.flow.eq(judged.flow),
             move.head.eq(end | leave),
             move.mark.eq(close),
@@ -261,23 +272,24 @@ class Completer(LiteXModule):
             changes.eq(end | leave | ends | give.strobe),
         ]
         self.sync += [
-            # Those that saw the flow as it was.
+            # Drop looks that saw the flow before it changed.
             If(still | (changes & (look.flow == judged.flow)), reading.valid.eq(0)),
             If(still | (changes & (reading.flow == judged.flow)), judged.valid.eq(0)),
-            If(here & (judged.kind == ANSWER),
+            If(judges & (judged.kind == ANSWER),
                 agreed.eq((detail.generation == answer.generation) & (detail.atomic == answer.atomic)),
                 looked.eq(1),
             ),
-            # What is taken meanwhile may be of that slot.
+            # A put that is taken meanwhile may use that slot.
             entered.eq(enter.strobe),
             If(still | answer.ready | enter.strobe | entered, looked.eq(0)),
-            If(here & (judged.kind == OLDEST) & done,
+            If(judges & (judged.kind == OLDEST) & has_ended,
                 again.valid.eq(1),
                 again.flow.eq(judged.flow),
             ),
         ]
 
-        # Completion, or what else there is to be done.
+        # Complete ---------------------------------------------------------------------------------
+
         tag = Signal(tags)
         self.comb += [
             free.strobe.eq(entry.valid & entry.ready),
@@ -307,23 +319,25 @@ class Completer(LiteXModule):
             )
         ]
 
-        # Jobs. The put under the mark stays what it is while the end of a job waits for the
-        # program.
+        # End Jobs ---------------------------------------------------------------------------------
+
+        # The put under the mark does not change while the end of a job waits for the program.
         self.comb += [
             job.connect(self.job_done, omit={"valid", "ready", "node"}),
             self.job_done.valid.eq(theirs),
             job.ready.eq(close | (theirs & self.job_done.ready)),
         ]
         self.sync += [
-            before.eq(job.psn - 1),
+            job_last_psn.eq(job.psn - 1),
             prepared.eq(job.valid & ~job.ready),
-            If(here & (judged.kind == JOB) & ~close, theirs.eq(1)),
+            If(judges & (judged.kind == JOB) & ~close, theirs.eq(1)),
             If(theirs & self.job_done.ready, theirs.eq(0)),
         ]
 
-        # Show.
+        # Show -------------------------------------------------------------------------------------
+
         self.sync += [
-            If(here & (judged.kind == SHOW),
+            If(judges & (judged.kind == SHOW),
                 asking.eq(0),
                 shown.index.eq(index),
                 shown.entries.eq(place.entries),

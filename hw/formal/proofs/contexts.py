@@ -243,7 +243,7 @@ class Puts(Harness):
         look, reading   = inner(completer, "look"), inner(completer, "reading")
         found, detail   = rings.found, inner(completer, "detail")
         done, mine, good, before, reached, is_armed, prepared, theirs, at_index = (inner(completer, name)
-            for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index"))
+            for name in ("has_ended", "job_matches", "job_succeeded", "job_last_psn", "reached", "is_armed", "prepared", "theirs", "index"))
         was_acked = [self.before(signal, 16) for signal in acked]
         stages = (look, reading, judged)
         for kind in (looks.JOB, looks.SHOW):
@@ -425,8 +425,8 @@ PROPERTIES = [
                 "If(~(put.valid | self.coming) | put.ready", "If(put.ready", depth=8),
             Mutant("a put is taken on what was armed before", "dibber.fastpath.contexts",
                 "If(~(put.valid | self.coming) | put.ready | still | give.strobe,", "If(~(put.valid | self.coming) | put.ready,", depth=8),
-            Mutant("a put ends in the cycle of a claim", "dibber.fastpath.completer", "here.eq(judged.valid & ~still)",
-                "here.eq(judged.valid)", depth=14),
+            Mutant("a put ends in the cycle of a claim", "dibber.fastpath.completer", "judges.eq(judged.valid & ~still)",
+                "judges.eq(judged.valid)", depth=14),
             Mutant("a put ends on what was seen before a claim", "dibber.fastpath.completer",
                 "If(still | (changes & (look.flow == judged.flow)), reading.valid.eq(0))",
                 "If(changes & (look.flow == judged.flow), reading.valid.eq(0))", depth=14),
@@ -436,11 +436,12 @@ PROPERTIES = [
             Mutant("a refusal is not waited for", "dibber.fastpath.completer", " & ~self.refusal_waiting", "", depth=14,
                 harness="PutsSmall"),
             Mutant("the job is not waited for", "dibber.fastpath.completer",
-                "able.eq(found.there & is_armed & (found.ended | express))", "able.eq(found.there & is_armed)", depth=14),
-            Mutant("a job's end at any PSN", "dibber.fastpath.completer", "good.eq((found.last == before) & ",
-                "good.eq(", depth=14),
+                "job_has_ended.eq(found.there & is_armed & (found.ended | express))",
+                "job_has_ended.eq(found.there & is_armed)", depth=14),
+            Mutant("a job's end at any PSN", "dibber.fastpath.completer", "job_succeeded.eq((found.last == job_last_psn) & ",
+                "job_succeeded.eq(", depth=14),
             Mutant("the former claim is shown", "dibber.fastpath.completer", "look.valid.eq(~still)", "look.valid.eq(1)", depth=16, harness="PutsSmall"),
-            Mutant("an entry is written over", "dibber.fastpath.completer", "(place.kind != FAST_KIND.ASK) & gone", "(place.kind != FAST_KIND.ASK)", depth=18, harness="PutsSmall"),
+            Mutant("an entry is written over", "dibber.fastpath.completer", "(place.kind != FAST_KIND.ASK) & output_free", "(place.kind != FAST_KIND.ASK)", depth=18, harness="PutsSmall"),
             Mutant("what is no put is completed", "dibber.fastpath.completer", "entry.valid.eq(ends | (place.kind == FAST_KIND.PUT))", "entry.valid.eq(1)",
                 depth=14),
             Mutant("a slot is freed again while it waits to be", "dibber.fastpath.completer", "If(ended.ready, ended.valid.eq(0))",
