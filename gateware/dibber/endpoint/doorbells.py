@@ -26,11 +26,11 @@ def connect_count(user, table):
 # Doorbells ----------------------------------------------------------------------------------------
 
 class Doorbells(LiteXModule):
-    """Bank `doorbell` of all endpoints, but PROGRAM: memories by endpoint, of which each reader
-    looks one up.
+    """Bank `doorbell` of all endpoints, without PROGRAM. Each register is a memory by endpoint, with
+    a read port for each reader.
 
-    No reset of the module reaches the memories. Whoever holds it in reset says so, and counts
-    `index` through all entries.
+    No reset reaches the memories. So `held` is 1 while the module is in reset, and `index` counts
+    through all entries.
 
     Parameters
     ----------
@@ -38,14 +38,14 @@ class Doorbells(LiteXModule):
 
     Attributes
     ----------
-    port        : line_port(data_width)      a page; as a RegisterBank shows it, byte by byte
-    endpoint    : Signal, in                 whose page it is
+    port        : line_port(data_width)      the page of `endpoint`; bytes are written one by one
+    endpoint    : Signal, in
     producer    : list of 2 Record(count_layout), in and out   lookups of COMMAND_PRODUCER
     cq_consumer, eq_consumer : Record(count_layout), in and out
     head        : Record(count_layout), `endpoint` out, `count` in   COMMAND_HEAD
     rung        : Record(command_layout), out  COMMAND_PRODUCER of this endpoint was written
-    held        : Signal, in                 nothing is written, and what endpoint `index` has rung
-                  becomes 0
+    held        : Signal, in                 the host writes nothing, and all counts of endpoint
+                  `index` become 0
     index       : Signal, in
 
     Cycles: as line_port; 1 from a write to the lookups and to `rung`.
@@ -63,7 +63,7 @@ class Doorbells(LiteXModule):
 
         # # #
 
-        # What is asked for is looked up in the next cycle.
+        # A read is looked up one cycle later.
         lanes = data_width//32
         whose = Signal(log2_int(C.ENDPOINTS))
         where = Signal(log2_int(C.ENDPOINTS))  # to write
@@ -111,27 +111,27 @@ class Doorbells(LiteXModule):
 # Endpoint Pages -----------------------------------------------------------------------------------
 
 class EndpointPages(LiteXModule):
-    """Divide the endpoints' window into the slot page and the doorbell page of each endpoint.
+    """Divides the endpoints' window into a slot page and a doorbell page for each endpoint.
 
-    A doorbell is an index, not an event: ringing it twice before anybody looked leaves the later
-    value and loses nothing, so that a doorbell write needs no queue and never waits.
+    A doorbell is a count, not an event. If it is rung twice before it is read, the later value
+    replaces the first one, and nothing is lost. So a doorbell write needs no queue and never waits.
 
     Parameters
     ----------
     data_width : bits of a line
-    endpoints  : how many, a power of two; the pages of others are nothing
+    endpoints  : how many, a power of two; the pages of others read as 0 and ignore writes
 
     Attributes
     ----------
     port        : line_port(data_width)       the window, from the first endpoint's first page
     slots       : line_port(data_width), out  to `Slots.port`
-    doorbells   : Doorbells: to be reset, and held, when the control program is
+    doorbells   : Doorbells; the core resets and holds it while the control program is halted
     producer, cq_consumer, eq_consumer, head, rung : those of `doorbells`
     program     : Record, in                  the fields of PROGRAM
     counters    : DOORBELLS
 
-    Cycles: as line_port. What lies in neither page reads as 0 and ignores writes. PROGRAM is no
-    part of `doorbells`: a program that has stopped is what it tells of.
+    Cycles: as line_port. Addresses outside the pages read as 0 and ignore writes. PROGRAM is not
+    part of `doorbells`, because it says that the control program has stopped.
     """
     def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.port        = port  = line_port(data_width)
@@ -152,7 +152,7 @@ class EndpointPages(LiteXModule):
         page_bits     = int(log2(C.DOORBELL_OFFSET)) - line
         endpoint_bits = int(log2(endpoints))
         endpoint      = port.adr[stride_bits:stride_bits + endpoint_bits]
-        beyond        = port.adr[stride_bits + endpoint_bits:] != 0
+        absent        = port.adr[stride_bits + endpoint_bits:] != 0
         in_page       = port.adr[:page_bits]
         doorbell      = Signal()
         assert C.ENDPOINT_STRIDE == 2*C.DOORBELL_OFFSET and C.SLOT_OFFSET == 0
@@ -165,15 +165,15 @@ class EndpointPages(LiteXModule):
             slots.adr.eq(Cat(in_page, endpoint)),
             slots.dat_w.eq(port.dat_w),
             slots.be.eq(port.be),
-            slots.we.eq(port.we & ~doorbell & ~beyond),
-            slots.re.eq(port.re & ~doorbell & ~beyond),
+            slots.we.eq(port.we & ~doorbell & ~absent),
+            slots.re.eq(port.re & ~doorbell & ~absent),
         ]
 
         # Doorbells --------------------------------------------------------------------------------
 
         hit = Signal()
         self.comb += [
-            hit.eq(doorbell & ~beyond),
+            hit.eq(doorbell & ~absent),
             doorbells.endpoint.eq(endpoint),
             doorbells.port.adr.eq(in_page),
             doorbells.port.dat_w.eq(port.dat_w),
@@ -185,12 +185,12 @@ class EndpointPages(LiteXModule):
 
         # Answers ----------------------------------------------------------------------------------
 
-        # PROGRAM has a line of its own, and one answer for all.
+        # PROGRAM has a line of its own, and one value for all endpoints.
         assert DOORBELL["PROGRAM"].offset % (data_width//8) == 0 and DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
         program = in_page == DOORBELL["PROGRAM"].offset//(data_width//8)
 
-        # The memory or PROGRAM was read two cycles ago; a doorbell that was not shows 0.
-        where = [Cat(program & doorbell & ~beyond, ~doorbell & ~beyond) & Replicate(port.re, 2)]
+        # The slots, or PROGRAM, were read two cycles ago; a doorbell that was not read gives 0.
+        where = [Cat(program & doorbell & ~absent, ~doorbell & ~absent) & Replicate(port.re, 2)]
         for _ in range(2):
             later = Signal(2)
             self.sync += later.eq(where[-1])

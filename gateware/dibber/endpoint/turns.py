@@ -1,4 +1,4 @@
-"""Whose command is next, and whether it may be."""
+"""Which command is offered next, and which ones the control program may take."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,57 +19,55 @@ from dibber.layouts import count_layout, offer_layout, slot_free_layout, verdict
 # Helpers ------------------------------------------------------------------------------------------
 
 def command_layout():
-    """Something happens to an endpoint's next command, in a cycle with `strobe`."""
+    """In a cycle with `strobe`: an event of the next command of `endpoint`."""
     return [("strobe", 1), ("endpoint", log2_int(C.ENDPOINTS))]
 
 # Command Turns ------------------------------------------------------------------------------------
 
 class CommandTurns(LiteXModule):
-    """What every command needs, whoever executes it: its turn, a slot that is free, room for its
-    completion.
+    """Finds commands that can be taken: their slot is free, and there is room for their completion.
 
-    A scanner looks at one endpoint a cycle: one to which something happened, else the next in turn.
-    While a command is on offer the one behind it is looked at, so that it can be offered at once
-    when the first is taken.
+    The scanner looks at one endpoint a cycle. An endpoint with an event comes first, else the next
+    one in turn. While a command is on offer, the scanner also looks at the command behind it. So
+    that command can be offered at once when the first one is taken.
 
-    An endpoint without a completion queue shows its next command in `pending` whatever its slot
-    does, and it is never offered. Only a command that `pending` shows may be taken, and behind a
-    change of `fast` or `again` only when it shows it still.
+    An endpoint without a completion queue shows its next command in `pending`, even if the slot is
+    in use. Its commands are never offered. The control program takes only commands that `pending`
+    shows. After a change of `fast` or `again` it reads `pending` again before it takes one.
 
     Parameters
     ----------
-    endpoints : how many, a power of two up to ENDPOINTS; no other is taken, skipped or opened
+    endpoints : how many, a power of two up to ENDPOINTS. No other endpoint is taken, skipped or
+                opened
 
     Attributes
     ----------
     producer, cq_consumer : Record(count_layout), `endpoint` out, `count` in   doorbells
-    rung    : Record(command_layout), in              `producer` of this endpoint is another one
-              from this cycle on
-    heads   : list of 2 Record(count_layout), in and out   commands taken
-    held    : Signal, in                              in reset: those of endpoint `index` are none,
-              from its second cycle on
+    rung    : Record(command_layout), in              `producer` of this endpoint changes in this
+              cycle
+    heads   : list of 2 Record(count_layout), in and out   HEAD: how many commands were taken
+    held    : Signal, in                              the block is in reset: HEAD of endpoint
+              `index` becomes 0, from the second cycle of the reset on
     index   : Signal, in
-    take    : Record(command_layout), in              the next command is the control program's
-    skip    : Record(command_layout), in              HEAD becomes PRODUCER, nothing is owed
+    take    : Record(command_layout), in              the control program takes the next command
+    skip    : Record(command_layout), in              HEAD becomes PRODUCER; no completion is owed
     frees   : list of 2 Record(slot_free_layout), in
-    open    : Record(cq_open_layout), in           its count starts at what `cq_consumer` is
+    open    : Record(cq_open_layout), in              the queue's count starts at `cq_consumer`
     fast    : Signal(endpoints), in                   a bit for each endpoint whose commands are
-              offered first
-    again   : Signal, in                              those that were missed before this cycle are
-              offered again
-    offer   : Endpoint(offer_layout), out             no other one before its verdict
-    verdict : Record(verdict_layout), in              of the offer that was accepted; a `taken` one
-              acts as `take`
+              offered before the control program sees them
+    again   : Signal, in                              commands that were missed are offered again
+    offer   : Endpoint(offer_layout), out             the next offer comes after its verdict
+    verdict : Record(verdict_layout), in              of the accepted offer; `taken` acts as `take`
     pending : Signal(endpoints), out                  a bit for each endpoint whose next command is
               for the control program
-    room    : Signal(endpoints), out                  a bit for each endpoint: it has a completion
-              queue, with room for one more
+    room    : Signal(endpoints), out                  a bit for each endpoint that has a completion
+              queue with room for one more
 
-    Cycles: 3 from `rung` to the offer, 2 from a verdict to the next one, or 9 from the former
-    offer. `pending` falls in the cycle after `take`, `skip` and `open`, and shows the next command
-    7 cycles after them, 3 after `rung`, 4 after a missed offer, 5 after `frees`; each other event
-    of that time costs one more. `heads` follow in 4, or 1 behind a verdict. A completion that was
-    read is seen within 16, or 32 when other events never end.
+    Cycles: 3 from `rung` to the offer; 2 from a verdict to the next offer, and 9 from offer to
+    offer. `pending` falls one cycle after `take`, `skip` and `open`. It shows the next command 7
+    cycles after them, 3 after `rung`, 4 after a missed offer, 5 after `frees`; each other event
+    meanwhile costs one more. `heads` follow after 4, or 1 after a verdict. A completion that was
+    read is seen within 16, or 32 if other events never end.
     """
     def __init__(self, endpoints=C.ENDPOINTS):
         self.producer    = Record(count_layout())
@@ -100,7 +98,7 @@ class CommandTurns(LiteXModule):
         self.queues = queues = QueueRoom(endpoints)
         opened      = queues.opened
 
-        # Each reader of this memory looks one up. No reset reaches it.
+        # One read port for each reader. No reset reaches the memory.
         self.counts = counts = Memory(COUNT_BITS, C.ENDPOINTS, name="heads")
         write_head  = counts.get_port(write_capable=True)
         self.specials += counts, write_head
@@ -111,23 +109,23 @@ class CommandTurns(LiteXModule):
             return port.dat_r
         self.comb += [look.count.eq(head_of(look.endpoint)) for look in self.heads]
 
-        # State: what there is to do, and what is known of the next commands.
-        urgent    = Signal(endpoints)  # to be looked at
-        to_take   = Signal(endpoints)  # HEAD is to move
-        to_skip   = Signal(endpoints)
-        to_open   = Signal(endpoints)  # the queue is to be empty
-        able      = Signal(endpoints)  # the next command has all that it needs
-        missed    = Signal(endpoints)  # it was offered, and is for the control program
-        to_offer  = Signal(endpoints)  # it is to be offered when it is able
-        offered   = Signal()           # one is on offer, or its verdict is awaited
-        following = Signal(COUNT_BITS) # HEAD behind it
-        known     = Signal()           # `following` holds
-        next_able = Signal()           # as `able`, of the command at `following`
-        fresh     = Signal()           # the offer is new
+        # State: work for each endpoint, and what is known of the next commands.
+        urgent    = Signal(endpoints)  # an event: look at the endpoint soon
+        to_take   = Signal(endpoints)  # HEAD must move by one
+        to_skip   = Signal(endpoints)  # HEAD must become PRODUCER
+        to_open   = Signal(endpoints)  # the queue must become empty
+        able      = Signal(endpoints)  # the next command has its slot and its room
+        missed    = Signal(endpoints)  # the offer was missed: the command is for the program
+        to_offer  = Signal(endpoints)  # offer the next command when it is able
+        offered   = Signal()           # a command is on offer, or waits for its verdict
+        following = Signal(COUNT_BITS) # HEAD behind the offered command
+        known     = Signal()           # `following` is valid
+        next_able = Signal()           # as `able`, for the command at `following`
+        fresh     = Signal()           # the offer began in this cycle
 
         # Events -----------------------------------------------------------------------------------
 
-        void    = queues.void  # what is under way about this endpoint's next command counts no more
+        void    = queues.void  # looks at this endpoint that are under way are dropped
         taken   = Signal()
         moving  = Signal()
         opens   = Signal()
@@ -145,8 +143,8 @@ class CommandTurns(LiteXModule):
             queues.open.eq(open_),
         ]
 
-        # The slot of what was taken, which the control program may free in the next cycle. That of
-        # an offer waits for it, and the next offer for that.
+        # The slot of a command that was taken. The control program may free it in the next cycle, so
+        # its slot goes first. The slot of a taken offer waits, and delays the next offer.
         took = Record(command_layout())
         late = Record(slot_free_layout())
         self.sync += [
@@ -163,13 +161,13 @@ class CommandTurns(LiteXModule):
 
         # Look -------------------------------------------------------------------------------------
 
-        # Round robin among those to whom something happened. When they never end, all others still
-        # join them, one every second cycle.
+        # Round robin among endpoints with events. So that all others are looked at too, one of them
+        # joins every second cycle.
         self.first = first = PriorityEncoder(2*endpoints)
         calls = Signal(endpoints)
         share = Signal()
         turn  = Signal(max=endpoints)
-        look  = Signal(len(take.endpoint))  # whom to read
+        look  = Signal(len(take.endpoint))  # the endpoint to read
         again = Signal(endpoints)
         called = first.o[:len(turn)]
         self.comb += [
@@ -184,7 +182,7 @@ class CommandTurns(LiteXModule):
                 | reduce(or_, [only(free.tag[SLOT_BITS:], free.strobe) for free in freed])),
         ]
 
-        # Read, and register what the wide multiplexers give.
+        # Read; the outputs of the wide multiplexers are registered.
         ahead = Signal()
         self.comb += [
             ahead.eq(offered & (offer.endpoint == look)),
@@ -277,8 +275,8 @@ class CommandTurns(LiteXModule):
 
         # Offer ------------------------------------------------------------------------------------
 
-        # Round robin; when there is none else, the one that is being judged need not wait until it
-        # is known.
+        # Round robin. If no command is known to be able, the one that is being judged is offered at
+        # once.
         self.pick  = pick = PriorityEncoder(2*endpoints)
         candidates = Signal(endpoints)
         idle       = Signal()

@@ -1,6 +1,4 @@
-"""Answers to the fast path's gets and atomics: those that went well end them, all others are the
-program's.
-"""
+"""Answers to the fast path's gets and atomics. Failed answers are for the control program."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,11 +16,11 @@ from dibber.layouts import answer_layout, arrival_layout, slot_port
 # Answers ------------------------------------------------------------------------------------------
 
 class Answers(LiteXModule):
-    """Look at arrivals, and offer those that end a get or an atomic well.
+    """Takes from the arrivals those answers that end a get or an atomic successfully.
 
-    The end of a get's answer is offered at once. An ATOMIC_REPLY is read in its slot of the inbox
-    first; only one with status OK is offered, and its slot is free when it has ended its atomic.
-    Whatever ends nothing goes on as it came.
+    The end of a get's answer is offered at once. An ATOMIC_REPLY is first read in its slot of the
+    INBOX. It is offered if its status is OK, and its slot comes free when it has ended its atomic.
+    All other arrivals go on unchanged.
 
     Parameters
     ----------
@@ -36,10 +34,10 @@ class Answers(LiteXModule):
     slot   : slot_port(data_width), master
     answer : Endpoint(answer_layout), out
     mine   : Signal(), in                     in the cycle of `answer.ready`: it ended an ask
-    free   : Endpoint([("slot", 5)]), out     this slot of the inbox may be used again
+    free   : Endpoint([("slot", 5)]), out     this slot of the INBOX is free
 
-    Cycles: none for other arrivals; an answer takes those of `answer` and 2, that to an atomic as
-    many more as 1 or 2 lines of its slot need, 4 at least. What comes behind it waits.
+    Cycles: 0 for other arrivals. An answer takes 2 and the cycles of `answer`. The answer to an
+    atomic takes at least 4 more, to read 1 or 2 lines of its slot. Later arrivals wait.
     """
     def __init__(self, data_width):
         self.enable = enable = Record([("get", 1), ("atomic", 1)])
@@ -52,7 +50,7 @@ class Answers(LiteXModule):
 
         # # #
 
-        # Whose it may be. The word's context is a command's tag and its generation.
+        # Which answers are offered. The context in the word is the command's tag and generation.
         word    = sink.value
         context = word[16:]
         known   = Signal()
@@ -71,7 +69,7 @@ class Answers(LiteXModule):
             answer.generation.eq(context[TAG:]),
         ]
 
-        # Lines of the reply: value, then status.
+        # Lines of the reply: first the value, then the status.
         width  = data_width//8
         value, status = REPLY["value"], REPLY["status"]
         lines  = status.offset//width + 1

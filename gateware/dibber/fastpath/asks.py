@@ -1,6 +1,4 @@
-"""The gets and atomics that the fast path has under way, and the table that lets answers to gets
-in.
-"""
+"""Asks: gets and atomics of this card that the fast path has under way."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,31 +17,30 @@ TAGS   = log2_int(C.ENDPOINTS*C.SLOTS)  # bits of a command's tag
 # Asks ---------------------------------------------------------------------------------------------
 
 class Asks(LiteXModule):
-    """Two places for each node. An ask is *sent* while its message is in the ring of its flow, then
-    it *waits* for its answer.
+    """Two places for asks to each node. An ask is *sent* while its message is in the ring of its
+    flow; then it *waits* for its answer.
 
-    Of a place three bits are known, each of which is turned over by one event: the ask was taken,
-    its message has left the ring, it has ended. It is free when the first and the last are alike.
-    They are in two small memories by node, because each has one writer; they say something only
-    once the node was cleared.
+    A place has three bits. One event toggles each bit: the ask was taken; its message left the ring
+    (`left`); it ended (`over`). A place is free if the first and the last bit are equal. The bits
+    are in two small memories by node, because a memory has one writer. They are valid only after
+    `clear` of the node.
 
     Attributes
     ----------
-    clear  : Record, in      in a cycle with `strobe`: `node` has none. Never together with `take`
+    clear  : Record, in      in a cycle with `strobe`: `node` has no asks. Never together with `take`
              or `change`
-    take   : Record, in      in a cycle with `strobe`: `node` has one more, of the command `tag`
-    room   : Signal(), out   in the last cycle `take.node` had a free place
-    look   : Signal, in      a node to be looked at
-    some   : Signal(), out   it has any, in the same cycle
-    found  : Record, out     what was found in the last cycle. Of each place `tag`, whether there is
-             an ask, `alive`, and whether
-                             it waits; `left` and `over` are for `change`
-    change : Record, in      in a cycle with `strobe`: the message of the ask at `place` has left
-             the ring, or with `end` the ask
-                             has ended. `left` and `over` are those found, and neither has changed
-                             since
+    take   : Record, in      in a cycle with `strobe`: a new ask to `node`, of the command `tag`
+    room   : Signal(), out   `take.node` had a free place in the last cycle
+    look   : Signal, in      the node to look up
+    some   : Signal(), out   that node has asks, in the same cycle
+    found  : Record, out     the node that was looked up in the last cycle. For each place: its
+             `tag`, whether it has an ask (`alive`), and whether that waits. `left` and `over` are
+             for `change`
+    change : Record, in      in a cycle with `strobe`: the message of the ask at `place` left the
+             ring, or with `end` the ask ended. `left` and `over` are those found, and have not
+             changed since
 
-    Cycles: 1 from `look` to `found`. What is changed shows from the next cycle on.
+    Cycles: 1 from `look` to `found`. A change shows from the next cycle on.
     """
     def __init__(self):
         node = ("node", log2_int(C.NODES))
@@ -59,7 +56,7 @@ class Asks(LiteXModule):
         # # #
 
         def table(name, bits, strobe, adr, value, readers):
-            """A small memory by node, 0 when cleared, and what it has for each of `readers`."""
+            """A small memory by node, cleared to 0, with a read port for each of `readers`."""
             memory = Memory(bits, C.NODES, name=name)
             write  = memory.get_port(write_capable=True)
             self.specials += memory, write
@@ -74,28 +71,28 @@ class Asks(LiteXModule):
             return [port.dat_r for port in ports]
 
         # States.
-        turned  = Signal(PLACES)     # the places that an event is about
+        toggled = Signal(PLACES)     # the place of the event
         changed = Signal(2*PLACES)
         taken   = Signal(PLACES)
-        put     = Signal(PLACES)     # taken, as `take.node` has it
+        put     = Signal(PLACES)     # the first bits of `take.node`
         ends    = Signal(2*PLACES)
         state   = Signal(2*PLACES)   # left, over
         free    = Signal(PLACES)
         readers = [look, take.node]
-        here, there = table("asks_taken", PLACES, take.strobe, take.node, put ^ Mux(free[0], 1, 2), readers)
+        looked, entered = table("asks_taken", PLACES, take.strobe, take.node, put ^ Mux(free[0], 1, 2), readers)
         known, at   = table("asks_ended", 2*PLACES, change.strobe, change.node, changed, readers)
         self.comb += [
-            taken.eq(here),
+            taken.eq(looked),
             state.eq(known),
-            put.eq(there),
+            put.eq(entered),
             ends.eq(at),
             free.eq(~(put ^ ends[PLACES:])),
-            turned.eq(Mux(change.place, 2, 1)),
-            # An ask that is there was taken once more than one has ended: `left` becomes what
-            # `over` is not, yet.
+            toggled.eq(Mux(change.place, 2, 1)),
+            # Of an ask that is alive, the first bit is the inverse of `over`. When the ask leaves the
+            # ring, `left` becomes equal to the first bit.
             changed.eq(Cat(
-                (change.left & ~turned) | (~change.over & turned),
-                change.over ^ Mux(change.end, turned, 0))),
+                (change.left & ~toggled) | (~change.over & toggled),
+                change.over ^ Mux(change.end, toggled, 0))),
             some.eq((taken ^ state[PLACES:]) != 0),
         ]
         self.sync += [
@@ -122,17 +119,17 @@ class Asks(LiteXModule):
 # Expect Writer ------------------------------------------------------------------------------------
 
 class ExpectWriter(LiteXModule):
-    """The one way into the table of gets under way, for the control program and the fast path.
+    """The one writer of the table of gets under way, for the control program and the fast path.
 
     Attributes
     ----------
-    program : Record, in     in a cycle with `we`: the program's entry. It waits for nobody
+    program : Record, in     in a cycle with `we`: an entry of the program, which never waits
     enter   : Endpoint, in   an entry of the fast path
-    forget  : Record, in     in a cycle with `strobe`: the get of command `tag` has ended. Not in
-              two cycles of three
-    write   : Record, out    in a cycle with `we`: to the table
+    forget  : Record, in     in a cycle with `strobe`: the get of command `tag` has ended. At most
+              once in three cycles
+    write   : Record, out    in a cycle with `we`: an entry of the table
 
-    Cycles: none, or 1 when another entry goes first.
+    Cycles: 0, or 1 if another entry goes first.
     """
     def __init__(self):
         self.program = program = Record([("we", 1)] + expect_layout().payload_layout)

@@ -1,5 +1,4 @@
-"""The fast path's flows: which puts are taken, in which place, and when they are the program's
-again.
+"""The fast path's flows: which puts it takes, their PSNs, and when a flow goes back to the program.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -20,22 +19,21 @@ from dibber.layouts import claimed_layout, express_layout, fast_put_layout, flow
 # Contexts -----------------------------------------------------------------------------------------
 
 class Contexts(LiteXModule):
-    """Take puts on armed flows, give them their PSNs, and complete them; give a flow back in a
-    cycle.
+    """Takes puts on armed flows, gives them their PSNs, and completes them.
 
-    Taking a put is one cycle (its order, its place in the ring of its flow, the next PSN), and so
-    is ending one (it leaves the ring). Neither happens in a cycle in which the program arms, claims
-    or pops. So a claim divides exactly: what was taken and did not end before it is in the ring,
-    and the program pops it.
+    A put is taken in one cycle: it gets its order, its place in the ring of its flow, and the next
+    PSN. It ends in one cycle, too: it leaves the ring. No put is taken or ended in a cycle in which
+    the program arms, claims or pops. So after a claim the ring has exactly the puts that were taken
+    and have not ended, and the program pops them.
 
-    A put on a flow that is not armed, or of an endpoint that is not `fast` any more, is missed. One
-    that finds no room, in the ring or with the engine, is neither taken nor missed. All of this
-    holds for what else `kind` says, but for `fast`, which is of commands alone; its end shows at
-    `ended`.
+    A put is missed if its flow is not armed, or if its endpoint is not `fast` any more. If there is
+    no room in the ring or at the engine, the put waits: it is neither taken nor missed. Asks,
+    answers and replies (`kind`) are treated in the same way, but answers and replies do not depend
+    on `fast`, and their end shows at `ended`.
 
-    The program claims a flow before it resets or rewinds it and before it takes a refusal; it arms
-    one that was claimed and of which it has popped everything, and all that was sent on it is
-    acknowledged. After `claim` and each `pop` it waits until `claimed` is valid.
+    The program claims a flow before it resets or rewinds it, and before it takes a refusal. It arms
+    a flow that it has claimed when it has popped all puts and all packets of it are acknowledged.
+    After `claim` and each `pop` it waits until `claimed` is valid.
 
     Parameters
     ----------
@@ -44,51 +42,48 @@ class Contexts(LiteXModule):
     Attributes
     ----------
     put     : Endpoint(fast_put_layout), in     at most FAST_LENGTH bytes, on lane BULK at least 1
-    coming  : Signal(), in                      what `put` shows stays, may be offered, and is
-              looked up
-    taken, missed : Signal, out                 in the cycle of `put.ready`; neither: it must wait
-    full    : Signal, out                       an ask would have to wait, 2 cycles behind node and
+    coming  : Signal(), in                      `put` is stable and may be offered soon: look it up
+    taken, missed : Signal, out                 in the cycle of `put.ready`; neither: offer it again
+    full    : Signal, out                       an ask would have to wait; 2 cycles after node and
               lane of `put`
     answer  : Endpoint(answer_layout), in       see Completer
     mine    : Signal, out
     forget  : Record, out                       in a cycle with `strobe`: the ask of command `tag`
-              has ended
+              ended
     fast    : Signal(endpoints), in
-    express : Endpoint(express_layout), out     `ready`: it has a place, whether there is an order
-              or not
-    job     : Endpoint(job_layout), out         likewise
-    job_done_in : Endpoint(job_end_layout), in      all ends of jobs
-    job_done    : Endpoint(job_done_layout), out    those that are the program's
+    express : Endpoint(express_layout), out     `ready`: there is a place for an order, even if none
+              is given
+    job     : Endpoint(job_layout), out         as `express`
+    job_done_in : Endpoint(job_end_layout), in      ends of all jobs
+    job_done    : Endpoint(job_done_layout), out    ends of the program's jobs
     acked   : Record(acked_layout()), `flow` out, `psn` in
     judging : Record(judging_layout()), in      in a cycle with `strobe`: what `acked` says of
               `flow` may move at its end
-    changed : Record(flow_event_layout), in     that of this flow moved
-    changed_out : Record(flow_event_layout), out  the same, of a flow that is not armed
-    moved   : list of 2 Record(flow_event_layout), out   of flows that are: what Completer says of
-              EXPRESS; that it moved, of others
+    changed : Record(flow_event_layout), in     ACKED of this flow moved
+    changed_out : Record(flow_event_layout), out  ACKED of a flow moved that is not armed
+    moved   : list of 2 Record(flow_event_layout), out   progress on an armed flow: of lane EXPRESS,
+              `moved` of Completer; of lane BULK, ACKED moved
     refusal_waiting : Signal(), in              high from the cycle in which `acked` covers a
-                      refused PSN until
-                                                the program has taken the refusal
+                      refused PSN until the program has taken the refusal
     arm     : Record, in     in a cycle with `strobe`: puts are taken on `flow` from now on, the
               next one at `psn`
-    claim   : Record, in     in a cycle with `strobe`: none is taken or ended on `flow` any more
-    claimed : Record, out    the flow claimed last: its next PSN, how many are under way, and the
-              oldest of
-                             them. Behind the ring come asks that wait. Valid 6 cycles after `claim`
-                             or `pop`
-    pop     : Signal, in     that one is the program's
-    active  : Signal(FLOWS), out    armed flows that have puts under way; falls some cycles after
-              the last has ended
-    given   : Record(flow_event_layout), out   the flow is not armed any more, because a job ended
-              otherwise than it should
-    busy    : Signal(endpoints), out    endpoints of which commands were taken that have not been
+    claim   : Record, in     in a cycle with `strobe`: no put is taken or ended on `flow` any more
+    claimed : Record, out    the flow claimed last: its next PSN, how many puts are under way, and
+              the oldest of them; behind these the asks that wait. Valid 6 cycles after `claim` or
+              `pop`
+    pop     : Signal, in     the program takes the put that `claimed` shows
+    active  : Signal(FLOWS), out    armed flows with puts under way; falls some cycles after the
+              last put has ended
+    given   : Record(flow_event_layout), out   the flow goes back to the program, because a job
+              ended otherwise than expected
+    busy    : Signal(endpoints), out    endpoints with commands that were taken, and not yet
               completed or popped
     entry   : Endpoint(entry_layout), out    completions
     free    : Record(slot_free_layout), out  in the cycle in which the entry is taken
-    ended   : Endpoint(ended_layout), out    what is no put, when it has left its ring
+    ended   : Endpoint(ended_layout), out    an answer or a reply left its ring
     counters : FAST_COMMANDS, FAST_COMPLETIONS, FAST_ANSWERS, FAST_REPLIES
 
-    Cycles: 2 from `put` or `coming` to its order. Those of Completer.
+    Cycles: 2 from `put` or `coming` to its order; then those of Completer.
     """
     def __init__(self, endpoints=C.ENDPOINTS):
         flows = C.LANES*C.NODES
@@ -134,8 +129,8 @@ class Contexts(LiteXModule):
         # Armed Flows ------------------------------------------------------------------------------
 
         armed = Signal(flows)
-        ours  = Signal()   # what changed is
-        still = Signal()   # nothing but what the program does happens in this cycle
+        ours  = Signal()   # the flow whose ACKED moved is armed
+        still = Signal()   # the program changes a flow in this cycle, so no put is taken or ended
         give  = completer.give
         self.comb += [
             still.eq(arm.strobe | claim.strobe | pop),
@@ -144,7 +139,7 @@ class Contexts(LiteXModule):
             ours.eq((armed >> changed.flow)[0]),
             self.changed_out.flow.eq(changed.flow),
             self.changed_out.strobe.eq(changed.strobe & ~ours),
-            # Whoever waits for an answer is not helped by acknowledgements.
+            # A flow with asks needs answers: an acknowledgement alone is no progress.
             self.moved[1].flow.eq(changed.flow),
             self.moved[1].strobe.eq(changed.strobe & ours & (changed.flow[nodes:] != LANE.EXPRESS)),
             self.active.eq(armed & rings.filled),
@@ -156,7 +151,7 @@ class Contexts(LiteXModule):
 
         # Places -----------------------------------------------------------------------------------
 
-        # Next PSN, and what else an order must say of its flow.
+        # Next PSN, and the other numbers of a flow that an order carries.
         asked = completer.asked
         where = Signal(flow[1])  # the flow of the put
         last  = Signal(16)       # its last PSN
@@ -190,17 +185,17 @@ class Contexts(LiteXModule):
 
         # Puts -------------------------------------------------------------------------------------
 
-        # Looked up, then added; believed when nothing has changed meanwhile. So what a put is may
-        # be a register as well.
-        less     = Signal(bits_for(C.FAST_LENGTH))  # its bytes, less one
-        more     = Signal(16)  # its packets, less one
+        # Two stages: look up, then add. The result counts if no flow was changed meanwhile. So the
+        # properties of the put are registers, too.
+        less     = Signal(bits_for(C.FAST_LENGTH))  # bytes of the put, less one
+        more     = Signal(16)  # packets of the put, less one
         is_armed = Signal()
         room     = Signal()
         settled  = Signal(2)
         tag      = Signal(len(rings.append.tag))
         accepted = Signal()
         command  = Signal()
-        place    = Signal()    # its order has one
+        place    = Signal()    # there is a place for its order
         is_ask   = Signal()
         is_reply = Signal()
         quick    = Signal()    # on lane EXPRESS

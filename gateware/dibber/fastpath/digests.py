@@ -1,4 +1,4 @@
-"""Inline puts in short, so that the control program reads one word of each and writes two."""
+"""Digests of inline puts: the control program reads one word for such a put, and writes two."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,11 +13,11 @@ from dibber.layouts import digest_layout
 # Put Digests --------------------------------------------------------------------------------------
 
 class PutDigests(LiteXModule):
-    """What was read of inline puts that are for the control program.
+    """Keeps what the fast path read of inline puts that are for the control program.
 
-    One of each endpoint at most is kept, that of its next command, and the cookie of each slot
-    until its next one. Shown is one that is able to start; endpoints take turns. It stays until its
-    endpoint is not able or it is passed over.
+    There is at most one digest for each endpoint: that of its next command. The cookie of a command
+    is kept by its slot. One digest that is able to start is shown, and endpoints take turns. It is
+    shown until its endpoint is not able any more, or until `skip`.
 
     Parameters
     ----------
@@ -26,23 +26,21 @@ class PutDigests(LiteXModule):
     Attributes
     ----------
     digest : Record(digest_layout), in
-    able   : Signal(endpoints), in     the next command may be taken: its digest, if there is one,
-             is shown
-    gone   : Signal(endpoints), in     the next command has become another, or none
+    able   : Signal(endpoints), in     the next command may be taken; its digest may be shown
+    gone   : Signal(endpoints), in     the next command is another one now, or there is none
     known  : Signal(endpoints), out    there is a digest of the next command
-    skip   : Signal(), in              another one is shown, if there is one
-    valid  : Signal(), out             `shown` is one
+    skip   : Signal(), in              show the next digest, if there is another one
+    valid  : Signal(), out             `shown` is a digest
     shown  : Record, out
-    ask    : Signal, in                an endpoint …
-    found  : Record, out               … and its digest, in the same cycle, whether it is able or
-             not
-    tag    : Signal, in                endpoint * SLOTS + slot …
-    cookie : Signal(32), out           … and its cookie, a cycle later
-    start, end : Record, in            `strobe` for one cycle: an inline put of an endpoint was
-                 started, has ended
-    busy   : Signal(endpoints), out    a bit for each endpoint: it has such puts under way
+    ask    : Signal, in                an endpoint
+    found  : Record, out               digest of endpoint `ask`, in the same cycle, able or not
+    tag    : Signal, in                endpoint * SLOTS + slot
+    cookie : Signal(32), out           cookie of the command `tag`, a cycle later
+    start, end : Record, in            `strobe` for one cycle: an inline put of an endpoint starts,
+                 ends
+    busy   : Signal(endpoints), out    a bit for each endpoint that has such puts under way
 
-    Cycles: 1 from `digest` and `able` to `valid` if it is this endpoint's turn, 2 if not.
+    Cycles: 1 from `digest` and `able` to `valid` if it is the endpoint's turn, else 2.
     """
     def __init__(self, endpoints=C.ENDPOINTS):
         number      = log2_int(endpoints)
@@ -86,7 +84,7 @@ class PutDigests(LiteXModule):
 
         # Turns ------------------------------------------------------------------------------------
 
-        # Whoever comes first behind the last one, once that is not shown any more.
+        # Round robin, from the digest that was shown last.
         ready     = Signal(endpoints)
         turn      = Signal(number)
         self.next = following = PriorityEncoder(2*endpoints)

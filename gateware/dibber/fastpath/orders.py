@@ -1,4 +1,4 @@
-"""The way to an engine, which control program and fast path share."""
+"""The queue of an engine's orders, which the control program and the fast path share."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,24 +11,24 @@ from litex.soc.interconnect import stream
 # Order Queue --------------------------------------------------------------------------------------
 
 class OrderQueue(LiteXModule):
-    """Orders of the control program and of the fast path, in the order in which they were given.
+    """A FIFO of orders from the control program and from the fast path.
 
-    Each side has places of its own, so that `space` is a promise that the other cannot break. When
-    both order in one cycle the program is first: its order comes once and does not wait.
+    Each side has places of its own, so that the other side cannot use up its `space`. If both sides
+    give an order in one cycle, the program's goes first, because it does not wait.
 
     Parameters
     ----------
     layout  : of an order
     program : places of the control program
     fast    : places of the fast path
-    fifo    : what has the places
+    fifo    : class of the FIFO
 
     Attributes
     ----------
-    program : Endpoint(layout), in     `ready` is ignored: there is `space`
+    program : Endpoint(layout), in     `ready` is ignored: the program reads `space` first
     fast    : Endpoint(layout), in
     source  : Endpoint(layout), out
-    space   : Signal, out              places of the program that are free
+    space   : Signal, out              free places of the program
 
     Cycles: those of `fifo`.
     """
@@ -44,7 +44,7 @@ class OrderQueue(LiteXModule):
         self.fifo = fifo = fifo(fields + [("by_program", 1)], program + fast)
         free      = Signal(max=fast + 1, reset=fast)
         omit      = {"valid", "ready", "first", "last", "by_program"}
-        mine, his = Signal(), Signal()  # places given back
+        program_leaves, fast_leaves = Signal(), Signal()  # an order of this side leaves the FIFO
         self.comb += [
             If(self.program.valid,
                 self.program.connect(fifo.sink, omit=omit),
@@ -57,12 +57,12 @@ class OrderQueue(LiteXModule):
             ),
             self.program.ready.eq(1),
             fifo.source.connect(source, omit=omit - {"valid", "ready"}),
-            mine.eq(source.valid & source.ready & fifo.source.by_program),
-            his.eq(source.valid & source.ready & ~fifo.source.by_program),
+            program_leaves.eq(source.valid & source.ready & fifo.source.by_program),
+            fast_leaves.eq(source.valid & source.ready & ~fifo.source.by_program),
         ]
         self.sync += [
-            If(self.program.valid & ~mine, space.eq(space - 1)),
-            If(~self.program.valid & mine, space.eq(space + 1)),
-            If(self.fast.valid & self.fast.ready & ~his, free.eq(free - 1)),
-            If(~(self.fast.valid & self.fast.ready) & his, free.eq(free + 1)),
+            If(self.program.valid & ~program_leaves, space.eq(space - 1)),
+            If(~self.program.valid & program_leaves, space.eq(space + 1)),
+            If(self.fast.valid & self.fast.ready & ~fast_leaves, free.eq(free - 1)),
+            If(~(self.fast.valid & self.fast.ready) & fast_leaves, free.eq(free + 1)),
         ]

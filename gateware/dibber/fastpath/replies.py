@@ -1,4 +1,4 @@
-"""The way back of what atomics of other nodes have found."""
+"""Replies to atomics of other nodes, sent by the fast path."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,28 +15,28 @@ from dibber.layouts import fast_put_layout, request_layout
 # Replies ------------------------------------------------------------------------------------------
 
 class Replies(LiteXModule):
-    """Offers replies, which lie in slots of the INBOX, to their flows, by turns with commands; what
-    is not taken the control program sends.
+    """Offers replies to their flows, in turn with commands. A reply lies in a slot of the INBOX. The
+    control program sends those that are not taken.
 
-    Nobody waits for room: that would be a wait for acknowledgements of a node, and atomics of
-    others wait behind it. But when the program has armed the flow it may have a reply offered
-    `again`, so that it need not claim what it has just armed.
+    A reply never waits for room: it would wait for acknowledgements of one node, and atomics of
+    other nodes wait behind it. If the program has armed the flow, it may have a reply offered
+    `again`, so that it need not claim the flow that it has just armed.
 
     Attributes
     ----------
     enable   : Signal(), in    the fast path may reply
     sink     : Endpoint(request_layout), in
-    commands : Endpoint(fast_put_layout), in    what else there is to be put
-    coming   : Signal(), in                     what it shows is looked up
+    commands : Endpoint(fast_put_layout), in    puts of commands
+    coming   : Signal(), in                     the put at `commands` is being looked up
     put      : Endpoint(fast_put_layout), out
     taken    : Signal(), in    in the cycle of `put.ready`
     source   : Endpoint(request_layout), out    for the control program
-    again    : Signal(), in    in a cycle with `source.valid`: offer it again, and if it is not
-               taken show it again
-    twice    : Signal(), out   it was offered again
+    again    : Signal(), in    in a cycle with `source.valid`: offer the reply again; if it is not
+               taken, it shows at `source` again
+    twice    : Signal(), out   the reply at `source` was offered again
 
-    Cycles: 0 for commands; a reply is offered 2 behind `sink`, or behind the offer under way. What
-    is not taken 1 more.
+    Cycles: 0 for commands. A reply is offered after 2, or after the offer under way. One that is not
+    taken shows at `source` 1 later.
     """
     def __init__(self):
         self.enable   = enable   = Signal()
@@ -53,8 +53,8 @@ class Replies(LiteXModule):
 
         self.place = place = Place(request_layout())
         reply  = place.source
-        turn   = Signal()  # a reply is offered
-        missed = Signal()  # it is the program's
+        turn   = Signal()  # a reply is on offer
+        missed = Signal()  # the reply was not taken: it is for the program
         self.comb += [
             If(turn,
                 put.valid.eq(1),

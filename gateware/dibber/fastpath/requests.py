@@ -1,4 +1,4 @@
-"""What others ask for, looked at by hardware first."""
+"""Requests of other nodes, which hardware looks at before the control program."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,30 +18,30 @@ PLACES = 16  # arrivals that may wait for the control program
 # Requests -----------------------------------------------------------------------------------------
 
 class Requests(LiteXModule):
-    """Offers the gets among the arrivals to the fast path; what that does not take goes to the
-    control program, as all else. But atomics go to the unit that executes them, whatever the
-    program does.
+    """Offers gets of other nodes to the fast path, and sends atomics to the atomic unit. A get that
+    the fast path does not take, and all other arrivals, go to the control program.
 
-    An arrival waits until the one before it was looked at, so that all that the program gets is in
-    the order in which it came. Nobody waits for room here: that would be a wait for
-    acknowledgements of another node, which may wait for this one's. But when the program has armed
-    a flow while a get waited for it, it may have that offered `again`, so that it need not claim
-    what it has just armed.
+    An arrival waits until the one before it was looked at. So the control program gets its arrivals
+    in the order in which they came. A get never waits for room in the fast path. It would wait for
+    acknowledgements of another node, and that node may wait for this one.
+
+    The program may arm a flow while a get waits for the program. Then it may have the get offered
+    `again`, so that it need not claim the flow that it has just armed.
 
     Attributes
     ----------
     sink   : Endpoint(asking_layout), in
     offer  : Endpoint(request_layout), out    a get that lies in a slot of the INBOX
-    taken  : Signal(), in                     in the cycle of `offer.ready`: it is answered, and its
-             slot is not the program's
-    atomics : Endpoint(request_layout), out   atomics in the order of arrival; there is a place for
-              each slot of the INBOX
+    taken  : Signal(), in                     in the cycle of `offer.ready`: the fast path answers
+             the get and frees its slot
+    atomics : Endpoint(request_layout), out   atomics in the order of arrival; the FIFO has a place
+              for each slot of the INBOX
     source : Endpoint(arrival_layout), out    for the control program
-    again  : Signal(), in                     in a cycle with `source.valid`, a get: it is not the
-             program's before it was offered again
-    twice  : Signal(), out                    it was
+    again  : Signal(), in                     in a cycle with `source.valid`, if `source` is a get:
+             offer it to the fast path again first
+    twice  : Signal(), out                    the get at `source` was offered again
 
-    Cycles: 2; a get that is not taken as many more as the look takes.
+    Cycles: 2. A get that is not taken takes as many more as the look at it.
     """
     def __init__(self):
         self.sink    = sink    = stream.Endpoint(asking_layout())
@@ -54,20 +54,20 @@ class Requests(LiteXModule):
 
         # # #
 
-        # The word's lowest byte is known.
+        # The lowest byte of the word is the opcode.
         context = sink.value[8:]
         self.adds  = adds  = BlockFIFO([("node", len(atomics.node)), ("slot", len(atomics.slot)), ("context", len(context))], C.SLOTS)
         self.queue = queue = BlockFIFO(arrival_layout(), PLACES)
         head    = queue.source
         atomic  = Signal()
-        mine    = Signal()
-        missed  = Signal()  # it was looked at
-        retry   = Signal()  # the program has not the head: it is to be offered again
-        turn    = Signal()  # that is done
-        first   = Signal()  # the one that has just come is offered
+        get     = Signal()  # `sink` is a get that was not offered yet
+        missed  = Signal()  # the get at `sink` was offered, and not taken
+        retry   = Signal()  # the head is hidden from the program, to be offered again
+        turn    = Signal()  # the head is on offer again
+        first   = Signal()  # the get at `sink` is on offer
         self.comb += [
             atomic.eq(sink.atomic),
-            mine.eq(sink.get & ~missed),
+            get.eq(sink.get & ~missed),
             adds.sink.valid.eq(sink.valid & atomic),
             adds.sink.node.eq(sink.node),
             adds.sink.slot.eq(sink.slot),
@@ -75,14 +75,14 @@ class Requests(LiteXModule):
             adds.source.connect(atomics, omit={"context"}),
             atomics.word.eq(Cat(Constant(MESSAGE.ATOMIC, 8), adds.source.context)),
 
-            first.eq(sink.valid & mine & ~turn),
+            first.eq(sink.valid & get & ~turn),
             offer.valid.eq(first | turn),
             offer.last.eq(1),
             *[getattr(offer, name).eq(Mux(turn, getattr(head, field), getattr(sink, field)))
                 for name, field in [("node", "node"), ("slot", "slot"), ("word", "value")]],
             sink.connect(queue.sink, omit={"valid", "ready", "get", "atomic"}),
-            queue.sink.valid.eq(sink.valid & ~mine & ~atomic),
-            sink.ready.eq(Mux(atomic, adds.sink.ready, Mux(mine, first & offer.ready & taken, queue.sink.ready))),
+            queue.sink.valid.eq(sink.valid & ~get & ~atomic),
+            sink.ready.eq(Mux(atomic, adds.sink.ready, Mux(get, first & offer.ready & taken, queue.sink.ready))),
             head.connect(source, omit={"valid", "ready"}),
             source.valid.eq(head.valid & ~retry),
             head.ready.eq((source.valid & source.ready) | (turn & offer.ready & taken)),

@@ -1,4 +1,4 @@
-"""What the fast path has under way, a ring a flow."""
+"""Puts that the fast path has under way: a ring for each flow."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,32 +12,29 @@ from dibber.layouts import tag_bits
 # Put Rings ----------------------------------------------------------------------------------------
 
 class PutRings(LiteXModule):
-    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs; or of what else `kind`
-    says, enum fast_kind.
+    """A ring of FAST_PUTS puts for each flow, in the order of their PSNs. `kind` (enum fast_kind)
+    says what an entry is: a put, or an ask, an answer or a reply.
 
-    Of a ring three places are known: its *head*, the oldest put; its *tail*, where the next one
-    goes; and its *mark*, the oldest put whose job has not ended, which means something on lane BULK
-    alone. They are in small memories by flow, which say something only once the ring was cleared;
-    the puts are in a block of memory.
+    A ring has three pointers. `head` is the oldest put. `tail` is where the next put goes. `mark`
+    is the oldest put whose job has not ended; it is used on lane BULK only. The pointers are in
+    small memories by flow, and valid only after `clear` of the ring. The puts are in block RAM.
 
     Attributes
     ----------
     clear  : Record, in      in a cycle with `strobe`: the ring is empty. Never together with
              `append` or `move`
-    append : Record, in      in a cycle with `strobe`: a put, and the last of its PSNs, goes behind
-             the others
-    room   : Signal, out     in the last cycle the ring of `append.flow` had room for it
-    look   : Record, in      a ring to be looked at, at its head, or with `job` at its mark
-    found  : Record, out     what was found in the last cycle. `there`: a put, at place `index`,
-             with its `tag`, `kind`
-                             and `last` PSN. Of the ring: `entries`, 0 also if it was never cleared,
-                             and `ended`, the job of the oldest one has; `alive`, it was `filled`
-    more   : Signal, in      there is more under way than in the ring of `look.flow`
-    move   : Record, in      with `head`, with `mark`, or both: that is now the place behind `index`
-    filled : Signal, out     a bit for each flow with puts or `more` under way; falls when it is
-             looked at without
+    append : Record, in      in a cycle with `strobe`: append a put, with the last of its PSNs
+    room   : Signal, out     the ring of `append.flow` had room in the last cycle
+    look   : Record, in      look up a ring at its head, or with `job` at its mark
+    found  : Record, out     the ring that was looked up in the last cycle. `there`: there is a put,
+             at place `index`, with its `tag`, `kind` and `last` PSN. Of the ring: `entries`, 0 if it
+             was never cleared; `ended`, the job of the oldest put has ended; `alive`, it was `filled`
+    more   : Signal, in      asks of flow `look.flow` are under way that are not in its ring
+    move   : Record, in      `head`, `mark`, or both move to the place behind `index`
+    filled : Signal, out     a bit for each flow with puts or asks under way. It falls when the flow
+             is looked up without any
 
-    Cycles: 1 from `look` to `found`. What is changed shows from the next cycle on.
+    Cycles: 1 from `look` to `found`. A change shows from the next cycle on.
     """
     def __init__(self):
         flows  = C.LANES*C.NODES
@@ -57,9 +54,9 @@ class PutRings(LiteXModule):
 
         # # #
 
-        # Places. Each memory has one write port, because a distributed RAM has no more.
+        # Pointers. Each has its own memory, because a distributed RAM has one write port.
         def table(name, strobe, flow, value, readers):
-            """A place by flow, 0 when cleared, and what it has for each of `readers`."""
+            """A pointer by flow, cleared to 0, with a read port for each of `readers`."""
             memory = Memory(place, flows, name=name)
             write  = memory.get_port(write_capable=True)
             self.specials += memory, write
@@ -77,7 +74,7 @@ class PutRings(LiteXModule):
                 found.append(port.dat_r)
             return found
 
-        after = Signal(place)  # what a move goes to
+        after = Signal(place)  # where a pointer moves to
         tail  = Signal(place)
         self.comb += after.eq(move.index + 1)
         head, first = table("heads", move.head, move.flow, after, [look.flow, append.flow])
@@ -114,6 +111,6 @@ class PutRings(LiteXModule):
             found.entries.eq(Mux(alive, end - head, 0)),
             found.ended.eq(head != mark),
             found.alive.eq(alive),
-            # Whose bit it is is known before what becomes of it.
+            # The flow's number is known earlier in the cycle than the new value of its bit.
             *[filled[n].eq((filled[n] & ~((look.flow == n) & empty)) | ((append.flow == n) & append.strobe)) for n in range(flows)],
         ]
