@@ -69,8 +69,8 @@ class DibberCore(LiteXModule):
     Parameters
     ----------
     platform   : gets the processor's Verilog by `add_source`
-    phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if it
-                 has one, says that more than 32 reads may be in flight
+    phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if
+                 it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
                  while the receiver sees one, and `loopback` (Signal) if it has one of its own
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
@@ -238,8 +238,8 @@ class DibberCore(LiteXModule):
     # Arrivals -------------------------------------------------------------------------------------
 
     def connect_arrivals(self):
-        """Notices, messages and answers from the engines. Each block takes what is its own: answers,
-        then notices, then requests; the rest is the control program's.
+        """Notices, messages and answers from the engines. Each block takes what is its own:
+        answers, then notices, then requests; the rest is the control program's.
         """
         ends, fast, deposit, program = self.endpoints, self.fast, self.deposit, self.program.registers
         arrivals, events = ends.arrivals, ends.events

@@ -15,7 +15,8 @@ from litex.soc.interconnect import stream
 # One Place ----------------------------------------------------------------------------------------
 
 class Place(LiteXModule):
-    """A register for one element. It costs no LUTs, and `sink.ready` depends on that register alone.
+    """A register for one element. It costs no LUTs, and `sink.ready` depends on that register
+    alone.
 
     Attributes
     ----------
@@ -47,11 +48,11 @@ class Skid(LiteXModule):
     """Skid buffer: holds the element that arrives during a stall, because the sender sees the stall
     one cycle later.
 
-    Cycle for cycle it behaves as `stream.PipeReady`. A stall is known too late in the cycle to reach
-    the enable of every register. So the registers are written whenever they are free, and `held`
-    says whether they count. `sink.ready` is a register of its own, and is that enable. If it were
-    `~held`, synthesis would move the registers behind the multiplexer of the source, and could not
-    remove their constant bits.
+    Cycle for cycle it behaves as `stream.PipeReady`. A stall is known too late in the cycle to
+    reach the enable of every register. So the registers are written whenever they are free, and
+    `held` says whether they count. `sink.ready` is a register of its own, and is that enable. If it
+    were `~held`, synthesis would move the registers behind the multiplexer of the source, and could
+    not remove their constant bits.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The control program's SRAM."""
+"""Memory that a processor and the host share."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,12 +17,12 @@ LINE = 32  # bytes of a line of the processor's caches; no burst leaves its line
 # SRAM ---------------------------------------------------------------------------------------------
 
 class SharedSRAM(LiteXModule):
-    """Memory that the processor and the host reach at the same time, each through a port of its
-    own.
+    """Memory with two ports: one for the processor, one for the host.
 
-    The processor's fetches and loads share one port, the data side first: a load or store stalls
-    the pipeline, a fetch runs ahead of it, and a program cannot load without fetching. What one
-    side reads while the other writes the same word is undefined.
+    The processor's fetches and loads share one port, and loads and stores go first. A load or store
+    stalls the pipeline; a fetch runs ahead of it, so it can wait. Fetches do not starve, because a
+    program must fetch before it loads. A read of a word that the other side writes in the same
+    cycle is undefined.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class SharedSRAM(LiteXModule):
     dbus : wishbone.Interface, in   loads and stores
     port : line_port(data_width)    the host's port; `dat_r` is 0 where no read was 2 cycles before
 
-    Cycles: a store 1, a load 2; in an incrementing burst 1 a word after the first. Addresses wrap
-    at `size`, those of a burst within a line of the processor's caches; who uses the buses decodes
-    them.
+    Cycles: a store 1, a load 2; in an incrementing burst 1 for each word after the first. Addresses
+    wrap at `size`; those of a burst wrap within a line of the processor's caches. The block does
+    not decode the high address bits.
     """
     def __init__(self, size, data_width):
         self.ibus = ibus = wishbone.Interface(data_width=32, adr_width=30)
@@ -52,8 +52,8 @@ class SharedSRAM(LiteXModule):
 
         # Processor's Port -------------------------------------------------------------------------
 
-        # A word that is being acknowledged inside a burst is followed by the next one: its address
-        # is presented before the processor shows it (Wishbone B4, 4.3: registered feedback).
+        # Inside a burst the next address is computed here, one cycle before the processor shows it
+        # (Wishbone B4, 4.3: registered feedback).
         adr    = Signal(int(log2(size//4)))
         writes = Signal()
         grants, follows = [], []

@@ -58,8 +58,8 @@ class HostMemory(LiteXModule):
     landed      : list of Signal(), out   a write of this writer with `mark` was taken by the PHY
     reads, completions, writes, marked : the host interface's
     id          : Signal(16), in      requester ID of the card
-    keys        : KeyCount            `draw`, `advance`, `fresh`, `generation`, `next` and `left` are
-                  its own
+    keys        : KeyCount            `draw`, `advance`, `fresh`, `generation`, `next` and `left`
+                  are its own
     """
     def __init__(self, data_width, reach, lookups, finders, writers):
         bits  = reach.address

@@ -30,8 +30,8 @@ def inbox_free_layout():
     return [("strobe", 1), ("slot", log2_int(C.SLOTS))]
 
 class Arrivals(LiteXModule):
-    """Brings the arrivals of several engines to the control program, and the free slots of the INBOX
-    back to the engines.
+    """Brings the arrivals of several engines to the control program, and the free slots of the
+    INBOX back to the engines.
 
     While the control program is halted nothing waits for it. `sweep` frees all slots of the INBOX,
     because the last program may hold them. Arrivals are dropped and their slots freed.

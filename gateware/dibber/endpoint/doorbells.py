@@ -26,8 +26,8 @@ def connect_count(user, table):
 # Doorbells ----------------------------------------------------------------------------------------
 
 class Doorbells(LiteXModule):
-    """Bank `doorbell` of all endpoints, without PROGRAM. Each register is a memory by endpoint, with
-    a read port for each reader.
+    """Bank `doorbell` of all endpoints, without PROGRAM. Each register is a memory by endpoint,
+    with a read port for each reader.
 
     No reset reaches the memories. So `held` is 1 while the module is in reset, and `index` counts
     through all entries.

@@ -44,8 +44,8 @@ class EventWriter(LiteXModule):
 
         # # #
 
-        # The way of an arrival is decided when it comes, so that no offer is withdrawn when `enable`
-        # changes.
+        # The way of an arrival is decided when it comes, so that no offer is withdrawn when
+        # `enable` changes.
         becomes_event = Signal()
         has_endpoint  = Signal()
         waiting       = Signal()

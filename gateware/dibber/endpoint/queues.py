@@ -35,8 +35,8 @@ class QueueWriter(LiteXModule):
     of the later entries of that queue. An invalid consumer count is treated as a full queue. A
     completion for a closed queue is dropped.
 
-    A queue may be opened or closed while an entry for it is under way. That entry belongs as a whole
-    to the old queue or to the new one.
+    A queue may be opened or closed while an entry for it is under way. That entry belongs as a
+    whole to the old queue or to the new one.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ class QueueWriter(LiteXModule):
             write.adr.eq(Mux(open.strobe, open.queue, about)),
         ]
 
-        # A queue that is opened starts at its host's count. This uses the lookup of an entry's count.
+        # A queue that is opened starts at its host's count. This uses the lookup of an entry's
+        # count.
         event    = Signal()
         consumer = self.eq_consumer.count
         self.comb += [

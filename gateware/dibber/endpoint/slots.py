@@ -42,8 +42,8 @@ class Slots(LiteXModule):
     readers : list of slot_port(data_width), in
     writers : list of slot_write_port(data_width), in
 
-    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A port
-    that requests alone is served in the next cycle, and then in every cycle. The favourite is
+    Cycles: one access a cycle in each direction; `dat_r` 2 cycles after the accepted address. A
+    port that requests alone is served in the next cycle, and then in every cycle. The favourite is
     served at once, from 2 cycles after the last access of another port.
     """
     def __init__(self, data_width, readers, writers, endpoints=C.ENDPOINTS, sets=C.SLOT_SETS, slots=C.SLOTS, favourite=0, late=(), present=None):

@@ -143,8 +143,8 @@ class CommandTurns(LiteXModule):
             queues.open.eq(open_),
         ]
 
-        # The slot of a command that was taken. The control program may free it in the next cycle, so
-        # its slot goes first. The slot of a taken offer waits, and delays the next offer.
+        # The slot of a command that was taken. The control program may free it in the next cycle,
+        # so its slot goes first. The slot of a taken offer waits, and delays the next offer.
         took = Record(command_layout())
         late = Record(slot_free_layout())
         self.sync += [

@@ -27,8 +27,8 @@ class Asks(LiteXModule):
 
     Attributes
     ----------
-    clear  : Record, in      in a cycle with `strobe`: `node` has no asks. Never together with `take`
-             or `change`
+    clear  : Record, in      in a cycle with `strobe`: `node` has no asks. Never together with
+             `take` or `change`
     take   : Record, in      in a cycle with `strobe`: a new ask to `node`, of the command `tag`
     room   : Signal(), out   `take.node` had a free place in the last cycle
     look   : Signal, in      the node to look up
@@ -88,8 +88,8 @@ class Asks(LiteXModule):
             ends.eq(at),
             free.eq(~(put ^ ends[PLACES:])),
             toggled.eq(Mux(change.place, 2, 1)),
-            # Of an ask that is alive, the first bit is the inverse of `over`. When the ask leaves the
-            # ring, `left` becomes equal to the first bit.
+            # Of an ask that is alive, the first bit is the inverse of `over`. When the ask leaves
+            # the ring, `left` becomes equal to the first bit.
             changed.eq(Cat(
                 (change.left & ~toggled) | (~change.over & toggled),
                 change.over ^ Mux(change.end, toggled, 0))),

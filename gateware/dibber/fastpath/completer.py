@@ -36,16 +36,16 @@ class Completer(LiteXModule):
     flow of a job that ended; the flow of an answer; a flow of which a put has just ended; else all
     flows in turn. So the block keeps no list of puts that might end, and forgets none.
 
-    The end of a job belongs to the fast path if its tag is that of the oldest put, of an armed flow,
-    whose job has not ended. This is enough because jobs end in the order in which they were given,
-    and one command uses a slot at a time. If the job ended otherwise than expected, the flow is
-    given back to the program, and so is that end.
+    The end of a job belongs to the fast path if its tag is that of the oldest put, of an armed
+    flow, whose job has not ended. This is enough because jobs end in the order in which they were
+    given, and one command uses a slot at a time. If the job ended otherwise than expected, the flow
+    is given back to the program, and so is that end.
 
     Answers and replies lie in the rings as puts do. Their end shows at `ended`, not at `entry`.
 
-    An ask is a get or an atomic of this card. It leaves its ring when it is acknowledged. Its answer
-    ends it if the flow is armed, the ask waits, and generation and kind match. These are compared
-    at one look and used at the next, because a memory's output is late in its cycle.
+    An ask is a get or an atomic of this card. It leaves its ring when it is acknowledged. Its
+    answer ends it if the flow is armed, the ask waits, and generation and kind match. These are
+    compared at one look and used at the next, because a memory's output is late in its cycle.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class Completer(LiteXModule):
               armed
     asked   : Signal, in           valid from the cycle after `ask`
     asking  : Signal(), out        that flow was not shown yet
-    shown   : Record, out          the ring and its oldest put; how many `asks` wait, and one of them
-              if the ring is empty. `place`, `left` and `over` of an ask are for Asks
+    shown   : Record, out          the ring and its oldest put; how many `asks` wait, and one of
+              them if the ring is empty. `place`, `left` and `over` of an ask are for Asks
     move    : Record, out          to the rings
     change  : Record, out          to the asks
     moved   : Record(flow_event_layout), out   a put of this EXPRESS flow ended; while asks wait,

@@ -1,4 +1,4 @@
-"""The commands that need no control program: read, and checked as it would check them."""
+"""Reads offered commands, checks them as the control program would, and hands on the valid ones."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -24,10 +24,10 @@ def walk_dword(walk, name):
 # Product ------------------------------------------------------------------------------------------
 
 class Product(LiteXModule):
-    """The product of some numbers, or that it is too large for the length of a fast put.
+    """The product of some numbers, and whether it exceeds the length of a fast put.
 
-    A factor of 0 may follow when it is too large already; but a product of 0 is no length of such a
-    put either.
+    `over` stays 1 even if a factor of 0 follows. This is right, because a fast put of 0 bytes does
+    not exist either.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Product(LiteXModule):
     times  : Signal(), in     one cycle: go on with `word`
     busy   : Signal(), out
     result : Signal(LENGTH_BITS), out
-    over   : Signal(), out    it did not fit
+    over   : Signal(), out    the product is too large
 
-    Cycles: 1 for the first number, 1 and as many as it has bits for others.
+    Cycles: 1 for the first number; for each other number 1, and 1 for each of its bits.
     """
     def __init__(self):
         self.word   = word   = Signal(32)
@@ -50,9 +50,9 @@ class Product(LiteXModule):
 
         # # #
 
-        # A bit of the number a cycle, the lowest first.
+        # Shift and add: one bit of the number a cycle, the lowest first.
         number = Signal(32)
-        # the former product; its highest bit says that more was shifted out
+        # The former product, shifted. Its highest bit says that a 1 was shifted out.
         shifts = Signal(LENGTH_BITS + 1)
         total  = Signal(LENGTH_BITS + 1)
         self.comb += [
@@ -82,20 +82,25 @@ class Product(LiteXModule):
 # Fast Commands ------------------------------------------------------------------------------------
 
 class FastCommands(LiteXModule):
-    """Reads an offered slot, and gives on what is a put, a get or an atomic without a fault. What
-    it read of an inline put without a fault that missed all the same is not lost: the control
-    program finds it in `digest`.
+    """Reads the slot of an offered command, and hands on each valid put, get or atomic.
 
-    The checks are those of firmware/express.c, put.c, get.c and atomic.c; a get's are a put's but
-    for the flags. What fails one is `missed`, and so are commands that ask for more than hardware
-    does: other opcodes, flags FENCE and CHECKSUM, puts and gets of no bytes or of more than
-    FAST_LENGTH. Each word is read once, for the slot's owner may write it again at any time.
+    The checks are those of firmware/express.c, put.c, get.c and atomic.c. A get has the checks of a
+    put, with other flags. A command is `missed` if it fails a check, or if it asks for more than
+    hardware does: other opcodes, flags FENCE and CHECKSUM, puts and gets of 0 bytes or of more than
+    FAST_LENGTH. Each word is read once, because the slot's owner may write it again at any time.
 
-    A get's answer may be let in before the get is taken, and is no longer when it was not.
+    A valid inline put may be missed, too, for example because its flow is not armed. The control
+    program finds what was read of it in `digest`.
 
-    By turns with commands it looks at gets of other nodes, in slots of the INBOX. Their answers are
-    puts from there. The checks are those of firmware/get.c, of opcode, levels, walks and offset;
-    flags and node are those of the asker, and mean nothing here.
+    A get is entered in the table of gets under way before it is taken. If it is not taken, its
+    entry is removed again.
+
+    In turn with commands the block looks at gets of other nodes, in slots of the INBOX. The answer
+    to such a get is a put from there. Its opcode, levels, walks and offset are checked as in
+    firmware/get.c. Its flags and node are those of the asking node, and are not used.
+
+    To add an opcode that hardware executes: decode it under `Head`, give it a `kind` in enum
+    fast_kind, and let Contexts make an order of it.
 
     Parameters
     ----------
@@ -107,24 +112,23 @@ class FastCommands(LiteXModule):
     offer   : Endpoint(offer_layout), in     taken with the verdict
     verdict : Record(verdict_layout), out
     request : Endpoint(request_layout), in   taken with its verdict
-    answered : Signal(), out                 which is, in the cycle of its `ready`: 1, it is
-               answered; 0, it is for the control
-                                             program, also when it would have to wait
+    answered : Signal(), out                 verdict of `request`, in the cycle of its `ready`. 1:
+               the fast path answers it. 0: it is for the control program
     slot    : slot_port(data_width), master
     enable  : Record, in                     opcodes that may be taken: `put_inline`, `put`, `get`,
               `atomic`; `get`: others' requests too
     fast    : Signal(endpoints), in          a bit for each endpoint whose commands may be taken
     node_id : Signal(16), in
-    generation : Signal(6), in               of a context, as it is when its command's first line
-                 comes
+    generation : Signal(6), in               of a get's context; used when the command's first line
+                 arrives
     put     : Endpoint(fast_put_layout), out
     digest  : Record(digest_layout), out     `strobe` in the cycle of the verdict
-    taken, missed : Signal(), in             what became of it, in the cycle of its `ready`;
-                    neither: it must wait
-    coming  : Signal(), out                  what `put` shows stays, and may be offered
-    glance  : Record(glance_layout()), out   what comes from the slot, for who would read it next
-    full    : Signal(), in                   `put` would have to wait for other gets and atomics, 2
-              cycles behind its fields
+    taken, missed : Signal(), in             result of `put`, in the cycle of its `ready`; neither:
+                    offer it again
+    coming  : Signal(), out                  `put` is stable, and may be offered soon
+    glance  : Record(glance_layout()), out   the slot's lines as they arrive, for the send engine
+    full    : Signal(), in                   `put` would have to wait for other gets and atomics; 2
+              cycles after its fields
     expect  : Endpoint(expect_layout), out
 
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4
@@ -161,7 +165,7 @@ class FastCommands(LiteXModule):
 
         # Turns ------------------------------------------------------------------------------------
 
-        guest   = Signal()  # a request is looked at, not a command
+        guest   = Signal()  # the block looks at a request, not at a command
         present = Signal()
         judged  = Signal()
         self.comb += [
@@ -178,16 +182,16 @@ class FastCommands(LiteXModule):
 
         # Lines ------------------------------------------------------------------------------------
 
-        # Those that every put has, from the first on, and behind them those of the blocks, for
-        # walks that are a block alone: they are asked for one after the other, while what came
-        # first is looked at. Then one at a time.
+        # Lines are read in this order: those that each put needs (`head`); then those with the
+        # blocks of the walks (`sides`), for walks without levels. The reads are pipelined: the next
+        # line is requested while the first ones are checked. Words of counts follow one at a time.
         head   = sorted({(COMMAND[name].offset)//width for name in ("opcode", "node", "length", "cookie")}
             | {walk_dword("target", "offset")*4//width})
-        dword  = Signal(max=C.SLOT_BYTES//4)   # of a walk
+        dword  = Signal(max=C.SLOT_BYTES//4)   # the wanted word of a walk
         ask    = Signal()
-        walks  = Signal()                      # the head is here
+        walks  = Signal()                      # words of walks are read; the head has arrived
         sides  = [walk_dword(walk, "block")*4//width for walk in ("target", "source")]
-        # What the send engine needs of them comes too, while they wait for their place in the flow.
+        # While a put waits for its PSN, the lines are read that the send engine needs.
         wanted = flat_source_lines(data_width)
         lines  = head + sides + [line for line in wanted if line not in head + sides]
         asked  = Signal(max=len(lines) + 1)
@@ -212,43 +216,43 @@ class FastCommands(LiteXModule):
         # Head -------------------------------------------------------------------------------------
 
         def of(struct, offset=0, bits=None):
-            """Bits of the line of a member, in the cycle in which it is there."""
+            """Bits of a member, in the cycle in which its line arrives."""
             start = 8*(struct.offset + offset)
             return slot.dat_r[start % data_width:][:bits or 8*struct.size]
 
         opcode = of(COMMAND["opcode"])
         flags  = of(COMMAND["flags"])
         levels = of(COMMAND["levels"])
-        node   = of(COMMAND["node"], bits=32)       # and reserved0, which makes it too large
+        node   = of(COMMAND["node"], bits=32)       # with reserved0, which must be 0
         length = of(COMMAND["length"])
         low    = of(COMMAND["target"], WALK["offset"].offset, 32)
         high   = of(COMMAND["target"], WALK["offset"].offset + 4, 32)
-        far    = Signal()   # this card's number is none that a node can have
-        there  = Signal()   # a node that can be, and flags that a fast command can have
-        plain  = Signal()   # nothing that a fast put cannot have
-        asks   = Signal()   # nor a get or an atomic
+        no_id  = Signal()   # this card's number is not a valid node
+        valid  = Signal()   # the node is valid, and so are the flags of a fast command
+        plain  = Signal()   # valid as a put
+        asks   = Signal()   # valid as a get or an atomic
         known  = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
         nodes  = log2_int(C.NODES)
-        self.sync += far.eq(node_id[nodes:] != 0)
+        self.sync += no_id.eq(node_id[nodes:] != 0)
         self.comb += [
-            there.eq(((flags & (0xff ^ known)) == 0) & (node[nodes:] == 0) & ((node[:nodes] != node_id[:nodes]) | far)),
-            plain.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
-            asks.eq(there & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
+            valid.eq(((flags & (0xff ^ known)) == 0) & (node[nodes:] == 0) & ((node[:nodes] != node_id[:nodes]) | no_id)),
+            plain.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
+            asks.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
         ]
 
-        inline  = Signal()      # a plain inline put, its length aside
-        walked  = Signal()      # a plain put or get, or a get of another node
+        inline  = Signal()      # a valid inline put; its length is not checked yet
+        walked  = Signal()      # a valid put or get, or a get of another node
         flat    = Signal()      # neither walk has levels
-        bulk    = Signal()      # one whose bytes go from here: no get of this node
-        atomic  = Signal()      # its length aside
-        operand = Signal()      # a length for that
-        short   = Signal()      # a length for the one
-        fits    = Signal()      # and for the other
+        bulk    = Signal()      # bytes leave this card: a put, or a get of another node
+        atomic  = Signal()      # a valid atomic; its length is not checked yet
+        operand = Signal()      # the length is one of an atomic
+        short   = Signal()      # the length is one of an inline put
+        fits    = Signal()      # the length is one of a fast put or get
         source_levels = Signal(4)
         target_levels = Signal(4)
-        last    = Signal(33)    # the first byte behind a contiguous target, low word and carry
-        at_end  = Signal()      # its carry leaves the 48 bits of an offset
-        near    = Signal()      # the offset is one of 48 bits
+        last    = Signal(33)    # end of a contiguous target: low word and carry
+        at_end  = Signal()      # with that carry the end exceeds the 48 bits of an offset
+        near    = Signal()      # the offset has no more than 48 bits
         self.sync += [
             If(came.valid & ~came.walks & (came.line < len(head)),
                 Case(came.line, {
@@ -295,11 +299,11 @@ class FastCommands(LiteXModule):
         # Walks ------------------------------------------------------------------------------------
 
         self.product = product = Product()
-        source  = Signal()    # the second walk
-        block   = Signal()    # its block is wanted, not a count
+        source  = Signal()    # the walk is the source's, not the target's
+        block   = Signal()    # the word is the walk's block, not a count
         level   = Signal(2)
         leaves  = Signal()
-        same    = Signal()    # the first block is the length
+        same    = Signal()    # the target's block is the length
         word_of = lambda walk: slot.dat_r[32*(walk_dword(walk, "block") % 2**lane_bits):][:32]
         self.comb += [
             Case(dword[:lane_bits], {n: product.word.eq(slot.dat_r[32*n:32*n + 32]) for n in range(data_width//32)}),
@@ -309,8 +313,7 @@ class FastCommands(LiteXModule):
                 dword.eq(Mux(block, walk_dword("target", "block"), walk_dword("target", "count") + level))
             )
         ]
-        # Without levels the sender adds a packet's place to the offset, which must not begin again
-        # at 0.
+        # Without levels the sender adds a packet's position to the offset. The sum must not wrap.
         self.sync += leaves.eq((target_levels == 0) & at_end & last[32] & (last[:32] != 0))
 
         # Gets -------------------------------------------------------------------------------------
@@ -326,7 +329,7 @@ class FastCommands(LiteXModule):
             expect.key.eq(slot.dat_r[32*(key % 2**lane_bits):][:32]),
         ]
 
-        # Flow -------------------------------------------------------------------------------------
+        # States -----------------------------------------------------------------------------------
 
         verdict_taken  = Signal()
         verdict_missed = Signal()
@@ -381,7 +384,7 @@ class FastCommands(LiteXModule):
                         expect.valid.eq(1),
                         expect.granted.eq(1),
                         NextValue(entered, expect.ready),
-                        # It was the program's turn.
+                        # The program entered a get in this cycle: read the word again.
                         If(~expect.ready,
                             NextValue(block, 1),
                             NextState("ASK")
@@ -421,14 +424,14 @@ class FastCommands(LiteXModule):
             expect.valid.eq(1),
             If(expect.ready, NextState("VERDICT"))
         )
-        # Many wait for a verdict, as far as the engines' notices: what it needs is done before.
+        # The verdict feeds long paths, as far as the engines' notices. So it is computed before.
         fsm.act("VERDICT",
             judged.eq(1),
             NextState("HEAD")
         )
         self.comb += [
             glance.begin.eq(came.valid & ~came.walks & (came.line == 0)),
-            # What comes behind a verdict is not of who is looked at then.
+            # Lines that arrive after a verdict are not of the command that is looked at then.
             glance.lines.eq(Cat(*[came.valid & ~came.walks & (came.line == lines.index(line))
                 & (1 if line in head else ~fsm.ongoing("HEAD")) for line in wanted])),
             glance.drop.eq(judged & ~(verdict_taken & (put.lane == LANE.BULK))),

@@ -15,8 +15,8 @@ from dibber.layouts import fast_put_layout, request_layout
 # Replies ------------------------------------------------------------------------------------------
 
 class Replies(LiteXModule):
-    """Offers replies to their flows, in turn with commands. A reply lies in a slot of the INBOX. The
-    control program sends those that are not taken.
+    """Offers replies to their flows, in turn with commands. A reply lies in a slot of the INBOX.
+    The control program sends those that are not taken.
 
     A reply never waits for room: it would wait for acknowledgements of one node, and atomics of
     other nodes wait behind it. If the program has armed the flow, it may have a reply offered
@@ -35,8 +35,8 @@ class Replies(LiteXModule):
                taken, it shows at `source` again
     twice    : Signal(), out   the reply at `source` was offered again
 
-    Cycles: 0 for commands. A reply is offered after 2, or after the offer under way. One that is not
-    taken shows at `source` 1 later.
+    Cycles: 0 for commands. A reply is offered after 2, or after the offer under way. One that is
+    not taken shows at `source` 1 later.
     """
     def __init__(self):
         self.enable   = enable   = Signal()

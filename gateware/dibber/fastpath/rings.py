@@ -27,8 +27,9 @@ class PutRings(LiteXModule):
     room   : Signal, out     the ring of `append.flow` had room in the last cycle
     look   : Record, in      look up a ring at its head, or with `job` at its mark
     found  : Record, out     the ring that was looked up in the last cycle. `there`: there is a put,
-             at place `index`, with its `tag`, `kind` and `last` PSN. Of the ring: `entries`, 0 if it
-             was never cleared; `ended`, the job of the oldest put has ended; `alive`, it was `filled`
+             at place `index`, with its `tag`, `kind` and `last` PSN. Of the ring: `entries`, 0 if
+             it was never cleared; `ended`, the job of the oldest put has ended; `alive`, it was
+             `filled`
     more   : Signal, in      asks of flow `look.flow` are under way that are not in its ring
     move   : Record, in      `head`, `mark`, or both move to the place behind `index`
     filled : Signal, out     a bit for each flow with puts or asks under way. It falls when the flow

@@ -23,7 +23,8 @@ class ControlProgram(LiteXModule):
 
     Attributes
     ----------
-    processor : Processor           `firmware`, `reader`, `writer` and `dmi` are the core's to connect
+    processor : Processor           `firmware`, `reader`, `writer` and `dmi` are the core's to
+    connect
     registers : ControlRegisters
     halt      : Halt                `reset`, `clear`, `index`, `halted` and `halts` are its own
     run       : Signal(), in        MCP_CONTROL.run

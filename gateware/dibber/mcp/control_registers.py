@@ -1,4 +1,4 @@
-"""The control program's registers: the engines as it sees them."""
+"""The control program's registers: bank `mcp`."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -30,19 +30,19 @@ FLOWS    = C.LANES*C.NODES
 # Helpers ------------------------------------------------------------------------------------------
 
 def flow_bit(event):
-    """A bit for each flow: that of the event's. Events with one number share what decodes it, as a
-    shift by it would not.
+    """One-hot, a bit for each flow: the flow of the event. Events with the same flow signal share
+    one decoder; a shift would not share it.
     """
     return bits_of(FLOWS, event.flow, event.strobe)
 
 # MCP Registers ------------------------------------------------------------------------------------
 
 class ControlRegisters(LiteXModule):
-    """Bank `mcp`: event bits, the clock, what the engines ask for and what they tell.
+    """Bank `mcp`: event bits, the clock, orders to the engines, and their results.
 
-    The program looks at JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues; what it queues
-    without space is lost. A full queue of results makes its engine wait, as far back as the link's
-    STOP.
+    The program reads JOB_SPACE, EXPRESS_SPACE and POST_SPACE before it queues an order or an entry.
+    Without space it is lost. A full queue of results makes its engine wait; this backpressure
+    reaches the link, which raises STOP.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ControlRegisters(LiteXModule):
 
     Attributes
     ----------
-    port       : line_port(32)                        the processor's, who writes whole words
+    port       : line_port(32)                        the processor's, which writes whole words
     link_up    : Signal(), in
     jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
     job_space  : Signal(8), in
@@ -70,7 +70,7 @@ class ControlRegisters(LiteXModule):
                  COMMAND_SKIP
     free       : Record(slot_free_layout), out
     pending, room : Signal(endpoints), in             COMMAND_PENDING, QUEUE_ROOM
-    digest     : Record(digest_layout), in            of what will be pending
+    digest     : Record(digest_layout), in            of a command that will be pending
     fast_enable : Record, out                         register FAST_OPCODES
     fast_endpoints : Signal(endpoints), out
     generation : Signal(6), in                        register GENERATION
@@ -90,7 +90,7 @@ class ControlRegisters(LiteXModule):
     watchdog   : Record, out                          `strobe` for one cycle: WATCHDOG is written
     written    : Signal(), in                         pulse: the host wrote into the SRAM
     acked      : Record(acked_layout()), `flow` out, `psn` in
-    changed    : Record(flow_event_layout), in        what `acked` says of this flow moved
+    changed    : Record(flow_event_layout), in        ACKED of this flow moved
     naked      : Record(flow_event_layout), in        a packet of this flow is missing
     flow_reset : Record(flow_reset_layout), out
     flow_rewind : Record(flow_rewind_layout), out
@@ -98,10 +98,8 @@ class ControlRegisters(LiteXModule):
     expect     : Record, out                          `we` for one cycle: the entry for `context`
     replies    : Endpoint(request_layout), in         what ATOMIC_DONE shows; `ready` is ATOMIC_POP
     replies_again, arrivals_again : Signal(), out     ATOMIC_AGAIN, ARRIVAL_AGAIN
-    replies_twice, arrivals_twice : Signal(), in      those that were offered again
-    region     : Record, out                          `we` for one cycle: the entry for `index`;
-                 `table` and `page` of one
-                                                      that is paged
+    replies_twice, arrivals_twice : Signal(), in      the reply, or get, was offered again
+    region     : Record(region_write_layout()), out   an entry of the region table
     region_fresh, region_busy : Signal(), in          REGION_FRESH, REGION_BUSY
     route      : Record(route_write_layout), out      an entry of the route table
     scouts     : Endpoint(scout_layout), out
@@ -209,7 +207,7 @@ class ControlRegisters(LiteXModule):
         bank = self.bank
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = self.events
-        # The timer is reached when the clock is less than half its range beyond it.
+        # The timer is reached if the clock is ahead of it by less than half the range of the clock.
         armed, reached = Signal(), Signal()
         ahead = Signal(32)
         self.comb += ahead.eq(cycles[:32] - storage["TIMER"][0])
@@ -242,10 +240,11 @@ class ControlRegisters(LiteXModule):
             status["QUEUE_ROOM"][0].eq(self.room),
             self.take.strobe.eq(strobe["COMMAND_TAKE"][0] | strobe["PUT_START"][0]),
             self.take.endpoint.eq(Mux(strobe["PUT_START"][0], put["endpoint"], bank.written["COMMAND_TAKE"][0])),
-            # The program skips those of all endpoints that there may be.
+            # The program skips commands of all endpoints, also of those that the card does not
+            # have.
             self.skip.strobe.eq(if_present(endpoints, bank.written["COMMAND_SKIP"][0], strobe["COMMAND_SKIP"][0])),
             self.skip.endpoint.eq(bank.written["COMMAND_SKIP"][0]),
-            # A post's queue is its endpoint's completion queue when it frees a slot.
+            # A post that frees a slot goes to the completion queue of the slot's endpoint.
             self.free.strobe.eq(strobe["SLOT_FREE"][0] | (strobe["POST_START"][0] & post["free"]) | strobe["POST_PUT"][0]),
             If(strobe["SLOT_FREE"][0],
                 self.free.tag.eq(Cat(free["slot"][:log2_int(C.SLOTS)], free["endpoint"]))
@@ -256,7 +255,7 @@ class ControlRegisters(LiteXModule):
             )
         ]
 
-        # Inline puts, in short. A cookie is looked up by what is being written to POST_PUT.
+        # Digests of inline puts. The value that is written to POST_PUT looks up the cookie.
         digests = self.digests
         posted = next(field.lsb for field in MCP["POST_PUT"].fields if field.name == "slot")
         shorts = Signal(endpoints)
@@ -428,8 +427,8 @@ class ControlRegisters(LiteXModule):
             events["nak"].eq(storage["NAKED"][0] != 0),
 
             self.refusals.connect(refusal_queue.sink),
-            # From the cycle behind its coming on, a cycle before it can be read: nobody asks so
-            # soon.
+            # It rises one cycle after a refusal enters the queue, and one cycle before the refusal
+            # can be read. The program never reads so soon.
             self.refusal_waiting.eq(refusal_queue.level != 0),
             events["refusal"].eq(self.refusal_waiting),
             refusal["psn"].eq(refusal_queue.source.psn),

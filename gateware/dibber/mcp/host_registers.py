@@ -1,4 +1,4 @@
-"""Bank `host`: who the card is, and its counters."""
+"""Bank `host`: the card's identity, its control registers, and its counters."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,7 +18,8 @@ from dibber.mcp.processor import SRAM_BYTES, image_bytes
 # Counters -----------------------------------------------------------------------------------------
 
 def collect_counters(*sources):
-    """Join the pulses of all layers; every counter of the description has exactly one source.
+    """The pulses of all layers in one dict. Each counter of the description has exactly one source,
+    else ValueError is raised.
 
     Parameters
     ----------
@@ -57,20 +58,19 @@ class HostRegisters(LiteXModule):
     ----------
     port         : line_port(data_width), from HOST_BASE
     cycles       : Signal(64), out   the card's clock, from power-up
-    run          : Signal(), out     MCP_CONTROL.run, and not bitten since that was written
-    bite         : Signal(), in      the watchdog stops the control program, or `lost` does
-    lost         : Signal(), in      requests to host memory have not been allowed for too long
+    run          : Signal(), out     MCP_CONTROL.run, and no `bite` since it was written
+    bite         : Signal(), in      halt the control program: by the watchdog, or because of `lost`
+    lost         : Signal(), in      the host has not allowed requests to its memory for too long
     fast_path    : Record, out       the fields of FAST_PATH
     node_id      : Signal(16), out
     shown        : Record(shown_layout()), `index` in   the host registers that the control program
-                   sees
+                   reads
     mcp_state    : Signal(8), in
     mcp_identity : Signal(32), in
     max_payload, max_request : Signal(16), in   bytes
-    link         : Record, in        what LINK_* show: `state`, `reason`, `signal`, `stopped`,
-                   `prbs` (found), `absent`,
-                                     `peer`, `peer_known`, `round_trip`, `prbs_words`,
-                                     `prbs_errors`, `slack_high`
+    link         : Record, in        values of LINK_*: `state`, `reason`, `signal`, `stopped`,
+                   `prbs` (found), `absent`, `peer`, `peer_known`, `round_trip`, `prbs_words`,
+                   `prbs_errors`, `slack_high`
     link_control : Record, out       the fields of LINK_CONTROL
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
@@ -117,7 +117,7 @@ class HostRegisters(LiteXModule):
 
         # Identity ---------------------------------------------------------------------------------
 
-        # One number, not a field at a time: Verilog never runs a process that reads only constants.
+        # One number, not field by field: Verilog never runs a process that reads only constants.
         features = dict(flash=flash is not None)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
@@ -142,8 +142,8 @@ class HostRegisters(LiteXModule):
         why    = Signal(8)
         self.sync += [
             If(~asked, bitten.eq(0)).Elif(self.bite, bitten.eq(1)),
-            # A program that came to its trap handler has said so, and had the watchdog bite at
-            # once.
+            # A program that reached its trap handler has set its state, and made the watchdog bite
+            # at once.
             If(~bitten,
                 why.eq(Mux(self.lost, MCP_STATE.BUS_MASTER,
                     Mux(self.mcp_state == MCP_STATE.TRAP, MCP_STATE.TRAP, MCP_STATE.WATCHDOG)))
@@ -209,7 +209,7 @@ class HostRegisters(LiteXModule):
         # Counters ---------------------------------------------------------------------------------
 
         lanes = data_width//32
-        # A pulse comes late in its cycle, and counts in the next.
+        # A pulse is late in its cycle, so it counts in the next one.
         words = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in counted}
         self.counts = counts = Counters(words, data_width)
         self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), counted.values())]
@@ -218,6 +218,6 @@ class HostRegisters(LiteXModule):
             counts.adr.eq(port.adr[:len(counts.adr)]),
             counts.re.eq(port.re & ~port.we),
             counts.here.eq((port.adr >= min(words)//lanes) & (port.adr <= max(words)//lanes)),
-            # Each is 0 where the other one is asked.
+            # Each of the two is 0 while the other one is read.
             port.dat_r.eq(bank.port.dat_r | counts.dat_r),
         ]
