@@ -7,16 +7,15 @@ from migen import *
 from litex.gen import *
 
 class Pulses(LiteXModule):
-    """Turns several events in one cycle into as many one-cycle pulses.
+    """Turn events of up to several at a time into as many one-cycle pulses.
 
-    A counter takes one pulse a cycle, so the pulses of events that come together follow one after
-    the other. Events are late in their cycle, and are added up in the next one.
+    A counter takes one pulse a cycle; events that come together are owed and paid in the cycles
+    after. They come late in their cycle, and are added up in the next.
 
     Parameters
     ----------
     *amounts : Signals or expressions, each the number of events in this cycle
-    bits     : width of the number of pulses that wait. In the long run there must be fewer events
-               than cycles
+    bits     : width of what can be owed; the events must be fewer than the cycles in the long run
 
     Attributes
     ----------
