@@ -21,6 +21,12 @@ def walk_dword(walk, name):
     """Number in the slot of the first 32-bit word of a walk's member."""
     return (COMMAND[walk].offset + WALK[name].offset)//4
 
+def head_lines(data_width):
+    """The lines of a slot that each put, get and atomic has, in their order."""
+    width = data_width//8
+    return sorted({COMMAND[name].offset//width for name in ("opcode", "node", "length", "cookie")}
+        | {walk_dword("target", "offset")*4//width})
+
 # Product ------------------------------------------------------------------------------------------
 
 class Product(LiteXModule):
@@ -78,6 +84,118 @@ class Product(LiteXModule):
                 result.eq(0),
             ),
         ]
+
+# Command Head -------------------------------------------------------------------------------------
+
+class CommandHead(LiteXModule):
+    """Checks those lines of a slot that each put, get and atomic has, as they arrive.
+
+    Parameters
+    ----------
+    data_width : bits of a line
+    slot       : slot_port(data_width), whose `dat_r` is read
+    came       : Record, `valid` in the cycle in which line number `line` of the head arrives,
+                 unless `walks`
+    guest      : Signal(), the slot has a request of another node
+    request    : Endpoint(request_layout), that request
+    put        : Endpoint(fast_put_layout); node, generation, solicit, length and cookie are written
+                 here
+    enable, node_id, generation : see FastCommands
+
+    Attributes
+    ----------
+    lines   : the head's lines, in the order in which they must arrive
+    inline  : Signal(), out   a valid inline put; its length is not checked yet
+    walked  : Signal(), out   a valid put or get, or a get of another node
+    flat    : Signal(), out   neither walk has levels
+    bulk    : Signal(), out   bytes leave this card: a put, or a get of another node
+    atomic  : Signal(), out   a valid atomic; its length is not checked yet
+    operand : Signal(), out   the length is one of an atomic
+    short   : Signal(), out   the length is one of an inline put
+    fits    : Signal(), out   the length is one of a fast put or get
+    source_levels, target_levels : Signal(4), out
+    in_range : expression     the target's offset has no more than 48 bits; valid while its line
+               arrives
+    near    : Signal(), out   as `in_range`, from the next cycle on
+    wraps   : Signal(), out   a target without levels would exceed the 48 bits of an offset
+    """
+    def __init__(self, data_width, slot, came, guest, request, put, enable, node_id, generation):
+        width      = data_width//8
+        self.lines = lines = head_lines(data_width)
+        self.inline        = inline        = Signal()
+        self.walked        = walked        = Signal()
+        self.flat          = flat          = Signal()
+        self.bulk          = bulk          = Signal()
+        self.atomic        = atomic        = Signal()
+        self.operand       = operand       = Signal()
+        self.short         = short         = Signal()
+        self.fits          = fits          = Signal()
+        self.source_levels = source_levels = Signal(4)
+        self.target_levels = target_levels = Signal(4)
+        self.near          = near          = Signal()
+        self.wraps         = Signal()
+
+        # # #
+
+        def of(struct, offset=0, bits=None):
+            """Bits of a member, in the cycle in which its line arrives."""
+            start = 8*(struct.offset + offset)
+            return slot.dat_r[start % data_width:][:bits or 8*struct.size]
+
+        opcode = of(COMMAND["opcode"])
+        flags  = of(COMMAND["flags"])
+        levels = of(COMMAND["levels"])
+        node   = of(COMMAND["node"], bits=32)       # with reserved0, which must be 0
+        length = of(COMMAND["length"])
+        low    = of(COMMAND["target"], WALK["offset"].offset, 32)
+        high   = of(COMMAND["target"], WALK["offset"].offset + 4, 32)
+        no_id  = Signal()   # this card's number is not a valid node
+        valid  = Signal()   # the node is valid, and so are the flags of a fast command
+        plain  = Signal()   # valid as a put
+        asks   = Signal()   # valid as a get or an atomic
+        known  = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
+        nodes  = log2_int(C.NODES)
+        self.sync += no_id.eq(node_id[nodes:] != 0)
+        self.comb += [
+            valid.eq(((flags & (0xff ^ known)) == 0) & (node[nodes:] == 0) & ((node[:nodes] != node_id[:nodes]) | no_id)),
+            plain.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
+            asks.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
+        ]
+
+        last    = Signal(33)    # end of a contiguous target: low word and carry
+        at_end  = Signal()      # with that carry the end exceeds the 48 bits of an offset
+        self.sync += [
+            If(came.valid & ~came.walks & (came.line < len(lines)),
+                Case(came.line, {
+                    lines.index(COMMAND["opcode"].offset//width): [
+                        inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
+                        walked.eq((levels[2:4] == 0) & (levels[6:8] == 0) & Mux(guest, (opcode == OPCODE.GET) & enable.get,
+                            (plain & (opcode == OPCODE.PUT) & enable.put) | (asks & (opcode == OPCODE.GET) & enable.get))),
+                        bulk.eq(guest | (opcode == OPCODE.PUT)),
+                        atomic.eq(asks & ~guest & (opcode[2:] == OPCODE.FETCH_ADD >> 2) & (levels == 0) & enable.atomic),
+                        flat.eq(levels == 0),
+                        source_levels.eq(levels[:4]),
+                        target_levels.eq(levels[4:]),
+                        put.node.eq(Mux(guest, request.node, node)),
+                        put.generation.eq(generation),
+                        put.solicit.eq((flags & FLAG.SOLICIT) != 0),
+                    ]}),
+                Case(came.line, {
+                    lines.index(COMMAND["length"].offset//width): [
+                        short.eq(length <= C.INLINE_BYTES),
+                        operand.eq((length == 4) | (length == 8)),
+                        fits.eq((length != 0) & (length[LENGTH_BITS:] == 0)),
+                        put.length.eq(length),
+                        put.cookie.eq(Mux(guest, request.word, of(COMMAND["cookie"]))),
+                    ]}),
+                last.eq(low + put.length),
+                at_end.eq(high[:16] == 0xffff),
+                near.eq(high[16:] == 0),
+            )
+        ]
+        self.in_range = high[16:] == 0
+        # Without levels the sender adds a packet's position to the offset. The sum must not wrap.
+        self.sync += self.wraps.eq((target_levels == 0) & at_end & last[32] & (last[:32] != 0))
 
 # Fast Commands ------------------------------------------------------------------------------------
 
@@ -185,8 +303,7 @@ class FastCommands(LiteXModule):
         # Lines are read in this order: those that each put needs (`head`); then those with the
         # blocks of the walks (`sides`), for walks without levels. The reads are pipelined: the next
         # line is requested while the first ones are checked. Words of counts follow one at a time.
-        head   = sorted({(COMMAND[name].offset)//width for name in ("opcode", "node", "length", "cookie")}
-            | {walk_dword("target", "offset")*4//width})
+        head   = head_lines(data_width)
         dword  = Signal(max=C.SLOT_BYTES//4)   # the wanted word of a walk
         ask    = Signal()
         walks  = Signal()                      # words of walks are read; the head has arrived
@@ -215,73 +332,8 @@ class FastCommands(LiteXModule):
 
         # Head -------------------------------------------------------------------------------------
 
-        def of(struct, offset=0, bits=None):
-            """Bits of a member, in the cycle in which its line arrives."""
-            start = 8*(struct.offset + offset)
-            return slot.dat_r[start % data_width:][:bits or 8*struct.size]
-
-        opcode = of(COMMAND["opcode"])
-        flags  = of(COMMAND["flags"])
-        levels = of(COMMAND["levels"])
-        node   = of(COMMAND["node"], bits=32)       # with reserved0, which must be 0
-        length = of(COMMAND["length"])
-        low    = of(COMMAND["target"], WALK["offset"].offset, 32)
-        high   = of(COMMAND["target"], WALK["offset"].offset + 4, 32)
-        no_id  = Signal()   # this card's number is not a valid node
-        valid  = Signal()   # the node is valid, and so are the flags of a fast command
-        plain  = Signal()   # valid as a put
-        asks   = Signal()   # valid as a get or an atomic
-        known  = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
-        nodes  = log2_int(C.NODES)
-        self.sync += no_id.eq(node_id[nodes:] != 0)
-        self.comb += [
-            valid.eq(((flags & (0xff ^ known)) == 0) & (node[nodes:] == 0) & ((node[:nodes] != node_id[:nodes]) | no_id)),
-            plain.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) != FLAG.INTERRUPT)),
-            asks.eq(valid & ((flags & (FLAG.NOTICE | FLAG.INTERRUPT)) == 0)),
-        ]
-
-        inline  = Signal()      # a valid inline put; its length is not checked yet
-        walked  = Signal()      # a valid put or get, or a get of another node
-        flat    = Signal()      # neither walk has levels
-        bulk    = Signal()      # bytes leave this card: a put, or a get of another node
-        atomic  = Signal()      # a valid atomic; its length is not checked yet
-        operand = Signal()      # the length is one of an atomic
-        short   = Signal()      # the length is one of an inline put
-        fits    = Signal()      # the length is one of a fast put or get
-        source_levels = Signal(4)
-        target_levels = Signal(4)
-        last    = Signal(33)    # end of a contiguous target: low word and carry
-        at_end  = Signal()      # with that carry the end exceeds the 48 bits of an offset
-        near    = Signal()      # the offset has no more than 48 bits
-        self.sync += [
-            If(came.valid & ~came.walks & (came.line < len(head)),
-                Case(came.line, {
-                    head.index(COMMAND["opcode"].offset//width): [
-                        inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
-                        walked.eq((levels[2:4] == 0) & (levels[6:8] == 0) & Mux(guest, (opcode == OPCODE.GET) & enable.get,
-                            (plain & (opcode == OPCODE.PUT) & enable.put) | (asks & (opcode == OPCODE.GET) & enable.get))),
-                        bulk.eq(guest | (opcode == OPCODE.PUT)),
-                        atomic.eq(asks & ~guest & (opcode[2:] == OPCODE.FETCH_ADD >> 2) & (levels == 0) & enable.atomic),
-                        flat.eq(levels == 0),
-                        source_levels.eq(levels[:4]),
-                        target_levels.eq(levels[4:]),
-                        put.node.eq(Mux(guest, request.node, node)),
-                        put.generation.eq(self.generation),
-                        put.solicit.eq((flags & FLAG.SOLICIT) != 0),
-                    ]}),
-                Case(came.line, {
-                    head.index(COMMAND["length"].offset//width): [
-                        short.eq(length <= C.INLINE_BYTES),
-                        operand.eq((length == 4) | (length == 8)),
-                        fits.eq((length != 0) & (length[LENGTH_BITS:] == 0)),
-                        put.length.eq(length),
-                        put.cookie.eq(Mux(guest, request.word, of(COMMAND["cookie"]))),
-                    ]}),
-                last.eq(low + put.length),
-                at_end.eq(high[:16] == 0xffff),
-                near.eq(high[16:] == 0),
-            )
-        ]
+        self.head = checks = CommandHead(data_width, slot, came, guest, request, put, enable, node_id, self.generation)
+        walked, flat, bulk, atomic = checks.walked, checks.flat, checks.bulk, checks.atomic
         self.comb += [
             If(guest,
                 put.kind.eq(FAST_KIND.ANSWER)
@@ -302,7 +354,6 @@ class FastCommands(LiteXModule):
         source  = Signal()    # the walk is the source's, not the target's
         block   = Signal()    # the word is the walk's block, not a count
         level   = Signal(2)
-        leaves  = Signal()
         same    = Signal()    # the target's block is the length
         word_of = lambda walk: slot.dat_r[32*(walk_dword(walk, "block") % 2**lane_bits):][:32]
         self.comb += [
@@ -313,8 +364,6 @@ class FastCommands(LiteXModule):
                 dword.eq(Mux(block, walk_dword("target", "block"), walk_dword("target", "count") + level))
             )
         ]
-        # Without levels the sender adds a packet's position to the offset. The sum must not wrap.
-        self.sync += leaves.eq((target_levels == 0) & at_end & last[32] & (last[:32] != 0))
 
         # Gets -------------------------------------------------------------------------------------
 
@@ -344,10 +393,10 @@ class FastCommands(LiteXModule):
             NextValue(entered, 0),
             If(came.valid & (came.line == len(head) - 1),
                 NextState("VERDICT"),
-                If((high[16:] == 0) & (guest | (fast >> offer.endpoint)[0]),
-                    If(inline & short & enable.put_inline, NextState("PUT")),
-                    If(atomic & operand, NextState("PUT")),
-                    If(walked & fits, NextState("ASK"), If(flat & bulk, NextState("SIDES"))),
+                If(checks.in_range & (guest | (fast >> offer.endpoint)[0]),
+                    If(checks.inline & checks.short & enable.put_inline, NextState("PUT")),
+                    If(atomic & checks.operand, NextState("PUT")),
+                    If(walked & checks.fits, NextState("ASK"), If(flat & bulk, NextState("SIDES"))),
                 )
             )
         )
@@ -358,7 +407,7 @@ class FastCommands(LiteXModule):
                 NextValue(same, word_of("target") == put.length),
                 If(came.line == len(head + sides) - 1,
                     NextState("VERDICT"),
-                    If(same & (word_of("source") == put.length) & ~leaves, NextState("PUT"))
+                    If(same & (word_of("source") == put.length) & ~checks.wraps, NextState("PUT"))
                 )
             )
         )
@@ -395,9 +444,9 @@ class FastCommands(LiteXModule):
         )
         fsm.act("PRODUCT",
             If(~product.busy,
-                If(level != Mux(source, source_levels, target_levels),
+                If(level != Mux(source, checks.source_levels, checks.target_levels),
                     NextState("ASK")
-                ).Elif(product.over | (product.result != put.length[:LENGTH_BITS]) | leaves,
+                ).Elif(product.over | (product.result != put.length[:LENGTH_BITS]) | checks.wraps,
                     NextState("VERDICT"),
                     If(entered, NextState("FORGET"))
                 ).Elif(source,
@@ -442,7 +491,7 @@ class FastCommands(LiteXModule):
             verdict.missed.eq(verdict_missed),
             verdict.endpoint.eq(offer.endpoint),
             self.answered.eq(verdict_taken),
-            digest.strobe.eq(verdict.strobe & verdict.missed & inline & short & near),
+            digest.strobe.eq(verdict.strobe & verdict.missed & checks.inline & checks.short & checks.near),
             *[getattr(digest, name).eq(getattr(put, name))
                 for name in ["endpoint", "slot", "node", "solicit", "length", "cookie"]],
         ]

@@ -14,8 +14,8 @@ from dibber.interface.register_bank import line_port
 class MSIXTable(LiteXModule):
     """MSI-X table and pending bits behind a line port (PCI Local Bus 3.0, 6.8.2).
 
-    The table begins at line 0 of the port, the pending bits at MSIX_PBA_BASE - MSIX_TABLE_BASE
-    bytes; the rest reads as 0. Mask bits are 1 after reset.
+    The table starts at line 0 of the port, the pending bits at MSIX_PBA_BASE - MSIX_TABLE_BASE
+    bytes; all other lines read as 0. Mask bits are 1 after reset.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class MSIXTable(LiteXModule):
     mask    : Signal(VECTORS), out
     pending : Signal(VECTORS), in
     adr     : Signal, in                  table line for the sender
-    dat_r   : Signal(data_width), out     its content, one cycle later …
-    ready   : Signal, out                 … unless this is 0: the host is at the table
+    dat_r   : Signal(data_width), out     its content one cycle later, if `ready` was 1
+    ready   : Signal, out                 0: the host accesses the table in this cycle
     """
     def __init__(self, data_width):
         line_bytes   = data_width//8
@@ -40,7 +40,8 @@ class MSIXTable(LiteXModule):
         # # #
 
         control    = 96 % data_width  # bit of Vector Control in the last line of an entry
-        # Nothing is read while the host writes: what that would read is undefined in block RAM.
+        # The host's writes block the sender's reads: a read during a write is undefined in block
+        # RAM.
         table      = Memory(data_width, depth, name="block_vectors")
         enter      = table.get_port(write_capable=True, we_granularity=8, mode=READ_FIRST)
         look       = table.get_port(mode=READ_FIRST)
@@ -64,7 +65,8 @@ class MSIXTable(LiteXModule):
             is_table.eq(in_table & port.re),
             is_control.eq(port.adr[0] if entry_lines == 2 else 1),
             masked.eq((self.mask >> vector)[0]),
-            is_pending.eq(port.re & (port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes)),
+            is_pending.eq(
+                port.re & (port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes)),
             port.dat_r.eq(0),
             If(is_table,
                 port.dat_r.eq(look.dat_r),
