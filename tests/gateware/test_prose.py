@@ -65,6 +65,34 @@ def test_other_comments_and_docstrings_give_the_same_verilog_byte_for_byte(tmp_p
         assert (output / name).read_bytes() == (expected / name).read_bytes(), name
 
 
+NAMES = """
+import sys
+sys.path[:0] = [{root!r}, {root!r} + "/gateware"]
+from litex.gen.fhdl.namer import build_signal_namespace
+from migen.fhdl.tools import list_signals, list_special_ios
+from boards.sim import SimCard, SourceList
+
+def {caller}():
+    {variable} = SimCard(SourceList({output!r}), 64, 125e6)
+    return {variable}
+
+{other} = {caller}().get_fragment()
+signals = list_signals({other}) | list_special_ios({other}, True, True, True)
+print("\\n".join(sorted(build_signal_namespace(signals).name_dict.values())))
+"""
+
+
+def test_nets_are_not_named_by_the_variables_of_the_caller(tmp_path):
+    """Migen names a signal by the variables of all functions that are being called."""
+    given = dict(root=str(ROOT), output=str(tmp_path))
+    names = [
+        run(sys.executable, "-c", NAMES.format(caller=caller, variable=name, other=other, **given))
+        for caller, name, other in [("build", "card", "fragment"), ("packet", "slots", "host")]
+    ]
+    assert len(names[0].splitlines()) > 10000
+    assert names[0] == names[1]
+
+
 BLOCK = (
     '"""What it is."""\n\nWIDTH = 3  # bits\n\ndef f(a):\n    """Says it."""\n    return a + 1\n'
 )
